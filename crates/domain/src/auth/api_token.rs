@@ -1,0 +1,35 @@
+//! API tokens: access for programs.
+
+use super::{Permissions, TokenHash};
+use crate::{
+    clock::Timestamp,
+    ids::{ApiTokenId, OrganizationId, UserId},
+    value::{plain_text, text_value},
+};
+
+/// A program's access to one organization, in its owner's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiToken {
+    /// Which.
+    pub id: ApiTokenId,
+    /// The only organization that it works in.
+    pub organization_id: OrganizationId,
+    /// Its owner.
+    pub user_id: UserId,
+    /// What its owner calls it.
+    pub name: ApiTokenName,
+    /// What recognises it.
+    pub token_hash: TokenHash,
+    /// What it may do at most; its owner's role still limits it.
+    pub permissions: Permissions,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+    /// When it was issued.
+    pub created_at: Timestamp,
+}
+
+text_value!(
+    /// What its owner calls an API token.
+    ApiTokenName,
+    |raw| plain_text(&raw, 1, 50, "1 to 50 characters, none of them a control character")
+);

@@ -1,0 +1,12 @@
+//! Where a request came from.
+
+use std::net::IpAddr;
+
+/// The other end of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its address; behind a trusted proxy, the address that the proxy saw.
+    pub address: IpAddr,
+    /// What it says of itself, at most 256 characters.
+    pub user_agent: String,
+}

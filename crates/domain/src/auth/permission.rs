@@ -1,0 +1,181 @@
+//! Permissions: `resource:action`.
+
+use std::fmt;
+
+use crate::value::InvalidValue;
+
+/// What a permission is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the contract's own")]
+pub enum Resource {
+    User,
+    Organization,
+    Deploy,
+    Extension,
+    Notification,
+    Audit,
+}
+
+impl Resource {
+    const ALL: [Self; 6] =
+        [Self::User, Self::Organization, Self::Deploy, Self::Extension, Self::Notification, Self::Audit];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Organization => "organization",
+            Self::Deploy => "deploy",
+            Self::Extension => "extension",
+            Self::Notification => "notification",
+            Self::Audit => "audit",
+        }
+    }
+}
+
+/// What a permission lets its holder do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the contract's own")]
+pub enum Action {
+    Create,
+    Read,
+    Update,
+    Delete,
+}
+
+impl Action {
+    const ALL: [Self; 4] = [Self::Create, Self::Read, Self::Update, Self::Delete];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// The right to do one kind of thing to one kind of resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Permission {
+    /// To what.
+    pub resource: Resource,
+    /// What.
+    pub action: Action,
+}
+
+impl Permission {
+    /// The right to do `action` to `resource`.
+    #[must_use]
+    pub const fn new(resource: Resource, action: Action) -> Self {
+        Self { resource, action }
+    }
+
+    /// Every permission there is.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Self { resource, action }))
+    }
+
+    fn bit(self) -> u32 {
+        1 << (self.resource as u32 * 4 + self.action as u32)
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.resource.as_str(), self.action.as_str())
+    }
+}
+
+impl std::str::FromStr for Permission {
+    type Err = InvalidValue;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidValue> {
+        Self::all().find(|permission| permission.to_string() == raw.trim()).ok_or_else(|| {
+            InvalidValue::text(
+                "`resource:action` with a resource of user, organization, deploy, extension, notification or \
+                 audit and an action of create, read, update or delete",
+                raw,
+            )
+        })
+    }
+}
+
+/// A set of permissions.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Permissions(u32);
+
+impl Permissions {
+    /// Whether `permission` is in the set.
+    #[must_use]
+    pub fn contain(self, permission: Permission) -> bool {
+        self.0 & permission.bit() != 0
+    }
+
+    /// Whether every permission of `others` is in the set.
+    #[must_use]
+    pub fn contain_all(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// What both sets have.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The permissions in the order of the contract.
+    pub fn iter(self) -> impl Iterator<Item = Permission> {
+        Permission::all().filter(move |permission| self.contain(*permission))
+    }
+
+    /// The names in the order of the contract.
+    #[must_use]
+    pub fn names(self) -> Vec<String> {
+        self.iter().map(|permission| permission.to_string()).collect()
+    }
+}
+
+impl FromIterator<Permission> for Permissions {
+    fn from_iter<I: IntoIterator<Item = Permission>>(permissions: I) -> Self {
+        Self(permissions.into_iter().fold(0, |bits, permission| bits | permission.bit()))
+    }
+}
+
+impl fmt::Debug for Permissions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn there_are_24_permissions_and_each_is_read_as_it_is_written() {
+        assert_eq!(Permission::all().count(), 24);
+        for permission in Permission::all() {
+            assert_eq!(permission.to_string().parse(), Ok(permission));
+        }
+    }
+
+    #[test]
+    fn an_unknown_permission_is_refused() {
+        for text in ["", "deploy", "deploy:", "deploy:run", "root:read", "deploy:read:all"] {
+            assert!(text.parse::<Permission>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_holds_exactly_what_was_put_in(bits in 0u32..1 << 24, others in 0u32..1 << 24) {
+            let chosen: Vec<_> = Permission::all().filter(|p| bits & p.bit() != 0).collect();
+            let set: Permissions = chosen.iter().copied().collect();
+            prop_assert_eq!(set.iter().collect::<Vec<_>>(), chosen);
+            prop_assert_eq!(set.contain_all(Permissions(others)), set.and(Permissions(others)) == Permissions(others));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Bearer tokens: opaque, shown once, kept only as a hash.
+
+use std::fmt;
+
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// What a token stands for. The prefix tells people and secret scanners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A login.
+    Session,
+    /// A program's access.
+    Api,
+    /// The right to make the first administrator.
+    Setup,
+}
+
+impl TokenKind {
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Session => "lws_",
+            Self::Api => "lwa_",
+            Self::Setup => "lwi_",
+        }
+    }
+}
+
+/// A token as its holder knows it. Its `Debug` shows nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Makes a token of 256 random bits.
+    #[must_use]
+    pub fn new(kind: TokenKind, random: [u8; 32]) -> Self {
+        Self(format!("{}{}", kind.prefix(), BASE64URL_NOPAD.encode(&random)))
+    }
+
+    /// The text to give to the holder.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// What is kept of it.
+    #[must_use]
+    pub fn hash(&self) -> TokenHash {
+        TokenHash::of(&self.0)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// The SHA-256 of a token: enough to recognise it, useless to whoever reads the database.
+///
+/// A slow hash is not needed, because a token has 256 random bits. Comparison takes the same
+/// time wherever two hashes differ.
+#[derive(Clone, Copy, Eq, Hash)]
+#[expect(clippy::derived_hash_with_manual_eq, reason = "equality differs from the derived one in time only")]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    /// The hash of what a caller presented.
+    #[must_use]
+    pub fn of(presented: &str) -> Self {
+        Self(Sha256::digest(presented.as_bytes()).into())
+    }
+
+    /// The bytes to store.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl From<[u8; 32]> for TokenHash {
+    fn from(stored: [u8; 32]) -> Self {
+        Self(stored)
+    }
+}
+
+impl PartialEq for TokenHash {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&HEXLOWER.encode(&self.0[..4]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_carries_256_bits_behind_a_prefix_that_tells_its_kind() {
+        let token = Token::new(TokenKind::Session, [0xff; 32]);
+        assert_eq!(token.expose(), format!("lws_{}8", "_".repeat(42)));
+        assert!(Token::new(TokenKind::Api, [0; 32]).expose().starts_with("lwa_"));
+    }
+
+    #[test]
+    fn the_hash_of_a_token_is_recognised_from_the_presented_text() {
+        let token = Token::new(TokenKind::Api, [7; 32]);
+        assert_eq!(TokenHash::of(token.expose()), token.hash());
+        assert_ne!(TokenHash::of("lwa_other"), token.hash());
+    }
+
+    #[test]
+    fn debug_output_shows_no_token() {
+        let token = Token::new(TokenKind::Session, [7; 32]);
+        assert!(!format!("{token:?}").contains(&token.expose()[4..]));
+    }
+}

@@ -1,0 +1,15 @@
+//! Time as a port, so that tests can set it.
+
+use chrono::{DateTime, Utc};
+
+/// A moment in UTC, in whole microseconds.
+pub type Timestamp = DateTime<Utc>;
+
+/// Tells the time.
+///
+/// Promises: the answer has no part finer than a microsecond, because PostgreSQL keeps none.
+#[cfg_attr(feature = "mock", mockall::automock)]
+pub trait Clock: Send + Sync {
+    /// The present moment.
+    fn now(&self) -> Timestamp;
+}

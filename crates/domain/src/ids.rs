@@ -1,0 +1,98 @@
+//! Identity: one type for each kind of record, and the port that makes new ids.
+
+use uuid::Uuid;
+
+/// Makes ids for new records.
+///
+/// Promises: ids are UUID version 7, never repeat, and later ids sort after earlier ones of the
+/// same process.
+#[cfg_attr(feature = "mock", mockall::automock)]
+pub trait Ids: Send + Sync {
+    /// The next unused id.
+    fn next(&self) -> Uuid;
+}
+
+/// A text that is no UUID.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("is not a UUID")]
+pub struct InvalidId;
+
+macro_rules! typed_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Uuid);
+
+        impl From<Uuid> for $name {
+            fn from(id: Uuid) -> Self {
+                Self(id)
+            }
+        }
+
+        impl From<$name> for Uuid {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(raw: &str) -> Result<Self, InvalidId> {
+                Uuid::try_parse(raw.trim()).map(Self).map_err(|_not_a_uuid| InvalidId)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+typed_id!(
+    /// Identifies a [`User`](crate::users::User).
+    UserId
+);
+typed_id!(
+    /// Identifies the [`Settings`](crate::users::Settings) of a user.
+    SettingsId
+);
+typed_id!(
+    /// Identifies an [`Organization`](crate::organizations::Organization).
+    OrganizationId
+);
+typed_id!(
+    /// Identifies a [`Membership`](crate::organizations::Membership).
+    MembershipId
+);
+typed_id!(
+    /// Identifies a [`Session`](crate::auth::Session).
+    SessionId
+);
+typed_id!(
+    /// Identifies an [`ApiToken`](crate::auth::ApiToken).
+    ApiTokenId
+);
+typed_id!(
+    /// Identifies a [`LoginAttempt`](crate::auth::LoginAttempt).
+    LoginAttemptId
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_shown_as_a_lower_case_uuid() {
+        let id: UserId = "0190B2C4-0000-7000-8000-00000000000A".parse().unwrap();
+        assert_eq!(id.to_string(), "0190b2c4-0000-7000-8000-00000000000a");
+    }
+
+    #[test]
+    fn a_text_that_is_no_uuid_is_refused() {
+        assert_eq!("42".parse::<UserId>(), Err(InvalidId));
+        assert_eq!("".parse::<UserId>(), Err(InvalidId));
+    }
+}

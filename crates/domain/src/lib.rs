@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+pub mod auth;
+pub mod clock;
+pub mod ids;
+pub mod organizations;
+pub mod secret;
+pub mod store;
+pub mod users;
+pub mod value;

@@ -1,0 +1,98 @@
+//! The organization.
+
+use crate::{
+    clock::Timestamp,
+    ids::OrganizationId,
+    value::{plain_text, text_value},
+};
+
+/// A tenant: a group of people who share applications.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the specification's own")]
+pub struct Organization {
+    pub id: OrganizationId,
+    pub name: OrganizationName,
+    pub description: Description,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+}
+
+impl Organization {
+    /// An organization that has just been made.
+    #[must_use]
+    pub fn new(id: OrganizationId, name: OrganizationName, description: Description, now: Timestamp) -> Self {
+        Self { id, name, description, created_at: now, updated_at: now, deleted_at: None }
+    }
+}
+
+text_value!(
+    /// The name of an organization, unique in the installation ignoring case.
+    OrganizationName,
+    |raw| plain_text(&raw, 1, 50, "1 to 50 characters, none of them a control character")
+);
+
+impl OrganizationName {
+    /// What makes the name unique: the name in lower case.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.as_str().to_lowercase()
+    }
+
+    /// The name of a user's own organization when none was chosen: "Ada's Team".
+    #[must_use]
+    pub fn team_of(username: &str) -> Self {
+        const SUFFIX: &str = "'s Team";
+        let short: String = username.trim().chars().take(50 - SUFFIX.len()).collect();
+        Self(format!("{}{SUFFIX}", short.trim_end()))
+    }
+}
+
+text_value!(
+    /// What an organization is for.
+    Description,
+    |raw| plain_text(&raw, 0, 100, "at most 100 characters, none of them a control character")
+);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_has_1_to_50_characters() {
+        assert!(" ".parse::<OrganizationName>().is_err());
+        assert!("ü".repeat(50).parse::<OrganizationName>().is_ok());
+        assert!("ü".repeat(51).parse::<OrganizationName>().is_err());
+    }
+
+    #[test]
+    fn a_description_has_at_most_100_characters_and_may_be_empty() {
+        assert!("".parse::<Description>().is_ok());
+        assert!("ü".repeat(100).parse::<Description>().is_ok());
+        assert!("ü".repeat(101).parse::<Description>().is_err());
+    }
+
+    #[test]
+    fn names_that_differ_in_case_have_one_key() {
+        let [one, other] =
+            ["Müller & Co", "MÜLLER & CO"].map(|name| name.parse::<OrganizationName>().unwrap());
+        assert_eq!(one.key(), other.key());
+    }
+
+    proptest! {
+        #[test]
+        fn the_team_of_any_user_has_a_valid_name(username in "\\PC{1,50}") {
+            let team = OrganizationName::team_of(&username);
+            prop_assert_eq!(team.as_str().parse::<OrganizationName>(), Ok(team.clone()));
+        }
+
+        #[test]
+        fn an_accepted_name_survives_being_parsed_again(text in "\\PC{0,70}") {
+            if let Ok(name) = text.parse::<OrganizationName>() {
+                prop_assert_eq!(name.as_str().parse::<OrganizationName>(), Ok(name.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The user.
+
+use super::EmailAddress;
+use crate::{
+    clock::Timestamp,
+    ids::UserId,
+    value::{plain_text, text_value},
+};
+
+/// A person with an account.
+///
+/// The password and the second factor are not part of it: they live in tables of their own, so
+/// that no answer can show them by accident.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the specification's own")]
+pub struct User {
+    pub id: UserId,
+    pub username: Username,
+    pub email: EmailAddress,
+    pub avatar: String,
+    pub kind: UserKind,
+    pub is_verified: bool,
+    pub two_factor_enabled: bool,
+    pub idp_user_id: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+}
+
+impl User {
+    /// A user who has just been made.
+    #[must_use]
+    pub fn new(id: UserId, username: Username, email: EmailAddress, kind: UserKind, now: Timestamp) -> Self {
+        Self {
+            id,
+            username,
+            email,
+            avatar: String::new(),
+            kind,
+            is_verified: true,
+            two_factor_enabled: false,
+            idp_user_id: String::new(),
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+        }
+    }
+}
+
+/// What a user is to the installation, whatever the organization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserKind {
+    /// Administers the installation.
+    Admin,
+    /// Uses it.
+    AppUser,
+}
+
+impl UserKind {
+    /// The name in the contract.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::AppUser => "app_user",
+        }
+    }
+}
+
+impl std::str::FromStr for UserKind {
+    type Err = crate::value::InvalidValue;
+
+    fn from_str(raw: &str) -> Result<Self, Self::Err> {
+        match raw {
+            "admin" => Ok(Self::Admin),
+            "app_user" => Ok(Self::AppUser),
+            other => Err(crate::value::InvalidValue::text("`admin` or `app_user`", other)),
+        }
+    }
+}
+
+text_value!(
+    /// How a user is called.
+    Username,
+    |raw| plain_text(&raw, 1, 50, "1 to 50 characters, none of them a control character")
+);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_username_has_1_to_50_characters() {
+        assert!("".parse::<Username>().is_err());
+        assert!("   ".parse::<Username>().is_err());
+        assert!("é".repeat(50).parse::<Username>().is_ok());
+        assert!("é".repeat(51).parse::<Username>().is_err());
+    }
+
+    #[test]
+    fn a_username_cannot_hold_a_control_character() {
+        assert!("ada\u{0}".parse::<Username>().is_err());
+        assert!("a\u{1b}[31mda".parse::<Username>().is_err());
+    }
+
+    #[test]
+    fn kinds_are_read_as_they_are_written() {
+        for kind in [UserKind::Admin, UserKind::AppUser] {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+        }
+        assert!("root".parse::<UserKind>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn an_accepted_username_is_trimmed_and_in_bounds(text in "\\PC{0,70}") {
+            if let Ok(name) = text.parse::<Username>() {
+                prop_assert_eq!(name.as_str(), text.trim());
+                prop_assert!((1..=50).contains(&name.as_str().chars().count()));
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Value types: the one way in, and the one error that tells why a value was refused.
+
+use std::fmt::Display;
+
+/// Why a value was refused: what is allowed, and what came instead.
+///
+/// Displays without the name of the field, which only the caller knows: "must be …, got …".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be {allowed}{}", got.as_deref().map(|got| format!(", got {got}")).unwrap_or_default())]
+pub struct InvalidValue {
+    allowed: &'static str,
+    got: Option<String>,
+}
+
+impl InvalidValue {
+    /// A refused text, quoted and shortened so that it fits a sentence.
+    #[must_use]
+    pub fn text(allowed: &'static str, got: &str) -> Self {
+        Self { allowed, got: Some(quoted(got)) }
+    }
+
+    /// A refused number.
+    #[must_use]
+    pub fn number(allowed: &'static str, got: impl Display) -> Self {
+        Self { allowed, got: Some(got.to_string()) }
+    }
+
+    /// A refused secret, which no message may repeat.
+    #[must_use]
+    pub fn secret(allowed: &'static str) -> Self {
+        Self { allowed, got: None }
+    }
+}
+
+/// The longest part of a refused text that a message repeats, in characters.
+const QUOTED_CHARACTERS: usize = 40;
+
+fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(QUOTED_CHARACTERS).flat_map(char::escape_debug).collect();
+    if text.chars().count() > QUOTED_CHARACTERS {
+        shown.push('…');
+    }
+    format!("`{shown}`")
+}
+
+/// Gives a text type with a rule its only way in and its ways out.
+///
+/// The type is a tuple struct around a `String`; `$rule` is a function
+/// `fn(String) -> Result<String, InvalidValue>` that returns the text as it is to be kept.
+macro_rules! text_value {
+    ($(#[$doc:meta])* $name:ident, $rule:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The text as it is kept.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = $crate::value::InvalidValue;
+
+            fn try_from(raw: String) -> Result<Self, Self::Error> {
+                let rule: fn(String) -> Result<String, $crate::value::InvalidValue> = $rule;
+                rule(raw).map(Self)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::value::InvalidValue;
+
+            fn from_str(raw: &str) -> Result<Self, Self::Err> {
+                raw.to_owned().try_into()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+pub(crate) use text_value;
+
+/// Trims `raw` and keeps it when it has `min` to `max` characters, none of them a control character.
+pub(crate) fn plain_text(
+    raw: &str,
+    min: usize,
+    max: usize,
+    allowed: &'static str,
+) -> Result<String, InvalidValue> {
+    let text = raw.trim();
+    let length = text.chars().count();
+    if (min..=max).contains(&length) && !text.chars().any(char::is_control) {
+        Ok(text.to_owned())
+    } else {
+        Err(InvalidValue::text(allowed, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_what_is_allowed_and_what_came() {
+        let refusal = InvalidValue::number("between 8 and 32", 70);
+        assert_eq!(refusal.to_string(), "must be between 8 and 32, got 70");
+    }
+
+    #[test]
+    fn a_refused_text_is_shortened_and_its_control_characters_are_escaped() {
+        let refusal = InvalidValue::text("short", &format!("a\n{}", "b".repeat(50)));
+        assert_eq!(refusal.to_string(), format!("must be short, got `a\\n{}…`", "b".repeat(38)));
+    }
+
+    #[test]
+    fn a_refused_secret_is_not_repeated() {
+        assert_eq!(InvalidValue::secret("8 to 256 characters").to_string(), "must be 8 to 256 characters");
+    }
+}

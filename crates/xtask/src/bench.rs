@@ -1,0 +1,56 @@
+//! `cargo xtask bench`: what the release build costs, measured against the goals.
+
+mod commits;
+mod http;
+mod machine;
+mod reads;
+mod report;
+mod sample;
+mod server;
+mod start_up;
+mod usage;
+mod wrk;
+
+use std::env;
+
+use crate::{
+    bench::report::Report,
+    command::BenchOptions,
+    failure::{Failure, Outcome},
+    install,
+    needs::NeededBy,
+    scratch::Scratch,
+    workspace::{self, cargo},
+};
+
+/// Builds, measures and prints; fails when a goal is missed.
+pub(crate) fn run(options: &BenchOptions) -> Outcome {
+    install::ensure(NeededBy::Benchmarks, options.install)?;
+    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
+    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-api", "--example", "bare"]))?;
+    workspace::run(&mut cargo(&[
+        "build",
+        "--release",
+        "-p",
+        "launchway-infrastructure",
+        "--example",
+        "commits",
+    ]))?;
+
+    let scratch = Scratch::create(&env::temp_dir(), "bench", &[])?;
+    let mut report = Report::default();
+    report.line("# Benchmarks");
+    machine::describe(&mut report)?;
+    let server = start_up::measure(&mut report, scratch.path())?;
+    reads::measure(&mut report, server, scratch.path())?;
+    commits::measure(&mut report)?;
+
+    if let Some(file) = &options.report {
+        report.write(file)?;
+    }
+    match report.missed() {
+        0 => Ok(()),
+        1 => Err(Failure::new("one goal was missed")),
+        many => Err(Failure::new(format!("{many} goals were missed"))),
+    }
+}

@@ -1,0 +1,56 @@
+//! On what, when and of what the measurements were taken.
+
+use std::{fs, process::Command, thread};
+
+use crate::{
+    bench::report::Report,
+    failure::Outcome,
+    workspace::{self, release},
+};
+
+/// Writes the machine, the compiler, the date, the commit and the size of the binary.
+pub(crate) fn describe(report: &mut Report) -> Outcome {
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let processor = processor_model(&processor).unwrap_or("unknown");
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let rustc = workspace::output(Command::new("rustc").arg("--version").current_dir(workspace::root()))?;
+    let date = workspace::output(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]))?;
+    let size = fs::metadata(release("launchway")).map_or(0, |data| data.len());
+
+    report.line("");
+    report.line(&format!("- machine: {processor}, {cores} cores, Linux {}", kernel.trim()));
+    report.line(&format!("- compiler: {rustc}, release build"));
+    report.line(&format!("- date: {date}"));
+    report.line(&format!("- commit: {}", commit()));
+    report.line(&format!("- binary: {:.1} MB", size as f64 / 1e6));
+    Ok(())
+}
+
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        workspace::output(Command::new("git").args(arguments).current_dir(workspace::root()))
+    };
+    let Ok(commit) = git(&["rev-parse", "--short", "HEAD"]) else { return "none".to_owned() };
+    match git(&["status", "--porcelain"]) {
+        Ok(changes) if changes.is_empty() => commit,
+        _ => format!("{commit}, with changes on top"),
+    }
+}
+
+fn processor_model(cpuinfo: &str) -> Option<&str> {
+    let line = cpuinfo.lines().find_map(|line| line.strip_prefix("model name"))?;
+    line.split_once(':').map(|(_, model)| model.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_named_by_its_model() {
+        let cpuinfo = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.00GHz\n";
+        assert_eq!(processor_model(cpuinfo), Some("Some CPU @ 2.00GHz"));
+        assert_eq!(processor_model("processor\t: 0\n"), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! A few measurements of the same thing: their median and their spread.
+
+use std::fmt::{self, Display, Formatter};
+
+/// Measurements in the order in which they were taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample(Vec<f64>);
+
+impl Sample {
+    pub(crate) fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    /// The middle value, or the mean of the two middle ones; not a number when nothing was measured.
+    pub(crate) fn median(&self) -> f64 {
+        let sorted = self.sorted();
+        let middle = sorted.len() / 2;
+        match sorted.get(middle) {
+            Some(&upper) if sorted.len().is_multiple_of(2) => f64::midpoint(sorted[middle - 1], upper),
+            Some(&only) => only,
+            None => f64::NAN,
+        }
+    }
+
+    fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+}
+
+/// The median, then the least and the greatest: `0.51 (0.48–0.55)`; the precision applies to all three.
+impl Display for Sample {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let digits = formatter.precision().unwrap_or(2);
+        let sorted = self.sorted();
+        let least = sorted.first().copied().unwrap_or(f64::NAN);
+        let greatest = sorted.last().copied().unwrap_or(f64::NAN);
+        write!(formatter, "{:.digits$} ({least:.digits$}–{greatest:.digits$})", self.median())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_odd_number_is_the_middle_one() {
+        assert!((Sample(vec![9.0, 1.0, 2.0]).median() - 2.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
+        assert!((Sample(vec![4.0, 1.0, 2.0, 9.0]).median() - 3.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_sample_shows_its_spread() {
+        assert_eq!(format!("{:.1}", Sample(vec![3.0, 1.0, 2.0])), "2.0 (1.0–3.0)");
+    }
+
+    #[test]
+    fn nothing_measured_meets_no_goal() {
+        assert!(Sample::default().median().is_nan());
+    }
+}

@@ -1,0 +1,71 @@
+//! What a running process has used, as the kernel tells it.
+
+use std::{fs, process::Command};
+
+use crate::{
+    failure::{Failure, Outcome},
+    workspace,
+};
+
+/// Resident memory, in megabytes of a million bytes.
+pub(crate) fn resident_megabytes(pid: u32) -> Outcome<f64> {
+    let status = read(pid, "status")?;
+    let kibibytes = resident_kibibytes(&status).ok_or_else(|| unreadable(pid, "status"))?;
+    Ok(kibibytes * 1024.0 / 1e6)
+}
+
+/// Processor time since the start of the process, in user and kernel mode, in microseconds.
+pub(crate) fn cpu_microseconds(pid: u32) -> Outcome<f64> {
+    let stat = read(pid, "stat")?;
+    let ticks = cpu_ticks(&stat).ok_or_else(|| unreadable(pid, "stat"))?;
+    let per_second: f64 = workspace::output(Command::new("getconf").arg("CLK_TCK"))?
+        .parse()
+        .map_err(|error| Failure::because("cannot read the clock's ticks per second", error))?;
+    Ok(ticks * 1e6 / per_second)
+}
+
+fn read(pid: u32, file: &str) -> Outcome<String> {
+    let path = format!("/proc/{pid}/{file}");
+    fs::read_to_string(&path).map_err(|error| Failure::because(format_args!("cannot read {path}"), error))
+}
+
+fn unreadable(pid: u32, file: &str) -> Failure {
+    Failure::new(format!("/proc/{pid}/{file} has an unknown form"))
+}
+
+fn resident_kibibytes(status: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// Fields 14 and 15 by the manual; the name in field 2 may itself contain spaces and parentheses.
+fn cpu_ticks(stat: &str) -> Option<f64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let user: f64 = fields.next()?.parse().ok()?;
+    let system: f64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_memory_is_read_from_its_line() {
+        assert_eq!(resident_kibibytes("Name:\tx\nVmRSS:\t   12345 kB\nThreads:\t4\n"), Some(12345.0));
+        assert_eq!(resident_kibibytes("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn processor_time_is_the_sum_of_user_and_kernel_mode() {
+        let stat = "42 (a (strange) name) S 1 42 42 0 -1 4194560 900 0 0 0 700 55 0 0 20 0 9 0 100 1 1";
+        assert_eq!(cpu_ticks(stat), Some(755.0));
+    }
+
+    #[test]
+    fn our_own_usage_can_be_read() {
+        assert!(resident_megabytes(std::process::id()).unwrap() > 0.0);
+        assert!(cpu_microseconds(std::process::id()).unwrap() >= 0.0);
+    }
+}

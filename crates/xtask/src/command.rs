@@ -1,0 +1,118 @@
+//! The command line: which verb, with which options.
+
+use std::path::PathBuf;
+
+/// What is printed when no verb, or an unknown one, was given.
+pub(crate) const USAGE: &str = "\
+usage: cargo xtask <verb>
+
+  test [--install] [-- <filter>...]     format, lints, documentation and every test, on a real PostgreSQL
+  bench [--install] [--report <file>]   what the release build costs, measured against the goals
+
+  --install         installs missing Debian packages (root only)
+  --report <file>   also writes the measurements as Markdown
+  -- <filter>...    is passed to cargo-nextest as it is";
+
+/// One parsed command line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Test(TestOptions),
+    Bench(BenchOptions),
+    Help,
+}
+
+/// The options of `cargo xtask test`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct TestOptions {
+    pub(crate) install: bool,
+    pub(crate) filters: Vec<String>,
+}
+
+/// The options of `cargo xtask bench`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct BenchOptions {
+    pub(crate) install: bool,
+    pub(crate) report: Option<PathBuf>,
+}
+
+impl Command {
+    /// Reads the arguments after the program's name; the error is a sentence for the user.
+    pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let mut arguments = arguments.into_iter();
+        match arguments.next().as_deref() {
+            Some("test") => parse_test(arguments).map(Self::Test),
+            Some("bench") => parse_bench(arguments).map(Self::Bench),
+            Some("help" | "--help" | "-h") => Ok(Self::Help),
+            Some(verb) => Err(format!("unknown verb `{verb}`")),
+            None => Err("no verb given".to_owned()),
+        }
+    }
+}
+
+fn parse_test(mut arguments: impl Iterator<Item = String>) -> Result<TestOptions, String> {
+    let mut options = TestOptions::default();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--install" => options.install = true,
+            "--" => options.filters.extend(arguments.by_ref()),
+            other => return Err(format!("`test` does not know `{other}`; filters go after `--`")),
+        }
+    }
+    Ok(options)
+}
+
+fn parse_bench(mut arguments: impl Iterator<Item = String>) -> Result<BenchOptions, String> {
+    let mut options = BenchOptions::default();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--install" => options.install = true,
+            "--report" => {
+                let file = arguments.next().ok_or("`--report` wants the name of a file")?;
+                options.report = Some(file.into());
+            }
+            other => return Err(format!("`bench` does not know `{other}`")),
+        }
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Command, String> {
+        Command::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn a_line_without_a_verb_is_refused() {
+        assert_eq!(parse(""), Err("no verb given".to_owned()));
+    }
+
+    #[test]
+    fn an_unknown_verb_is_named() {
+        assert_eq!(parse("dance --install"), Err("unknown verb `dance`".to_owned()));
+    }
+
+    #[test]
+    fn testing_takes_everything_after_two_dashes_as_filters() {
+        let expected = TestOptions { install: true, filters: vec!["-E".to_owned(), "test(auth)".to_owned()] };
+        assert_eq!(parse("test --install -- -E test(auth)"), Ok(Command::Test(expected)));
+    }
+
+    #[test]
+    fn a_filter_without_the_dashes_is_refused() {
+        assert!(parse("test auth").is_err_and(|problem| problem.contains("after `--`")));
+    }
+
+    #[test]
+    fn benchmarks_can_be_reported_to_a_file() {
+        let expected = BenchOptions { install: false, report: Some("docs/benchmarks.md".into()) };
+        assert_eq!(parse("bench --report docs/benchmarks.md"), Ok(Command::Bench(expected)));
+    }
+
+    #[test]
+    fn a_report_without_a_file_is_refused() {
+        assert!(parse("bench --report").is_err());
+    }
+}

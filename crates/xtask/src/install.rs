@@ -1,0 +1,92 @@
+//! Installs what is missing, or says exactly what to install.
+
+use std::{fs, path::Path, process::Command};
+
+use crate::{
+    failure::{Failure, Outcome},
+    needs::{self, Need, NeededBy},
+    workspace,
+};
+
+/// Debian's settings for the cluster that its package would create and start.
+const CREATE_CLUSTER: &str = "/etc/postgresql-common/createcluster.conf";
+
+/// Makes sure that the machine offers what a command needs.
+///
+/// Installs only when asked to, on Debian, as root; otherwise fails with the command to type.
+pub(crate) fn ensure(needed_by: NeededBy, install: bool) -> Outcome {
+    let missing = needs::missing(needed_by);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<_> = missing.iter().flat_map(|need| need.packages).copied().collect();
+    if !install {
+        return Err(Failure::new(advice(&missing, &packages)));
+    }
+    if !is_debian() || !is_root()? {
+        let reason = "`--install` works on Debian as root only";
+        return Err(Failure::new(format!("{}\n{reason}", advice(&missing, &packages))));
+    }
+    apt(&packages)?;
+    let missing = needs::missing(needed_by);
+    if missing.is_empty() { Ok(()) } else { Err(Failure::new(advice(&missing, &packages))) }
+}
+
+/// Whether we may act for other users.
+pub(crate) fn is_root() -> Outcome<bool> {
+    Ok(workspace::output(Command::new("id").arg("-u"))? == "0")
+}
+
+fn is_debian() -> bool {
+    Path::new("/etc/debian_version").exists() && needs::has_program("apt-get")
+}
+
+fn apt(packages: &[&str]) -> Outcome {
+    if packages.contains(&"postgresql") {
+        keep_cluster_away()?;
+    }
+    workspace::run(Command::new("apt-get").arg("update"))?;
+    workspace::run(
+        Command::new("apt-get")
+            .args(["install", "-y", "--no-install-recommends"])
+            .args(packages)
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
+}
+
+/// Tells Debian's package not to create a cluster, unless the machine's owner has decided already.
+fn keep_cluster_away() -> Outcome {
+    let file = Path::new(CREATE_CLUSTER);
+    if file.exists() {
+        return Ok(());
+    }
+    let written = file.parent().map_or(Ok(()), fs::create_dir_all);
+    written
+        .and_then(|()| fs::write(file, "create_main_cluster = false\n"))
+        .map_err(|error| Failure::because(format_args!("cannot write {CREATE_CLUSTER}"), error))
+}
+
+fn advice(missing: &[&Need], packages: &[&str]) -> String {
+    let mut lines: Vec<_> =
+        missing.iter().map(|need| format!("missing: {} ({})", need.name, need.purpose)).collect();
+    let command = format!("apt-get install -y --no-install-recommends {}", packages.join(" "));
+    lines.push(format!("on Debian, as root: apt-get update && {command}"));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_asked_of_a_machine_that_has_everything() {
+        // Whoever runs the tests has what the tests need.
+        assert!(ensure(NeededBy::Tests, false).is_ok());
+    }
+
+    #[test]
+    fn advice_names_the_packages_in_one_command() {
+        let advice = advice(&[], &["git", "postgresql"]);
+        assert!(advice.ends_with("apt-get install -y --no-install-recommends git postgresql"), "{advice}");
+    }
+}

@@ -1,0 +1,38 @@
+//! The project's own commands: `cargo xtask test` and `cargo xtask bench`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
+
+mod bench;
+mod command;
+mod failure;
+mod install;
+mod needs;
+mod postgres;
+mod scratch;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use crate::command::{Command, USAGE};
+
+fn main() -> ExitCode {
+    let outcome = match Command::parse(std::env::args().skip(1)) {
+        Ok(Command::Test(options)) => test::run(&options),
+        Ok(Command::Bench(options)) => bench::run(&options),
+        Ok(Command::Help) => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        Err(problem) => {
+            eprintln!("{problem}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the commands need from the machine, as a table, and whether it is there.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use crate::postgres;
+
+/// One thing the machine must offer.
+#[derive(Debug)]
+pub(crate) struct Need {
+    pub(crate) name: &'static str,
+    pub(crate) purpose: &'static str,
+    detection: Detection,
+    pub(crate) packages: &'static [&'static str],
+    needed_by: NeededBy,
+}
+
+/// Which command cannot do without a need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NeededBy {
+    Tests,
+    Benchmarks,
+    /// Known, but neither asked for nor installed until a test uses it.
+    NothingYet,
+}
+
+#[derive(Debug)]
+enum Detection {
+    /// Any one of these programs is on the path.
+    Program(&'static [&'static str]),
+    /// `initdb`, `pg_ctl` and `postgres` lie together, on the path or where Debian puts them.
+    PostgresServer,
+}
+
+const TABLE: &[Need] = &[
+    Need {
+        name: "git",
+        purpose: "tests fetch from repositories",
+        detection: Detection::Program(&["git"]),
+        packages: &["git"],
+        needed_by: NeededBy::Tests,
+    },
+    Need {
+        name: "a C compiler",
+        purpose: "SQLite and libpq are built from source",
+        detection: Detection::Program(&["cc", "gcc", "clang"]),
+        packages: &["gcc", "libc6-dev"],
+        needed_by: NeededBy::Tests,
+    },
+    Need {
+        name: "the PostgreSQL server",
+        purpose: "the database tests run on it as well as on SQLite",
+        detection: Detection::PostgresServer,
+        packages: &["postgresql"],
+        needed_by: NeededBy::Tests,
+    },
+    Need {
+        name: "the Docker engine",
+        purpose: "deployment tests build and run containers",
+        detection: Detection::Program(&["dockerd"]),
+        packages: &["docker.io"],
+        needed_by: NeededBy::NothingYet,
+    },
+    Need {
+        name: "caddy",
+        purpose: "routing tests put it in front of an application",
+        detection: Detection::Program(&["caddy"]),
+        packages: &["caddy"],
+        needed_by: NeededBy::NothingYet,
+    },
+    Need {
+        name: "wrk",
+        purpose: "it makes the load of the HTTP benchmark",
+        detection: Detection::Program(&["wrk"]),
+        packages: &["wrk"],
+        needed_by: NeededBy::Benchmarks,
+    },
+];
+
+/// The needs of a command that this machine does not meet.
+pub(crate) fn missing(needed_by: NeededBy) -> Vec<&'static Need> {
+    TABLE.iter().filter(|need| need.needed_by == needed_by && !need.is_met()).collect()
+}
+
+/// The folders in which programs are looked for.
+pub(crate) fn program_folders() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    // An ordinary user's path lacks these two, and daemons live there.
+    env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]).collect()
+}
+
+/// Whether one of our folders has this program.
+pub(crate) fn has_program(name: &str) -> bool {
+    program_folders().iter().any(|folder| is_program(&folder.join(name)))
+}
+
+/// Whether this is a file that may be executed.
+pub(crate) fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+impl Need {
+    fn is_met(&self) -> bool {
+        match self.detection {
+            Detection::Program(names) => names.iter().any(|name| has_program(name)),
+            Detection::PostgresServer => postgres::binaries().is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_machine_has_is_found() {
+        assert!(has_program("sh"));
+    }
+
+    #[test]
+    fn what_no_machine_has_is_not_found() {
+        assert!(!has_program("launchway-no-such-program"));
+    }
+
+    #[test]
+    fn a_folder_is_no_program() {
+        assert!(!is_program(Path::new("/usr")));
+    }
+
+    #[test]
+    fn every_need_names_a_package() {
+        assert!(TABLE.iter().all(|need| !need.packages.is_empty()));
+    }
+}

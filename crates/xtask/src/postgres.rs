@@ -1,0 +1,195 @@
+//! A real PostgreSQL server that lives as long as one run of the tests.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::{self, OpenOptions},
+    io::Write,
+    net::{Ipv4Addr, TcpListener},
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    failure::{Failure, Outcome},
+    install, needs,
+    scratch::Scratch,
+    workspace,
+};
+
+/// Another process may take the free port before the server does.
+const ATTEMPTS: u32 = 3;
+
+/// A running server with a cluster of its own, stopped and removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    port: u16,
+    _scratch: Scratch,
+}
+
+impl Server {
+    /// Creates a cluster in a temporary folder and waits until it accepts connections.
+    pub(crate) fn start() -> Outcome<Self> {
+        let binaries = binaries().ok_or_else(|| Failure::new("there is no PostgreSQL server here"))?;
+        let user = User::current()?;
+        let stop = ["-D", "cluster", "-m", "immediate", "-w", "stop"];
+        let farewell: Vec<_> = user
+            .prefix()
+            .iter()
+            .map(OsString::from)
+            .chain([binaries.join("pg_ctl").into_os_string()])
+            .chain(stop.map(OsString::from))
+            .collect();
+        let scratch = Scratch::create(&user.temporary_folder(), "postgres", &farewell)?;
+        user.take_over(scratch.path())?;
+
+        let mut initdb = user.command(&binaries.join("initdb"), scratch.path());
+        let layout = ["-D", "cluster", "-A", "trust", "-U", "postgres"];
+        workspace::output(initdb.args(layout).args(["--no-sync", "-E", "UTF8", "--locale=C"]))?;
+
+        let mut last = Failure::new("no attempt was made");
+        for _ in 0..ATTEMPTS {
+            let port = free_port()?;
+            configure(scratch.path(), port)?;
+            let mut pg_ctl = user.command(&binaries.join("pg_ctl"), scratch.path());
+            match workspace::output(pg_ctl.args(["-D", "cluster", "-l", "log", "-w", "-t", "60", "start"])) {
+                Ok(_) => return Ok(Self { port, _scratch: scratch }),
+                Err(failure) => last = failure,
+            }
+        }
+        let log = fs::read_to_string(scratch.path().join("log")).unwrap_or_default();
+        Err(Failure::because(last, log.trim()))
+    }
+
+    /// Where tests find the server.
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+/// The folder that holds `initdb`, `pg_ctl` and `postgres`: from the path, or Debian's newest.
+pub(crate) fn binaries() -> Option<PathBuf> {
+    let on_path = needs::program_folders().into_iter().filter_map(|folder| {
+        // Debian keeps the server off the path; a link there points into the folder with all three.
+        folder.join("initdb").canonicalize().ok()?.parent().map(Path::to_owned)
+    });
+    on_path.chain(debian_folders()).find(|folder| {
+        ["initdb", "pg_ctl", "postgres"].iter().all(|program| needs::is_program(&folder.join(program)))
+    })
+}
+
+fn debian_folders() -> Vec<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    newest_first(versions.map(|version| version.path()).collect())
+        .into_iter()
+        .map(|version| version.join("bin"))
+        .collect()
+}
+
+fn newest_first(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
+    let version = |folder: &PathBuf| -> Vec<u32> {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.split('.').map_while(|part| part.parse().ok()).collect()
+    };
+    folders.sort_by_key(|folder| std::cmp::Reverse(version(folder)));
+    folders
+}
+
+fn free_port() -> Outcome<u16> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| Failure::because("there is no free port on 127.0.0.1", error))
+}
+
+/// Appends our settings; of a setting that appears twice, the server takes the last.
+fn configure(folder: &Path, port: u16) -> Outcome {
+    let settings = format!(
+        "listen_addresses = '127.0.0.1'\n\
+         port = {port}\n\
+         unix_socket_directories = '{}'\n\
+         max_connections = 400\n",
+        folder.display()
+    );
+    OpenOptions::new()
+        .append(true)
+        .open(folder.join("cluster/postgresql.conf"))
+        .and_then(|mut file| file.write_all(settings.as_bytes()))
+        .map_err(|error| Failure::because("cannot write the settings of PostgreSQL", error))
+}
+
+/// Who runs the server, which refuses to run as root.
+enum User {
+    Ourselves,
+    Postgres { uid: u32, gid: u32 },
+}
+
+impl User {
+    fn current() -> Outcome<Self> {
+        if !install::is_root()? {
+            return Ok(Self::Ourselves);
+        }
+        let id = |option: &str| -> Outcome<u32> {
+            let id = workspace::output(Command::new("id").args([option, "postgres"]))?;
+            id.parse().map_err(|error| Failure::because("cannot read the id of user `postgres`", error))
+        };
+        Ok(Self::Postgres { uid: id("-u")?, gid: id("-g")? })
+    }
+
+    /// The words before a command that make it run as this user.
+    fn prefix(&self) -> &'static [&'static str] {
+        match self {
+            Self::Ourselves => &[],
+            Self::Postgres { .. } => &["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"],
+        }
+    }
+
+    /// Root's own temporary folder may be closed to others; `/tmp` is open to everyone.
+    fn temporary_folder(&self) -> PathBuf {
+        match self {
+            Self::Ourselves => env::temp_dir(),
+            Self::Postgres { .. } => "/tmp".into(),
+        }
+    }
+
+    fn take_over(&self, folder: &Path) -> Outcome {
+        match *self {
+            Self::Ourselves => Ok(()),
+            Self::Postgres { uid, gid } => chown(folder, Some(uid), Some(gid))
+                .map_err(|error| Failure::because("cannot give a folder to user `postgres`", error)),
+        }
+    }
+
+    fn command(&self, program: &Path, folder: &Path) -> Command {
+        let mut words = self.prefix().iter().map(OsString::from).chain([program.into()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).current_dir(folder);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn a_server_answers_while_it_lives_and_leaves_nothing_behind() {
+        let server = Server::start().unwrap();
+        let (port, folder) = (server.port, server._scratch.path().to_owned());
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+        assert!(folder.join("cluster/postmaster.pid").exists());
+
+        drop(server);
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        let folders = ["9.6", "15", "17", "x"].map(PathBuf::from).to_vec();
+        assert_eq!(newest_first(folders), ["17", "15", "9.6", "x"].map(PathBuf::from));
+    }
+}

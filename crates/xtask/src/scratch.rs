@@ -1,0 +1,97 @@
+//! A temporary folder that disappears however its owner ends.
+
+use std::{
+    ffi::OsString,
+    fs::DirBuilder,
+    os::unix::{fs::DirBuilderExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio, id},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::failure::{Failure, Outcome};
+
+/// Waits for the end of its input, says farewell inside the folder, and removes it.
+const WATCHDOG: &str = r#"
+trap '' HUP INT TERM
+folder=$1
+shift
+read -r _
+[ "$#" -eq 0 ] || "$@" >/dev/null 2>&1
+cd /
+rm -rf -- "$folder"
+"#;
+
+/// A private folder with a watchdog.
+///
+/// The watchdog is a process of its own, outside our process group, and reads from a pipe that only we
+/// hold. The pipe closes when this value is dropped, and also when we are interrupted or killed.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    path: PathBuf,
+    watchdog: Child,
+}
+
+impl Scratch {
+    /// Creates a folder below `parent`; `farewell` is a command that runs inside it before it is removed.
+    pub(crate) fn create(parent: &Path, name: &str, farewell: &[OsString]) -> Outcome<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let path = parent.join(format!("launchway-{name}-{}-{}", id(), now.as_nanos()));
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| Failure::because(format_args!("cannot create {}", path.display()), error))?;
+        let watchdog = Command::new("sh")
+            .args(["-c", WATCHDOG, "watchdog"])
+            .arg(&path)
+            .args(farewell)
+            .current_dir(&path)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| Failure::because("cannot start `sh`", error))?;
+        Ok(Self { path, watchdog })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(self.watchdog.stdin.take());
+        if let Err(error) = self.watchdog.wait() {
+            eprintln!("{} may be left over: {error}", self.path.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs};
+
+    use super::*;
+
+    #[test]
+    fn a_dropped_folder_is_gone_with_everything_in_it() {
+        let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
+        let path = scratch.path().to_owned();
+        fs::write(path.join("file"), "content").unwrap();
+        drop(scratch);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_farewell_runs_inside_the_folder() {
+        let witness = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
+        let copy = witness.path().join("copy");
+        let farewell = ["cp".into(), "file".into(), copy.clone().into_os_string()];
+        let scratch = Scratch::create(&env::temp_dir(), "scratch", &farewell).unwrap();
+        fs::write(scratch.path().join("file"), "content").unwrap();
+        drop(scratch);
+        assert_eq!(fs::read_to_string(copy).unwrap(), "content");
+    }
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask test`: everything that must hold before a change goes in.
+
+use std::{
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use crate::{
+    command::TestOptions,
+    failure::{Failure, Outcome},
+    install,
+    needs::NeededBy,
+    postgres::Server,
+    workspace::{self, cargo},
+};
+
+/// The variable by which tests find the server.
+const POSTGRES_URL: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
+
+/// Runs every step in order and stops at the first that fails.
+pub(crate) fn run(options: &TestOptions) -> Outcome {
+    install::ensure(NeededBy::Tests, options.install)?;
+    let steps = steps(&options.filters, has_nextest())?;
+    let started = Instant::now();
+    let server = Server::start()?;
+    passed("PostgreSQL started", started);
+    for mut step in steps {
+        let started = Instant::now();
+        workspace::run(step.env(POSTGRES_URL, server.url()))?;
+        passed(&workspace::shown(&step), started);
+    }
+    Ok(())
+}
+
+fn steps(filters: &[String], nextest: bool) -> Outcome<Vec<Command>> {
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    let mut steps = vec![
+        cargo(&["fmt", "--all", "--check"]),
+        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        doc,
+    ];
+    if nextest {
+        let mut tests = cargo(&["nextest", "run", "--workspace"]);
+        tests.args(filters);
+        steps.extend([tests, cargo(&["test", "--workspace", "--doc"])]);
+    } else if filters.is_empty() {
+        steps.push(cargo(&["test", "--workspace"]));
+    } else {
+        return Err(Failure::new("filters go to cargo-nextest, which is not installed here"));
+    }
+    Ok(steps)
+}
+
+fn has_nextest() -> bool {
+    cargo(&["nextest", "--version"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+fn passed(step: &str, started: Instant) {
+    println!("ok {:>7.1} s  {step}", started.elapsed().as_secs_f64());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(filters: &[&str], nextest: bool) -> Vec<String> {
+        let filters: Vec<_> = filters.iter().map(|&filter| filter.to_owned()).collect();
+        steps(&filters, nextest).unwrap().iter().map(last_words).collect()
+    }
+
+    /// Without the program, whose name depends on who runs the test.
+    fn last_words(command: &Command) -> String {
+        workspace::shown(command).split_once(' ').unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn format_comes_first_and_tests_come_last() {
+        let expected = [
+            "fmt --all --check",
+            "clippy --workspace --all-targets -- -D warnings",
+            "doc --workspace --no-deps",
+            "nextest run --workspace",
+            "test --workspace --doc",
+        ];
+        assert_eq!(lines(&[], true), expected);
+    }
+
+    #[test]
+    fn filters_reach_nextest_only() {
+        let lines = lines(&["-E", "test(auth)"], true);
+        assert_eq!(lines[3], "nextest run --workspace -E test(auth)");
+        assert_eq!(lines[4], "test --workspace --doc");
+    }
+
+    #[test]
+    fn without_nextest_cargo_runs_the_tests() {
+        assert_eq!(lines(&[], false)[3..], ["test --workspace"]);
+    }
+
+    #[test]
+    fn filters_without_nextest_are_refused() {
+        assert!(steps(&["auth".to_owned()], false).is_err());
+    }
+}

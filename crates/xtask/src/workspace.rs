@@ -1,0 +1,84 @@
+//! Where the workspace is, and how its commands are run.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::failure::{Failure, Outcome};
+
+/// The folder of the workspace's `Cargo.toml`.
+pub(crate) fn root() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).unwrap_or(own)
+}
+
+/// A file of the release build, by its path below `target/release`.
+pub(crate) fn release(file: &str) -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    root().join(target).join("release").join(file)
+}
+
+/// The cargo that runs us, with these arguments, in the workspace's root.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Runs a command on our own terminal, to its end.
+pub(crate) fn run(command: &mut Command) -> Outcome {
+    let line = shown(command);
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::new(format!("`{line}` failed ({status})"))),
+        Err(error) => Err(Failure::because(format_args!("`{line}` did not start"), error)),
+    }
+}
+
+/// Runs a command quietly and returns what it printed on stdout.
+pub(crate) fn output(command: &mut Command) -> Outcome<String> {
+    let line = shown(command);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Failure::because(format_args!("`{line}` did not start"), error))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        let words = [output.stdout, output.stderr].concat();
+        let words = String::from_utf8_lossy(&words);
+        Err(Failure::new(format!("`{line}` failed ({}):\n{}", output.status, words.trim())))
+    }
+}
+
+/// The command as a person would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    std::iter::once(name)
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_without_the_folder_of_its_program() {
+        let mut command = Command::new("/opt/rust/bin/cargo");
+        command.args(["fmt", "--all"]);
+        assert_eq!(shown(&command), "cargo fmt --all");
+    }
+
+    #[test]
+    fn a_failing_command_is_named_with_what_it_said() {
+        let failure = output(Command::new("sh").args(["-c", "echo no such luck >&2; exit 3"])).unwrap_err();
+        assert!(failure.to_string().contains("exit status: 3"), "{failure}");
+        assert!(failure.to_string().contains("no such luck"), "{failure}");
+    }
+}
