@@ -1,0 +1,1 @@
+//! Black-box tests of the binary (`api`) and tests of the house rules (`architecture`).

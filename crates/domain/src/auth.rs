@@ -25,6 +25,8 @@ pub use self::{
     token::{Token, TokenHash, TokenKind},
     two_factor::{RecoveryCode, TotpSecret, TwoFactor},
 };
+#[cfg(feature = "mock")]
+pub use self::{identity::MockIdentityRepository, password::MockPasswordHasher, throttle::MockLoginThrottle};
 use crate::{
     clock::Timestamp,
     ids::{ApiTokenId, OrganizationId, SessionId, UserId},

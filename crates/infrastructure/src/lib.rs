@@ -1,1 +1,7 @@
+#![doc = include_str!("../README.md")]
 
+pub mod clock;
+pub mod data_dir;
+pub mod database;
+pub mod passwords;
+pub mod secrets;

@@ -1,1 +1,60 @@
-fn main() {}
+#![doc = include_str!("../README.md")]
+
+mod admin;
+mod cli;
+mod config;
+mod serve;
+mod telemetry;
+mod wiring;
+
+use std::{error::Error, process::ExitCode};
+
+use clap::Parser as _;
+
+use self::{
+    cli::{AdminVerb, Arguments, Verb},
+    config::Config,
+};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let config = match Config::load(arguments.config.as_deref()) {
+        Ok(config) => config,
+        Err(problems) => {
+            say(&format!("error: the configuration cannot be used\n{problems}"));
+            return ExitCode::from(2);
+        }
+    };
+    let outcome = match arguments.verb.unwrap_or(Verb::Serve) {
+        Verb::Serve => serve::run(&config),
+        Verb::Migrate => wiring::migrate(&config),
+        Verb::Config => cli::print(&config.to_string()),
+        Verb::Openapi => cli::print(&format!("{:#}\n", serde_json::json!(launchway_api::document()))),
+        Verb::Admin(AdminVerb::Create(admin)) => admin::create(&config, admin),
+        Verb::Admin(AdminVerb::ResetPassword(reset)) => admin::reset_password(&config, reset),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error: {}", chain(&*error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error and what caused it, in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+/// Words for the person at the terminal; data goes to standard output instead.
+#[expect(clippy::print_stderr, reason = "this is the one place that speaks to the terminal")]
+fn say(words: &str) {
+    eprintln!("{words}");
+}

@@ -1,1 +1,18 @@
+//! What tests of every crate share: builders, a clock that stands still, ids that count, a real
+//! PostgreSQL, and the running binary.
+//!
+//! Values are neither random nor shared between tests: the same arrangement gives the same ones.
+//! Only `[dev-dependencies]` may name this crate.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be arranged must stop")]
+#![warn(missing_docs)]
+
+pub mod builders;
+pub mod client;
+pub mod clock;
+pub mod entropy;
+pub mod ids;
+pub mod postgres;
+pub mod server;
+
+pub use self::{clock::FixedClock, entropy::CountingEntropy, ids::CountingIds};

@@ -50,7 +50,9 @@ fn apt(packages: &[&str]) -> Outcome {
         Command::new("apt-get")
             .args(["install", "-y", "--no-install-recommends"])
             .args(packages)
-            .env("DEBIAN_FRONTEND", "noninteractive"),
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            // Nobody is there to answer when a package finds settings that it did not write.
+            .env("UCF_FORCE_CONFFOLD", "1"),
     )
 }
 

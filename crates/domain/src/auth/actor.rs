@@ -31,6 +31,9 @@ pub enum Forbidden {
     /// Tokens, passwords and second factors are managed with a session only.
     #[error("this needs a session: log in instead of using an API token")]
     NeedsSession,
+    /// Only who administers the installation may.
+    #[error("this needs an administrator of the installation")]
+    NotAnAdministrator,
 }
 
 impl Actor {
@@ -66,7 +69,7 @@ impl Actor {
         self.permissions
     }
 
-    /// Whether the actor administers the installation, and came with a session.
+    /// Whether the actor administers the installation.
     #[must_use]
     pub fn administers_installation(&self) -> bool {
         self.user().kind == UserKind::Admin

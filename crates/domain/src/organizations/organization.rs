@@ -54,6 +54,13 @@ text_value!(
     |raw| plain_text(&raw, 0, 100, "at most 100 characters, none of them a control character")
 );
 
+impl Default for Description {
+    /// None given.
+    fn default() -> Self {
+        Self(String::new())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

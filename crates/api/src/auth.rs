@@ -1,0 +1,84 @@
+//! Getting in: registration, login, API tokens, two-factor login.
+
+mod requests;
+mod tokens;
+mod two_factor;
+mod views;
+
+use actix_web::{HttpRequest, web::Data};
+use launchway_application::auth::{LoginRequest, SetupProof};
+
+use self::{
+    requests::{LogIn, Register},
+    views::{AdminRegistered, LoggedInView},
+};
+pub(crate) use self::{tokens::*, two_factor::*};
+use crate::{
+    Api,
+    body::Body,
+    caller::Caller,
+    client::{FromClient, is_local},
+    envelope::{Envelope, Nothing, Reply, success},
+    routes::Routes,
+};
+
+pub(crate) fn routes(routes: &mut Routes) {
+    routes
+        .get("/api/v1/auth/is-admin-registered", is_admin_registered)
+        .post("/api/v1/auth/register", register)
+        .post("/api/v1/auth/login", log_in)
+        .post("/api/v1/auth/logout", log_out);
+    tokens::routes(routes);
+    two_factor::routes(routes);
+}
+
+/// Whether the first administrator exists
+#[utoipa::path(get, path = "/api/v1/auth/is-admin-registered", tag = "auth",
+    responses((status = 200, body = Envelope<AdminRegistered>)))]
+pub(crate) async fn is_admin_registered(api: Data<Api>) -> Reply<AdminRegistered> {
+    let admin_registered = api.services.registration.admin_registered().await?;
+    Ok(success("Admin registration status", AdminRegistered { admin_registered }))
+}
+
+/// Make the first administrator
+///
+/// Works once. From elsewhere than the server's own machine it needs the `setup_token` that the
+/// server printed when it started.
+#[utoipa::path(post, path = "/api/v1/auth/register", tag = "auth",
+    request_body = Register, responses((status = 200, body = Envelope<LoggedInView>)))]
+pub(crate) async fn register(
+    api: Data<Api>,
+    request: HttpRequest,
+    FromClient(client): FromClient,
+    body: Body<Register>,
+) -> Reply<LoggedInView> {
+    let (admin, setup_token) = body.read().await?.into_parts();
+    let proof = match setup_token {
+        _ if is_local(&request) => SetupProof::Local,
+        Some(token) => SetupProof::Token(token),
+        None => SetupProof::None,
+    };
+    let logged_in = api.services.registration.register(admin, proof, client).await?;
+    Ok(success("Administrator registered successfully", logged_in.into()))
+}
+
+/// Log in
+#[utoipa::path(post, path = "/api/v1/auth/login", tag = "auth",
+    request_body = LogIn, responses((status = 200, body = Envelope<LoggedInView>)))]
+pub(crate) async fn log_in(
+    api: Data<Api>,
+    FromClient(client): FromClient,
+    body: Body<LogIn>,
+) -> Reply<LoggedInView> {
+    let LogIn { email, password, totp_code } = body.read().await?;
+    let logged_in = api.services.logins.log_in(LoginRequest { email, password, totp_code, client }).await?;
+    Ok(success("Logged in successfully", logged_in.into()))
+}
+
+/// End the caller's session
+#[utoipa::path(post, path = "/api/v1/auth/logout", tag = "auth", security(("bearer" = [])),
+    responses((status = 200, body = Envelope<Nothing>)))]
+pub(crate) async fn log_out(api: Data<Api>, caller: Caller) -> Reply<Nothing> {
+    api.services.logins.log_out(&caller).await?;
+    Ok(success("Logged out successfully", Nothing))
+}

@@ -1,0 +1,173 @@
+//! Bodies: read late, bounded in size, time and depth, whatever their content type says.
+
+use std::future::{Ready, ready};
+
+use actix_web::{
+    FromRequest, HttpRequest,
+    dev::Payload,
+    http::header::CONTENT_LENGTH,
+    web::{Bytes, BytesMut, Data},
+};
+use futures_util::StreamExt;
+use serde_json::{Map, Value};
+use std::marker::PhantomData;
+
+use crate::{
+    Api,
+    error::{ApiError, Code},
+    fields::Fields,
+};
+
+/// A request made of fields.
+pub(crate) trait Input: Sized {
+    /// Takes the fields; see [`Fields`] for the order of things.
+    fn read(fields: Fields) -> Result<Self, ApiError>;
+}
+
+/// A body that has not been read yet.
+///
+/// Extracting it reads nothing, so that a handler whose caller is refused never waits for a
+/// body; [`read`](Body::read) does.
+pub(crate) struct Body<T> {
+    api: Data<Api>,
+    declared_length: Option<usize>,
+    payload: Payload,
+    input: PhantomData<T>,
+}
+
+impl<T> FromRequest for Body<T> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let declared_length = request
+            .headers()
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok())
+            .and_then(|length| length.parse().ok());
+        ready(match request.app_data::<Data<Api>>() {
+            Some(api) => {
+                Ok(Self { api: api.clone(), declared_length, payload: payload.take(), input: PhantomData })
+            }
+            None => Err(ApiError::internal("the API's state is not set up")),
+        })
+    }
+}
+
+impl<T: Input> Body<T> {
+    /// Reads the body and takes its fields.
+    pub(crate) async fn read(self) -> Result<T, ApiError> {
+        let timeout = self.api.options.body_timeout;
+        let bytes = tokio::time::timeout(timeout, self.bytes()).await.map_err(|_elapsed| {
+            ApiError::new(
+                Code::RequestTimeout,
+                format!("the body did not arrive within {} seconds", timeout.as_secs_f32()),
+            )
+        })??;
+        T::read(Fields::new(object(&bytes)?))
+    }
+
+    async fn bytes(mut self) -> Result<Bytes, ApiError> {
+        let limit = self.api.options.body_limit;
+        let too_large = || {
+            ApiError::new(
+                Code::PayloadTooLarge,
+                format!("the body is larger than the {limit} bytes that are read"),
+            )
+        };
+        if self.declared_length.is_some_and(|length| length > limit) {
+            return Err(too_large());
+        }
+        let mut bytes = BytesMut::new();
+        while let Some(chunk) = self.payload.next().await {
+            let chunk = chunk.map_err(|error| {
+                ApiError::new(Code::InvalidJson, format!("the body could not be read to its end: {error}"))
+            })?;
+            if bytes.len() + chunk.len() > limit {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes.freeze())
+    }
+}
+
+/// How deep arrays and objects may be nested.
+const MAX_DEPTH: usize = 32;
+
+fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    if bytes.trim_ascii().is_empty() {
+        return Ok(Map::new());
+    }
+    let value: Value = serde_json::from_slice(bytes)
+        .map_err(|error| ApiError::new(Code::InvalidJson, format!("the body is not valid JSON: {error}")))?;
+    check(&value, MAX_DEPTH)?;
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err(ApiError::new(Code::InvalidJson, "the body must be a JSON object")),
+    }
+}
+
+/// Refuses what no field may hold, however deep it is.
+fn check(value: &Value, depth_left: usize) -> Result<(), ApiError> {
+    let no_nul = |text: &str| {
+        if text.contains('\0') {
+            Err(ApiError::new(Code::ValidationFailed, "the body must not contain NUL characters"))
+        } else {
+            Ok(())
+        }
+    };
+    let depth_left = match value {
+        Value::Array(_) | Value::Object(_) => depth_left.checked_sub(1).ok_or_else(|| {
+            ApiError::new(Code::InvalidJson, format!("the body is nested deeper than {MAX_DEPTH} levels"))
+        })?,
+        _ => depth_left,
+    };
+    match value {
+        Value::String(text) => no_nul(text),
+        Value::Array(items) => items.iter().try_for_each(|item| check(item, depth_left)),
+        Value::Object(object) => object.iter().try_for_each(|(name, item)| {
+            no_nul(name)?;
+            check(item, depth_left)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(levels: usize) -> Vec<u8> {
+        // The outermost object is one of the levels.
+        format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1)).into_bytes()
+    }
+
+    #[test]
+    fn a_body_may_be_nested_32_levels_deep_and_no_deeper() {
+        assert!(object(&nested(32)).is_ok());
+        assert!(object(&nested(33)).is_err());
+        assert!(object(&nested(5000)).is_err());
+    }
+
+    #[test]
+    fn an_empty_body_counts_as_an_empty_object() {
+        assert_eq!(object(b"").unwrap(), Map::new());
+        assert_eq!(object(b" \n").unwrap(), Map::new());
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_refused() {
+        for body in ["[]", "null", "1", "\"a\"", "{", "{\"a\":1} x", "\u{feff}{}"] {
+            assert!(object(body.as_bytes()).is_err(), "{body}");
+        }
+        assert!(object(b"{\"a\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn nul_characters_are_refused_wherever_they_are() {
+        for body in [r#"{"a":"\u0000"}"#, r#"{"\u0000":1}"#, r#"{"a":[{"b":"x\u0000"}]}"#] {
+            assert!(object(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}

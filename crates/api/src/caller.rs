@@ -1,0 +1,63 @@
+//! The authentication step: who is calling.
+
+use std::{future::Future, ops::Deref, pin::Pin};
+
+use actix_web::{
+    FromRequest, HttpRequest,
+    dev::Payload,
+    http::header::{AUTHORIZATION, HeaderMap},
+    web::Data,
+};
+use launchway_application::Error;
+use launchway_domain::{auth::Actor, ids::OrganizationId};
+
+use crate::{
+    Api,
+    error::{ApiError, Code},
+};
+
+/// The caller of a guarded operation. A handler that takes one is reached by nobody else.
+pub(crate) struct Caller(Actor);
+
+impl Deref for Caller {
+    type Target = Actor;
+
+    fn deref(&self) -> &Actor {
+        &self.0
+    }
+}
+
+impl FromRequest for Caller {
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let Some(api) = request.app_data::<Data<Api>>() else {
+                return Err(ApiError::internal("the API's state is not set up"));
+            };
+            let token = bearer(request.headers()).ok_or(Error::Unauthenticated)?;
+            let organization = organization(request.headers())?;
+            Ok(Self(api.services.authentication.authenticate(token, organization).await?))
+        })
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+fn organization(headers: &HeaderMap) -> Result<Option<OrganizationId>, ApiError> {
+    headers
+        .get("x-organization-id")
+        .map(|value| {
+            value
+                .to_str()
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(|| ApiError::new(Code::InvalidId, "the header X-Organization-Id must be a UUID"))
+        })
+        .transpose()
+}

@@ -1,0 +1,125 @@
+//! A page that people can read, made from the OpenAPI document. It needs nothing from elsewhere.
+
+use std::fmt::Write;
+
+use actix_web::{
+    HttpResponse,
+    http::header::{CONTENT_SECURITY_POLICY, ContentType, X_CONTENT_TYPE_OPTIONS},
+};
+use serde_json::Value;
+
+use crate::{openapi::document, routes::Routes};
+
+pub(crate) fn routes(routes: &mut Routes) {
+    routes.get("/docs", docs_page);
+}
+
+/// This page
+#[utoipa::path(get, path = "/docs", tag = "operations", responses((status = 200, content_type = "text/html")))]
+pub(crate) async fn docs_page() -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header(ContentType::html())
+        .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .insert_header((
+            CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        ))
+        .body(page())
+}
+
+fn page() -> String {
+    let document = serde_json::to_value(document()).unwrap_or_default();
+    let mut html = String::from(include_str!("docs/head.html"));
+    for (path, item) in members(&document["paths"]) {
+        for (method, operation) in members(item) {
+            operation_section(&mut html, &document, path, method, operation);
+        }
+    }
+    html.push_str("</main></body></html>\n");
+    html
+}
+
+fn operation_section(html: &mut String, document: &Value, path: &str, method: &str, operation: &Value) {
+    let text = |key: &str| escaped(operation[key].as_str().unwrap_or_default());
+    let guarded =
+        if operation["security"].is_array() { "<span class=guarded>needs a token</span>" } else { "" };
+    let _ = write!(
+        html,
+        "<section><h2><code class={method}>{}</code> <code>{}</code> {guarded}</h2><p><b>{}</b></p><p>{}</p>",
+        method.to_uppercase(),
+        escaped(path),
+        text("summary"),
+        text("description"),
+    );
+    table(html, document, "Request body", &operation["requestBody"]["content"]["application/json"]["schema"]);
+    let answer = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+    table(html, document, "Data of the answer", &resolved(document, answer)["properties"]["data"]);
+    html.push_str("</section>\n");
+}
+
+/// A table of the fields of `schema`, if it has any.
+fn table(html: &mut String, document: &Value, title: &str, schema: &Value) {
+    let schema = resolved(document, schema);
+    let schema = if schema["items"].is_object() { resolved(document, &schema["items"]) } else { schema };
+    let fields = fields(document, schema);
+    if fields.is_empty() {
+        return;
+    }
+    let _ = write!(html, "<h3>{title}</h3><table><tr><th>field</th><th>type</th><th></th></tr>");
+    for (name, field, is_required) in fields {
+        let note = if is_required { "" } else { "optional. " };
+        let about = field["description"].as_str().unwrap_or_default();
+        let _ = write!(
+            html,
+            "<tr><td><code>{}</code></td><td>{}</td><td>{note}{}</td></tr>",
+            escaped(name),
+            escaped(&type_of(document, field)),
+            escaped(about)
+        );
+    }
+    html.push_str("</table>");
+}
+
+/// The fields of an object, those of its `allOf` parts included.
+fn fields<'a>(document: &'a Value, schema: &'a Value) -> Vec<(&'a str, &'a Value, bool)> {
+    let required = |name: &str| {
+        schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name))
+    };
+    let own = members(&schema["properties"]).map(|(name, field)| (name, field, required(name)));
+    let parts = schema["allOf"].as_array().into_iter().flatten();
+    let inherited = parts.flat_map(|part| fields(document, resolved(document, part)));
+    inherited.chain(own).collect()
+}
+
+fn type_of(document: &Value, field: &Value) -> String {
+    let name = |reference: &str| reference.rsplit('/').next().unwrap_or_default().to_owned();
+    if let Some(reference) = field["$ref"].as_str() {
+        let target = resolved(document, field);
+        return if target["type"] == "string" { "string".to_owned() } else { name(reference) };
+    }
+    if let Some(choices) = field["oneOf"].as_array() {
+        let choices: Vec<_> = choices.iter().map(|choice| type_of(document, choice)).collect();
+        return choices.join(" or ");
+    }
+    match &field["type"] {
+        Value::String(kind) if kind == "array" => format!("array of {}", type_of(document, &field["items"])),
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ => String::new(),
+    }
+}
+
+fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
+        Some(pointer) => document.pointer(pointer).unwrap_or(schema),
+        None => schema,
+    }
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,78 @@
+//! The envelope that every answer comes in.
+
+use actix_web::{
+    HttpRequest, HttpResponse, Responder,
+    body::BoxBody,
+    http::header::{CACHE_CONTROL, ContentType, HeaderValue, X_CONTENT_TYPE_OPTIONS},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+
+/// What a handler gives back.
+pub(crate) type Reply<T> = Result<Success<T>, ApiError>;
+
+/// An answer that went well.
+pub(crate) type Success<T> = Envelope<T>;
+
+/// The envelope of a success.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Envelope<T> {
+    /// The payload.
+    data: T,
+    /// A sentence for a person.
+    message: &'static str,
+    /// `success`.
+    #[schema(example = "success")]
+    status: &'static str,
+}
+
+/// The payload of an answer that has none: null.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Nothing;
+
+/// The envelope of a failure.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ErrorEnvelope<'a> {
+    /// Always null.
+    #[schema(value_type = Option<Object>)]
+    pub(crate) data: (),
+    /// A sentence for a person.
+    pub(crate) message: &'a str,
+    /// `error`.
+    #[schema(example = "error")]
+    pub(crate) status: &'static str,
+    /// A stable code for a program.
+    #[schema(example = "not_found")]
+    pub(crate) error: &'static str,
+}
+
+/// Wraps the payload of an answer that went well.
+pub(crate) fn success<T>(message: &'static str, data: T) -> Success<T> {
+    Envelope { data, message, status: "success" }
+}
+
+impl<T: Serialize> Responder for Envelope<T> {
+    type Body = BoxBody;
+
+    fn respond_to(self, _request: &HttpRequest) -> HttpResponse {
+        json(HttpResponse::Ok(), &self)
+    }
+}
+
+/// An answer whose body is `body` as JSON.
+pub(crate) fn json(mut response: actix_web::HttpResponseBuilder, body: &impl Serialize) -> HttpResponse {
+    // Answers differ by caller and hold secrets; nothing between us and them may keep them.
+    response
+        .insert_header(ContentType::json())
+        .insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .insert_header((X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")));
+    match serde_json::to_vec(body) {
+        Ok(bytes) => response.body(bytes),
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "an answer could not be serialized");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The error table: every code that a client can meet, and its HTTP status.
+
+use std::{error::Error as StdError, fmt};
+
+use actix_web::{
+    HttpResponse, ResponseError,
+    http::{
+        StatusCode,
+        header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
+    },
+};
+use launchway_application::Error;
+use launchway_domain::ids::InvalidId;
+
+use crate::envelope::{ErrorEnvelope, json};
+
+/// A code that a client can branch on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    InvalidJson,
+    ValidationFailed,
+    UnknownField,
+    InvalidId,
+    Unauthenticated,
+    InvalidCredentials,
+    TwoFactorRequired,
+    Forbidden,
+    RegistrationClosed,
+    NotFound,
+    RouteNotFound,
+    MethodNotAllowed,
+    RequestTimeout,
+    Conflict,
+    PayloadTooLarge,
+    RateLimited,
+    Internal,
+    Unavailable,
+}
+
+impl Code {
+    /// The one table: the name of a code, and the status that it comes with.
+    fn row(self) -> (&'static str, StatusCode) {
+        // codes:begin
+        match self {
+            Self::InvalidJson => ("invalid_json", StatusCode::BAD_REQUEST),
+            Self::ValidationFailed => ("validation_failed", StatusCode::BAD_REQUEST),
+            Self::UnknownField => ("unknown_field", StatusCode::BAD_REQUEST),
+            Self::InvalidId => ("invalid_id", StatusCode::BAD_REQUEST),
+            Self::Unauthenticated => ("unauthenticated", StatusCode::UNAUTHORIZED),
+            Self::InvalidCredentials => ("invalid_credentials", StatusCode::UNAUTHORIZED),
+            Self::TwoFactorRequired => ("two_factor_required", StatusCode::UNAUTHORIZED),
+            Self::Forbidden => ("forbidden", StatusCode::FORBIDDEN),
+            Self::RegistrationClosed => ("registration_closed", StatusCode::FORBIDDEN),
+            Self::NotFound => ("not_found", StatusCode::NOT_FOUND),
+            Self::RouteNotFound => ("route_not_found", StatusCode::NOT_FOUND),
+            Self::MethodNotAllowed => ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED),
+            Self::RequestTimeout => ("request_timeout", StatusCode::REQUEST_TIMEOUT),
+            Self::Conflict => ("conflict", StatusCode::CONFLICT),
+            Self::PayloadTooLarge => ("payload_too_large", StatusCode::PAYLOAD_TOO_LARGE),
+            Self::RateLimited => ("rate_limited", StatusCode::TOO_MANY_REQUESTS),
+            Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR),
+            Self::Unavailable => ("unavailable", StatusCode::SERVICE_UNAVAILABLE),
+        }
+        // codes:end
+    }
+}
+
+/// A failure on its way to the client.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    code: Code,
+    message: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// What the log is told and the client is not.
+    cause: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl ApiError {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), headers: Vec::new(), cause: None }
+    }
+
+    /// A known path, but not with this method.
+    pub(crate) fn method_not_allowed(allow: &str) -> Self {
+        let message = format!("this path knows only {allow}");
+        Self::new(Code::MethodNotAllowed, message).with_header(ALLOW, allow)
+    }
+
+    /// A fault of ours, whose cause only the log learns.
+    pub(crate) fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        let message =
+            "something went wrong on our side; the server's log tells what, under this answer's x-request-id";
+        Self { cause: Some(cause.into()), ..Self::new(Code::Internal, message) }
+    }
+
+    /// Something that we need is away.
+    pub(crate) fn unavailable(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        let message = "Launchway is stopping, too busy, or cannot reach its database; try again in a moment";
+        Self { cause: Some(cause.into()), ..Self::new(Code::Unavailable, message) }
+            .with_header(RETRY_AFTER, "1")
+    }
+
+    /// The same with a header more.
+    pub(crate) fn with_header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
+        self.headers.extend(value.try_into().ok().map(|value| (name, value)));
+        self
+    }
+
+    /// What the log is to be told.
+    pub(crate) fn cause(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
+        self.cause.as_deref()
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let code = match &error {
+            Error::Invalid(_) => Code::ValidationFailed,
+            Error::Unauthenticated => Code::Unauthenticated,
+            Error::InvalidCredentials(_) => Code::InvalidCredentials,
+            Error::TwoFactorRequired => Code::TwoFactorRequired,
+            Error::Forbidden(_) | Error::SetupTokenNeeded => Code::Forbidden,
+            Error::RegistrationClosed => Code::RegistrationClosed,
+            Error::NotFound(_) => Code::NotFound,
+            Error::Conflict(_) => Code::Conflict,
+            Error::RateLimited { .. } => Code::RateLimited,
+            Error::Unavailable(_) => return Self::unavailable(error),
+            Error::Internal(_) => return Self::internal(error),
+        };
+        let failure = Self::new(code, error.to_string());
+        match error {
+            Error::Unauthenticated => failure.with_header(WWW_AUTHENTICATE, "Bearer"),
+            Error::RateLimited { retry_after } => failure.with_header(RETRY_AFTER, retry_after.as_secs()),
+            _ => failure,
+        }
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        self.code.row().1
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let (error, status) = self.code.row();
+        let mut response = HttpResponse::build(status);
+        for header in &self.headers {
+            response.insert_header(header.clone());
+        }
+        json(response, &ErrorEnvelope { data: (), message: &self.message, status: "error", error })
+    }
+}
+
+/// The id in a path.
+pub(crate) fn path_id<T: std::str::FromStr<Err = InvalidId>>(name: &str, raw: &str) -> Result<T, ApiError> {
+    raw.parse().map_err(|refused: InvalidId| ApiError::new(Code::InvalidId, format!("{name} {refused}")))
+}

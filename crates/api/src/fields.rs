@@ -1,0 +1,163 @@
+//! Reading a body's fields, and telling of everything that is wrong with them at once.
+
+use chrono::{DateTime, SubsecRound, Utc};
+use launchway_domain::{
+    auth::{ApiTokenName, Password, Permission, Permissions},
+    clock::Timestamp,
+    organizations::OrganizationName,
+    secret::Secret,
+    users::{EmailAddress, FontFamily, FontSize, Language, Theme, Username},
+};
+use serde_json::{Map, Value};
+
+use crate::error::{ApiError, Code};
+
+/// The fields of a body, taken one by one.
+///
+/// Take all fields first, then call [`finish`](Fields::finish), and only then use `?` on them:
+/// so every problem is in one answer.
+pub(crate) struct Fields {
+    left: Map<String, Value>,
+    problems: Vec<String>,
+}
+
+/// That a field was refused. What is wrong with it is in the answer of [`Fields::finish`].
+#[derive(Debug)]
+pub(crate) struct Refused;
+
+impl From<Refused> for ApiError {
+    fn from(_: Refused) -> Self {
+        // Not reached: `finish` has told of it before.
+        Self::new(Code::ValidationFailed, "the body has a field that is not valid")
+    }
+}
+
+impl Fields {
+    pub(crate) fn new(object: Map<String, Value>) -> Self {
+        Self { left: object, problems: Vec::new() }
+    }
+
+    /// A field that must be there.
+    pub(crate) fn required<T: Field>(&mut self, name: &str) -> Result<T, Refused> {
+        match self.left.remove(name) {
+            None | Some(Value::Null) => self.refuse(format!("{name} is required")),
+            Some(value) => self.read(name, value),
+        }
+    }
+
+    /// A field that may be absent; null and `""` count as absent.
+    pub(crate) fn optional<T: Field>(&mut self, name: &str) -> Result<Option<T>, Refused> {
+        match self.left.remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if text.is_empty() => Ok(None),
+            Some(value) => self.read(name, value).map(Some),
+        }
+    }
+
+    /// A rule about several fields.
+    pub(crate) fn refuse<T>(&mut self, problem: String) -> Result<T, Refused> {
+        self.problems.push(problem);
+        Err(Refused)
+    }
+
+    /// Tells of everything that was wrong, and of fields that nobody took.
+    pub(crate) fn finish(mut self) -> Result<(), ApiError> {
+        let code = if self.left.is_empty() { Code::ValidationFailed } else { Code::UnknownField };
+        self.problems
+            .extend(self.left.keys().map(|name| format!("{} is not a field of this request", shown(name))));
+        if self.problems.is_empty() { Ok(()) } else { Err(ApiError::new(code, self.problems.join("; "))) }
+    }
+
+    fn read<T: Field>(&mut self, name: &str, value: Value) -> Result<T, Refused> {
+        T::read(value).or_else(|problem| self.refuse(format!("{name} {problem}")))
+    }
+}
+
+/// A name that a client made up, shortened and made harmless.
+fn shown(name: &str) -> String {
+    name.chars().take(64).flat_map(char::escape_debug).collect()
+}
+
+/// A value that a field can hold.
+pub(crate) trait Field: Sized {
+    /// Reads it, or tells what is wrong: "must be …".
+    fn read(value: Value) -> Result<Self, String>;
+}
+
+impl Field for bool {
+    fn read(value: Value) -> Result<Self, String> {
+        value.as_bool().ok_or_else(|| wrong_type("true or false", &value))
+    }
+}
+
+impl Field for String {
+    fn read(value: Value) -> Result<Self, String> {
+        match value {
+            Value::String(text) => Ok(text),
+            other => Err(wrong_type("a string", &other)),
+        }
+    }
+}
+
+impl Field for Secret<String> {
+    fn read(value: Value) -> Result<Self, String> {
+        String::read(value).map(Secret::new)
+    }
+}
+
+impl Field for Timestamp {
+    fn read(value: Value) -> Result<Self, String> {
+        let text = String::read(value)?;
+        DateTime::parse_from_rfc3339(text.trim())
+            .map(|moment| moment.with_timezone(&Utc).trunc_subsecs(6))
+            .map_err(|_not_a_moment| "must be a moment like `2030-01-31T12:00:00Z`".to_owned())
+    }
+}
+
+impl Field for Permissions {
+    fn read(value: Value) -> Result<Self, String> {
+        let Value::Array(items) = value else {
+            return Err(wrong_type("an array of strings", &value));
+        };
+        items
+            .into_iter()
+            .map(|item| {
+                let name =
+                    String::read(item).map_err(|_not_text| "must be an array of strings".to_owned())?;
+                name.parse::<Permission>().map_err(|refused| refused.to_string())
+            })
+            .collect()
+    }
+}
+
+/// Text types of the domain are read from strings by their only way in.
+macro_rules! text_fields {
+    ($($name:ty),* $(,)?) => {$(
+        impl Field for $name {
+            fn read(value: Value) -> Result<Self, String> {
+                String::read(value)?.try_into().map_err(|refused: launchway_domain::value::InvalidValue| refused.to_string())
+            }
+        }
+    )*};
+}
+
+text_fields!(ApiTokenName, EmailAddress, FontFamily, Language, OrganizationName, Password, Theme, Username);
+
+impl Field for FontSize {
+    fn read(value: Value) -> Result<Self, String> {
+        let number = value.as_i64().ok_or_else(|| wrong_type("a whole number", &value))?;
+        number.try_into().map_err(|refused: launchway_domain::value::InvalidValue| refused.to_string())
+    }
+}
+
+fn wrong_type(expected: &str, got: &Value) -> String {
+    let got = match got {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    format!("must be {expected}, got {got}")
+}

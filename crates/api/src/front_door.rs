@@ -1,0 +1,163 @@
+//! What happens to every request, whichever route it takes.
+
+use std::{panic::AssertUnwindSafe, time::Instant};
+
+use actix_web::{
+    Error, ResponseError,
+    body::{EitherBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{
+        Method,
+        header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN},
+    },
+    middleware::Next,
+    web::Data,
+};
+use futures_util::FutureExt;
+use tracing::Instrument;
+
+use crate::{
+    Api,
+    error::{ApiError, Code},
+    routes::Pattern,
+};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Names the request, refuses foreign origins, survives panics, counts, and logs what went wrong.
+///
+/// One layer for all of it, because each layer costs every request.
+///
+/// # Errors
+/// After a panic of a handler; it becomes an answer in the envelope like any other.
+pub async fn front_door<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    let began = Instant::now();
+    let Some(api) = request.app_data::<Data<Api>>().cloned() else {
+        return Err(ApiError::internal("the API's state is not set up").into());
+    };
+    let id = request_id(&request, &api);
+    let method = method_name(request.method());
+    let span =
+        tracing::info_span!("request", id = id.to_str().unwrap_or_default(), method, path = request.path());
+
+    let mut response = if comes_from_elsewhere(&request, &api) {
+        let refusal = ApiError::new(
+            Code::Forbidden,
+            "a page of another origin may not change anything here; LAUNCHWAY_PUBLIC_URL names the one that may",
+        );
+        request.into_response(refusal.error_response()).map_into_right_body()
+    } else {
+        match AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone()).await {
+            Ok(answer) => answer?.map_into_left_body(),
+            Err(_panic) => {
+                api.metrics.count(method, None, 500, began.elapsed());
+                return Err(ApiError::internal("a handler panicked").with_header(REQUEST_ID, id).into());
+            }
+        }
+    };
+
+    response.headers_mut().insert(REQUEST_ID, id);
+    let status = response.status().as_u16();
+    let pattern = response.request().app_data::<Pattern>().map(|pattern| pattern.0);
+    api.metrics.count(method, pattern, status, began.elapsed());
+    if let Some(cause) = cause_of(&response) {
+        span.in_scope(|| {
+            if status == 503 {
+                tracing::warn!(
+                    status,
+                    error = cause as &dyn std::error::Error,
+                    "the request could not be served now"
+                );
+            } else {
+                tracing::error!(status, error = cause as &dyn std::error::Error, "the request failed");
+            }
+        });
+    }
+    Ok(response)
+}
+
+/// The name that the caller gave the request, or a new one.
+fn request_id(request: &ServiceRequest, api: &Api) -> HeaderValue {
+    let is_name = |value: &&HeaderValue| {
+        let bytes = value.as_bytes();
+        (1..=128).contains(&bytes.len())
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
+    };
+    request.headers().get(REQUEST_ID).filter(is_name).cloned().unwrap_or_else(|| api.request_ids.next())
+}
+
+/// Methods by name; the others are one, so that nobody can make up as many metrics.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// Whether a browser says that a page of another origin wants to change something.
+fn comes_from_elsewhere(request: &ServiceRequest, api: &Api) -> bool {
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    changes
+        && request.headers().get(ORIGIN).is_some_and(|origin| {
+            !is_own_origin(origin, request.headers(), api.options.public_origin.as_deref())
+        })
+}
+
+fn is_own_origin(origin: &HeaderValue, headers: &HeaderMap, public: Option<&str>) -> bool {
+    let Ok(origin) = origin.to_str() else { return false };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let of_host = match (origin.split_once("://"), host) {
+        (Some(("http" | "https", authority)), Some(host)) => authority.eq_ignore_ascii_case(host),
+        _ => false,
+    };
+    of_host || public.is_some_and(|public| origin.eq_ignore_ascii_case(public))
+}
+
+fn cause_of<B>(response: &ServiceResponse<B>) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+    response.response().error()?.as_error::<ApiError>()?.cause()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_own(origin: &str, host: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_str(host).unwrap());
+        is_own_origin(&HeaderValue::from_str(origin).unwrap(), &headers, Some("https://deploy.example.com"))
+    }
+
+    #[test]
+    fn the_own_host_and_the_public_url_are_own_origins() {
+        assert!(is_own("http://127.0.0.1:8080", "127.0.0.1:8080"));
+        assert!(is_own("https://Launch.Example.com", "launch.example.com"));
+        assert!(is_own("https://deploy.example.com", "10.0.0.1:8080"));
+    }
+
+    #[test]
+    fn every_other_origin_is_foreign() {
+        for origin in [
+            "null",
+            "",
+            "http://127.0.0.1:8081",
+            "http://127.0.0.1",
+            "http://127.0.0.1:8080.evil.example",
+            "http://evil.example/127.0.0.1:8080",
+            "https://deploy.example.com.evil.example",
+            "http://deploy.example.com",
+            "ftp://127.0.0.1:8080",
+            "127.0.0.1:8080",
+        ] {
+            assert!(!is_own(origin, "127.0.0.1:8080"), "{origin}");
+        }
+    }
+}

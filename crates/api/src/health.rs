@@ -1,0 +1,49 @@
+//! Alive, and able to serve.
+
+use actix_web::web::Data;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    Api,
+    envelope::{Envelope, Reply, success},
+    error::ApiError,
+    routes::Routes,
+};
+
+pub(crate) fn routes(routes: &mut Routes) {
+    routes.get("/health", health).get("/api/v1/health", health).get("/ready", ready);
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    #[schema(example = "ok")]
+    status: &'static str,
+}
+
+/// Whether the server is alive
+#[utoipa::path(get, path = "/health", tag = "operations", responses((status = 200, body = Envelope<Health>)))]
+pub(crate) async fn health() -> Reply<Health> {
+    Ok(success("Launchway is alive", Health { status: "ok" }))
+}
+
+/// The same, under the API's prefix
+#[utoipa::path(get, path = "/api/v1/health", operation_id = "api_health", tag = "operations",
+    responses((status = 200, body = Envelope<Health>)))]
+#[expect(dead_code, reason = "documents the second path of the same handler")]
+pub(crate) async fn api_health() -> Reply<Health> {
+    health().await
+}
+
+/// Whether the server can serve
+///
+/// 503 while it stops, or without its database.
+#[utoipa::path(get, path = "/ready", tag = "operations", responses((status = 200, body = Envelope<Health>)))]
+pub(crate) async fn ready(api: Data<Api>) -> Reply<Health> {
+    if api.is_stopping() {
+        return Err(ApiError::unavailable("the server is stopping"));
+    }
+    // Any read tells whether the database answers.
+    api.services.registration.admin_registered().await?;
+    Ok(success("Launchway is ready", Health { status: "ok" }))
+}

@@ -1,0 +1,98 @@
+//! What is counted, as Prometheus reads it.
+
+use std::{sync::Mutex, time::Duration};
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{CACHE_CONTROL, CONTENT_TYPE},
+    web::Data,
+};
+use launchway_application::Error;
+use launchway_domain::auth::Forbidden;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::Registry,
+};
+
+use crate::{Api, caller::Caller, client::is_local, error::ApiError, routes::Routes};
+
+pub(crate) fn routes(routes: &mut Routes) {
+    routes.get("/metrics", metrics);
+}
+
+/// What is counted.
+pub struct Metrics {
+    registry: Mutex<Registry>,
+    requests: Family<RequestLabels, Counter>,
+    durations: Histogram,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    route: &'static str,
+    status: u16,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("launchway");
+        let requests = Family::default();
+        // From a tenth of a millisecond to ten seconds: from a cached read to a hashed password.
+        let durations = Histogram::new([0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0]);
+        registry.register("http_requests", "Requests answered", requests.clone());
+        registry.register("http_request_duration_seconds", "Time to the answer's head", durations.clone());
+        Self { registry: Mutex::new(registry), requests, durations }
+    }
+}
+
+impl Metrics {
+    /// Counts something more; it is asked when the metrics are.
+    pub fn also_collect(&self, collector: Box<dyn Collector>) {
+        if let Ok(mut registry) = self.registry.lock() {
+            registry.register_collector(collector);
+        }
+    }
+
+    /// Counts a request. `route` is the pattern, not the path, so that there are few of them.
+    pub(crate) fn count(
+        &self,
+        method: &'static str,
+        route: Option<&'static str>,
+        status: u16,
+        took: Duration,
+    ) {
+        let route = route.unwrap_or("none");
+        self.requests.get_or_create(&RequestLabels { method, route, status }).inc();
+        self.durations.observe(took.as_secs_f64());
+    }
+
+    fn text(&self) -> Result<String, ApiError> {
+        let registry =
+            self.registry.lock().map_err(|_poisoned| ApiError::internal("the metrics are broken"))?;
+        let mut text = String::new();
+        encode(&mut text, &registry).map_err(ApiError::internal)?;
+        Ok(text)
+    }
+}
+
+/// What is counted, as Prometheus reads it
+///
+/// For callers on the server's own machine, and for the installation's administrator.
+#[utoipa::path(get, path = "/metrics", tag = "operations",
+    responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
+pub(crate) async fn metrics(
+    api: Data<Api>,
+    request: HttpRequest,
+    caller: Result<Caller, ApiError>,
+) -> Result<HttpResponse, ApiError> {
+    if !is_local(&request) && !caller?.administers_installation() {
+        return Err(Error::from(Forbidden::NotAnAdministrator).into());
+    }
+    Ok(HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .body(api.metrics.text()?))
+}

@@ -1,0 +1,106 @@
+//! The OpenAPI document, made from the handlers.
+
+use actix_web::{
+    HttpResponse,
+    http::header::{CACHE_CONTROL, ContentType},
+};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        Content, RefOr, ResponseBuilder, schema,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+
+use crate::{auth, docs, envelope::ErrorEnvelope, health, metrics, routes::Routes, users};
+
+pub(crate) fn routes(routes: &mut Routes) {
+    routes.get("/api/v1/openapi.json", openapi_document);
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Launchway", description = "Deploys applications from a git repository."),
+    components(schemas(ErrorEnvelope)),
+    modifiers(&Security, &Failures),
+    paths(
+        auth::is_admin_registered,
+        auth::register,
+        auth::log_in,
+        auth::log_out,
+        auth::list_tokens,
+        auth::issue_token,
+        auth::revoke_token,
+        auth::set_up_two_factor,
+        auth::enable_two_factor,
+        auth::disable_two_factor,
+        users::user,
+        users::rename,
+        users::change_password,
+        users::user_organizations,
+        users::settings,
+        users::change_auto_update,
+        users::change_font,
+        users::change_language,
+        users::change_theme,
+        health::health,
+        health::api_health,
+        health::ready,
+        metrics::metrics,
+        docs::docs_page,
+        openapi_document,
+    )
+)]
+struct Document;
+
+/// The OpenAPI document of everything that is mounted.
+#[must_use]
+pub fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// This API as an OpenAPI 3.1 document
+#[utoipa::path(get, path = "/api/v1/openapi.json", tag = "operations",
+    responses((status = 200, content_type = "application/json")))]
+pub(crate) async fn openapi_document() -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header(ContentType::json())
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .body(document().to_json().unwrap_or_default())
+}
+
+/// How callers show who they are.
+struct Security;
+
+impl Modify for Security {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let bearer = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("A session token from /api/v1/auth/login, or an API token"))
+            .build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    }
+}
+
+/// Every operation fails in the same envelope.
+struct Failures;
+
+impl Modify for Failures {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let failure = ResponseBuilder::new()
+            .description("What went wrong; `error` is one of the codes of docs/errors.md")
+            .content(
+                "application/json",
+                Content::new(Some(RefOr::Ref(schema::Ref::from_schema_name("ErrorEnvelope")))),
+            )
+            .build();
+        for item in document.paths.paths.values_mut() {
+            let operations =
+                [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+            for operation in operations.into_iter().flatten() {
+                operation.responses.responses.insert("default".to_owned(), RefOr::T(failure.clone()));
+            }
+        }
+    }
+}

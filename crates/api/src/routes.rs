@@ -1,0 +1,122 @@
+//! Every route, mounted.
+
+use std::collections::BTreeMap;
+
+use actix_web::{
+    FromRequest, Handler, HttpRequest, Responder, Route, guard,
+    http::Method,
+    web::{self, ServiceConfig},
+};
+
+use crate::{
+    auth, docs,
+    error::{ApiError, Code},
+    health, metrics, openapi, users,
+};
+
+/// A method and a path that are mounted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Operation {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// The path, with its parameters in braces.
+    pub path: &'static str,
+}
+
+/// Mounts every route, and the answers for paths and methods that are not among them.
+pub fn configure(config: &mut ServiceConfig) {
+    all().mount(config);
+    config.default_service(web::to(route_not_found));
+}
+
+/// What [`configure`] mounts.
+#[must_use]
+pub fn operations() -> Vec<Operation> {
+    all().0.into_iter().map(|(operation, _)| operation).collect()
+}
+
+fn all() -> Routes {
+    let mut routes = Routes(Vec::new());
+    auth::routes(&mut routes);
+    users::routes(&mut routes);
+    health::routes(&mut routes);
+    metrics::routes(&mut routes);
+    openapi::routes(&mut routes);
+    docs::routes(&mut routes);
+    routes
+}
+
+/// The path of a route, as the metrics know it.
+pub(crate) struct Pattern(pub(crate) &'static str);
+
+/// Routes on their way to being mounted.
+pub(crate) struct Routes(Vec<(Operation, Route)>);
+
+/// `fn get`, `fn post`, …: adds `handler` at `path`.
+macro_rules! methods {
+    ($($name:ident => $method:ident),*) => {$(
+        pub(crate) fn $name<F, Args>(&mut self, path: &'static str, handler: F) -> &mut Self
+        where
+            F: Handler<Args>,
+            Args: FromRequest + 'static,
+            F::Output: Responder + 'static,
+        {
+            self.add(Method::$method, path, handler)
+        }
+    )*};
+}
+
+impl Routes {
+    methods!(get => GET, post => POST, patch => PATCH, delete => DELETE);
+
+    fn add<F, Args>(&mut self, method: Method, path: &'static str, handler: F) -> &mut Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        let operation = Operation { method: method.to_string(), path };
+        let route = if method == Method::GET {
+            // Whoever may GET may ask for the head alone.
+            web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
+        } else {
+            web::method(method)
+        };
+        self.0.push((operation, route.to(handler)));
+        self
+    }
+
+    /// One resource for each path, so that a known path with another method is told apart from an
+    /// unknown path.
+    fn mount(self, config: &mut ServiceConfig) {
+        let mut paths: BTreeMap<&'static str, (Vec<String>, Vec<Route>)> = BTreeMap::new();
+        for (Operation { method, path }, route) in self.0 {
+            let (methods, routes) = paths.entry(path).or_default();
+            if method == "GET" {
+                methods.push("HEAD".to_owned());
+            }
+            methods.push(method);
+            routes.push(route);
+        }
+        for (path, (mut methods, routes)) in paths {
+            methods.sort();
+            let allow = methods.join(", ");
+            let resource = routes
+                .into_iter()
+                .fold(web::resource(path), actix_web::Resource::route)
+                .app_data(Pattern(path));
+            config.service(resource.default_service(web::to(move || {
+                let refusal = ApiError::method_not_allowed(&allow);
+                async move { Err::<&str, _>(refusal) }
+            })));
+        }
+    }
+}
+
+async fn route_not_found(request: HttpRequest) -> Result<&'static str, ApiError> {
+    let path: String = request.path().chars().take(100).flat_map(char::escape_debug).collect();
+    Err(ApiError::new(
+        Code::RouteNotFound,
+        format!("there is nothing at `{path}`; /docs lists what there is"),
+    ))
+}

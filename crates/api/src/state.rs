@@ -1,0 +1,59 @@
+//! What handlers work with.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use launchway_application::Services;
+
+use crate::{metrics::Metrics, request_ids::RequestIds};
+
+/// How the API is to behave.
+#[derive(Debug, Clone)]
+pub struct ApiOptions {
+    /// The proxies whose word about a client's address is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The origin that browsers reach the API by, such as `https://deploy.example.com`.
+    pub public_origin: Option<String>,
+    /// The largest body that is read, in bytes.
+    pub body_limit: usize,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+}
+
+/// What handlers work with: the use cases, and the API's own state.
+pub struct Api {
+    /// Every use case.
+    pub services: Services,
+    /// How the API is to behave.
+    pub options: ApiOptions,
+    /// What is counted.
+    pub metrics: Metrics,
+    pub(crate) request_ids: RequestIds,
+    stopping: AtomicBool,
+}
+
+impl Api {
+    /// An API over `services`.
+    #[must_use]
+    pub fn new(services: Services, options: ApiOptions, metrics: Metrics) -> Self {
+        Self {
+            services,
+            options,
+            metrics,
+            request_ids: RequestIds::default(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on the API says that it is not ready for new work.
+    pub fn begin_stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,66 @@
+//! Recognising the caller of a request.
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    auth::{Actor, Credential, Identity, IdentityRepository, TokenHash, Write},
+    clock::Timestamp,
+    ids::OrganizationId,
+    store::StoreError,
+};
+
+use crate::{Error, Tools};
+
+/// Recognises callers by their bearer tokens.
+pub struct Authentication {
+    identities: Arc<dyn IdentityRepository>,
+    tools: Tools,
+}
+
+impl Authentication {
+    /// Recognises callers with the help of `identities`.
+    pub fn new(identities: Arc<dyn IdentityRepository>, tools: Tools) -> Self {
+        Self { identities, tools }
+    }
+
+    /// The one who holds `token`, acting in `organization` or in their own.
+    ///
+    /// A session in use is extended, at most once an hour.
+    ///
+    /// # Errors
+    /// [`Error::Unauthenticated`] for a token that is not valid now, [`Error::Forbidden`] for an
+    /// organization that the holder is not in.
+    pub async fn authenticate(
+        &self,
+        token: &str,
+        organization: Option<OrganizationId>,
+    ) -> Result<Actor, Error> {
+        let found = self.identities.by_token(&TokenHash::of(token)).await?;
+        let identity = found.ok_or(Error::Unauthenticated)?;
+        let now = self.tools.clock.now();
+        if identity.is_expired(now) {
+            return Err(Error::Unauthenticated);
+        }
+        self.extend(&identity, now).await?;
+        identity.act_in(organization)?.ok_or(Error::Unauthenticated)
+    }
+
+    async fn extend(&self, identity: &Identity, now: Timestamp) -> Result<(), Error> {
+        let Credential::Session(session) = &identity.credential else {
+            return Ok(());
+        };
+        let Some(expires_at) = session.extension(now) else {
+            return Ok(());
+        };
+        let extension = Write::ExtendSession { id: session.id, at: now, expires_at };
+        match self.tools.store.commit(vec![extension.into()]).await {
+            Err(StoreError::Stale) => Err(Error::Unauthenticated),
+            Err(error) => {
+                // The session is valid all the same; a later request extends it.
+                tracing::warn!(session.id = %session.id, error = &error as &dyn std::error::Error, "could not extend a session");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}

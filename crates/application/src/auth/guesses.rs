@@ -1,0 +1,54 @@
+//! Bounding how often a secret may be guessed.
+
+use std::{net::IpAddr, sync::Arc};
+
+use launchway_domain::{
+    auth::{Admission, LoginAttempt, LoginThrottle},
+    ids::LoginAttemptId,
+    users::EmailAddress,
+};
+
+use crate::{Error, Tools};
+
+/// Admits so many guesses at an account's secrets and no more.
+#[derive(Clone)]
+pub struct Guesses {
+    throttle: Arc<dyn LoginThrottle>,
+    tools: Tools,
+}
+
+impl Guesses {
+    /// Counts with `throttle`.
+    pub fn new(throttle: Arc<dyn LoginThrottle>, tools: Tools) -> Self {
+        Self { throttle, tools }
+    }
+
+    /// Admits one guess at the secrets of `email`. It counts as failed until it is
+    /// [forgiven](Guesses::forgive).
+    ///
+    /// # Errors
+    /// [`Error::RateLimited`] when there were too many.
+    pub async fn admit(&self, email: &EmailAddress, address: IpAddr) -> Result<LoginAttemptId, Error> {
+        let now = self.tools.clock.now();
+        let attempt = LoginAttempt::new(self.tools.ids.next().into(), email, address, now);
+        match self.throttle.admit(&attempt).await? {
+            Admission::Granted => Ok(attempt.id),
+            Admission::Refused { until } => {
+                // Rounded up, so that a caller who waits that long is not early.
+                let wait = (until - now).num_microseconds().unwrap_or(i64::MAX).max(1).unsigned_abs();
+                let seconds = wait.div_ceil(1_000_000);
+                Err(Error::RateLimited { retry_after: std::time::Duration::from_secs(seconds) })
+            }
+        }
+    }
+
+    /// Takes a guess back: it was right.
+    ///
+    /// Never fails, because what the guess was for is done by now. A guess that cannot be taken
+    /// back counts until it is too old to count.
+    pub async fn forgive(&self, attempt: LoginAttemptId) {
+        if let Err(error) = self.throttle.forgive(attempt).await {
+            tracing::warn!(login_attempt.id = %attempt, error = &error as &dyn std::error::Error, "could not take back a login attempt");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Logging in and out.
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    auth::{Actor, Client, CredentialRepository, Credentials, PasswordHash, PasswordHasher, Write},
+    secret::{Secret, SecretBox},
+    store::StoreError,
+    users::{EmailAddress, UserRepository},
+};
+
+use super::{Guesses, LoggedIn, new_session, second_factor};
+use crate::{Error, Tools};
+
+/// What someone presents to log in.
+#[derive(Debug)]
+pub struct LoginRequest {
+    /// Who they say they are.
+    pub email: EmailAddress,
+    /// Their password, perhaps.
+    pub password: Secret<String>,
+    /// A code of their authenticator, or a recovery code.
+    pub totp_code: Option<Secret<String>>,
+    /// Where they are.
+    pub client: Client,
+}
+
+/// Opens sessions for those who know their password, and closes them.
+pub struct Logins {
+    credentials: Arc<dyn CredentialRepository>,
+    users: Arc<dyn UserRepository>,
+    hasher: Arc<dyn PasswordHasher>,
+    secrets: Arc<dyn SecretBox>,
+    guesses: Guesses,
+    tools: Tools,
+}
+
+impl Logins {
+    /// Checks logins against `credentials`.
+    pub fn new(
+        credentials: Arc<dyn CredentialRepository>,
+        users: Arc<dyn UserRepository>,
+        hasher: Arc<dyn PasswordHasher>,
+        secrets: Arc<dyn SecretBox>,
+        guesses: Guesses,
+        tools: Tools,
+    ) -> Self {
+        Self { credentials, users, hasher, secrets, guesses, tools }
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// [`Error::InvalidCredentials`], the same in words and time for an unknown address, a wrong
+    /// password and a wrong code; [`Error::TwoFactorRequired`] when only the code is missing;
+    /// [`Error::RateLimited`] after too many failures.
+    pub async fn log_in(&self, request: LoginRequest) -> Result<LoggedIn, Error> {
+        let LoginRequest { email, password, totp_code, client } = request;
+        let attempt = self.guesses.admit(&email, client.address).await?;
+        let Some((credentials, hash)) = self.verified(&email, &password).await? else {
+            return Err(WRONG);
+        };
+        let mut writes = vec![Write::ConfirmPassword { user_id: credentials.user_id, hash }.into()];
+        match self.second_factor(&credentials, totp_code.as_ref()) {
+            Ok(code_use) => writes.extend(code_use.map(Into::into)),
+            Err(Error::TwoFactorRequired) => {
+                self.guesses.forgive(attempt).await;
+                return Err(Error::TwoFactorRequired);
+            }
+            Err(error) => return Err(error),
+        }
+        let profile = self.users.profile(credentials.user_id).await?.ok_or(WRONG)?;
+        let (token, session) = new_session(&self.tools, credentials.user_id, client);
+        writes.push(Write::OpenSession(session.clone()).into());
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            // The password was changed meanwhile, or the code was used before.
+            StoreError::Stale => WRONG,
+            error => error.into(),
+        })?;
+        self.guesses.forgive(attempt).await;
+        Ok(LoggedIn { token, session, profile })
+    }
+
+    /// Ends the actor's session.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] for an API token, which is revoked instead.
+    pub async fn log_out(&self, actor: &Actor) -> Result<(), Error> {
+        let end = Write::EndSession { id: actor.session()?.id, at: self.tools.clock.now() };
+        match self.tools.store.commit(vec![end.into()]).await {
+            // Ended twice at the same moment: it is over, which is what was asked for.
+            Ok(()) | Err(StoreError::Stale) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn verified(
+        &self,
+        email: &EmailAddress,
+        password: &Secret<String>,
+    ) -> Result<Option<(Credentials, PasswordHash)>, Error> {
+        let credentials = self.credentials.by_email(email).await?;
+        let hash = credentials.as_ref().and_then(|credentials| credentials.password.clone());
+        let is_right = self.hasher.verify(password, hash.clone()).await?;
+        Ok(credentials.zip(hash).filter(|_| is_right))
+    }
+
+    fn second_factor(
+        &self,
+        credentials: &Credentials,
+        code: Option<&Secret<String>>,
+    ) -> Result<Option<Write>, Error> {
+        let Some(factor) = credentials.two_factor.as_ref().filter(|factor| factor.enabled_at.is_some())
+        else {
+            return Ok(None);
+        };
+        let code = code.ok_or(Error::TwoFactorRequired)?;
+        let now = self.tools.clock.now();
+        second_factor::use_code(&*self.secrets, credentials.user_id, factor, code.expose(), now)?
+            .ok_or(WRONG)
+            .map(Some)
+    }
+}
+
+const WRONG: Error = Error::InvalidCredentials("the e-mail address, the password or the code is not right");

@@ -1,0 +1,139 @@
+//! Making the first administrator.
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    auth::{Client, CredentialRepository, Password, PasswordHasher, TokenHash, Write as AuthWrite},
+    organizations::{
+        Description, Membership, MembershipDetail, Organization, OrganizationName, Role,
+        Write as OrganizationWrite,
+    },
+    secret::Secret,
+    store::{StoreError, Write},
+    users::{EmailAddress, Profile, User, UserKind, Username, Write as UserWrite},
+};
+
+use super::{LoggedIn, new_session};
+use crate::{Error, Tools};
+
+/// Who is to become the first administrator.
+#[derive(Debug)]
+pub struct NewAdmin {
+    /// Their address.
+    pub email: EmailAddress,
+    /// Their password.
+    pub password: Password,
+    /// Their name.
+    pub username: Username,
+    /// The name of their organization; `<username>'s Team` without one.
+    pub organization: Option<OrganizationName>,
+}
+
+/// Why someone may claim a fresh installation.
+#[derive(Debug)]
+pub enum SetupProof {
+    /// They are on the server's own machine.
+    Local,
+    /// They present what the server printed when it started.
+    Token(Secret<String>),
+    /// Nothing.
+    None,
+}
+
+/// Makes the first administrator, exactly once.
+pub struct Registration {
+    credentials: Arc<dyn CredentialRepository>,
+    hasher: Arc<dyn PasswordHasher>,
+    setup_token: TokenHash,
+    tools: Tools,
+}
+
+impl Registration {
+    /// Lets in from elsewhere only who presents the token behind `setup_token`.
+    pub fn new(
+        credentials: Arc<dyn CredentialRepository>,
+        hasher: Arc<dyn PasswordHasher>,
+        setup_token: TokenHash,
+        tools: Tools,
+    ) -> Self {
+        Self { credentials, hasher, setup_token, tools }
+    }
+
+    /// Whether the first administrator exists.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] without a database.
+    pub async fn admin_registered(&self) -> Result<bool, Error> {
+        Ok(self.credentials.admin_registered().await?)
+    }
+
+    /// Makes the first administrator and logs them in.
+    ///
+    /// # Errors
+    /// [`Error::RegistrationClosed`] for everyone after the first, also at the same moment;
+    /// [`Error::SetupTokenNeeded`] without proof.
+    pub async fn register(
+        &self,
+        admin: NewAdmin,
+        proof: SetupProof,
+        client: Client,
+    ) -> Result<LoggedIn, Error> {
+        if self.admin_registered().await? {
+            return Err(Error::RegistrationClosed);
+        }
+        let proven = match &proof {
+            SetupProof::Local => true,
+            SetupProof::Token(token) => TokenHash::of(token.expose()) == self.setup_token,
+            SetupProof::None => false,
+        };
+        if !proven {
+            return Err(Error::SetupTokenNeeded);
+        }
+        let (profile, mut writes) = self.prepare(admin).await?;
+        let (token, session) = new_session(&self.tools, profile.user.id, client);
+        writes.push(AuthWrite::OpenSession(session.clone()).into());
+        self.claim(writes).await?;
+        Ok(LoggedIn { token, session, profile })
+    }
+
+    /// Makes the first administrator without logging them in: for who has the server's files.
+    ///
+    /// # Errors
+    /// [`Error::RegistrationClosed`] when there is one.
+    pub async fn create_admin(&self, admin: NewAdmin) -> Result<Profile, Error> {
+        if self.admin_registered().await? {
+            return Err(Error::RegistrationClosed);
+        }
+        let (profile, writes) = self.prepare(admin).await?;
+        self.claim(writes).await?;
+        Ok(profile)
+    }
+
+    async fn prepare(&self, admin: NewAdmin) -> Result<(Profile, Vec<Write>), Error> {
+        let NewAdmin { email, password, username, organization } = admin;
+        let hash = self.hasher.hash(&password).await?;
+        let now = self.tools.clock.now();
+        let name = organization.unwrap_or_else(|| OrganizationName::team_of(username.as_str()));
+        let user = User::new(self.tools.ids.next().into(), username, email, UserKind::Admin, now);
+        let organization = Organization::new(self.tools.ids.next().into(), name, Description::default(), now);
+        let membership =
+            Membership::new(self.tools.ids.next().into(), organization.id, user.id, Role::Admin, now);
+        let writes = vec![
+            UserWrite::Insert(user.clone()).into(),
+            AuthWrite::ClaimInstallation { admin: user.id, at: now }.into(),
+            AuthWrite::SetPassword { user_id: user.id, hash, at: now }.into(),
+            OrganizationWrite::Insert(organization.clone()).into(),
+            OrganizationWrite::InsertMembership(membership.clone()).into(),
+        ];
+        let memberships = vec![MembershipDetail { membership, organization }];
+        Ok((Profile { user, settings: None, memberships }, writes))
+    }
+
+    async fn claim(&self, writes: Vec<Write>) -> Result<(), Error> {
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            // Whatever is taken in a fresh installation was taken by another first administrator.
+            StoreError::Taken(_) => Error::RegistrationClosed,
+            error => error.into(),
+        })
+    }
+}

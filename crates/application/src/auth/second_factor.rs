@@ -1,0 +1,41 @@
+//! Checking a code: from an authenticator, or a recovery code.
+
+use launchway_domain::{
+    auth::{RecoveryCode, TotpSecret, TwoFactor, Write},
+    clock::Timestamp,
+    ids::UserId,
+    secret::SecretBox,
+};
+
+use crate::Error;
+
+/// Opens the secret that the user's authenticator shares with us.
+pub(super) fn open_secret(
+    secrets: &dyn SecretBox,
+    user_id: UserId,
+    factor: &TwoFactor,
+) -> Result<TotpSecret, Error> {
+    let bytes = secrets.open(&TotpSecret::place(user_id), &factor.secret)?;
+    TotpSecret::from_bytes(bytes.expose())
+        .ok_or_else(|| Error::Internal("a stored two-factor secret has a wrong length".into()))
+}
+
+/// The write that uses `code` up; `None` when it is not right.
+///
+/// A recovery code is looked for only when the write is carried out: it is `Stale` if there is
+/// no such code.
+pub(super) fn use_code(
+    secrets: &dyn SecretBox,
+    user_id: UserId,
+    factor: &TwoFactor,
+    code: &str,
+    now: Timestamp,
+) -> Result<Option<Write>, Error> {
+    let typed: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+    if typed.len() == 6 && typed.bytes().all(|b| b.is_ascii_digit()) {
+        let secret = open_secret(secrets, user_id, factor)?;
+        Ok(secret.matching_step(&typed, now).map(|step| Write::UseTotpStep { user_id, step }))
+    } else {
+        Ok(Some(Write::UseRecoveryCode { user_id, code: RecoveryCode::hash_of(&typed), at: now }))
+    }
+}

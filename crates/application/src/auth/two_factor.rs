@@ -1,0 +1,129 @@
+//! Setting up two-factor login.
+
+use std::{net::IpAddr, sync::Arc};
+
+use launchway_domain::{
+    auth::{Actor, CredentialRepository, RecoveryCode, TotpSecret, TwoFactor, Write},
+    secret::{Secret, SecretBox},
+    store::StoreError,
+};
+
+use super::{Guesses, second_factor};
+use crate::{Error, Tools};
+
+/// What an authenticator needs, shown this once.
+#[derive(Debug)]
+pub struct TwoFactorSetup {
+    /// The secret, to be typed.
+    pub secret: Secret<String>,
+    /// The same, to be scanned.
+    pub otpauth_url: Secret<String>,
+}
+
+/// Turns two-factor login on and off for the caller.
+pub struct TwoFactorLogin {
+    credentials: Arc<dyn CredentialRepository>,
+    secrets: Arc<dyn SecretBox>,
+    guesses: Guesses,
+    tools: Tools,
+}
+
+impl TwoFactorLogin {
+    /// Keeps the shared secrets sealed by `secrets`.
+    pub fn new(
+        credentials: Arc<dyn CredentialRepository>,
+        secrets: Arc<dyn SecretBox>,
+        guesses: Guesses,
+        tools: Tools,
+    ) -> Self {
+        Self { credentials, secrets, guesses, tools }
+    }
+
+    /// Begins the set-up, or begins it anew. Nothing is demanded yet.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when two-factor login is on, [`Error::Forbidden`] without a session.
+    pub async fn set_up(&self, actor: &Actor) -> Result<TwoFactorSetup, Error> {
+        actor.session()?;
+        let user_id = actor.user_id();
+        let secret = TotpSecret::new(self.tools.entropy.bits_256());
+        let sealed = self.secrets.seal(&TotpSecret::place(user_id), secret.as_bytes())?;
+        let begin = Write::BeginTwoFactor { user_id, secret: sealed, at: self.tools.clock.now() };
+        self.commit(vec![begin], "two-factor login is on already; turn it off first").await?;
+        Ok(TwoFactorSetup {
+            otpauth_url: Secret::new(secret.otpauth_url(&actor.user().email)),
+            secret: Secret::new(secret.to_base32()),
+        })
+    }
+
+    /// Turns it on, if `code` shows that the authenticator is set up. Gives the recovery codes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidCredentials`] for a wrong code, [`Error::Conflict`] when the set-up was
+    /// not begun or is finished, [`Error::Forbidden`] without a session.
+    pub async fn enable(&self, actor: &Actor, code: &str) -> Result<Vec<RecoveryCode>, Error> {
+        actor.session()?;
+        let user_id = actor.user_id();
+        let factor = self
+            .factor(actor, |factor| factor.enabled_at.is_none())
+            .await?
+            .ok_or_else(|| Error::Conflict("two-factor login is not being set up".to_owned()))?;
+        let now = self.tools.clock.now();
+        let secret = second_factor::open_secret(&*self.secrets, user_id, &factor)?;
+        let step = secret.matching_step(code.trim(), now).ok_or(WRONG)?;
+        let codes: Vec<_> =
+            (0..RecoveryCode::COUNT).map(|_| RecoveryCode::new(self.tools.entropy.bits_256())).collect();
+        let enable = Write::EnableTwoFactor {
+            user_id,
+            secret: factor.secret,
+            step,
+            recovery_codes: codes.iter().map(|code| RecoveryCode::hash_of(code.expose())).collect(),
+            at: now,
+        };
+        self.commit(vec![enable], "two-factor login was set up anew meanwhile").await?;
+        Ok(codes)
+    }
+
+    /// Turns it off, for who has a code or a recovery code.
+    ///
+    /// # Errors
+    /// [`Error::InvalidCredentials`] for a wrong code, [`Error::Conflict`] when it is off,
+    /// [`Error::RateLimited`] after too many failures, [`Error::Forbidden`] without a session.
+    pub async fn disable(&self, actor: &Actor, code: &str, address: IpAddr) -> Result<(), Error> {
+        actor.session()?;
+        let user_id = actor.user_id();
+        let factor = self
+            .factor(actor, |factor| factor.enabled_at.is_some())
+            .await?
+            .ok_or_else(|| Error::Conflict("two-factor login is off".to_owned()))?;
+        let attempt = self.guesses.admit(&actor.user().email, address).await?;
+        let now = self.tools.clock.now();
+        let code_use = second_factor::use_code(&*self.secrets, user_id, &factor, code, now)?.ok_or(WRONG)?;
+        let writes = vec![code_use.into(), Write::DisableTwoFactor { user_id, at: now }.into()];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => WRONG,
+            error => error.into(),
+        })?;
+        self.guesses.forgive(attempt).await;
+        Ok(())
+    }
+
+    async fn factor(
+        &self,
+        actor: &Actor,
+        wanted: impl Fn(&TwoFactor) -> bool,
+    ) -> Result<Option<TwoFactor>, Error> {
+        let credentials = self.credentials.by_user(actor.user_id()).await?;
+        Ok(credentials.and_then(|found| found.two_factor).filter(|factor| wanted(factor)))
+    }
+
+    async fn commit(&self, writes: Vec<Write>, when_stale: &str) -> Result<(), Error> {
+        let writes = writes.into_iter().map(Into::into).collect();
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => Error::Conflict(when_stale.to_owned()),
+            error => error.into(),
+        })
+    }
+}
+
+const WRONG: Error = Error::InvalidCredentials("the code is not right, or was used before");

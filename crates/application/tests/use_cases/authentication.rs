@@ -1,0 +1,52 @@
+//! Recognising the caller of a request.
+
+mod api_tokens;
+mod sessions;
+
+use std::sync::Arc;
+
+use launchway_application::Error;
+use launchway_domain::auth::{Identity, TokenHash};
+use launchway_testkit::builders::an_actor;
+use mockall::predicate::eq;
+
+use crate::{
+    ports::{MockedPorts, unavailable},
+    refusals::assert_refused,
+};
+
+/// What callers present.
+const TOKEN: &str = "lws_presented";
+
+/// Ports that recognise [`TOKEN`] by its hash as that of `holder`.
+fn ports_that_know(holder: Option<Arc<Identity>>) -> MockedPorts {
+    let mut ports = MockedPorts::default();
+    ports.identities.expect_by_token().with(eq(TokenHash::of(TOKEN))).once().return_once(|_| Ok(holder));
+    ports
+}
+
+#[tokio::test]
+async fn a_token_is_recognised_by_its_hash() {
+    let ports = ports_that_know(Some(an_actor().identity()));
+
+    let actor = ports.services().authentication.authenticate(TOKEN, None).await;
+
+    assert_eq!(actor.unwrap(), an_actor().build());
+}
+
+#[tokio::test]
+async fn an_unknown_token_is_refused() {
+    let outcome = ports_that_know(None).services().authentication.authenticate(TOKEN, None).await;
+
+    assert_refused(outcome, Error::Unauthenticated);
+}
+
+#[tokio::test]
+async fn nobody_is_recognised_without_a_database() {
+    let mut ports = MockedPorts::default();
+    ports.identities.expect_by_token().once().returning(|_| Err(unavailable()));
+
+    let outcome = ports.services().authentication.authenticate(TOKEN, None).await;
+
+    assert_refused(outcome, unavailable());
+}

@@ -1,0 +1,87 @@
+//! Bounding how often a secret may be guessed.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use launchway_application::Error;
+use launchway_domain::users::EmailAddress;
+use launchway_testkit::builders::{a_client, parsed};
+
+use crate::{
+    ports::{MockedPorts, attempt_id, unavailable},
+    refusals::assert_refused,
+};
+
+fn ada() -> EmailAddress {
+    parsed("ada@example.com")
+}
+
+#[tokio::test]
+async fn a_guess_is_counted_with_account_address_and_time() {
+    let mut ports = MockedPorts::default();
+    ports.expect_admission(&ada());
+
+    let admitted = ports.guesses().admit(&ada(), a_client().address).await;
+
+    assert_eq!(admitted.unwrap(), attempt_id());
+}
+
+#[tokio::test]
+async fn a_guess_too_many_is_told_how_long_to_wait() {
+    let mut ports = MockedPorts::default();
+    ports.expect_throttling(&ada(), ports.now() + TimeDelta::seconds(90));
+
+    let outcome = ports.guesses().admit(&ada(), a_client().address).await;
+
+    assert_refused(outcome, Error::RateLimited { retry_after: Duration::from_secs(90) });
+}
+
+#[tokio::test]
+async fn a_caller_who_waits_as_long_as_told_is_never_early() {
+    for (microseconds, seconds) in [(1_000_000, 1), (1_000_001, 2), (1_999_999, 2), (2_000_000, 2)] {
+        let mut ports = MockedPorts::default();
+        ports.expect_throttling(&ada(), ports.now() + TimeDelta::microseconds(microseconds));
+
+        let outcome = ports.guesses().admit(&ada(), a_client().address).await;
+
+        assert_refused(outcome, Error::RateLimited { retry_after: Duration::from_secs(seconds) });
+    }
+}
+
+#[tokio::test]
+async fn the_shortest_wait_is_one_second() {
+    for microseconds in [1, 0, -1, -5_000_000] {
+        let mut ports = MockedPorts::default();
+        ports.expect_throttling(&ada(), ports.now() + TimeDelta::microseconds(microseconds));
+
+        let outcome = ports.guesses().admit(&ada(), a_client().address).await;
+
+        assert_refused(outcome, Error::RateLimited { retry_after: Duration::from_secs(1) });
+    }
+}
+
+#[tokio::test]
+async fn nothing_may_be_guessed_while_guesses_cannot_be_counted() {
+    let mut ports = MockedPorts::default();
+    ports.throttle.expect_admit().once().returning(|_| Err(unavailable()));
+
+    let outcome = ports.guesses().admit(&ada(), a_client().address).await;
+
+    assert_refused(outcome, unavailable());
+}
+
+#[tokio::test]
+async fn a_right_guess_is_taken_back() {
+    let mut ports = MockedPorts::default();
+    ports.expect_forgiveness();
+
+    ports.guesses().forgive(attempt_id()).await;
+}
+
+#[tokio::test]
+async fn a_guess_that_cannot_be_taken_back_is_left_to_grow_old() {
+    let mut ports = MockedPorts::default();
+    ports.expect_failing_forgiveness();
+
+    ports.guesses().forgive(attempt_id()).await;
+}

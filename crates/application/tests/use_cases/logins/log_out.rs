@@ -1,0 +1,53 @@
+//! Logging out.
+
+use launchway_domain::{
+    auth::{Forbidden, Write},
+    store::StoreError,
+};
+use launchway_testkit::builders::{a_session, an_actor, an_api_token};
+
+use crate::{
+    ports::{MockedPorts, unavailable},
+    refusals::assert_refused,
+};
+
+#[tokio::test]
+async fn logging_out_ends_the_callers_own_session() {
+    let session = a_session().recognised_by("lws_laptop").build();
+    let actor = an_actor().with_session(session.clone()).build();
+    let mut ports = MockedPorts::default();
+    ports.expect_commit(vec![Write::EndSession { id: session.id, at: ports.now() }.into()]);
+
+    let outcome = ports.services().logins.log_out(&actor).await;
+
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_is_over_already_is_what_was_asked_for() {
+    let mut ports = MockedPorts::default();
+    ports.expect_failing_commit(StoreError::Stale);
+
+    let outcome = ports.services().logins.log_out(&an_actor().build()).await;
+
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_told_that_they_logged_out_when_it_could_not_be_written() {
+    let mut ports = MockedPorts::default();
+    ports.expect_failing_commit(unavailable());
+
+    let outcome = ports.services().logins.log_out(&an_actor().build()).await;
+
+    assert_refused(outcome, unavailable());
+}
+
+#[tokio::test]
+async fn an_api_token_cannot_log_out() {
+    let actor = an_actor().with_api_token(an_api_token().build()).build();
+
+    let outcome = MockedPorts::default().services().logins.log_out(&actor).await;
+
+    assert_refused(outcome, Forbidden::NeedsSession);
+}

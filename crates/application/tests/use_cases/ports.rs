@@ -1,0 +1,114 @@
+//! Every port as a mock.
+
+use std::sync::Arc;
+
+use launchway_application::{Ports, Services, Tools, auth::Guesses};
+use launchway_domain::{
+    auth::{
+        Admission, LoginAttempt, MockCredentialRepository, MockIdentityRepository, MockLoginThrottle,
+        MockPasswordHasher, TokenHash,
+    },
+    clock::{Clock, Timestamp},
+    ids::LoginAttemptId,
+    secret::MockSecretBox,
+    store::{MockUnitOfWork, StoreError, Write},
+    users::{EmailAddress, MockUserRepository},
+};
+use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, builders::a_client};
+use mockall::predicate::eq;
+
+/// What recognises the installation's set-up token.
+pub(crate) const SETUP_TOKEN: &str = "lwi_setup";
+
+/// Mocks of all ports; a call that was not foreseen fails the test.
+#[derive(Default)]
+pub(crate) struct MockedPorts {
+    pub(crate) store: MockUnitOfWork,
+    pub(crate) identities: MockIdentityRepository,
+    pub(crate) credentials: MockCredentialRepository,
+    pub(crate) users: MockUserRepository,
+    pub(crate) throttle: MockLoginThrottle,
+    pub(crate) hasher: MockPasswordHasher,
+    pub(crate) secrets: MockSecretBox,
+    pub(crate) clock: FixedClock,
+}
+
+impl MockedPorts {
+    /// The moment that all use cases take place at.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Foresees one commit of exactly `writes`.
+    pub(crate) fn expect_commit(&mut self, writes: Vec<Write>) {
+        self.store.expect_commit().with(eq(writes)).once().returning(|_| Ok(()));
+    }
+
+    /// Foresees one commit, whatever it writes, that fails.
+    pub(crate) fn expect_failing_commit(&mut self, error: StoreError) {
+        self.store.expect_commit().once().return_once(|_| Err(error));
+    }
+
+    /// Foresees that the first id goes to an attempt of [`a_client`] at `email`, which is granted.
+    pub(crate) fn expect_admission(&mut self, email: &EmailAddress) {
+        self.expect_attempt(email, Admission::Granted);
+    }
+
+    /// Foresees that an attempt is refused until `until`.
+    pub(crate) fn expect_throttling(&mut self, email: &EmailAddress, until: Timestamp) {
+        self.expect_attempt(email, Admission::Refused { until });
+    }
+
+    fn expect_attempt(&mut self, email: &EmailAddress, admission: Admission) {
+        let attempt = LoginAttempt::new(attempt_id(), email, a_client().address, self.now());
+        self.throttle.expect_admit().with(eq(attempt)).once().returning(move |_| Ok(admission));
+    }
+
+    /// Foresees that the attempt is taken back.
+    pub(crate) fn expect_forgiveness(&mut self) {
+        self.throttle.expect_forgive().with(eq(attempt_id())).once().returning(|_| Ok(()));
+    }
+
+    /// Foresees that taking the attempt back fails.
+    pub(crate) fn expect_failing_forgiveness(&mut self) {
+        self.throttle.expect_forgive().with(eq(attempt_id())).once().returning(|_| Err(unavailable()));
+    }
+
+    /// The services over these ports.
+    pub(crate) fn services(self) -> Services {
+        Services::new(Ports {
+            tools: tools(self.store, self.clock),
+            identities: Arc::new(self.identities),
+            credentials: Arc::new(self.credentials),
+            users: Arc::new(self.users),
+            throttle: Arc::new(self.throttle),
+            hasher: Arc::new(self.hasher),
+            secrets: Arc::new(self.secrets),
+            setup_token: TokenHash::of(SETUP_TOKEN),
+        })
+    }
+
+    /// The one service that only other services use.
+    pub(crate) fn guesses(self) -> Guesses {
+        Guesses::new(Arc::new(self.throttle), tools(self.store, self.clock))
+    }
+}
+
+fn tools(store: MockUnitOfWork, clock: FixedClock) -> Tools {
+    Tools {
+        store: Arc::new(store),
+        clock: Arc::new(clock),
+        ids: Arc::new(CountingIds::default()),
+        entropy: Arc::new(CountingEntropy::default()),
+    }
+}
+
+/// The id of the attempt that a use case makes before anything else.
+pub(crate) fn attempt_id() -> LoginAttemptId {
+    CountingIds::nth(1).into()
+}
+
+/// A database that cannot be reached.
+pub(crate) fn unavailable() -> StoreError {
+    StoreError::Unavailable("connection refused".into())
+}

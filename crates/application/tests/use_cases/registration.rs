@@ -1,0 +1,234 @@
+//! Making the first administrator.
+
+use std::time::Duration;
+
+use launchway_application::{
+    Error,
+    auth::{LoggedIn, NewAdmin, SetupProof},
+};
+use launchway_domain::{
+    auth::{HasherError, PasswordHash, Session, Token, TokenKind, Write as AuthWrite},
+    clock::Timestamp,
+    organizations::{Membership, Organization, Role, Write as OrganizationWrite},
+    secret::Secret,
+    store::{StoreError, Unique, Write},
+    users::{Profile, User, UserKind, Write as UserWrite},
+};
+use launchway_testkit::{
+    CountingEntropy, CountingIds,
+    builders::{a_client, a_password, a_profile, a_user, an_organization, parsed},
+};
+use mockall::predicate::eq;
+
+use crate::{
+    ports::{MockedPorts, SETUP_TOKEN, unavailable},
+    refusals::assert_refused,
+};
+
+const PASSWORD: &str = "correct horse battery";
+
+fn new_admin() -> NewAdmin {
+    NewAdmin {
+        email: parsed("ada@example.com"),
+        password: a_password(PASSWORD),
+        username: parsed("ada"),
+        organization: None,
+    }
+}
+
+fn hash() -> PasswordHash {
+    PasswordHash("$argon2id$ada".to_owned())
+}
+
+fn setup_token(text: &str) -> SetupProof {
+    SetupProof::Token(Secret::new(text.to_owned()))
+}
+
+/// Ports of an installation that has its first administrator, or has not.
+fn ports_of_installation(claimed: bool) -> MockedPorts {
+    let mut ports = MockedPorts::default();
+    ports.credentials.expect_admin_registered().once().returning(move || Ok(claimed));
+    ports
+}
+
+/// Ports of an installation that lets someone in as far as the commit.
+fn ports_until_commit() -> MockedPorts {
+    let mut ports = ports_of_installation(false);
+    ports.hasher.expect_hash().with(eq(a_password(PASSWORD))).once().returning(|_| Ok(hash()));
+    ports
+}
+
+/// The administrator of an organization, with counted ids.
+fn admin_of(organization: &str) -> Profile {
+    let user = User { id: CountingIds::nth(1).into(), ..a_user().of_kind(UserKind::Admin).build() };
+    let organization =
+        Organization { id: CountingIds::nth(2).into(), ..an_organization().named(organization).build() };
+    let mut profile = a_profile().of(&user).member_of(&organization, Role::Admin).build();
+    for detail in &mut profile.memberships {
+        detail.membership = Membership { id: CountingIds::nth(3).into(), ..detail.membership.clone() };
+    }
+    profile
+}
+
+/// What makes `admin`.
+fn writes_for(admin: &Profile, at: Timestamp) -> Vec<Write> {
+    let user = &admin.user;
+    let detail = &admin.memberships[0];
+    vec![
+        UserWrite::Insert(user.clone()).into(),
+        AuthWrite::ClaimInstallation { admin: user.id, at }.into(),
+        AuthWrite::SetPassword { user_id: user.id, hash: hash(), at }.into(),
+        OrganizationWrite::Insert(detail.organization.clone()).into(),
+        OrganizationWrite::InsertMembership(detail.membership.clone()).into(),
+    ]
+}
+
+/// The session that registering opens, and its token.
+fn first_session(admin: &Profile, now: Timestamp) -> (Token, Session) {
+    let token = Token::new(TokenKind::Session, CountingEntropy::nth(1));
+    let session = Session::open(CountingIds::nth(4).into(), admin.user.id, token.hash(), a_client(), now);
+    (token, session)
+}
+
+#[tokio::test]
+async fn an_installation_says_whether_it_has_an_administrator() {
+    for claimed in [true, false] {
+        let registered = ports_of_installation(claimed).services().registration.admin_registered().await;
+
+        assert_eq!(registered.unwrap(), claimed);
+    }
+}
+
+#[tokio::test]
+async fn an_installation_says_nothing_without_a_database() {
+    let mut ports = MockedPorts::default();
+    ports.credentials.expect_admin_registered().once().returning(|| Err(unavailable()));
+
+    assert_refused(ports.services().registration.admin_registered().await, unavailable());
+}
+
+#[tokio::test]
+async fn whoever_is_on_the_machine_becomes_administrator_of_a_team_and_is_logged_in() {
+    let mut ports = ports_until_commit();
+    let admin = admin_of("ada's Team");
+    let (token, session) = first_session(&admin, ports.now());
+    let mut writes = writes_for(&admin, ports.now());
+    writes.push(AuthWrite::OpenSession(session.clone()).into());
+    ports.expect_commit(writes);
+
+    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+
+    let logged_in: LoggedIn = outcome.unwrap();
+    assert_eq!((logged_in.token, logged_in.session, logged_in.profile), (token, session, admin));
+}
+
+#[tokio::test]
+async fn whoever_has_the_setup_token_becomes_administrator_from_elsewhere() {
+    let mut ports = ports_until_commit();
+    let admin = admin_of("ada's Team");
+    let (token, session) = first_session(&admin, ports.now());
+    let mut writes = writes_for(&admin, ports.now());
+    writes.push(AuthWrite::OpenSession(session.clone()).into());
+    ports.expect_commit(writes);
+
+    let outcome =
+        ports.services().registration.register(new_admin(), setup_token(SETUP_TOKEN), a_client()).await;
+
+    let logged_in: LoggedIn = outcome.unwrap();
+    assert_eq!((logged_in.token, logged_in.session, logged_in.profile), (token, session, admin));
+}
+
+#[tokio::test]
+async fn from_elsewhere_nobody_registers_without_the_right_setup_token() {
+    for proof in [SetupProof::None, setup_token(""), setup_token("lwi_guess"), setup_token("lwi_setup ")] {
+        let ports = ports_of_installation(false);
+
+        let outcome = ports.services().registration.register(new_admin(), proof, a_client()).await;
+
+        assert_refused(outcome, Error::SetupTokenNeeded);
+    }
+}
+
+#[tokio::test]
+async fn registration_is_closed_after_the_first_whatever_the_proof() {
+    for proof in [SetupProof::Local, setup_token(SETUP_TOKEN), SetupProof::None] {
+        let ports = ports_of_installation(true);
+
+        let outcome = ports.services().registration.register(new_admin(), proof, a_client()).await;
+
+        assert_refused(outcome, Error::RegistrationClosed);
+    }
+}
+
+#[tokio::test]
+async fn of_two_at_the_same_moment_the_later_finds_registration_closed() {
+    for taken in [Unique::Installation, Unique::UserEmail, Unique::OrganizationName] {
+        let mut ports = ports_until_commit();
+        ports.expect_failing_commit(StoreError::Taken(taken));
+
+        let outcome =
+            ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+
+        assert_refused(outcome, Error::RegistrationClosed);
+    }
+}
+
+#[tokio::test]
+async fn nobody_registers_without_a_database() {
+    let mut ports = ports_until_commit();
+    ports.expect_failing_commit(unavailable());
+
+    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+
+    assert_refused(outcome, unavailable());
+}
+
+#[tokio::test]
+async fn registering_during_a_flood_of_passwords_is_asked_to_wait() {
+    let mut ports = ports_of_installation(false);
+    ports.hasher.expect_hash().once().returning(|_| Err(HasherError::Busy));
+
+    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+
+    assert_refused(outcome, Error::RateLimited { retry_after: Duration::from_secs(1) });
+}
+
+#[tokio::test]
+async fn who_has_the_servers_files_makes_the_administrator_without_a_session() {
+    let mut ports = ports_until_commit();
+    let admin = admin_of("ada's Team");
+    ports.expect_commit(writes_for(&admin, ports.now()));
+
+    let outcome = ports.services().registration.create_admin(new_admin()).await;
+
+    assert_eq!(outcome.unwrap(), admin);
+}
+
+#[tokio::test]
+async fn the_organization_has_the_name_that_was_chosen() {
+    let mut ports = ports_until_commit();
+    let admin = admin_of("Analytical Engines");
+    ports.expect_commit(writes_for(&admin, ports.now()));
+    let wish = NewAdmin { organization: Some(parsed("Analytical Engines")), ..new_admin() };
+
+    let outcome = ports.services().registration.create_admin(wish).await;
+
+    assert_eq!(outcome.unwrap(), admin);
+}
+
+#[tokio::test]
+async fn who_has_the_servers_files_makes_no_second_administrator() {
+    let outcome = ports_of_installation(true).services().registration.create_admin(new_admin()).await;
+
+    assert_refused(outcome, Error::RegistrationClosed);
+}
+
+#[tokio::test]
+async fn who_has_the_servers_files_is_too_late_when_someone_registers_at_the_same_moment() {
+    let mut ports = ports_until_commit();
+    ports.expect_failing_commit(StoreError::Taken(Unique::Installation));
+
+    let outcome = ports.services().registration.create_admin(new_admin()).await;
+
+    assert_refused(outcome, Error::RegistrationClosed);
+}

@@ -1,0 +1,78 @@
+//! `commits <writers> <seconds> <full|off>`: how many commits a second a fresh SQLite file takes.
+#![expect(clippy::print_stdout, reason = "the number is what the program is for")]
+
+use std::{
+    env,
+    error::Error,
+    time::{Duration, Instant},
+};
+
+use chrono::DateTime;
+use launchway_domain::{
+    ids::UserId,
+    store::{StoreError, UnitOfWork as _},
+    users::{SettingsChange, User, UserKind, Write},
+};
+use launchway_infrastructure::database::{Database, DatabaseOptions, DatabaseUrl, Synchronous};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Outcome<()> {
+    let [writers, seconds, synchronous] = arguments().ok_or("commits <writers> <seconds> <full|off>")?;
+    let writers: u128 = writers.parse()?;
+    let length = Duration::from_secs(seconds.parse()?);
+    let synchronous = match synchronous.as_str() {
+        "full" => Synchronous::Full,
+        "off" => Synchronous::Off,
+        other => return Err(format!("`full` or `off`, not `{other}`").into()),
+    };
+    let folder = tempfile::tempdir()?;
+    let url = DatabaseUrl::Sqlite(folder.path().join("commits.db"));
+    let database = Database::open(DatabaseOptions { synchronous, ..DatabaseOptions::new(url) })?;
+    database.migrate().await?;
+    let mut users = Vec::new();
+    for number in 0..writers {
+        users.push(insert_user(&database, number).await?);
+    }
+
+    let begun = Instant::now();
+    let end = begun + length;
+    let mut tasks = JoinSet::new();
+    for user_id in users {
+        tasks.spawn(write_until(database.clone(), user_id, end));
+    }
+    let mut commits: u128 = 0;
+    while let Some(outcome) = tasks.join_next().await {
+        commits += outcome??;
+    }
+    println!("{}", commits * 1000 / begun.elapsed().as_millis());
+    database.close().await;
+    Ok(())
+}
+
+fn arguments() -> Option<[String; 3]> {
+    env::args().skip(1).collect::<Vec<_>>().try_into().ok()
+}
+
+async fn insert_user(database: &Database, number: u128) -> Outcome<UserId> {
+    let id = Uuid::from_u128(number).into();
+    let email = format!("user{number}@example.com").parse()?;
+    let user = User::new(id, "Writer".parse()?, email, UserKind::AppUser, DateTime::UNIX_EPOCH);
+    database.commit(vec![Write::Insert(user).into()]).await?;
+    Ok(id)
+}
+
+async fn write_until(database: Database, user_id: UserId, end: Instant) -> Result<u128, StoreError> {
+    let mut commits = 0;
+    while Instant::now() < end {
+        let changes = vec![SettingsChange::AutoUpdate(commits % 2 == 0)];
+        let new_id = Uuid::from(user_id).into();
+        let change = Write::ChangeSettings { user_id, new_id, changes, at: DateTime::UNIX_EPOCH };
+        database.commit(vec![change.into()]).await?;
+        commits += 1;
+    }
+    Ok(commits)
+}

@@ -1,0 +1,66 @@
+//! The machine's clock, ids and randomness.
+
+use chrono::SubsecRound;
+use launchway_domain::{
+    clock::{Clock, Timestamp},
+    ids::Ids,
+    secret::Entropy,
+};
+use uuid::Uuid;
+
+/// The machine's clock, in microseconds.
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the port that everyone else asks")]
+    fn now(&self) -> Timestamp {
+        chrono::Utc::now().trunc_subsecs(6)
+    }
+}
+
+/// UUIDs of version 7: unique, and in the order in which they were made.
+pub struct TimeOrderedIds;
+
+impl Ids for TimeOrderedIds {
+    #[expect(clippy::disallowed_methods, reason = "this is the port that everyone else asks")]
+    fn next(&self) -> Uuid {
+        Uuid::now_v7()
+    }
+}
+
+/// The system's randomness.
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    #[expect(
+        clippy::expect_used,
+        reason = "a machine without randomness must not go on and make weak secrets"
+    )]
+    fn bits_256(&self) -> [u8; 32] {
+        let mut bits = [0; 32];
+        getrandom::fill(&mut bits).expect("the system gives randomness");
+        bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_tells_whole_microseconds() {
+        assert_eq!(SystemClock.now().timestamp_subsec_nanos() % 1000, 0);
+    }
+
+    #[test]
+    fn ids_are_of_version_7_and_in_order() {
+        let ids: Vec<_> = (0..1000).map(|_| TimeOrderedIds.next()).collect();
+        assert!(ids.is_sorted() && ids.iter().all(|id| id.get_version_num() == 7));
+        assert!(ids.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn random_bits_do_not_repeat() {
+        assert_ne!(SystemEntropy.bits_256(), SystemEntropy.bits_256());
+    }
+}

@@ -1,0 +1,146 @@
+//! The data directory: what an installation keeps beside its database.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+/// A folder that only its owner may enter.
+#[derive(Debug, Clone)]
+pub struct DataDir(PathBuf);
+
+/// Why the data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// Another process uses it.
+    #[error("another Launchway is running on the data directory `{}`", .0.display())]
+    InUse(PathBuf),
+    /// A file in it cannot be read or written.
+    #[error("cannot use `{}`", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Held as long as this process is the only one on the data directory.
+#[derive(Debug)]
+pub struct DataDirLock {
+    _file: File,
+}
+
+impl DataDir {
+    /// Uses `path`, and makes it if need be.
+    ///
+    /// # Errors
+    /// [`DataDirError::File`] when it cannot be made.
+    pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
+        Ok(Self(path.to_owned()))
+    }
+
+    /// Makes sure that no other server uses the directory.
+    ///
+    /// # Errors
+    /// [`DataDirError::InUse`] when one does.
+    pub fn lock(&self) -> Result<DataDirLock, DataDirError> {
+        let path = self.0.join("launchway.lock");
+        let options = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).to_owned();
+        let file = options.open(&path).map_err(at(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(DataDirLock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(self.0.clone())),
+            Err(TryLockError::Error(source)) => Err(DataDirError::File { path, source }),
+        }
+    }
+
+    /// The text of the private file `name`, which `make` writes if there is none.
+    ///
+    /// A file that is there is there whole: it is written beside its place, made durable and then
+    /// put there. Of two processes that make it at the same time, both get the text of one.
+    ///
+    /// # Errors
+    /// [`DataDirError::File`] when it cannot be read or written.
+    pub fn private_file(&self, name: &str, make: impl FnOnce() -> String) -> Result<String, DataDirError> {
+        let path = self.0.join(name);
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            read => return read.map_err(at(&path)),
+        }
+        let beside = self.0.join(format!(".{name}.{}", std::process::id()));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&beside)
+            .map_err(at(&beside))?;
+        file.write_all(make().as_bytes()).and_then(|()| file.sync_all()).map_err(at(&beside))?;
+        match fs::hard_link(&beside, &path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(at(&path)(error)),
+            _ => fs::remove_file(&beside).map_err(at(&beside))?,
+        }
+        File::open(&self.0).and_then(|directory| directory.sync_all()).map_err(at(&self.0))?;
+        fs::read_to_string(&path).map_err(at(&path))
+    }
+
+    /// Removes a private file that has served its purpose.
+    ///
+    /// # Errors
+    /// [`DataDirError::File`] when it is there and stays there.
+    pub fn remove_private_file(&self, name: &str) -> Result<(), DataDirError> {
+        let path = self.0.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&path)(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
+    let path = path.to_owned();
+    move |source| DataDirError::File { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_private_file_is_made_once_and_only_its_owner_may_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&folder.path().join("deep/data")).unwrap();
+        assert_eq!(data.private_file("secret.key", || "one".to_owned()).unwrap(), "one");
+        assert_eq!(data.private_file("secret.key", || "two".to_owned()).unwrap(), "one");
+        let path = folder.path().join("deep/data/secret.key");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_removed_file_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        data.private_file("token", || "one".to_owned()).unwrap();
+        data.remove_private_file("token").unwrap();
+        data.remove_private_file("token").unwrap();
+        assert_eq!(data.private_file("token", || "two".to_owned()).unwrap(), "two");
+    }
+
+    #[test]
+    fn one_server_at_a_time_has_the_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        let lock = data.lock().unwrap();
+        assert!(matches!(data.lock(), Err(DataDirError::InUse(_))));
+        drop(lock);
+        assert!(data.lock().is_ok());
+    }
+}

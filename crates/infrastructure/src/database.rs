@@ -1,0 +1,261 @@
+//! The database: SQLite or PostgreSQL, behind one door.
+//!
+//! **Invariant:** only [`Database::read`], [`Database::read_point`] and [`Database::write`] touch
+//! a connection, and no caller holds one across an `.await`.
+//!
+//! **Invariant:** a SQLite file has one writer, and a caller is told that a change succeeded only
+//! after the transaction that holds it was made durable.
+
+mod auth;
+mod columns;
+mod connection;
+mod dialect;
+mod error;
+mod identities;
+pub mod migrations;
+mod options;
+mod organizations;
+mod schema;
+mod statistics;
+mod throttle;
+mod unit_of_work;
+mod users;
+mod writer;
+
+use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt as _, path::PathBuf, sync::Arc, time::Duration};
+
+use diesel::r2d2;
+use launchway_domain::store::StoreError;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task, time,
+};
+
+pub use self::{
+    connection::AnyConnection,
+    error::QueryError,
+    options::{DatabaseOptions, DatabaseUrl, InvalidDatabaseUrl, Synchronous},
+    statistics::Statistics,
+    throttle::DurableThrottle,
+};
+use self::{
+    connection::{Manager, Pool},
+    identities::IdentityCache,
+    statistics::Counters,
+    writer::Writer,
+};
+
+/// The database and every repository in it. Cheap to clone.
+#[derive(Clone)]
+pub struct Database {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pool: Pool,
+    /// As many as there are connections, so that callers wait here and not in blocking threads.
+    permits: Arc<Semaphore>,
+    patience: Duration,
+    /// On SQLite; on PostgreSQL every connection writes.
+    writer: Option<Writer>,
+    counters: Arc<Counters>,
+    identities: IdentityCache,
+}
+
+/// Why a database could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The path of the SQLite file cannot be used.
+    #[error("cannot use the database file `{}`", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The database does not answer.
+    #[error("cannot connect to the database")]
+    Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Database {
+    /// Opens a database; a SQLite file is made if need be, and only its owner may read it.
+    ///
+    /// Blocks until the connections are there.
+    ///
+    /// # Errors
+    /// [`OpenError`] when the file or the server cannot be used.
+    pub fn open(options: DatabaseOptions) -> Result<Self, OpenError> {
+        let counters = Arc::new(Counters::default());
+        let (manager, writer, identities) = match options.url {
+            DatabaseUrl::Postgres(url) => {
+                (Manager::Postgres(url), None, IdentityCache::shared_with_replicas())
+            }
+            DatabaseUrl::Sqlite(path) => {
+                let file = sqlite_file(&path).map_err(|source| OpenError::File { path, source })?;
+                let counters = Arc::clone(&counters);
+                // The writer comes first: it makes the file and puts it into the mode that lets
+                // readers go on while it writes.
+                let writer = Writer::start(file.clone(), options.synchronous, options.patience, counters)
+                    .map_err(|error| OpenError::Connect(error.into()))?;
+                (Manager::SqliteReaders(file), Some(writer), IdentityCache::of_the_only_process())
+            }
+        };
+        let connections = options.connections.max(1);
+        let pool = r2d2::Pool::builder()
+            .max_size(connections)
+            .connection_timeout(options.patience)
+            .test_on_check_out(false)
+            .build(manager)
+            .map_err(|error| OpenError::Connect(error.into()))?;
+        let permits = Arc::new(Semaphore::new(connections as usize));
+        let shared = Shared { pool, permits, patience: options.patience, writer, counters, identities };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Brings the tables up to date, and names the migrations that this took.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`]; then nothing was changed.
+    pub async fn migrate(&self) -> Result<Vec<String>, StoreError> {
+        self.write(migrations::run).await
+    }
+
+    /// Runs a query that reads, on a thread that may wait.
+    ///
+    /// It may run twice: a query that meets a dead connection is run again on a living one.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when no connection becomes free in time, and the query's own.
+    pub async fn read<T, F>(&self, query: F) -> Result<T, StoreError>
+    where
+        F: Fn(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.shared.counters.count_read();
+        self.read_uncounted(query).await
+    }
+
+    /// Runs a query that reads a few rows by an index.
+    ///
+    /// On SQLite that takes less time than handing it to another thread, so it runs at once on
+    /// this one if a connection is free. On PostgreSQL this is [`read`](Self::read).
+    ///
+    /// # Errors
+    /// As of [`read`](Self::read).
+    pub async fn read_point<T, F>(&self, query: F) -> Result<T, StoreError>
+    where
+        F: Fn(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.shared.counters.count_read();
+        if self.shared.writer.is_some()
+            && let Ok(_permit) = self.shared.permits.try_acquire()
+            && let Some(outcome) = connection::read_at_once(&self.shared.pool, &query)
+        {
+            return Ok(outcome?);
+        }
+        self.read_uncounted(query).await
+    }
+
+    /// Runs `work` as one unit: when this returns `Ok`, what it did is durable; otherwise it
+    /// left nothing.
+    ///
+    /// On SQLite it may share its transaction with other callers' work, so it must neither begin
+    /// nor end one.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the database is too busy or was lost, and the work's own.
+    pub async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
+        T: Send + 'static,
+    {
+        Ok(self.try_write(work).await??)
+    }
+
+    /// Closes the door and finishes what was accepted. Later calls get
+    /// [`StoreError::Unavailable`].
+    pub async fn close(&self) {
+        self.shared.permits.close();
+        if let Some(writer) = &self.shared.writer {
+            writer.close().await;
+        }
+    }
+
+    /// What the database was asked to do since it was opened.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.shared.counters.statistics()
+    }
+
+    async fn read_uncounted<T, F>(&self, query: F) -> Result<T, StoreError>
+    where
+        F: Fn(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
+        T: Send + 'static,
+    {
+        let permit = self.permit().await?;
+        let pool = self.shared.pool.clone();
+        let outcome = blocking(permit, move || connection::read(&pool, query)).await?;
+        Ok(outcome?)
+    }
+
+    /// The outer error is final; the inner one is for PostgreSQL, where it may pass.
+    async fn try_write<T, F>(&self, work: F) -> Result<Result<T, QueryError>, StoreError>
+    where
+        F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.shared.counters.count_commit();
+        if let Some(writer) = &self.shared.writer {
+            return writer.write(work).await.map(Ok);
+        }
+        let permit = self.permit().await?;
+        let pool = self.shared.pool.clone();
+        let counters = Arc::clone(&self.shared.counters);
+        blocking(permit, move || {
+            let outcome = connection::transact(&pool, work);
+            if outcome.is_ok() {
+                counters.count_transaction();
+            }
+            outcome
+        })
+        .await
+    }
+
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, StoreError> {
+        time::timeout(self.shared.patience, Arc::clone(&self.shared.permits).acquire_owned())
+            .await
+            .map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?
+            .map_err(|closed| StoreError::Unavailable(closed.into()))
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.shared.writer.is_some() { "SQLite" } else { "PostgreSQL" };
+        write!(f, "Database({kind})")
+    }
+}
+
+/// Runs `work` on a thread that may wait. The permit goes with it, because the work goes on when
+/// the caller stops waiting.
+async fn blocking<T: Send + 'static>(
+    permit: OwnedSemaphorePermit,
+    work: impl FnOnce() -> Result<T, QueryError> + Send + 'static,
+) -> Result<Result<T, QueryError>, StoreError> {
+    let outcome = task::spawn_blocking(move || {
+        let _permit = permit;
+        work()
+    });
+    outcome.await.map_err(|panicked| StoreError::Internal(panicked.into()))
+}
+
+/// The name by which SQLite finds the file, which is made if need be.
+fn sqlite_file(path: &PathBuf) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    // An absolute path, because SQLite gives a meaning of its own to names such as `file:x`.
+    let path = std::path::absolute(path)?;
+    OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
+    let name = path.into_os_string().into_string();
+    name.map_err(|_path| "the path is not UTF-8".into())
+}

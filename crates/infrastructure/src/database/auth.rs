@@ -1,0 +1,116 @@
+//! Sessions, tokens, passwords and second factors in the database: what is read.
+
+mod rows;
+mod second_factor;
+mod writes;
+
+use async_trait::async_trait;
+use diesel::{dsl::exists, prelude::*};
+use launchway_domain::{
+    auth::{ApiToken, Credential, CredentialRepository, Credentials, PasswordHash, TokenHash},
+    ids::{OrganizationId, UserId},
+    store::StoreError,
+    users::EmailAddress,
+};
+
+use self::rows::{ApiTokenRow, SessionRow, TwoFactorRow};
+pub(super) use self::writes::{apply, token_hash_of};
+use super::{
+    Database,
+    columns::DbId,
+    connection::AnyConnection,
+    error::QueryError,
+    schema::{api_tokens, installation, passwords, sessions, two_factor, users},
+};
+
+#[async_trait]
+impl CredentialRepository for Database {
+    async fn admin_registered(&self) -> Result<bool, StoreError> {
+        self.read_point(|connection| {
+            Ok(diesel::select(exists(installation::table.select(installation::id))).get_result(connection)?)
+        })
+        .await
+    }
+
+    async fn by_email(&self, email: &EmailAddress) -> Result<Option<Credentials>, StoreError> {
+        let key = email.key();
+        self.read_point(move |connection| {
+            let row = users::table
+                .left_join(passwords::table.on(passwords::user_id.eq(users::id)))
+                .left_join(two_factor::table.on(two_factor::user_id.eq(users::id)))
+                .filter(users::email_key.eq(&key))
+                .filter(users::deleted_at.is_null())
+                .select((users::id, passwords::hash.nullable(), Option::<TwoFactorRow>::as_select()))
+                .first(connection)
+                .optional()?;
+            Ok(row.map(credentials))
+        })
+        .await
+    }
+
+    async fn by_user(&self, user_id: UserId) -> Result<Option<Credentials>, StoreError> {
+        self.read_point(move |connection| {
+            let row = users::table
+                .left_join(passwords::table.on(passwords::user_id.eq(users::id)))
+                .left_join(two_factor::table.on(two_factor::user_id.eq(users::id)))
+                .filter(users::id.eq(DbId::from(user_id)))
+                .filter(users::deleted_at.is_null())
+                .select((users::id, passwords::hash.nullable(), Option::<TwoFactorRow>::as_select()))
+                .first(connection)
+                .optional()?;
+            Ok(row.map(credentials))
+        })
+        .await
+    }
+
+    async fn api_tokens(
+        &self,
+        organization_id: OrganizationId,
+        user_id: UserId,
+    ) -> Result<Vec<ApiToken>, StoreError> {
+        self.read(move |connection| {
+            let rows: Vec<ApiTokenRow> = api_tokens::table
+                .inner_join(users::table.on(users::id.eq(api_tokens::user_id)))
+                .filter(api_tokens::organization_id.eq(DbId::from(organization_id)))
+                .filter(api_tokens::user_id.eq(DbId::from(user_id)))
+                .filter(api_tokens::revoked_at.is_null())
+                .filter(users::deleted_at.is_null())
+                .order((api_tokens::created_at.desc(), api_tokens::id.desc()))
+                .select(ApiTokenRow::as_select())
+                .load(connection)?;
+            rows.into_iter().map(ApiToken::try_from).collect()
+        })
+        .await
+    }
+}
+
+fn credentials((user_id, hash, two_factor): (DbId, Option<String>, Option<TwoFactorRow>)) -> Credentials {
+    Credentials {
+        user_id: user_id.into(),
+        password: hash.map(PasswordHash),
+        two_factor: two_factor.map(Into::into),
+    }
+}
+
+/// The session or API token with that hash, if it still counts, and whose it is.
+pub(super) fn credential_of(
+    connection: &mut AnyConnection,
+    hash: &TokenHash,
+) -> Result<Option<(UserId, Credential)>, QueryError> {
+    let session: Option<SessionRow> = sessions::table
+        .filter(sessions::token_hash.eq(hash.as_bytes().as_slice()))
+        .filter(sessions::ended_at.is_null())
+        .select(SessionRow::as_select())
+        .first(connection)
+        .optional()?;
+    if let Some(session) = session {
+        return Ok(Some((session.user_id, Credential::Session(session.try_into()?))));
+    }
+    let token: Option<ApiTokenRow> = api_tokens::table
+        .filter(api_tokens::token_hash.eq(hash.as_bytes().as_slice()))
+        .filter(api_tokens::revoked_at.is_null())
+        .select(ApiTokenRow::as_select())
+        .first(connection)
+        .optional()?;
+    token.map(|token| Ok((token.user_id, Credential::ApiToken(token.try_into()?)))).transpose()
+}

@@ -1,0 +1,173 @@
+//! Connections: one type for both databases, and the pool that keeps them.
+
+use std::thread;
+
+use diesel::{
+    Connection as _,
+    connection::{AnsiTransactionManager, SimpleConnection as _, TransactionManager as _},
+    pg::PgConnection,
+    r2d2::{self, ManageConnection, PooledConnection, R2D2Connection as _},
+    sqlite::SqliteConnection,
+};
+
+use super::{error::QueryError, options::Synchronous};
+
+/// A connection to either database; a query that is written once runs on both.
+///
+/// Never call `establish` on it: that tries SQLite first, which takes any text for a file name.
+#[derive(diesel::MultiConnection)]
+pub enum AnyConnection {
+    /// To a SQLite file.
+    Sqlite(SqliteConnection),
+    /// To a PostgreSQL server.
+    Postgres(PgConnection),
+}
+
+/// The pool of connections to one database.
+pub(super) type Pool = r2d2::Pool<Manager>;
+
+/// A connection in the pool.
+pub(super) struct Link {
+    pub(super) connection: AnyConnection,
+    /// Whether the other end has gone, which a connection outside a transaction does not tell.
+    lost: bool,
+}
+
+impl Link {
+    fn run<T>(
+        &mut self,
+        query: impl FnOnce(&mut AnyConnection) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
+        let outcome = query(&mut self.connection);
+        self.lost |= outcome.as_ref().is_err_and(QueryError::lost_the_connection);
+        outcome
+    }
+}
+
+/// Opens the connections of the pool.
+#[derive(Debug)]
+pub(super) enum Manager {
+    /// Readers of a SQLite file.
+    SqliteReaders(String),
+    /// Connections to a PostgreSQL server.
+    Postgres(String),
+}
+
+impl ManageConnection for Manager {
+    type Connection = Link;
+    type Error = r2d2::Error;
+
+    fn connect(&self) -> Result<Link, r2d2::Error> {
+        let connection = match self {
+            Self::SqliteReaders(path) => AnyConnection::Sqlite(sqlite_reader(path)?),
+            Self::Postgres(url) => AnyConnection::Postgres(PgConnection::establish(url)?),
+        };
+        Ok(Link { connection, lost: false })
+    }
+
+    fn is_valid(&self, link: &mut Link) -> Result<(), r2d2::Error> {
+        Ok(link.connection.ping()?)
+    }
+
+    fn has_broken(&self, link: &mut Link) -> bool {
+        link.lost || thread::panicking() || link.connection.is_broken()
+    }
+}
+
+/// Opens the only connection that writes to a SQLite file.
+pub(super) fn sqlite_writer(path: &str, synchronous: Synchronous) -> Result<SqliteConnection, r2d2::Error> {
+    let mut connection = SqliteConnection::establish(path)?;
+    // Changing the journal's mode needs a lock, so the readiness to wait for it comes first.
+    connection.batch_execute(&format!(
+        "PRAGMA busy_timeout = 5000;
+         PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = {};
+         PRAGMA foreign_keys = ON;
+         PRAGMA journal_size_limit = 4194304;",
+        synchronous.as_sql()
+    ))?;
+    Ok(connection)
+}
+
+fn sqlite_reader(path: &str) -> Result<SqliteConnection, r2d2::Error> {
+    let mut connection = SqliteConnection::establish(path)?;
+    connection.batch_execute(
+        "PRAGMA busy_timeout = 1000;
+         PRAGMA journal_mode = WAL;
+         PRAGMA foreign_keys = ON;
+         PRAGMA query_only = ON;",
+    )?;
+    Ok(connection)
+}
+
+/// Runs a query; once more on a living connection if this one turns out to be dead.
+pub(super) fn read<T>(
+    pool: &Pool,
+    query: impl Fn(&mut AnyConnection) -> Result<T, QueryError>,
+) -> Result<T, QueryError> {
+    let outcome = pool.get()?.run(&query);
+    match outcome {
+        Err(error) if error.lost_the_connection() => living(pool)?.run(&query),
+        outcome => outcome,
+    }
+}
+
+/// Runs a query at once on this thread; `None` when no connection is free.
+pub(super) fn read_at_once<T>(
+    pool: &Pool,
+    query: impl Fn(&mut AnyConnection) -> Result<T, QueryError>,
+) -> Option<Result<T, QueryError>> {
+    Some(pool.try_get()?.run(query))
+}
+
+/// Runs `work` in a PostgreSQL transaction, which is undone when it fails.
+pub(super) fn transact<T>(
+    pool: &Pool,
+    work: impl FnOnce(&mut AnyConnection) -> Result<T, QueryError>,
+) -> Result<T, QueryError> {
+    let mut link = pool.get()?;
+    match link.run(begin) {
+        // Nothing was done yet, so that a dead connection can still be replaced.
+        Err(error) if error.lost_the_connection() => {
+            drop(link);
+            link = living(pool)?;
+            link.run(begin)?;
+        }
+        outcome => outcome?,
+    }
+    match link.run(work) {
+        Ok(value) => {
+            link.run(|connection| Ok(AnyConnection::commit_transaction(connection)?)).map(|()| value)
+        }
+        Err(error) => {
+            // A connection that cannot even do this is broken, and leaves the pool.
+            drop(AnyConnection::rollback_transaction(&mut link.connection));
+            Err(error)
+        }
+    }
+}
+
+/// Begins a transaction that may write.
+pub(super) fn begin(connection: &mut AnyConnection) -> Result<(), QueryError> {
+    match connection {
+        AnyConnection::Sqlite(sqlite) => {
+            AnsiTransactionManager::begin_transaction_sql(sqlite, "BEGIN IMMEDIATE")?;
+        }
+        AnyConnection::Postgres(postgres) => {
+            AnsiTransactionManager::begin_transaction_sql(postgres, "BEGIN ISOLATION LEVEL READ COMMITTED")?;
+        }
+    }
+    Ok(())
+}
+
+/// A connection that has just answered. After a restart of the server every pooled one is dead,
+/// so those are thrown out until the pool has to open a new one.
+fn living(pool: &Pool) -> Result<PooledConnection<Manager>, QueryError> {
+    for _ in 0..pool.max_size() {
+        let mut link = pool.get()?;
+        if link.run(|connection| Ok(connection.ping()?)).is_ok() {
+            return Ok(link);
+        }
+    }
+    Ok(pool.get()?)
+}

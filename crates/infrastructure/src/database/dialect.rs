@@ -1,0 +1,40 @@
+//! Where the two databases differ: what a query that is written once cannot say.
+
+use diesel::prelude::*;
+
+use super::{connection::AnyConnection, error::QueryError};
+
+/// Runs the same expression on either database's own connection.
+///
+/// For what Diesel cannot say for both at once: `ON CONFLICT` and inserting several rows.
+macro_rules! each_backend {
+    ($connection:expr, $backend:ident => $query:expr) => {
+        match $connection {
+            $crate::database::AnyConnection::Sqlite($backend) => $query,
+            $crate::database::AnyConnection::Postgres($backend) => $query,
+        }
+    };
+}
+pub(super) use each_backend;
+
+/// What transactions on PostgreSQL may have to do one after the other.
+#[derive(Debug, Clone, Copy)]
+#[repr(i64)]
+pub(super) enum Lock {
+    /// Bringing the schema up to date.
+    Migrations = 0x6c61_756e_0001,
+    /// Counting tries to log in.
+    LoginAttempts = 0x6c61_756e_0002,
+}
+
+/// Waits until no other transaction holds `lock`, and holds it until this one ends.
+///
+/// On SQLite there is one writer, so nothing has to wait.
+pub(super) fn hold(connection: &mut AnyConnection, lock: Lock) -> Result<(), QueryError> {
+    if let AnyConnection::Postgres(postgres) = connection {
+        diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
+            .bind::<diesel::sql_types::BigInt, _>(lock as i64)
+            .execute(postgres)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! What goes wrong in a database, and what that means to whoever asked.
+
+use diesel::{
+    r2d2::PoolError,
+    result::{DatabaseErrorInformation, DatabaseErrorKind, Error},
+};
+use launchway_domain::store::{StoreError, Unique};
+
+/// Why a query did not succeed, before it is known what that means to the caller.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The database refused a statement.
+    #[error("a statement failed")]
+    Statement(#[from] Error),
+    /// There was no connection to run it on.
+    #[error("no connection to the database")]
+    NoConnection(#[from] PoolError),
+    /// A connection could not be opened.
+    #[error("cannot open a connection to the database")]
+    Reopen(#[from] diesel::r2d2::Error),
+    /// What is stored breaks a rule of the domain.
+    #[error("a stored value is not valid")]
+    Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A migration could not be carried out.
+    #[error("a migration failed")]
+    Migration(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The query panicked.
+    #[error("a query panicked")]
+    Panicked,
+    /// The query decided what the caller is told.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl QueryError {
+    /// A stored value that the domain refuses.
+    pub fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Unreadable(error.into())
+    }
+
+    /// Whether the connection is dead, so that another one may do better.
+    pub(super) fn lost_the_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::Statement(Error::DatabaseError(
+                DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand,
+                _
+            ))
+        )
+    }
+
+    /// Whether the same transaction may succeed when it is simply made again.
+    ///
+    /// Diesel tells a deadlock by nothing but a text in the server's language, so whatever it has
+    /// no name for counts.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Statement(Error::DatabaseError(
+                DatabaseErrorKind::SerializationFailure | DatabaseErrorKind::Unknown,
+                _
+            ))
+        )
+    }
+}
+
+impl From<QueryError> for StoreError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Store(error) => error,
+            QueryError::NoConnection(error) => Self::Unavailable(error.into()),
+            QueryError::Reopen(error) => Self::Unavailable(error.into()),
+            QueryError::Statement(error) => from_diesel(error),
+            error @ (QueryError::Unreadable(_) | QueryError::Migration(_) | QueryError::Panicked) => {
+                Self::Internal(error.into())
+            }
+        }
+    }
+}
+
+/// The guard of a write: it changed something, or the stored state was not what it expected.
+pub(super) fn guarded(changed_rows: usize) -> Result<(), QueryError> {
+    if changed_rows == 0 { Err(StoreError::Stale.into()) } else { Ok(()) }
+}
+
+fn from_diesel(error: Error) -> StoreError {
+    let Error::DatabaseError(kind, information) = &error else {
+        return match error {
+            Error::BrokenTransactionManager | Error::NotInTransaction => {
+                StoreError::Unavailable(error.into())
+            }
+            error => StoreError::Internal(error.into()),
+        };
+    };
+    match kind {
+        DatabaseErrorKind::UniqueViolation => match taken(information.as_ref()) {
+            Some(unique) => StoreError::Taken(unique),
+            None => StoreError::Internal(error.into()),
+        },
+        DatabaseErrorKind::ClosedConnection
+        | DatabaseErrorKind::UnableToSendCommand
+        | DatabaseErrorKind::SerializationFailure
+        | DatabaseErrorKind::ReadOnlyTransaction => StoreError::Unavailable(error.into()),
+        _ if is_passing(information.message()) => StoreError::Unavailable(error.into()),
+        _ => StoreError::Internal(error.into()),
+    }
+}
+
+/// What may exist only once: how PostgreSQL names the constraint, and how SQLite names the columns.
+const UNIQUE: [(Unique, &str, &str); 5] = [
+    (Unique::Installation, "installation_pkey", "installation.id"),
+    (Unique::UserEmail, "users_email_key", "users.email_key"),
+    (Unique::OrganizationName, "organizations_name_key", "organizations.name_key"),
+    (
+        Unique::Membership,
+        "memberships_organization_id_user_id_key",
+        "memberships.organization_id, memberships.user_id",
+    ),
+    (
+        Unique::ApiTokenName,
+        "api_tokens_organization_id_user_id_name_key",
+        "api_tokens.organization_id, api_tokens.user_id, api_tokens.name",
+    ),
+];
+
+fn taken(information: &dyn DatabaseErrorInformation) -> Option<Unique> {
+    let broken = information
+        .constraint_name()
+        .or_else(|| information.message().strip_prefix("UNIQUE constraint failed: "))?;
+    UNIQUE
+        .into_iter()
+        .find(|(_, constraint, columns)| broken == *constraint || broken == *columns)
+        .map(|(unique, ..)| unique)
+}
+
+/// Diesel has no kind for these; SQLite always says them in English.
+fn is_passing(message: &str) -> bool {
+    [
+        "database is locked",
+        "database table is locked",
+        "database or disk is full",
+        "disk I/O error",
+        "unable to open database file",
+        "No space left on device",
+        "deadlock detected",
+    ]
+    .iter()
+    .any(|passing| message.contains(passing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(kind: DatabaseErrorKind, message: &str) -> StoreError {
+        QueryError::from(Error::DatabaseError(kind, Box::new(message.to_owned()))).into()
+    }
+
+    #[test]
+    fn a_full_disk_and_a_lock_are_worth_another_try() {
+        for message in ["database is locked", "database or disk is full", "disk I/O error"] {
+            assert!(
+                matches!(told(DatabaseErrorKind::Unknown, message), StoreError::Unavailable(_)),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_closed_connection_is_worth_another_try() {
+        assert!(matches!(told(DatabaseErrorKind::ClosedConnection, ""), StoreError::Unavailable(_)));
+    }
+
+    #[test]
+    fn a_broken_rule_that_no_caller_can_answer_is_a_fault() {
+        for (kind, message) in [
+            (DatabaseErrorKind::Unknown, "no such column: x"),
+            (DatabaseErrorKind::ForeignKeyViolation, "FOREIGN KEY constraint failed"),
+            (DatabaseErrorKind::UniqueViolation, "UNIQUE constraint failed: users.id"),
+        ] {
+            assert!(matches!(told(kind, message), StoreError::Internal(_)), "{message}");
+        }
+    }
+
+    #[test]
+    fn sqlite_tells_what_is_taken_by_its_columns() {
+        for (unique, _, columns) in UNIQUE {
+            let message = format!("UNIQUE constraint failed: {columns}");
+            let error = told(DatabaseErrorKind::UniqueViolation, &message);
+            assert!(matches!(error, StoreError::Taken(taken) if taken == unique), "{message}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Which database to open, and how.
+
+use std::{path::PathBuf, str::FromStr, time::Duration};
+
+/// How a database is opened.
+#[derive(Debug, Clone)]
+pub struct DatabaseOptions {
+    /// Which.
+    pub url: DatabaseUrl,
+    /// How many connections there are: on SQLite readers, beside the one writer.
+    pub connections: u32,
+    /// How long a caller waits for a free connection before the database counts as unavailable.
+    pub patience: Duration,
+    /// What a commit on SQLite waits for.
+    pub synchronous: Synchronous,
+}
+
+impl DatabaseOptions {
+    /// The options that fit most machines.
+    #[must_use]
+    pub fn new(url: DatabaseUrl) -> Self {
+        Self { url, connections: 8, patience: Duration::from_secs(2), synchronous: Synchronous::Full }
+    }
+}
+
+/// What a commit on SQLite waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Synchronous {
+    /// For the disk: what was committed survives the loss of power.
+    #[default]
+    Full,
+    /// For nothing. Only for measuring what durability costs.
+    Off,
+}
+
+impl Synchronous {
+    pub(super) fn as_sql(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Off => "OFF",
+        }
+    }
+}
+
+/// Where a database is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum DatabaseUrl {
+    /// A file.
+    Sqlite(PathBuf),
+    /// A server, in the form that libpq takes.
+    Postgres(String),
+}
+
+impl std::fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
+            // The URL may hold a password.
+            Self::Postgres(_) => f.write_str("Postgres(***)"),
+        }
+    }
+}
+
+/// A text that names no database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be `sqlite://path/to/file` or `postgres://user@host/name`")]
+pub struct InvalidDatabaseUrl;
+
+impl FromStr for DatabaseUrl {
+    type Err = InvalidDatabaseUrl;
+
+    /// The scheme decides, and must be there: a mistyped URL must not become a file name.
+    fn from_str(raw: &str) -> Result<Self, InvalidDatabaseUrl> {
+        if raw.starts_with("postgres://") || raw.starts_with("postgresql://") {
+            return Ok(Self::Postgres(raw.to_owned()));
+        }
+        let path = raw.strip_prefix("sqlite://").or_else(|| raw.strip_prefix("sqlite:"));
+        match path {
+            None | Some("" | ":memory:") => Err(InvalidDatabaseUrl),
+            Some(path) => Ok(Self::Sqlite(path.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheme_chooses_the_database() {
+        for (url, path) in [("sqlite:///var/lib/a.db", "/var/lib/a.db"), ("sqlite:a.db", "a.db")] {
+            assert_eq!(url.parse(), Ok(DatabaseUrl::Sqlite(path.into())));
+        }
+        for url in ["postgres://ada@localhost/launchway", "postgresql:///launchway"] {
+            assert_eq!(url.parse(), Ok(DatabaseUrl::Postgres(url.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_text_without_a_known_scheme_is_no_file_name() {
+        for url in
+            ["", "launchway.db", "postgre://localhost/launchway", "mysql://x", "sqlite:", "sqlite::memory:"]
+        {
+            assert_eq!(url.parse::<DatabaseUrl>(), Err(InvalidDatabaseUrl), "{url}");
+        }
+    }
+
+    #[test]
+    fn debug_output_shows_no_password() {
+        let url: DatabaseUrl = "postgres://ada:hunter2@localhost/launchway".parse().unwrap();
+        assert!(!format!("{url:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,181 @@
+//! The tables, as both databases have them. A test compares this file with each of them.
+
+use diesel::{allow_tables_to_appear_in_same_query, table};
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    users (id) {
+        id -> Id,
+        username -> Text,
+        email -> Text,
+        email_key -> Text,
+        avatar -> Text,
+        kind -> Text,
+        is_verified -> Bool,
+        two_factor_enabled -> Bool,
+        idp_user_id -> Text,
+        created_at -> Ts,
+        updated_at -> Ts,
+        deleted_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    installation (id) {
+        id -> Integer,
+        admin_user_id -> Id,
+        created_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    passwords (user_id) {
+        user_id -> Id,
+        hash -> Text,
+        changed_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    two_factor (user_id) {
+        user_id -> Id,
+        secret -> Text,
+        enabled_at -> Nullable<Ts>,
+        last_step -> BigInt,
+        created_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    recovery_codes (user_id, code_hash) {
+        user_id -> Id,
+        code_hash -> Binary,
+        used_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    user_settings (id) {
+        id -> Id,
+        user_id -> Id,
+        auto_update -> Bool,
+        theme -> Text,
+        font_family -> Text,
+        font_size -> BigInt,
+        language -> Text,
+        created_at -> Ts,
+        updated_at -> Ts,
+        deleted_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    organizations (id) {
+        id -> Id,
+        name -> Text,
+        name_key -> Text,
+        description -> Text,
+        created_at -> Ts,
+        updated_at -> Ts,
+        deleted_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    memberships (id) {
+        id -> Id,
+        organization_id -> Id,
+        user_id -> Id,
+        role -> Text,
+        created_at -> Ts,
+        updated_at -> Ts,
+        deleted_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    sessions (id) {
+        id -> Id,
+        user_id -> Id,
+        token_hash -> Binary,
+        address -> Text,
+        user_agent -> Text,
+        created_at -> Ts,
+        extended_at -> Ts,
+        expires_at -> Ts,
+        ended_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    api_tokens (id) {
+        id -> Id,
+        organization_id -> Id,
+        user_id -> Id,
+        name -> Text,
+        token_hash -> Binary,
+        permissions -> Text,
+        expires_at -> Nullable<Ts>,
+        created_at -> Ts,
+        revoked_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    login_attempts (id) {
+        id -> Id,
+        account -> Binary,
+        address -> Text,
+        at -> Ts,
+    }
+}
+
+table! {
+    identity_epoch (id) {
+        id -> Integer,
+        value -> BigInt,
+    }
+}
+
+allow_tables_to_appear_in_same_query!(
+    users,
+    passwords,
+    two_factor,
+    user_settings,
+    organizations,
+    memberships,
+    sessions,
+    api_tokens,
+);

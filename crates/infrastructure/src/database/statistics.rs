@@ -1,0 +1,43 @@
+//! What the database was asked to do, in numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often something happened since the database was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// Queries that read.
+    pub reads: u64,
+    /// Calls that were to write.
+    pub commits: u64,
+    /// Transactions that were made durable; several calls may share one.
+    pub transactions: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    reads: AtomicU64,
+    commits: AtomicU64,
+    transactions: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn count_read(&self) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_commit(&self) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_transaction(&self) {
+        self.transactions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        Statistics {
+            reads: self.reads.load(Ordering::Relaxed),
+            commits: self.commits.load(Ordering::Relaxed),
+            transactions: self.transactions.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Carrying out the writes of a use case as one unit.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use launchway_domain::{
+    auth::{self, TokenHash},
+    store::{StoreError, UnitOfWork, Write},
+};
+
+use super::{
+    Database, auth as auth_tables, connection::AnyConnection, error::QueryError, organizations, users,
+};
+
+/// How often a unit is tried on PostgreSQL when others get in its way.
+const ATTEMPTS: u32 = 3;
+
+#[async_trait]
+impl UnitOfWork for Database {
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        let writes: Arc<[Write]> = writes.into();
+        let mut attempt = 1;
+        let extended = loop {
+            let unit = Arc::clone(&writes);
+            match self.try_write(move |connection| apply(connection, &unit)).await? {
+                // Writes are values, so that a unit can be made again from the start.
+                Err(error) if attempt < ATTEMPTS && error.may_pass() => attempt += 1,
+                outcome => break outcome?,
+            }
+        };
+        for hash in &extended {
+            self.shared.identities.forget(hash);
+        }
+        Ok(())
+    }
+}
+
+/// Makes the changes in their order. Returns what recognises the sessions that now live longer,
+/// which the identity epoch does not tell.
+fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHash>, QueryError> {
+    let mut extended = Vec::new();
+    for write in writes {
+        match write {
+            Write::Auth(write) => {
+                auth_tables::apply(connection, write)?;
+                if let auth::Write::ExtendSession { id, .. } = write {
+                    extended.push(auth_tables::token_hash_of(connection, *id)?);
+                }
+            }
+            Write::User(write) => users::apply(connection, write)?,
+            Write::Organization(write) => organizations::apply(connection, write)?,
+        }
+    }
+    Ok(extended)
+}

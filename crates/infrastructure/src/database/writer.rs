@@ -1,0 +1,274 @@
+//! The one writer of a SQLite file, and its group commit.
+//!
+//! Making a transaction durable costs a wait for the disk, however little it holds. So the writer
+//! takes every change that is waiting, makes each in a savepoint of its own inside one
+//! transaction, waits for the disk once, and only then tells each caller how its change went.
+
+mod job;
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use diesel::connection::{SimpleConnection as _, TransactionManager as _};
+use launchway_domain::store::StoreError;
+use tokio::{
+    sync::{Semaphore, oneshot},
+    task, time,
+};
+
+use self::job::{Job, Task};
+use super::{
+    connection::{AnyConnection, begin, sqlite_writer},
+    error::QueryError,
+    identities,
+    options::Synchronous,
+    statistics::Counters,
+};
+
+/// How many changes may wait for the writer before callers do.
+const QUEUE: usize = 4096;
+/// How many changes one transaction makes at most.
+const BATCH: usize = 256;
+/// How often an idle writer looks whether another process has written.
+const IDLE_TICK: Duration = Duration::from_millis(250);
+/// How often the write-ahead log is emptied into the file while there are changes.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
+/// The log is emptied sooner when it has more bytes than this, but not at every commit.
+const LARGE_LOG: u64 = 8 * 1024 * 1024;
+const LARGE_LOG_EVERY: Duration = Duration::from_secs(1);
+
+/// The way to the thread that writes.
+pub(super) struct Writer {
+    jobs: Mutex<Option<Sender<Box<dyn Job>>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    places: Arc<Semaphore>,
+    patience: Duration,
+    epoch: Arc<AtomicI64>,
+}
+
+impl Writer {
+    /// Opens the file for writing, making it if need be, and starts the thread.
+    pub(super) fn start(
+        path: String,
+        synchronous: Synchronous,
+        patience: Duration,
+        counters: Arc<Counters>,
+    ) -> Result<Self, StartError> {
+        let epoch = Arc::new(AtomicI64::new(0));
+        let mut worker = Worker {
+            log: PathBuf::from(format!("{path}-wal")),
+            path,
+            synchronous,
+            connection: None,
+            epoch: Arc::clone(&epoch),
+            counters,
+            checkpointed: Instant::now(),
+            log_is_empty: false,
+        };
+        worker.connection()?;
+        worker.notice_other_writers();
+        let (sender, receiver) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("database-writer".to_owned())
+            .spawn(move || worker.work_off(&receiver))
+            .map_err(StartError::Thread)?;
+        Ok(Self {
+            jobs: Mutex::new(Some(sender)),
+            thread: Mutex::new(Some(thread)),
+            places: Arc::new(Semaphore::new(QUEUE)),
+            patience,
+            epoch,
+        })
+    }
+
+    /// The identity epoch as the last commit left it.
+    pub(super) fn identity_epoch(&self) -> i64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Hands over a change and waits until it is durable, or was undone.
+    pub(super) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
+        T: Send + 'static,
+    {
+        let place = time::timeout(self.patience, Arc::clone(&self.places).acquire_owned())
+            .await
+            .map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?
+            .map_err(|closed| StoreError::Unavailable(closed.into()))?;
+        let (reply, outcome) = oneshot::channel();
+        let job: Box<dyn Job> = Box::new(Task::new(work, reply, place));
+        let accepted = match &*self.jobs.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(jobs) => jobs.send(job).is_ok(),
+            None => false,
+        };
+        if !accepted {
+            return Err(StoreError::Unavailable("the database is closed".into()));
+        }
+        outcome.await.unwrap_or_else(|gone| Err(StoreError::Unavailable(gone.into())))
+    }
+
+    /// Accepts no more changes, finishes those that were accepted, and ends the thread.
+    pub(super) async fn close(&self) {
+        if let Some(thread) = self.stop() {
+            // A panic of the thread has been reported by the panic hook.
+            drop(task::spawn_blocking(move || thread.join()).await);
+        }
+    }
+
+    fn stop(&self) -> Option<JoinHandle<()>> {
+        drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // A change may hold the last handle; then this is the thread itself.
+        if let Some(thread) = self.stop().filter(|thread| thread.thread().id() != thread::current().id()) {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Why the writer could not start.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartError {
+    #[error("cannot open the file")]
+    Connection(#[from] diesel::r2d2::Error),
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
+}
+
+/// The thread's own state.
+struct Worker {
+    path: String,
+    log: PathBuf,
+    synchronous: Synchronous,
+    /// Absent after a failed transaction, because nobody knows what state that leaves behind.
+    connection: Option<AnyConnection>,
+    epoch: Arc<AtomicI64>,
+    counters: Arc<Counters>,
+    checkpointed: Instant,
+    log_is_empty: bool,
+}
+
+impl Worker {
+    fn work_off(mut self, jobs: &Receiver<Box<dyn Job>>) {
+        loop {
+            match jobs.recv_timeout(IDLE_TICK) {
+                Ok(first) => {
+                    let batch = std::iter::once(first).chain(jobs.try_iter()).take(BATCH).collect();
+                    self.carry_out(batch);
+                }
+                Err(RecvTimeoutError::Timeout) => self.notice_other_writers(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.checkpoint_if_due();
+        }
+        self.checkpoint();
+    }
+
+    fn carry_out(&mut self, mut batch: Vec<Box<dyn Job>>) {
+        match self.commit(&mut batch) {
+            Ok(epoch) => {
+                // Before anybody is told: whoever knows of a change must not meet the old epoch.
+                self.publish(epoch);
+                self.counters.count_transaction();
+                self.log_is_empty = false;
+                for job in batch {
+                    job.answer(Ok(()));
+                }
+            }
+            Err(error) => {
+                self.connection = None;
+                tracing::error!(error = %chain(&error), changes = batch.len(), "a transaction was lost");
+                let reason = Arc::new(error);
+                for job in batch {
+                    job.answer(Err(Arc::clone(&reason)));
+                }
+            }
+        }
+    }
+
+    /// Makes the changes of `batch` durable together; each that fails is undone by itself.
+    fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<i64>, QueryError> {
+        let connection = self.connection()?;
+        begin(connection)?;
+        for job in batch {
+            connection.batch_execute("SAVEPOINT change")?;
+            let keep = job.run(connection);
+            // Some errors, such as a full disk, make SQLite undo the whole transaction. Then the
+            // savepoint is gone as well, this fails, and nobody in the batch is told otherwise.
+            connection.batch_execute(if keep {
+                "RELEASE change"
+            } else {
+                "ROLLBACK TO change; RELEASE change"
+            })?;
+        }
+        let epoch = identities::stored_epoch(connection)?;
+        AnyConnection::commit_transaction(connection)?;
+        Ok(epoch)
+    }
+
+    fn connection(&mut self) -> Result<&mut AnyConnection, diesel::r2d2::Error> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => AnyConnection::Sqlite(sqlite_writer(&self.path, self.synchronous)?),
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    /// A tool may have written beside us, and thereby changed who somebody is.
+    fn notice_other_writers(&mut self) {
+        let Ok(connection) = self.connection() else { return };
+        match identities::stored_epoch(connection) {
+            Ok(epoch) => self.publish(epoch),
+            Err(error) => tracing::warn!(error = %chain(&error), "cannot read the identity epoch"),
+        }
+    }
+
+    fn publish(&self, epoch: Option<i64>) {
+        if let Some(epoch) = epoch {
+            self.epoch.store(epoch, Ordering::Release);
+        }
+    }
+
+    fn checkpoint_if_due(&mut self) {
+        let since = self.checkpointed.elapsed();
+        let log_is_large = || fs::metadata(&self.log).is_ok_and(|log| log.len() > LARGE_LOG);
+        if !self.log_is_empty && (since >= CHECKPOINT_EVERY || (since >= LARGE_LOG_EVERY && log_is_large())) {
+            self.checkpoint();
+        }
+    }
+
+    /// Empties the log into the file, unless readers are in the way for longer than a moment.
+    fn checkpoint(&mut self) {
+        self.checkpointed = Instant::now();
+        let Ok(connection) = self.connection() else { return };
+        let outcome = connection.batch_execute(
+            "PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 5000;",
+        );
+        match outcome {
+            Ok(()) => self.log_is_empty = fs::metadata(&self.log).is_ok_and(|log| log.len() == 0),
+            Err(error) => tracing::warn!(%error, "cannot empty the write-ahead log"),
+        }
+    }
+}
+
+/// An error with its causes, for a log that shows one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |error| error.source())
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}

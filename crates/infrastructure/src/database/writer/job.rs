@@ -1,0 +1,65 @@
+//! A change that waits for the writer.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use launchway_domain::store::StoreError;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::database::{connection::AnyConnection, error::QueryError};
+
+/// A change of any result type.
+pub(super) trait Job: Send {
+    /// Makes the change. Whether to keep what it did.
+    fn run(&mut self, connection: &mut AnyConnection) -> bool;
+
+    /// Tells the caller how it went, once the fate of the transaction around it is known.
+    fn answer(self: Box<Self>, transaction: Result<(), Arc<QueryError>>);
+}
+
+/// A change, its result while the transaction is not yet durable, and who waits for it.
+pub(super) struct Task<T, F> {
+    work: Option<F>,
+    outcome: Option<Result<T, QueryError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl<T, F> Task<T, F> {
+    pub(super) fn new(
+        work: F,
+        reply: oneshot::Sender<Result<T, StoreError>>,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        Self { work: Some(work), outcome: None, reply, _place: place }
+    }
+}
+
+impl<T, F> Job for Task<T, F>
+where
+    F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send,
+    T: Send,
+{
+    fn run(&mut self, connection: &mut AnyConnection) -> bool {
+        let Some(work) = self.work.take() else { return false };
+        // The savepoint undoes whatever a panic left half done.
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(connection)));
+        let outcome = outcome.unwrap_or_else(|_reported_by_the_hook| Err(QueryError::Panicked));
+        let keep = outcome.is_ok();
+        self.outcome = Some(outcome);
+        keep
+    }
+
+    fn answer(self: Box<Self>, transaction: Result<(), Arc<QueryError>>) {
+        let answer = match (self.outcome, transaction) {
+            (Some(Err(error)), _) => Err(error.into()),
+            (_, Err(reason)) => Err(StoreError::Unavailable(reason.into())),
+            (Some(Ok(value)), Ok(())) => Ok(value),
+            (None, Ok(())) => Err(QueryError::Panicked.into()),
+        };
+        // A caller that has stopped waiting is no problem: the change is durable all the same.
+        drop(self.reply.send(answer));
+    }
+}

@@ -1,0 +1,101 @@
+//! What callers get when connections are used up, die or are closed.
+
+use std::{sync::mpsc, time::Duration};
+
+use diesel::connection::SimpleConnection as _;
+use launchway_domain::{
+    auth::CredentialRepository as _,
+    store::StoreError,
+    users::{UserRepository as _, Write},
+};
+use launchway_infrastructure::database::Database;
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::{
+    builders::{Resident, a_user, commit, execute, id},
+    fresh::Fresh,
+};
+
+contract!(
+    when_all_connections_are_busy_a_reader_is_told_and_does_not_hang,
+    a_panic_while_reading_costs_nobody_a_connection,
+    a_closed_database_is_not_available,
+);
+
+async fn when_all_connections_are_busy_a_reader_is_told_and_does_not_hang(fresh: &Fresh) {
+    let db = fresh.open_with(|options| {
+        options.connections = 1;
+        options.patience = Duration::from_millis(50);
+    });
+    let (gate, opened) = mpsc::channel::<()>();
+    let (entered, mut is_in) = unbounded_channel();
+    let reader = db.clone();
+    let long = tokio::spawn(async move {
+        let wait = move |_: &mut _| {
+            entered.send(()).unwrap();
+            opened.recv().unwrap_err();
+            Ok(())
+        };
+        reader.read(wait).await
+    });
+    is_in.recv().await.unwrap();
+    let outcome = db.profile(id()).await;
+    assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+    let outcome = db.api_tokens(id(), id()).await;
+    assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+
+    drop(gate);
+    long.await.unwrap().unwrap();
+    assert_eq!(db.profile(id()).await.unwrap(), None);
+}
+
+async fn a_panic_while_reading_costs_nobody_a_connection(db: Database) {
+    for _ in 0..10 {
+        let outcome: Result<(), StoreError> = db.read(|_| panic!("as the test wants it")).await;
+        assert!(matches!(outcome, Err(StoreError::Internal(_))), "{outcome:?}");
+    }
+    assert_eq!(db.profile(id()).await.unwrap(), None);
+}
+
+async fn a_closed_database_is_not_available(db: Database) {
+    db.close().await;
+    let outcome = db.profile(id()).await;
+    assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+    let outcome = commit(&db, Write::Insert(a_user("ada"))).await;
+    assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+    db.close().await;
+}
+
+#[tokio::test]
+async fn connections_that_the_server_cut_are_replaced_unnoticed() {
+    let fresh = Fresh::on_postgres().await;
+    let db = &fresh.database;
+    let ada = Resident::of(db, "ada").await.user.id;
+    let operator = fresh.open_with(|options| options.connections = 1);
+    let cut = "DO $$ BEGIN PERFORM pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+               WHERE datname = current_database() AND pid <> pg_backend_pid(); END $$";
+    execute(&operator, cut).await;
+    assert!(db.profile(ada).await.unwrap().is_some());
+    execute(&operator, cut).await;
+    commit(db, Write::Insert(a_user("grace"))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reader_of_a_file_cannot_write() {
+    let fresh = Fresh::on_sqlite().await;
+    let write = |connection: &mut launchway_infrastructure::database::AnyConnection| {
+        Ok(connection.batch_execute("DELETE FROM users")?)
+    };
+    assert!(matches!(fresh.database.read(write).await, Err(StoreError::Internal(_))));
+}
+
+#[tokio::test]
+async fn only_the_owner_may_read_the_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fresh = Fresh::on_sqlite().await;
+    for file in std::fs::read_dir(fresh.folder().unwrap()).unwrap() {
+        let file = file.unwrap();
+        let mode = file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", file.path().display());
+    }
+}

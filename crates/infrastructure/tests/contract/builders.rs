@@ -1,0 +1,124 @@
+//! Records for the tests, each different from all others.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chrono::{DateTime, TimeDelta};
+use diesel::connection::SimpleConnection as _;
+use launchway_domain::{
+    auth::{self, ApiToken, Client, PasswordHash, Permission, Session, TokenHash},
+    clock::Timestamp,
+    ids::{OrganizationId, UserId},
+    organizations::{self, Membership, Organization, Role},
+    store::{StoreError, UnitOfWork as _, Write},
+    users::{self, User, UserKind},
+};
+use launchway_infrastructure::database::Database;
+use uuid::Uuid;
+
+/// Some seconds after the tests' beginning of time.
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::seconds(seconds)
+}
+
+/// An id that was not used before.
+pub(crate) fn id<T: From<Uuid>>() -> T {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    Uuid::from_u128(NEXT.fetch_add(1, Ordering::Relaxed).into()).into()
+}
+
+pub(crate) fn a_user(name: &str) -> User {
+    let email = format!("{name}@example.com").parse().unwrap();
+    User::new(id(), name.parse().unwrap(), email, UserKind::AppUser, at(0))
+}
+
+pub(crate) fn an_organization(name: &str) -> Organization {
+    Organization::new(id(), name.parse().unwrap(), "For tests.".parse().unwrap(), at(0))
+}
+
+pub(crate) fn a_membership(organization: &Organization, user: &User, role: Role) -> Membership {
+    Membership::new(id(), organization.id, user.id, role, at(0))
+}
+
+pub(crate) fn a_session(user_id: UserId, token: &str) -> Session {
+    let client = Client { address: "192.0.2.7".parse().unwrap(), user_agent: "curl/8".to_owned() };
+    Session::open(id(), user_id, TokenHash::of(token), client, at(0))
+}
+
+pub(crate) fn an_api_token(organization_id: OrganizationId, user_id: UserId, name: &str) -> ApiToken {
+    let permissions: [Permission; 2] = ["deploy:create", "user:read"].map(|name| name.parse().unwrap());
+    ApiToken {
+        id: id(),
+        organization_id,
+        user_id,
+        name: name.parse().unwrap(),
+        token_hash: TokenHash::of(&format!("token of {user_id} called {name} in {organization_id}")),
+        permissions: permissions.into_iter().collect(),
+        expires_at: Some(at(1000)),
+        created_at: at(0),
+    }
+}
+
+pub(crate) fn a_hash(text: &str) -> PasswordHash {
+    PasswordHash(format!("$argon2id${text}"))
+}
+
+/// Someone with an organization of their own.
+pub(crate) struct Resident {
+    pub(crate) user: User,
+    pub(crate) organization: Organization,
+    pub(crate) membership: Membership,
+}
+
+impl Resident {
+    /// Someone who is not stored yet.
+    pub(crate) fn called(name: &str) -> Self {
+        let user = a_user(name);
+        let organization = an_organization(&format!("{name}'s Team"));
+        let membership = a_membership(&organization, &user, Role::Admin);
+        Self { user, organization, membership }
+    }
+
+    /// Someone who is stored.
+    pub(crate) async fn of(database: &Database, name: &str) -> Self {
+        let resident = Self::called(name);
+        database.commit(resident.writes()).await.unwrap();
+        resident
+    }
+
+    pub(crate) fn writes(&self) -> Vec<Write> {
+        vec![
+            users::Write::Insert(self.user.clone()).into(),
+            organizations::Write::Insert(self.organization.clone()).into(),
+            organizations::Write::InsertMembership(self.membership.clone()).into(),
+        ]
+    }
+
+    /// Opens a session whose token is `token`.
+    pub(crate) async fn log_in(&self, database: &Database, token: &str) -> Session {
+        let session = a_session(self.user.id, token);
+        commit(database, auth::Write::OpenSession(session.clone())).await.unwrap();
+        session
+    }
+
+    /// Issues an API token called `name`.
+    pub(crate) async fn issue(&self, database: &Database, name: &str) -> ApiToken {
+        let token = an_api_token(self.organization.id, self.user.id, name);
+        commit(database, auth::Write::IssueApiToken(token.clone())).await.unwrap();
+        token
+    }
+}
+
+/// Commits one write.
+pub(crate) async fn commit(database: &Database, write: impl Into<Write>) -> Result<(), StoreError> {
+    database.commit(vec![write.into()]).await
+}
+
+/// Runs a statement that no write exists for, with SQL that both databases take.
+pub(crate) async fn execute(database: &Database, sql: &'static str) {
+    database.write(move |connection| Ok(connection.batch_execute(sql)?)).await.unwrap();
+}
+
+/// Whether a guard did not hold.
+pub(crate) fn is_stale(outcome: &Result<(), StoreError>) -> bool {
+    matches!(outcome, Err(StoreError::Stale))
+}

@@ -1,0 +1,75 @@
+//! A database of its own for each test.
+
+use std::{path::Path, time::Duration};
+
+use launchway_infrastructure::database::{Database, DatabaseOptions, DatabaseUrl};
+use launchway_testkit::postgres::FreshDatabase;
+use tempfile::TempDir;
+
+/// A database with empty tables, removed with this value.
+pub(crate) struct Fresh {
+    pub(crate) database: Database,
+    place: Place,
+}
+
+enum Place {
+    Folder(TempDir),
+    Server(FreshDatabase),
+}
+
+impl Fresh {
+    pub(crate) async fn on_sqlite() -> Self {
+        Self::new(Place::Folder(tempfile::tempdir().unwrap())).await
+    }
+
+    pub(crate) async fn on_postgres() -> Self {
+        Self::new(Place::Server(FreshDatabase::create())).await
+    }
+
+    async fn new(place: Place) -> Self {
+        let database = Database::open(place.options()).unwrap();
+        database.migrate().await.unwrap();
+        Self { database, place }
+    }
+
+    /// Opens the same database once more, as another process would.
+    pub(crate) fn open_again(&self) -> Database {
+        self.open_with(|_| ())
+    }
+
+    /// Opens the same database once more, with other options.
+    pub(crate) fn open_with(&self, change: impl FnOnce(&mut DatabaseOptions)) -> Database {
+        let mut options = self.place.options();
+        change(&mut options);
+        Database::open(options).unwrap()
+    }
+
+    /// The folder of the SQLite file; `None` on PostgreSQL.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Folder(folder) => Some(folder.path()),
+            Place::Server(_) => None,
+        }
+    }
+}
+
+impl From<&Fresh> for Database {
+    fn from(fresh: &Fresh) -> Self {
+        fresh.database.clone()
+    }
+}
+
+/// The name of the SQLite file.
+pub(crate) const FILE: &str = "launchway.db";
+
+impl Place {
+    fn options(&self) -> DatabaseOptions {
+        let url = match self {
+            Self::Folder(folder) => DatabaseUrl::Sqlite(folder.path().join(FILE)),
+            Self::Server(server) => server.url().parse().unwrap(),
+        };
+        // A busy machine makes tests slow, not wrong.
+        let patience = Duration::from_secs(60);
+        DatabaseOptions { connections: 4, patience, ..DatabaseOptions::new(url) }
+    }
+}

@@ -1,0 +1,45 @@
+//! What the ports of the domain promise, held on both databases.
+//!
+//! Each promise is an async function of a [`Database`] with empty tables, named by a sentence;
+//! `contract!` makes two tests of it.
+//!
+//! [`Database`]: launchway_infrastructure::database::Database
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+/// Makes of each promise a test on SQLite and one on PostgreSQL.
+macro_rules! contract {
+    ($($promise:ident),* $(,)?) => {
+        mod on_sqlite {
+            $(#[tokio::test]
+            async fn $promise() {
+                let fresh = crate::fresh::Fresh::on_sqlite().await;
+                super::$promise((&fresh).into()).await;
+            })*
+        }
+
+        mod on_postgres {
+            $(#[tokio::test]
+            async fn $promise() {
+                let fresh = crate::fresh::Fresh::on_postgres().await;
+                super::$promise((&fresh).into()).await;
+            })*
+        }
+    };
+}
+
+mod api_tokens;
+mod availability;
+mod builders;
+mod credentials;
+mod fresh;
+mod group_commit;
+mod identities;
+mod installation;
+mod organizations;
+mod schema;
+mod sessions;
+mod settings;
+mod throttle;
+mod two_factor;
+mod unit_of_work;
+mod users;

@@ -1,0 +1,80 @@
+//! Sessions: what the writes about them promise.
+
+use launchway_domain::{
+    auth::{Credential, IdentityRepository as _, Session, Write},
+    ids::SessionId,
+};
+use launchway_infrastructure::database::Database;
+
+use crate::builders::{Resident, at, commit, id, is_stale};
+
+contract!(
+    a_session_is_read_as_it_was_opened,
+    an_extended_session_is_seen_with_its_new_end,
+    a_session_that_ended_cannot_be_extended,
+    a_session_ends_once,
+    all_sessions_of_a_user_end_together,
+    one_session_may_be_kept_when_the_others_end,
+);
+
+async fn session_of(db: &Database, session: &Session) -> Option<Session> {
+    let identity = db.by_token(&session.token_hash).await.unwrap()?;
+    match &identity.credential {
+        Credential::Session(session) => Some(session.clone()),
+        Credential::ApiToken(token) => panic!("{token:?} is no session"),
+    }
+}
+
+fn extend(id: SessionId) -> Write {
+    Write::ExtendSession { id, at: at(3600), expires_at: at(9999) }
+}
+
+async fn a_session_is_read_as_it_was_opened(db: Database) {
+    let session = Resident::of(&db, "ada").await.log_in(&db, "one").await;
+    assert_eq!(session_of(&db, &session).await, Some(session));
+}
+
+async fn an_extended_session_is_seen_with_its_new_end(db: Database) {
+    let session = Resident::of(&db, "ada").await.log_in(&db, "one").await;
+    assert_eq!(session_of(&db, &session).await.as_ref(), Some(&session));
+    commit(&db, extend(session.id)).await.unwrap();
+    let extended = Session { extended_at: at(3600), expires_at: at(9999), ..session.clone() };
+    assert_eq!(session_of(&db, &session).await, Some(extended));
+}
+
+async fn a_session_that_ended_cannot_be_extended(db: Database) {
+    assert!(is_stale(&commit(&db, extend(id())).await));
+    let session = Resident::of(&db, "ada").await.log_in(&db, "one").await;
+    commit(&db, Write::EndSession { id: session.id, at: at(1) }).await.unwrap();
+    assert!(is_stale(&commit(&db, extend(session.id)).await));
+    assert_eq!(session_of(&db, &session).await, None);
+}
+
+async fn a_session_ends_once(db: Database) {
+    let session = Resident::of(&db, "ada").await.log_in(&db, "one").await;
+    commit(&db, Write::EndSession { id: session.id, at: at(1) }).await.unwrap();
+    assert!(is_stale(&commit(&db, Write::EndSession { id: session.id, at: at(2) }).await));
+    assert!(is_stale(&commit(&db, Write::EndSession { id: id(), at: at(2) }).await));
+}
+
+async fn all_sessions_of_a_user_end_together(db: Database) {
+    let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
+    let [one, two] = [ada.log_in(&db, "one").await, ada.log_in(&db, "two").await];
+    let other = grace.log_in(&db, "three").await;
+    let end = Write::EndSessions { user_id: ada.user.id, keep: None, at: at(1) };
+    commit(&db, end.clone()).await.unwrap();
+    assert_eq!(session_of(&db, &one).await, None);
+    assert_eq!(session_of(&db, &two).await, None);
+    assert!(session_of(&db, &other).await.is_some());
+    // That there is none left is no reason to refuse.
+    commit(&db, end).await.unwrap();
+}
+
+async fn one_session_may_be_kept_when_the_others_end(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let [one, two] = [ada.log_in(&db, "one").await, ada.log_in(&db, "two").await];
+    let end = Write::EndSessions { user_id: ada.user.id, keep: Some(two.id), at: at(1) };
+    commit(&db, end).await.unwrap();
+    assert_eq!(session_of(&db, &one).await, None);
+    assert_eq!(session_of(&db, &two).await, Some(two));
+}

@@ -1,0 +1,138 @@
+//! Units of work: what `UnitOfWork` promises.
+
+use launchway_domain::{
+    auth,
+    organizations::{self, Role},
+    store::{StoreError, Unique, UnitOfWork as _},
+    users::{self, UserRepository as _},
+};
+use launchway_infrastructure::database::Database;
+use tokio::task::JoinSet;
+
+use crate::{
+    builders::{Resident, a_membership, a_user, at, commit, execute, id, is_stale},
+    fresh::Fresh,
+};
+
+contract!(
+    writes_take_effect_in_their_order,
+    a_failing_last_write_leaves_nothing_of_the_earlier_ones,
+    a_guard_that_does_not_hold_leaves_nothing_of_the_earlier_ones,
+    nothing_to_write_is_no_error,
+    what_was_committed_is_there_for_the_next_process,
+    each_of_many_commits_at_once_has_its_own_outcome,
+    a_commit_whose_caller_has_gone_is_whole_or_absent,
+    a_panic_leaves_nothing_and_the_database_usable,
+);
+
+async fn writes_take_effect_in_their_order(db: Database) {
+    let user = a_user("ada");
+    let rename =
+        |name: &str| users::Write::Rename { id: user.id, username: name.parse().unwrap(), at: at(1) };
+    let writes = vec![users::Write::Insert(user.clone()).into(), rename("b").into(), rename("c").into()];
+    db.commit(writes).await.unwrap();
+    assert_eq!(db.profile(user.id).await.unwrap().unwrap().user.username.as_str(), "c");
+}
+
+async fn a_failing_last_write_leaves_nothing_of_the_earlier_ones(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let grace = Resident::called("grace");
+    let mut writes = grace.writes();
+    writes.push(auth::Write::OpenSession(crate::builders::a_session(grace.user.id, "one")).into());
+    let again = a_membership(&ada.organization, &ada.user, Role::Viewer);
+    writes.push(organizations::Write::InsertMembership(again).into());
+    let outcome = db.commit(writes).await;
+    assert!(matches!(outcome, Err(StoreError::Taken(Unique::Membership))), "{outcome:?}");
+    assert_eq!(db.profile(grace.user.id).await.unwrap(), None);
+    // Nothing of it stands in the way of doing it again.
+    db.commit(grace.writes()).await.unwrap();
+}
+
+async fn a_guard_that_does_not_hold_leaves_nothing_of_the_earlier_ones(db: Database) {
+    let grace = Resident::called("grace");
+    let mut writes = grace.writes();
+    writes.push(auth::Write::EndSession { id: id(), at: at(0) }.into());
+    assert!(is_stale(&db.commit(writes).await));
+    assert_eq!(db.profile(grace.user.id).await.unwrap(), None);
+}
+
+async fn nothing_to_write_is_no_error(db: Database) {
+    db.commit(vec![]).await.unwrap();
+}
+
+async fn what_was_committed_is_there_for_the_next_process(fresh: &Fresh) {
+    let ada = Resident::of(&fresh.database, "ada").await;
+    fresh.database.close().await;
+    let reopened = fresh.open_again();
+    assert_eq!(reopened.migrate().await.unwrap(), Vec::<String>::new());
+    assert_eq!(reopened.profile(ada.user.id).await.unwrap().unwrap().user, ada.user);
+}
+
+async fn each_of_many_commits_at_once_has_its_own_outcome(db: Database) {
+    Resident::of(&db, "taken").await;
+    let mut tasks = JoinSet::new();
+    for n in 0..60 {
+        let db = db.clone();
+        tasks.spawn(async move {
+            let resident = Resident::called(&format!("user{n}"));
+            let mut writes = resident.writes();
+            let expected = match n % 3 {
+                0 => "fine",
+                1 => {
+                    writes.push(users::Write::Insert(a_user("taken")).into());
+                    "taken"
+                }
+                _ => {
+                    writes.push(auth::Write::EndSession { id: id(), at: at(0) }.into());
+                    "stale"
+                }
+            };
+            let outcome = match db.commit(writes).await {
+                Ok(()) => "fine",
+                Err(StoreError::Taken(Unique::UserEmail)) => "taken",
+                Err(StoreError::Stale) => "stale",
+                Err(other) => panic!("{other:?}"),
+            };
+            assert_eq!(outcome, expected);
+            let stored = db.profile(resident.user.id).await.unwrap();
+            assert_eq!(stored.is_some(), expected == "fine");
+            assert!(stored.is_none_or(|profile| profile.memberships.len() == 1));
+        });
+    }
+    tasks.join_all().await;
+}
+
+async fn a_commit_whose_caller_has_gone_is_whole_or_absent(db: Database) {
+    let residents: Vec<_> = (0..20).map(|n| Resident::called(&format!("user{n}"))).collect();
+    let mut tasks = JoinSet::new();
+    for resident in &residents {
+        let (db, writes) = (db.clone(), resident.writes());
+        tasks.spawn(async move { db.commit(writes).await });
+    }
+    tokio::task::yield_now().await;
+    tasks.abort_all();
+    while tasks.join_next().await.is_some() {}
+    for resident in &residents {
+        let stored = db.profile(resident.user.id).await.unwrap();
+        assert!(stored.is_none_or(|profile| profile.memberships.len() == 1));
+    }
+    Resident::of(&db, "after").await;
+}
+
+async fn a_panic_leaves_nothing_and_the_database_usable(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    for _ in 0..6 {
+        let outcome: Result<(), StoreError> = db
+            .write(|connection| {
+                use diesel::connection::SimpleConnection as _;
+                connection.batch_execute("UPDATE users SET username = 'half done'")?;
+                panic!("as the test wants it")
+            })
+            .await;
+        assert!(matches!(outcome, Err(StoreError::Internal(_))), "{outcome:?}");
+    }
+    assert_eq!(db.profile(ada.user.id).await.unwrap().unwrap().user, ada.user);
+    execute(&db, "UPDATE users SET username = 'done'").await;
+    commit(&db, users::Write::Insert(a_user("grace"))).await.unwrap();
+    assert_eq!(db.profile(ada.user.id).await.unwrap().unwrap().user.username.as_str(), "done");
+}

@@ -1,0 +1,64 @@
+//! The command line.
+
+use std::{error::Error, io::Write as _, path::PathBuf};
+
+/// Launchway deploys applications from a git repository.
+#[derive(Debug, clap::Parser)]
+#[command(name = "launchway", version)]
+pub(crate) struct Arguments {
+    /// A TOML file with settings; the environment wins over it
+    #[arg(long, global = true, value_name = "FILE", env = "LAUNCHWAY_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) verb: Option<Verb>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Run the server (also when no verb is given)
+    Serve,
+    /// Bring the database's tables up to date, and stop
+    Migrate,
+    /// Print the effective configuration, secrets masked
+    Config,
+    /// Print the OpenAPI document
+    Openapi,
+    /// Do without the API what needs the server's own files
+    #[command(subcommand)]
+    Admin(AdminVerb),
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum AdminVerb {
+    /// Make the first administrator; the password is read from standard input
+    Create(CreateAdmin),
+    /// Set a user's password and end their sessions; the password is read from standard input
+    ResetPassword(ResetPassword),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CreateAdmin {
+    /// The administrator's e-mail address
+    #[arg(long)]
+    pub(crate) email: String,
+    /// The administrator's name
+    #[arg(long)]
+    pub(crate) username: String,
+    /// The name of the first organization; without, "<username>'s Team"
+    #[arg(long)]
+    pub(crate) organization: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ResetPassword {
+    /// The user's e-mail address
+    #[arg(long)]
+    pub(crate) email: String,
+}
+
+/// Prints data to standard output.
+pub(crate) fn print(text: &str) -> Result<(), Box<dyn Error>> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    Ok(output.flush()?)
+}

@@ -1,0 +1,170 @@
+//! The configuration: environment variables, or a TOML file with the same names.
+
+mod reader;
+mod values;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use launchway_infrastructure::database::DatabaseUrl;
+use tracing_subscriber::filter::Targets;
+
+use self::reader::Reader;
+pub(crate) use self::{
+    reader::Problems,
+    values::{AllowedEndpoint, Engine, LogFormat, ProxyBind, PublicUrl},
+};
+
+/// Everything that can be set.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) bind: SocketAddr,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) database: DatabaseUrl,
+    pub(crate) public_url: Option<PublicUrl>,
+    pub(crate) trusted_proxies: Vec<IpNet>,
+    pub(crate) secret_key_file: Option<PathBuf>,
+    pub(crate) body_timeout: Duration,
+    pub(crate) log: Targets,
+    pub(crate) log_format: LogFormat,
+    /// Every setting as it took effect, for [`fmt::Display`].
+    effective: Vec<(&'static str, String)>,
+}
+
+impl Config {
+    /// Reads the environment and, if there is one, the file.
+    pub(crate) fn load(file: Option<&Path>) -> Result<Self, Problems> {
+        let mut settings = BTreeMap::new();
+        if let Some(path) = file {
+            settings = reader::file(path)?;
+        }
+        settings.extend(std::env::vars_os().filter_map(|(name, value)| {
+            // A name that is no text is not one of ours; a value that is no text is shown as such.
+            Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+        }));
+        Self::parse(settings)
+    }
+
+    /// Checks every setting, and tells of all that is wrong at once.
+    pub(crate) fn parse(settings: BTreeMap<String, String>) -> Result<Self, Problems> {
+        let mut read = Reader::new(settings);
+        let bind = read.setting("LAUNCHWAY_BIND", "127.0.0.1:8080", values::socket_address);
+        let data_dir = read.setting("LAUNCHWAY_DATA_DIR", "./launchway-data", values::path);
+        let in_data_dir = data_dir.as_deref().unwrap_or(Path::new(".")).join("launchway.db");
+        let default_database = format!("sqlite://{}", in_data_dir.display());
+        let database = read.secret("LAUNCHWAY_DATABASE_URL", &default_database, values::database_url);
+        let public_url = read.optional("LAUNCHWAY_PUBLIC_URL", values::public_url);
+        let trusted_proxies = read.setting("LAUNCHWAY_TRUSTED_PROXIES", "", values::networks);
+        let secret_key_file = read.optional("LAUNCHWAY_SECRET_KEY_FILE", values::path);
+        let body_timeout = read.setting("LAUNCHWAY_BODY_TIMEOUT", "15s", values::duration);
+        let log = read.setting("LAUNCHWAY_LOG", "info", values::log_filter);
+        let log_format = read.setting("LAUNCHWAY_LOG_FORMAT", "text", values::log_format);
+        read_for_later_features(&mut read);
+        let effective = read.finish()?;
+        // `finish` has told of every setting that is missing here.
+        let missing = || Problems(Vec::new());
+        Ok(Self {
+            bind: bind.ok_or_else(missing)?,
+            data_dir: data_dir.ok_or_else(missing)?,
+            database: database.ok_or_else(missing)?,
+            public_url: public_url.flatten(),
+            trusted_proxies: trusted_proxies.ok_or_else(missing)?,
+            secret_key_file: secret_key_file.flatten(),
+            body_timeout: body_timeout.ok_or_else(missing)?,
+            log: log.ok_or_else(missing)?,
+            log_format: log_format.ok_or_else(missing)?,
+            effective,
+        })
+    }
+}
+
+/// Settings of deployments, the front proxy and notifications: checked from the beginning, so
+/// that an installation's configuration does not break when these arrive.
+fn read_for_later_features(read: &mut Reader) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+    read.setting::<Engine>("LAUNCHWAY_ENGINE", "docker", values::engine);
+    read.setting("LAUNCHWAY_MAX_BUILDS", &cores, values::count);
+    read.setting("LAUNCHWAY_HEALTH_TIMEOUT", "60s", values::duration);
+    read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_GIT_ALLOW", "", values::endpoints);
+    read.optional("LAUNCHWAY_GIT_KNOWN_HOSTS", values::path);
+    read.optional("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", values::path);
+    read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_OUTBOUND_ALLOW", "", values::endpoints);
+    read.setting::<ProxyBind>("LAUNCHWAY_PROXY_BIND", "127.0.0.1:8000", values::proxy_bind);
+}
+
+impl fmt::Display for Config {
+    /// One `NAME=value` on a line, secrets masked.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.effective.iter().try_for_each(|(name, value)| writeln!(f, "{name}={value}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(settings: &[(&str, &str)]) -> Result<Config, Problems> {
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::parse(settings.collect())
+    }
+
+    #[test]
+    fn nothing_needs_to_be_set() {
+        let config = parse(&[]).unwrap();
+        assert_eq!(config.bind, "127.0.0.1:8080".parse().unwrap());
+        assert_eq!(config.database, DatabaseUrl::Sqlite("./launchway-data/launchway.db".into()));
+        assert!(config.public_url.is_none() && config.trusted_proxies.is_empty());
+    }
+
+    #[test]
+    fn the_database_is_in_the_data_directory_unless_it_is_set() {
+        let config = parse(&[("LAUNCHWAY_DATA_DIR", "/srv/launchway")]).unwrap();
+        assert_eq!(config.database, DatabaseUrl::Sqlite("/srv/launchway/launchway.db".into()));
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once_with_the_value_and_a_hint() {
+        let problems = parse(&[
+            ("LAUNCHWAY_BIND", "8080"),
+            ("LAUNCHWAY_DATABASE_URL", "postgress://ada:hunter2@db/launchway"),
+            ("LAUNCHWAY_ENGINE", "swarm"),
+            ("LAUNCHWAY_LOG_FORMAT", "xml"),
+            ("LAUNCHWAY_BIDN", "127.0.0.1:80"),
+        ])
+        .unwrap_err()
+        .to_string();
+        for expected in [
+            "LAUNCHWAY_BIND is `8080`",
+            "an address and a port",
+            "LAUNCHWAY_DATABASE_URL is `***`",
+            "LAUNCHWAY_ENGINE is `swarm`",
+            "planned",
+            "LAUNCHWAY_LOG_FORMAT is `xml`",
+            "LAUNCHWAY_BIDN is not a setting",
+            "did you mean LAUNCHWAY_BIND?",
+        ] {
+            assert!(problems.contains(expected), "{expected:?} is not in:\n{problems}");
+        }
+        assert!(!problems.contains("hunter2"), "{problems}");
+    }
+
+    #[test]
+    fn the_effective_configuration_is_shown_with_secrets_masked() {
+        let config = parse(&[("LAUNCHWAY_DATABASE_URL", "postgres://ada:hunter2@db/launchway")]).unwrap();
+        let shown = config.to_string();
+        assert!(shown.contains("LAUNCHWAY_DATABASE_URL=postgres://ada:***@db/launchway\n"), "{shown}");
+        assert!(shown.contains("LAUNCHWAY_BIND=127.0.0.1:8080\n"), "{shown}");
+        assert!(!shown.contains("hunter2"));
+    }
+
+    #[test]
+    fn variables_of_others_are_left_alone() {
+        assert!(parse(&[("PATH", "/bin"), ("LAUNCHWAY", "x"), ("LAUNCHWAY_TEST_POSTGRES_URL", "x")]).is_ok());
+    }
+}

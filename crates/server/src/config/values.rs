@@ -1,0 +1,234 @@
+//! The values that settings can have. Each parser answers with a hint when it refuses.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use launchway_infrastructure::database::DatabaseUrl;
+use tracing_subscriber::filter::Targets;
+
+/// What runs the containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Docker,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Where the front proxy listens, if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(dead_code, reason = "the front proxy is to read it")]
+pub(crate) enum ProxyBind {
+    Off,
+    At(SocketAddr),
+}
+
+/// A network and a port that may be reached although it is private.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(dead_code, reason = "sources and notifications are to read it")]
+pub(crate) struct AllowedEndpoint {
+    network: IpNet,
+    port: u16,
+}
+
+/// The origin that people reach this installation by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PublicUrl(String);
+
+impl PublicUrl {
+    /// Scheme, host and port, as browsers write an origin.
+    pub(crate) fn origin(&self) -> &str {
+        &self.0
+    }
+}
+
+pub(super) fn socket_address(raw: &str) -> Result<SocketAddr, String> {
+    raw.parse().map_err(|_refused| "an address and a port, such as 127.0.0.1:8080 or [::]:8080".to_owned())
+}
+
+pub(super) fn path(raw: &str) -> Result<PathBuf, String> {
+    Ok(PathBuf::from(raw))
+}
+
+pub(super) fn database_url(raw: &str) -> Result<DatabaseUrl, String> {
+    raw.parse().map_err(|refused: launchway_infrastructure::database::InvalidDatabaseUrl| refused.to_string())
+}
+
+/// A database URL as it may be shown.
+pub(super) fn without_password(raw: &str) -> String {
+    if raw.parse::<DatabaseUrl>().is_err() {
+        // Who knows where in it the password is.
+        return "***".to_owned();
+    }
+    let Some((scheme, rest)) = raw.split_once("://") else { return raw.to_owned() };
+    let end_of_authority = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(end_of_authority);
+    let authority = match authority.rsplit_once('@').map(|(user, host)| (user.split_once(':'), host)) {
+        Some((Some((user, _password)), host)) => format!("{user}:***@{host}"),
+        _ => authority.to_owned(),
+    };
+    let tail = match tail.split_once("password=") {
+        Some((before, after)) => {
+            let rest = after.find('&').map_or("", |end| &after[end..]);
+            format!("{before}password=***{rest}")
+        }
+        None => tail.to_owned(),
+    };
+    format!("{scheme}://{authority}{tail}")
+}
+
+pub(super) fn public_url(raw: &str) -> Result<PublicUrl, String> {
+    let hint = || "the scheme and host that people use, such as https://deploy.example.com".to_owned();
+    let url = url::Url::parse(raw).map_err(|_refused| hint())?;
+    let is_origin = matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none();
+    if is_origin { Ok(PublicUrl(url.origin().ascii_serialization())) } else { Err(hint()) }
+}
+
+pub(super) fn networks(raw: &str) -> Result<Vec<IpNet>, String> {
+    list(raw, |item| {
+        let single = item.parse::<IpAddr>().map(IpNet::from);
+        single.or_else(|_not_an_address| item.parse()).ok()
+    })
+    .ok_or_else(|| "addresses or networks with commas between them, such as 127.0.0.1, 10.0.0.0/8".to_owned())
+}
+
+pub(super) fn endpoints(raw: &str) -> Result<Vec<AllowedEndpoint>, String> {
+    list(raw, |item| {
+        let (network, port) = item.rsplit_once(':')?;
+        let network = network.trim_start_matches('[').trim_end_matches(']');
+        Some(AllowedEndpoint { network: network.parse().ok()?, port: port.parse().ok()? })
+    })
+    .ok_or_else(|| {
+        "networks with a port, with commas between them, such as 10.0.0.0/8:443, 127.0.0.1/32:9418".to_owned()
+    })
+}
+
+fn list<T>(raw: &str, parse: fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    raw.split(',').map(str::trim).filter(|item| !item.is_empty()).map(parse).collect()
+}
+
+pub(super) fn duration(raw: &str) -> Result<Duration, String> {
+    let (number, seconds) = match raw.as_bytes() {
+        [.., b'm', b's'] => return milliseconds(raw),
+        [.., b's'] => (&raw[..raw.len() - 1], 1),
+        [.., b'm'] => (&raw[..raw.len() - 1], 60),
+        [.., b'h'] => (&raw[..raw.len() - 1], 3600),
+        _ => (raw, 1),
+    };
+    match number.parse::<u32>() {
+        Ok(number @ 1..=86_400) => Ok(Duration::from_secs(u64::from(number) * seconds)),
+        _ => Err(DURATION_HINT.to_owned()),
+    }
+}
+
+fn milliseconds(raw: &str) -> Result<Duration, String> {
+    match raw.trim_end_matches("ms").parse() {
+        Ok(number @ 1..=86_400_000) => Ok(Duration::from_millis(number)),
+        _ => Err(DURATION_HINT.to_owned()),
+    }
+}
+
+const DURATION_HINT: &str = "a whole number above zero and a unit: 500ms, 15s, 5m or 1h";
+
+pub(super) fn count(raw: &str) -> Result<u16, String> {
+    match raw.parse() {
+        Ok(number @ 1..=1024) => Ok(number),
+        _ => Err("a whole number between 1 and 1024".to_owned()),
+    }
+}
+
+pub(super) fn log_filter(raw: &str) -> Result<Targets, String> {
+    raw.parse().map_err(|_refused| {
+        "error, warn, info, debug or trace, or such for a module: info,launchway_infrastructure=debug"
+            .to_owned()
+    })
+}
+
+pub(super) fn log_format(raw: &str) -> Result<LogFormat, String> {
+    match raw {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("text or json".to_owned()),
+    }
+}
+
+pub(super) fn engine(raw: &str) -> Result<Engine, String> {
+    match raw {
+        "docker" => Ok(Engine::Docker),
+        "swarm" => Err("docker; the engine swarm is planned and does not exist yet".to_owned()),
+        _ => Err("docker".to_owned()),
+    }
+}
+
+pub(super) fn proxy_bind(raw: &str) -> Result<ProxyBind, String> {
+    match raw {
+        "off" => Ok(ProxyBind::Off),
+        address => socket_address(address).map(ProxyBind::At).map_err(|hint| format!("off, or {hint}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        for (text, milliseconds) in
+            [("500ms", 500), ("15s", 15_000), ("15", 15_000), ("5m", 300_000), ("1h", 3_600_000)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["", "0", "0s", "-1s", "1.5s", "s", "ms", "1d", "99999999999s"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_public_url_is_an_origin() {
+        assert_eq!(public_url("https://Deploy.Example.com/").unwrap().origin(), "https://deploy.example.com");
+        assert_eq!(public_url("http://10.0.0.1:8080").unwrap().origin(), "http://10.0.0.1:8080");
+        for text in
+            ["deploy.example.com", "ftp://a", "https://a/b", "https://u:p@a", "https://a?x", "https://"]
+        {
+            assert!(public_url(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn networks_and_endpoints_are_lists() {
+        assert_eq!(networks("127.0.0.1, 10.0.0.0/8,").unwrap().len(), 2);
+        assert!(networks("10.0.0.0/33").is_err());
+        assert_eq!(endpoints("10.0.0.0/8:443, [fd00::/8]:22").unwrap().len(), 2);
+        assert!(endpoints("10.0.0.0/8").is_err());
+    }
+
+    #[test]
+    fn passwords_in_database_urls_are_masked_wherever_they_are() {
+        for (url, shown) in [
+            ("postgres://ada:p@ss@db:5432/x", "postgres://ada:***@db:5432/x"),
+            (
+                "postgres://db/x?user=ada&password=p&sslmode=require",
+                "postgres://db/x?user=ada&password=***&sslmode=require",
+            ),
+            ("postgres://ada@db/x", "postgres://ada@db/x"),
+            ("sqlite:///srv/a.db", "sqlite:///srv/a.db"),
+            ("mysql://ada:p@db/x", "***"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+}

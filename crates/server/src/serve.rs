@@ -1,0 +1,117 @@
+//! Runs the HTTP server, and stops it gracefully.
+
+use std::{error::Error, net::SocketAddr, time::Duration};
+
+use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web::Data};
+use launchway_api::{Api, ApiOptions, Metrics};
+use launchway_infrastructure::{data_dir::DataDir, database::Database};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::counter::ConstCounter,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{cli, config::Config, telemetry, wiring::Wiring};
+
+/// The largest body that is read.
+const BODY_LIMIT: usize = 1024 * 1024;
+/// How long requests under way may take to finish once the server is told to stop.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Serves until the process is told to stop.
+pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
+    telemetry::start(config);
+    actix_web::rt::System::new().block_on(serve(config))
+}
+
+async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
+    let data = DataDir::open(&config.data_dir)?;
+    let _lock = data.lock()?;
+    let Wiring { database, services, setup_token } = Wiring::new(config, &data).await?;
+    let metrics = Metrics::default();
+    metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));
+    let options = ApiOptions {
+        trusted_proxies: config.trusted_proxies.clone(),
+        public_origin: config.public_url.as_ref().map(|url| url.origin().to_owned()),
+        body_limit: BODY_LIMIT,
+        body_timeout: config.body_timeout,
+    };
+    let api = Data::new(Api::new(services, options, metrics));
+
+    let app_data = api.clone();
+    let server = HttpServer::new(move || {
+        App::new()
+            .app_data(app_data.clone())
+            .wrap(from_fn(launchway_api::front_door))
+            .configure(launchway_api::configure)
+    })
+    .disable_signals()
+    .shutdown_timeout(GRACE.as_secs())
+    .bind(config.bind)
+    .map_err(|error| format!("cannot listen on {} (LAUNCHWAY_BIND): {error}", config.bind))?;
+
+    let addresses = server.addrs();
+    let server = server.run();
+    let stop = tokio::spawn(stop_on_signal(server.handle(), api)?);
+    announce(&addresses, setup_token.as_deref())?;
+    server.await?;
+    stop.abort();
+    database.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Waits for SIGTERM or SIGINT; then says that it is not ready, finishes what is under way, and
+/// takes nothing new.
+fn stop_on_signal(server: ServerHandle, api: Data<Api>) -> Result<impl Future<Output = ()>, std::io::Error> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping; requests under way are finished first");
+        api.begin_stopping();
+        server.stop(true).await;
+    })
+}
+
+/// Says where the server is and what to do next.
+fn announce(addresses: &[SocketAddr], setup_token: Option<&str>) -> Result<(), Box<dyn Error>> {
+    let Some(address) = addresses.first() else { return Ok(()) };
+    let url = format!("http://{address}");
+    let mut text = format!("Launchway is listening on {url}\nWhat it can do is at     {url}/docs\n");
+    if let Some(token) = setup_token {
+        text.push_str(&format!(
+            "\nNext: make the first administrator. On this machine:\n\n  \
+             curl {url}/api/v1/auth/register -d '{{\"email\": \"you@example.com\", \"username\": \"you\", \"password\": \"…\"}}'\n\n\
+             From elsewhere, add \"setup_token\": \"{token}\"\n"
+        ));
+    }
+    cli::print(&text)
+}
+
+/// What the database was asked to do.
+#[derive(Debug)]
+struct DatabaseMetrics(Database);
+
+impl Collector for DatabaseMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let statistics = self.0.statistics();
+        for (name, help, value) in [
+            ("launchway_database_reads", "Queries that read", statistics.reads),
+            ("launchway_database_commits", "Changes that were to be made durable", statistics.commits),
+            (
+                "launchway_database_transactions",
+                "Transactions that were made durable",
+                statistics.transactions,
+            ),
+        ] {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,26 @@
+//! Log lines, on standard error.
+
+use tracing_subscriber::{Layer as _, fmt, layer::SubscriberExt as _};
+
+use crate::config::{Config, LogFormat};
+
+/// Sends log lines to standard error from now on, those of panics included.
+pub(crate) fn start(config: &Config) {
+    let lines = match config.log_format {
+        LogFormat::Text => fmt::layer().with_writer(std::io::stderr).with_target(false).boxed(),
+        LogFormat::Json => fmt::layer().json().with_writer(std::io::stderr).boxed(),
+    };
+    let subscriber = tracing_subscriber::registry().with(lines.with_filter(config.log.clone()));
+    // It is set once, by `main`; a second one would be a mistake that changes nothing.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let payload = panic.payload();
+        let message = payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("no message");
+        tracing::error!(place, message, "panic");
+    }));
+}

@@ -1,0 +1,32 @@
+//! Builders of domain values: each begins with something valid, and a test names what matters to it.
+//!
+//! Ids follow from names and owners, so that the same arrangement has the same ids and two people,
+//! organizations or tokens never share one.
+
+mod actor;
+mod client;
+mod organization;
+mod passwords;
+mod tokens;
+mod user;
+
+use std::{fmt::Debug, str::FromStr};
+
+pub use self::{
+    actor::{ActorBuilder, an_actor},
+    client::a_client,
+    organization::{MembershipBuilder, OrganizationBuilder, a_membership, an_organization},
+    passwords::a_password,
+    tokens::{ApiTokenBuilder, SessionBuilder, a_session, an_api_token, permissions},
+    user::{ProfileBuilder, UserBuilder, a_profile, a_user},
+};
+
+/// The value that `raw` is read as.
+///
+/// # Panics
+/// When `raw` is refused.
+#[must_use]
+#[track_caller]
+pub fn parsed<T: FromStr<Err: Debug>>(raw: &str) -> T {
+    raw.parse().unwrap()
+}

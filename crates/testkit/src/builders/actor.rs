@@ -1,0 +1,102 @@
+//! Those behind requests.
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    auth::{Actor, ApiToken, Credential, Identity, Session},
+    ids::OrganizationId,
+    organizations::{Organization, Role},
+    users::Profile,
+};
+
+use super::{a_membership, a_profile, a_session, an_organization};
+
+/// The admin of [`an_organization`], with a session.
+pub fn an_actor() -> ActorBuilder {
+    ActorBuilder {
+        profile: a_profile().member_of(&an_organization().build(), Role::Admin).build(),
+        credential: None,
+        organization: None,
+    }
+}
+
+/// Builds an [`Actor`], or the [`Identity`] that an actor comes from.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ActorBuilder {
+    profile: Profile,
+    credential: Option<Credential>,
+    organization: Option<OrganizationId>,
+}
+
+impl ActorBuilder {
+    /// Who it is, and where they belong.
+    pub fn of(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// What they are in [`an_organization`], and nowhere else.
+    pub fn with_role(mut self, role: Role) -> Self {
+        self.profile.memberships = vec![a_membership().of(&self.profile.user).with_role(role).detail()];
+        self
+    }
+
+    /// A session of their own choice; without, [`a_session`] of theirs.
+    pub fn with_session(mut self, session: Session) -> Self {
+        self.credential = Some(Credential::Session(session));
+        self
+    }
+
+    /// A program instead of a person.
+    pub fn with_api_token(mut self, token: ApiToken) -> Self {
+        self.credential = Some(Credential::ApiToken(token));
+        self
+    }
+
+    /// Where they want to act; without, the token's organization or the oldest membership.
+    pub fn acting_in(mut self, organization: &Organization) -> Self {
+        self.organization = Some(organization.id);
+        self
+    }
+
+    /// The holder of the token, before they act.
+    #[must_use]
+    pub fn identity(self) -> Arc<Identity> {
+        let credential = self
+            .credential
+            .unwrap_or_else(|| Credential::Session(a_session().of(&self.profile.user).build()));
+        Arc::new(Identity { credential, profile: Arc::new(self.profile) })
+    }
+
+    /// The actor.
+    ///
+    /// # Panics
+    /// When the token is void, or does not let its holder act there.
+    #[must_use]
+    #[track_caller]
+    pub fn build(self) -> Actor {
+        let organization = self.organization;
+        self.identity().act_in(organization).unwrap().unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builders::{a_user, an_api_token};
+
+    #[test]
+    fn an_actor_comes_with_a_session_of_their_own() {
+        let grace = a_user().named("grace").build();
+        let actor = an_actor().of(a_profile().of(&grace).build()).build();
+        assert_eq!(actor.session(), Ok(&a_session().of(&grace).build()));
+    }
+
+    #[test]
+    fn an_actor_may_be_a_program() {
+        let token = an_api_token().permitting(&["deploy:read"]).build();
+        let actor = an_actor().with_api_token(token).build();
+        assert_eq!(actor.permissions().names(), ["deploy:read"]);
+    }
+}

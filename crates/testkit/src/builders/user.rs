@@ -1,0 +1,150 @@
+//! Users and their profiles.
+
+use launchway_domain::{
+    clock::Timestamp,
+    organizations::{MembershipDetail, Organization, Role},
+    users::{Profile, Settings, User, UserKind},
+};
+
+use super::{a_membership, parsed};
+use crate::{
+    clock::{NEW_YEAR, moment},
+    ids::id_of,
+};
+
+/// The user ada, `ada@example.com`, made at [`NEW_YEAR`], no administrator.
+pub fn a_user() -> UserBuilder {
+    UserBuilder {
+        name: "ada".to_owned(),
+        email: None,
+        kind: UserKind::AppUser,
+        two_factor_enabled: false,
+        created_at: moment(NEW_YEAR),
+    }
+}
+
+/// Builds a [`User`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct UserBuilder {
+    name: String,
+    email: Option<String>,
+    kind: UserKind,
+    two_factor_enabled: bool,
+    created_at: Timestamp,
+}
+
+impl UserBuilder {
+    /// Another one, with another id and an address to match.
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// An address that does not follow from the name.
+    pub fn with_email(mut self, email: &str) -> Self {
+        self.email = Some(email.to_owned());
+        self
+    }
+
+    /// What the user is to the installation.
+    pub fn of_kind(mut self, kind: UserKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Whose logins need a code.
+    pub fn with_two_factor(mut self) -> Self {
+        self.two_factor_enabled = true;
+        self
+    }
+
+    /// When the user was made.
+    pub fn created_at(mut self, at: Timestamp) -> Self {
+        self.created_at = at;
+        self
+    }
+
+    /// The user.
+    ///
+    /// # Panics
+    /// When nobody can have that name or address.
+    #[must_use]
+    #[track_caller]
+    pub fn build(self) -> User {
+        let Self { name, email, kind, two_factor_enabled, created_at } = self;
+        let id = id_of(&format!("user {name}")).into();
+        let email = email.unwrap_or_else(|| format!("{}@example.com", name.to_lowercase().replace(' ', ".")));
+        User { two_factor_enabled, ..User::new(id, parsed(&name), parsed(&email), kind, created_at) }
+    }
+}
+
+/// [`a_user`] without settings, in no organization.
+pub fn a_profile() -> ProfileBuilder {
+    ProfileBuilder { user: a_user().build(), settings: None, places: Vec::new() }
+}
+
+/// Builds a [`Profile`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ProfileBuilder {
+    user: User,
+    settings: Option<Settings>,
+    places: Vec<(Organization, Role)>,
+}
+
+impl ProfileBuilder {
+    /// Whose it is.
+    pub fn of(mut self, user: &User) -> Self {
+        self.user = user.clone();
+        self
+    }
+
+    /// With settings, as the user has them.
+    pub fn with_settings(mut self, settings: Settings) -> Self {
+        self.settings = Some(settings);
+        self
+    }
+
+    /// One more membership, younger than those before.
+    pub fn member_of(mut self, organization: &Organization, role: Role) -> Self {
+        self.places.push((organization.clone(), role));
+        self
+    }
+
+    /// The profile.
+    #[must_use]
+    pub fn build(self) -> Profile {
+        let Self { user, settings, places } = self;
+        let memberships =
+            places.into_iter().map(|(organization, role)| membership(&user, &organization, role));
+        Profile { memberships: memberships.collect(), user, settings }
+    }
+}
+
+fn membership(user: &User, organization: &Organization, role: Role) -> MembershipDetail {
+    a_membership().of(user).in_organization(organization).with_role(role).detail()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builders::an_organization;
+
+    #[test]
+    fn two_names_are_two_people() {
+        let [ada, grace] = ["ada", "Grace Hopper"].map(|name| a_user().named(name).build());
+        assert_ne!(ada.id, grace.id);
+        assert_eq!(ada, a_user().build());
+        assert_eq!(grace.email, parsed("grace.hopper@example.com"));
+    }
+
+    #[test]
+    fn a_profile_lists_memberships_in_the_order_of_their_making() {
+        let [first, second] = ["First", "Second"].map(|name| an_organization().named(name).build());
+        let profile = a_profile().member_of(&first, Role::Viewer).member_of(&second, Role::Admin).build();
+        let places: Vec<_> =
+            profile.memberships.iter().map(|detail| (&detail.organization, detail.membership.role)).collect();
+        assert_eq!(places, [(&first, Role::Viewer), (&second, Role::Admin)]);
+    }
+}

@@ -1,0 +1,138 @@
+//! Calling the API, and asserting the envelope of every answer.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::Value;
+use ureq::{Agent, http};
+
+/// Someone who calls the API.
+#[derive(Clone)]
+pub struct Client {
+    agent: Agent,
+    url: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Client {
+    /// Calls the server at `url`, without a token.
+    pub fn new(url: &str) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_global(Some(Duration::from_secs(60)));
+        Self { agent: config.build().into(), url: url.to_owned(), headers: Vec::new() }
+    }
+
+    /// The same with a bearer token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        self.with_header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// The same with a header more.
+    #[must_use]
+    pub fn with_header(&self, name: &str, value: &str) -> Self {
+        let mut client = self.clone();
+        client.headers.push((name.to_owned(), value.to_owned()));
+        client
+    }
+
+    /// GET without a body.
+    pub fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, None)
+    }
+
+    /// POST with a JSON body.
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, Some(&body.to_string()))
+    }
+
+    /// PUT with a JSON body.
+    pub fn put(&self, path: &str, body: &Value) -> Answer {
+        self.send("PUT", path, Some(&body.to_string()))
+    }
+
+    /// PATCH with a JSON body.
+    pub fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.send("PATCH", path, Some(&body.to_string()))
+    }
+
+    /// DELETE without a body.
+    pub fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, None)
+    }
+
+    /// Any method, with a body as it is and no content type.
+    pub fn send(&self, method: &str, path: &str, body: Option<&str>) -> Answer {
+        let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let response = match body {
+            Some(body) => {
+                let request = request.body(body.to_owned()).unwrap();
+                let request = self.agent.configure_request(request).allow_non_standard_methods(true).build();
+                self.agent.run(request)
+            }
+            None => {
+                let request = request.body(()).unwrap();
+                let request = self.agent.configure_request(request).allow_non_standard_methods(true).build();
+                self.agent.run(request)
+            }
+        };
+        let mut response = response.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        let headers = response.headers().iter();
+        let headers = headers
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned()))
+            .collect();
+        let status = response.status().as_u16();
+        let text = response.body_mut().read_to_string().unwrap();
+        Answer { what: format!("{method} {path}"), status, headers, text }
+    }
+}
+
+/// An answer of the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    what: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers, names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The body as it came.
+    pub text: String,
+}
+
+impl Answer {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{self:?} is no JSON: {error}"))
+    }
+
+    /// Asserts the envelope of a success, and gives its data.
+    #[track_caller]
+    pub fn success(&self) -> Value {
+        let body = self.json();
+        assert_eq!((self.status, &body["status"]), (200, &Value::from("success")), "{self:?}");
+        assert!(body["message"].is_string() && body.get("data").is_some(), "{self:?}");
+        body["data"].clone()
+    }
+
+    /// Asserts the envelope of a failure with that status and code, and gives its message.
+    #[track_caller]
+    pub fn failure(&self, status: u16, code: &str) -> String {
+        let body = self.json();
+        let expected = (status, &Value::Null, &Value::from("error"), &Value::from(code));
+        assert_eq!((self.status, &body["data"], &body["status"], &body["error"]), expected, "{self:?}");
+        assert_eq!(body.as_object().unwrap().len(), 4, "{self:?}");
+        assert_eq!(self.headers["content-type"], "application/json", "{self:?}");
+        assert!(self.headers.contains_key("x-request-id"), "{self:?}");
+        body["message"].as_str().unwrap().to_owned()
+    }
+
+    /// The message.
+    pub fn message(&self) -> String {
+        self.json()["message"].as_str().unwrap().to_owned()
+    }
+}

@@ -1,0 +1,229 @@
+//! The running binary, seen from outside.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use crate::{client::Client, postgres::FreshDatabase};
+
+/// A server of its own for one test, with a data directory and a database of its own.
+pub struct TestServer {
+    process: Child,
+    url: String,
+    announcement: String,
+    settings: Vec<(String, String)>,
+    data: TempDir,
+    database: Option<FreshDatabase>,
+}
+
+impl TestServer {
+    /// On the embedded database.
+    pub fn on_sqlite() -> Self {
+        Self::with_settings(None, &[])
+    }
+
+    /// On a database of the real PostgreSQL server that the test command started.
+    pub fn on_postgres() -> Self {
+        Self::with_settings(Some(FreshDatabase::create()), &[])
+    }
+
+    /// On the embedded database, with `settings`.
+    pub fn configured(settings: &[(&str, &str)]) -> Self {
+        Self::with_settings(None, settings)
+    }
+
+    fn with_settings(database: Option<FreshDatabase>, settings: &[(&str, &str)]) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let mut settings: Vec<_> =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        if let Some(database) = &database {
+            settings.push(("LAUNCHWAY_DATABASE_URL".to_owned(), database.url()));
+        }
+        let (process, announcement) = spawn(data.path(), &settings);
+        let url = url_in(&announcement);
+        Self { process, url, announcement, settings, data, database }
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its address, as `host:port`.
+    pub fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
+    /// What it printed when it was ready.
+    pub fn announcement(&self) -> &str {
+        &self.announcement
+    }
+
+    /// Its data directory.
+    pub fn data_dir(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// A second server on the same PostgreSQL database, with a data directory of its own.
+    pub fn replica(&self) -> Replica {
+        let database = self.database.as_ref().expect("replicas share a PostgreSQL database");
+        let data = tempfile::tempdir().unwrap();
+        let settings = [("LAUNCHWAY_DATABASE_URL".to_owned(), database.url())];
+        let (process, announcement) = spawn(data.path(), &settings);
+        Replica { process, url: url_in(&announcement), _data: data }
+    }
+
+    /// Someone who calls it without a token.
+    pub fn client(&self) -> Client {
+        Client::new(&self.url)
+    }
+
+    /// Registers the first administrator and calls as them.
+    pub fn admin(&self) -> Client {
+        let answer = self.client().post(
+            "/api/v1/auth/register",
+            &serde_json::json!({"email": ADMIN_EMAIL, "username": "ada", "password": ADMIN_PASSWORD}),
+        );
+        self.client().with_token(answer.success()["access_token"].as_str().unwrap())
+    }
+
+    /// Kills the process as a power cut would, without a word.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Asks the process to stop, and waits until it has.
+    pub fn terminate(&mut self) -> ExitStatus {
+        signal(&self.process, "TERM");
+        wait(&mut self.process)
+    }
+
+    /// Sends the process a signal, by name.
+    pub fn signal(&self, name: &str) {
+        signal(&self.process, name);
+    }
+
+    /// Starts it again on the same data, at another port.
+    pub fn restart(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        (self.process, self.announcement) = spawn(self.data.path(), &self.settings);
+        self.url = url_in(&self.announcement);
+    }
+
+    /// The id of its process.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// A command of the same binary on the same data.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(self.data.path(), &self.settings);
+        command.args(arguments);
+        command
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A second server on the same database.
+pub struct Replica {
+    process: Child,
+    url: String,
+    _data: TempDir,
+}
+
+impl Replica {
+    /// Someone who calls it without a token.
+    pub fn client(&self) -> Client {
+        Client::new(&self.url)
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The address of the administrator that [`TestServer::admin`] registers.
+pub const ADMIN_EMAIL: &str = "ada@example.com";
+/// Their password.
+pub const ADMIN_PASSWORD: &str = "correct horse battery";
+
+/// The binary under test, which cargo puts beside the folder of the test's own.
+pub fn binary() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.parent().and_then(Path::parent).unwrap().join("launchway");
+    assert!(path.exists(), "{} is missing: run `cargo xtask test`, or `cargo build` first", path.display());
+    path
+}
+
+/// A command of the binary under test, with nothing of this process's environment in it.
+pub fn command(data_dir: &Path, settings: &[(String, String)]) -> Command {
+    let mut command = Command::new(binary());
+    command.env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("LAUNCHWAY_DATA_DIR", data_dir).env("LAUNCHWAY_BIND", "127.0.0.1:0");
+    command.envs(settings.iter().map(|(name, value)| (name, value)));
+    command
+}
+
+fn spawn(data_dir: &Path, settings: &[(String, String)]) -> (Child, String) {
+    let mut command = command(data_dir, settings);
+    let log = data_dir.join("test.log");
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+    let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+    let mut output = BufReader::new(process.stdout.take().unwrap());
+    let mut announcement = String::new();
+    // The line with the documentation is the second of the announcement; the first names the URL.
+    while !announcement.contains("/docs\n") {
+        let read = output.read_line(&mut announcement).unwrap();
+        if read == 0 {
+            let _ = process.wait();
+            let log = std::fs::read_to_string(data_dir.join("test.log")).unwrap_or_default();
+            panic!("the server did not start:\n{announcement}\n{log}");
+        }
+    }
+    if announcement.contains("listening") {
+        // The rest comes in the same write.
+        let mut rest = output.buffer().to_vec();
+        announcement.push_str(&String::from_utf8_lossy(&std::mem::take(&mut rest)));
+    }
+    // Reading on keeps the server from blocking, should it ever print more.
+    std::thread::spawn(move || output.read_to_end(&mut Vec::new()));
+    (process, announcement)
+}
+
+fn url_in(announcement: &str) -> String {
+    let start = announcement.find("http://").unwrap();
+    announcement[start..].split_whitespace().next().unwrap().to_owned()
+}
+
+fn signal(process: &Child, name: &str) {
+    let status = Command::new("kill").args(["-s", name, &process.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+fn wait(process: &mut Child) -> ExitStatus {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(status) = process.try_wait().unwrap() {
+            return status;
+        }
+        assert!(Instant::now() < deadline, "the server did not stop");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,12 @@
+DROP TABLE login_attempts;
+DROP TABLE api_tokens;
+DROP TABLE sessions;
+DROP TABLE memberships;
+DROP TABLE organizations;
+DROP TABLE user_settings;
+DROP TABLE recovery_codes;
+DROP TABLE two_factor;
+DROP TABLE passwords;
+DROP TABLE installation;
+DROP TABLE users;
+DROP TABLE identity_epoch;
