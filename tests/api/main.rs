@@ -13,4 +13,31 @@ macro_rules! on_both_databases {
 }
 use on_both_databases;
 
+mod administration;
+mod auth;
+mod authenticator;
+mod availability;
+mod bodies;
+mod body_limits;
+mod configuration;
+mod durability;
+mod envelope;
+mod isolation;
+mod mass_assignment;
+mod metrics;
+mod openapi;
+mod operations;
+mod origins;
+mod passwords;
+mod patience;
+mod registration;
+mod request_ids;
+mod secrets;
 mod settings;
+mod setup_token;
+mod shapes;
+mod shutdown;
+mod throttle;
+mod tokens;
+mod two_factor;
+mod users;

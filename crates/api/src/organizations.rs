@@ -47,7 +47,7 @@ pub(crate) struct MembershipView {
     #[schema(no_recursion)]
     user: Option<Box<UserView>>,
     roles: [&'static str; 1],
-    permissions: Vec<String>,
+    permissions: Vec<&'static str>,
     created_at: Moment,
     updated_at: Moment,
     deleted_at: Option<Moment>,

@@ -161,8 +161,8 @@ impl Database {
     /// Runs `work` as one unit: when this returns `Ok`, what it did is durable; otherwise it
     /// left nothing.
     ///
-    /// On SQLite it may share its transaction with other callers' work, so it must neither begin
-    /// nor end one.
+    /// On SQLite it shares the one writer, and perhaps its transaction, with all other callers: it
+    /// must be short, and neither begin nor end a transaction.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the database is too busy or was lost, and the work's own.

@@ -1,16 +1,22 @@
 //! Log lines, on standard error.
 
-use tracing_subscriber::{Layer as _, fmt, layer::SubscriberExt as _};
+use std::io::{IsTerminal as _, stderr};
+
+use tracing_subscriber::{Layer as _, filter::LevelFilter, fmt, layer::SubscriberExt as _};
 
 use crate::config::{Config, LogFormat};
 
 /// Sends log lines to standard error from now on, those of panics included.
 pub(crate) fn start(config: &Config) {
     let lines = match config.log_format {
-        LogFormat::Text => fmt::layer().with_writer(std::io::stderr).with_target(false).boxed(),
-        LogFormat::Json => fmt::layer().json().with_writer(std::io::stderr).boxed(),
+        LogFormat::Text => {
+            fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal()).with_target(false).boxed()
+        }
+        LogFormat::Json => fmt::layer().json().with_writer(stderr).boxed(),
     };
-    let subscriber = tracing_subscriber::registry().with(lines.with_filter(config.log.clone()));
+    // What the HTTP server says of itself at start, this server says better.
+    let filter = config.log.clone().with_target("actix_server", LevelFilter::WARN);
+    let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter));
     // It is set once, by `main`; a second one would be a mistake that changes nothing.
     let _ = tracing::subscriber::set_global_default(subscriber);
     std::panic::set_hook(Box::new(|panic| {

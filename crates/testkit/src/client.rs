@@ -1,9 +1,13 @@
 //! Calling the API, and asserting the envelope of every answer.
 
+mod connection;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 use ureq::{Agent, http};
+
+pub use self::connection::Connection;
 
 /// Someone who calls the API.
 #[derive(Clone)]
@@ -38,6 +42,12 @@ impl Client {
         client
     }
 
+    /// The same at another server, or at the same one after a restart.
+    #[must_use]
+    pub fn at(&self, url: &str) -> Self {
+        Self { url: url.to_owned(), ..self.clone() }
+    }
+
     /// GET without a body.
     pub fn get(&self, path: &str) -> Answer {
         self.send("GET", path, None)
@@ -65,6 +75,14 @@ impl Client {
 
     /// Any method, with a body as it is and no content type.
     pub fn send(&self, method: &str, path: &str, body: Option<&str>) -> Answer {
+        self.try_send(method, path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// The same, where there may be nobody to answer.
+    ///
+    /// # Errors
+    /// Why there was no answer.
+    pub fn try_send(&self, method: &str, path: &str, body: Option<&str>) -> Result<Answer, ureq::Error> {
         let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         for (name, value) in &self.headers {
             request = request.header(name, value);
@@ -81,14 +99,14 @@ impl Client {
                 self.agent.run(request)
             }
         };
-        let mut response = response.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        let mut response = response?;
         let headers = response.headers().iter();
         let headers = headers
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned()))
             .collect();
         let status = response.status().as_u16();
-        let text = response.body_mut().read_to_string().unwrap();
-        Answer { what: format!("{method} {path}"), status, headers, text }
+        let text = response.body_mut().read_to_string()?;
+        Ok(Answer { what: format!("{method} {path}"), status, headers, text })
     }
 }
 
@@ -116,6 +134,10 @@ impl Answer {
         let body = self.json();
         assert_eq!((self.status, &body["status"]), (200, &Value::from("success")), "{self:?}");
         assert!(body["message"].is_string() && body.get("data").is_some(), "{self:?}");
+        // Some endpoints show an `error` with nothing in it, too.
+        let fields = if body.get("error") == Some(&Value::from("")) { 4 } else { 3 };
+        assert_eq!(body.as_object().unwrap().len(), fields, "{self:?}");
+        self.is_marked();
         body["data"].clone()
     }
 
@@ -126,9 +148,15 @@ impl Answer {
         let expected = (status, &Value::Null, &Value::from("error"), &Value::from(code));
         assert_eq!((self.status, &body["data"], &body["status"], &body["error"]), expected, "{self:?}");
         assert_eq!(body.as_object().unwrap().len(), 4, "{self:?}");
+        self.is_marked();
+        body["message"].as_str().unwrap().to_owned()
+    }
+
+    /// Asserts what every answer in the envelope is marked with.
+    #[track_caller]
+    fn is_marked(&self) {
         assert_eq!(self.headers["content-type"], "application/json", "{self:?}");
         assert!(self.headers.contains_key("x-request-id"), "{self:?}");
-        body["message"].as_str().unwrap().to_owned()
     }
 
     /// The message.

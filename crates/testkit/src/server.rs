@@ -1,5 +1,7 @@
 //! The running binary, seen from outside.
 
+mod database;
+
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
@@ -9,7 +11,11 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{client::Client, postgres::FreshDatabase};
+pub use self::database::Neighbour;
+use crate::{
+    client::{Client, Connection},
+    postgres::FreshDatabase,
+};
 
 /// A server of its own for one test, with a data directory and a database of its own.
 pub struct TestServer {
@@ -83,12 +89,29 @@ impl TestServer {
         Client::new(&self.url)
     }
 
+    /// A connection to it, for what no well-behaved client sends.
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address())
+    }
+
+    /// What it and its predecessors on the same data have logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.data.path().join("test.log")).unwrap()
+    }
+
     /// Registers the first administrator and calls as them.
     pub fn admin(&self) -> Client {
         let answer = self.client().post(
             "/api/v1/auth/register",
             &serde_json::json!({"email": ADMIN_EMAIL, "username": "ada", "password": ADMIN_PASSWORD}),
         );
+        self.client().with_token(answer.success()["access_token"].as_str().unwrap())
+    }
+
+    /// Opens another session and calls with it.
+    pub fn log_in(&self, email: &str, password: &str) -> Client {
+        let login = serde_json::json!({"email": email, "password": password});
+        let answer = self.client().post("/api/v1/auth/login", &login);
         self.client().with_token(answer.success()["access_token"].as_str().unwrap())
     }
 
@@ -115,6 +138,11 @@ impl TestServer {
         let _ = self.process.wait();
         (self.process, self.announcement) = spawn(self.data.path(), &self.settings);
         self.url = url_in(&self.announcement);
+    }
+
+    /// Waits until it has stopped by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        wait(&mut self.process)
     }
 
     /// The id of its process.
@@ -145,6 +173,11 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// Where it listens.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Someone who calls it without a token.
     pub fn client(&self) -> Client {
         Client::new(&self.url)

@@ -42,7 +42,7 @@ impl From<LoggedIn> for LoggedInView {
 pub(crate) struct ApiTokenView {
     id: Uuid,
     name: String,
-    permissions: Vec<String>,
+    permissions: Vec<&'static str>,
     expires_at: Option<Moment>,
     created_at: Moment,
 }

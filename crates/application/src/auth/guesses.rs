@@ -23,12 +23,29 @@ impl Guesses {
         Self { throttle, tools }
     }
 
-    /// Admits one guess at the secrets of `email`. It counts as failed until it is
-    /// [forgiven](Guesses::forgive).
+    /// Lets someone at `address` make one guess at the secrets of `email`.
+    ///
+    /// It counts from the beginning, so that guesses at the same time cannot slip through
+    /// together, and is taken back unless it ends in [`Error::InvalidCredentials`]: a fault of
+    /// ours must not lock anybody out.
     ///
     /// # Errors
-    /// [`Error::RateLimited`] when there were too many.
-    pub async fn admit(&self, email: &EmailAddress, address: IpAddr) -> Result<LoginAttemptId, Error> {
+    /// [`Error::RateLimited`] when there were too many, and those of `guess`.
+    pub async fn bounded<T>(
+        &self,
+        email: &EmailAddress,
+        address: IpAddr,
+        guess: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let attempt = self.admit(email, address).await?;
+        let outcome = guess.await;
+        if !matches!(outcome, Err(Error::InvalidCredentials(_))) {
+            self.forgive(attempt).await;
+        }
+        outcome
+    }
+
+    async fn admit(&self, email: &EmailAddress, address: IpAddr) -> Result<LoginAttemptId, Error> {
         let now = self.tools.clock.now();
         let attempt = LoginAttempt::new(self.tools.ids.next().into(), email, address, now);
         match self.throttle.admit(&attempt).await? {
@@ -42,11 +59,9 @@ impl Guesses {
         }
     }
 
-    /// Takes a guess back: it was right.
-    ///
     /// Never fails, because what the guess was for is done by now. A guess that cannot be taken
     /// back counts until it is too old to count.
-    pub async fn forgive(&self, attempt: LoginAttemptId) {
+    async fn forgive(&self, attempt: LoginAttemptId) {
         if let Err(error) = self.throttle.forgive(attempt).await {
             tracing::warn!(login_attempt.id = %attempt, error = &error as &dyn std::error::Error, "could not take back a login attempt");
         }

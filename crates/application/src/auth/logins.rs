@@ -55,29 +55,28 @@ impl Logins {
     /// password and a wrong code; [`Error::TwoFactorRequired`] when only the code is missing;
     /// [`Error::RateLimited`] after too many failures.
     pub async fn log_in(&self, request: LoginRequest) -> Result<LoggedIn, Error> {
+        let (email, address) = (request.email.clone(), request.client.address);
+        self.guesses.bounded(&email, address, self.attempt(request)).await
+    }
+
+    async fn attempt(&self, request: LoginRequest) -> Result<LoggedIn, Error> {
         let LoginRequest { email, password, totp_code, client } = request;
-        let attempt = self.guesses.admit(&email, client.address).await?;
-        let Some((credentials, hash)) = self.verified(&email, &password).await? else {
-            return Err(WRONG);
-        };
-        let mut writes = vec![Write::ConfirmPassword { user_id: credentials.user_id, hash }.into()];
-        match self.second_factor(&credentials, totp_code.as_ref()) {
-            Ok(code_use) => writes.extend(code_use.map(Into::into)),
-            Err(Error::TwoFactorRequired) => {
-                self.guesses.forgive(attempt).await;
-                return Err(Error::TwoFactorRequired);
-            }
-            Err(error) => return Err(error),
-        }
-        let profile = self.users.profile(credentials.user_id).await?.ok_or(WRONG)?;
-        let (token, session) = new_session(&self.tools, credentials.user_id, client);
-        writes.push(Write::OpenSession(session.clone()).into());
+        let (credentials, hash) = self.verified(&email, &password).await?.ok_or(WRONG)?;
+        let user_id = credentials.user_id;
+        let code_use = self.second_factor(&credentials, totp_code.as_ref())?;
+        let profile = self.users.profile(user_id).await?.ok_or(WRONG)?;
+        let (token, session) = new_session(&self.tools, user_id, client);
+        let writes = [Write::ConfirmPassword { user_id, hash }]
+            .into_iter()
+            .chain(code_use)
+            .chain([Write::OpenSession(session.clone())])
+            .map(Into::into)
+            .collect();
         self.tools.store.commit(writes).await.map_err(|error| match error {
             // The password was changed meanwhile, or the code was used before.
             StoreError::Stale => WRONG,
             error => error.into(),
         })?;
-        self.guesses.forgive(attempt).await;
         Ok(LoggedIn { token, session, profile })
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use launchway_domain::{
     auth::{Actor, Client, CredentialRepository, Password, PasswordHasher, Write},
+    ids::{SessionId, UserId},
     secret::Secret,
     store::StoreError,
     users::EmailAddress,
@@ -48,9 +49,17 @@ impl Passwords {
     /// [`Error::InvalidCredentials`] when the present one is wrong, [`Error::RateLimited`] after
     /// too many failures, [`Error::Forbidden`] for an API token.
     pub async fn change(&self, actor: &Actor, change: PasswordChange) -> Result<(), Error> {
-        let session = actor.session()?;
-        let attempt = self.guesses.admit(&actor.user().email, change.client.address).await?;
-        let user_id = actor.user_id();
+        let keep = Some(actor.session()?.id);
+        let address = change.client.address;
+        self.guesses.bounded(&actor.user().email, address, self.attempt(actor.user_id(), keep, change)).await
+    }
+
+    async fn attempt(
+        &self,
+        user_id: UserId,
+        keep: Option<SessionId>,
+        change: PasswordChange,
+    ) -> Result<(), Error> {
         let stored = self.credentials.by_user(user_id).await?.and_then(|found| found.password);
         let is_right = self.hasher.verify(&change.current, stored.clone()).await?;
         let verified = stored.filter(|_| is_right).ok_or(WRONG)?;
@@ -59,14 +68,12 @@ impl Passwords {
         let writes = vec![
             Write::ConfirmPassword { user_id, hash: verified }.into(),
             Write::SetPassword { user_id, hash, at }.into(),
-            Write::EndSessions { user_id, keep: Some(session.id), at }.into(),
+            Write::EndSessions { user_id, keep, at }.into(),
         ];
         self.tools.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => WRONG,
             error => error.into(),
-        })?;
-        self.guesses.forgive(attempt).await;
-        Ok(())
+        })
     }
 
     /// Sets a password without knowing the present one, and ends all sessions of that user: for

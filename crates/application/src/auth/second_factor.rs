@@ -20,6 +20,11 @@ pub(super) fn open_secret(
         .ok_or_else(|| Error::Internal("a stored two-factor secret has a wrong length".into()))
 }
 
+/// A code without the spaces that authenticators show in it.
+pub(super) fn typed(code: &str) -> String {
+    code.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
 /// The write that uses `code` up; `None` when it is not right.
 ///
 /// A recovery code is looked for only when the write is carried out: it is `Stale` if there is
@@ -31,7 +36,7 @@ pub(super) fn use_code(
     code: &str,
     now: Timestamp,
 ) -> Result<Option<Write>, Error> {
-    let typed: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+    let typed = typed(code);
     if typed.len() == 6 && typed.bytes().all(|b| b.is_ascii_digit()) {
         let secret = open_secret(secrets, user_id, factor)?;
         Ok(secret.matching_step(&typed, now).map(|step| Write::UseTotpStep { user_id, step }))

@@ -70,7 +70,7 @@ impl TwoFactorLogin {
             .ok_or_else(|| Error::Conflict("two-factor login is not being set up".to_owned()))?;
         let now = self.tools.clock.now();
         let secret = second_factor::open_secret(&*self.secrets, user_id, &factor)?;
-        let step = secret.matching_step(code.trim(), now).ok_or(WRONG)?;
+        let step = secret.matching_step(&second_factor::typed(code), now).ok_or(WRONG)?;
         let codes: Vec<_> =
             (0..RecoveryCode::COUNT).map(|_| RecoveryCode::new(self.tools.entropy.bits_256())).collect();
         let enable = Write::EnableTwoFactor {
@@ -96,16 +96,17 @@ impl TwoFactorLogin {
             .factor(actor, |factor| factor.enabled_at.is_some())
             .await?
             .ok_or_else(|| Error::Conflict("two-factor login is off".to_owned()))?;
-        let attempt = self.guesses.admit(&actor.user().email, address).await?;
-        let now = self.tools.clock.now();
-        let code_use = second_factor::use_code(&*self.secrets, user_id, &factor, code, now)?.ok_or(WRONG)?;
-        let writes = vec![code_use.into(), Write::DisableTwoFactor { user_id, at: now }.into()];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => WRONG,
-            error => error.into(),
-        })?;
-        self.guesses.forgive(attempt).await;
-        Ok(())
+        let attempt = async {
+            let now = self.tools.clock.now();
+            let code_use =
+                second_factor::use_code(&*self.secrets, user_id, &factor, code, now)?.ok_or(WRONG)?;
+            let writes = vec![code_use.into(), Write::DisableTwoFactor { user_id, at: now }.into()];
+            self.tools.store.commit(writes).await.map_err(|error| match error {
+                StoreError::Stale => WRONG,
+                error => error.into(),
+            })
+        };
+        self.guesses.bounded(&actor.user().email, address, attempt).await
     }
 
     async fn factor(

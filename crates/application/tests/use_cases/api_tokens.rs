@@ -58,7 +58,6 @@ fn assert_issued(outcome: Result<IssuedApiToken, Error>, expected: ApiToken) {
 async fn a_token_may_do_all_that_its_owner_may_do_now_unless_told_otherwise() {
     for role in Role::ALL {
         let names = role.permissions().names();
-        let names: Vec<_> = names.iter().map(String::as_str).collect();
         let expected = issued(an_api_token().permitting(&names));
         let mut ports = MockedPorts::default();
         ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into()]);

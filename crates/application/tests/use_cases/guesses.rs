@@ -8,7 +8,7 @@ use launchway_domain::users::EmailAddress;
 use launchway_testkit::builders::{a_client, parsed};
 
 use crate::{
-    ports::{MockedPorts, attempt_id, unavailable},
+    ports::{MockedPorts, unavailable},
     refusals::assert_refused,
 };
 
@@ -21,9 +21,11 @@ async fn a_guess_is_counted_with_account_address_and_time() {
     let mut ports = MockedPorts::default();
     ports.expect_admission(&ada());
 
-    let admitted = ports.guesses().admit(&ada(), a_client().address).await;
+    ports.expect_forgiveness();
 
-    assert_eq!(admitted.unwrap(), attempt_id());
+    let outcome = ports.guesses().bounded(&ada(), a_client().address, async { Ok("right") }).await;
+
+    assert_eq!(outcome.unwrap(), "right");
 }
 
 #[tokio::test]
@@ -31,7 +33,7 @@ async fn a_guess_too_many_is_told_how_long_to_wait() {
     let mut ports = MockedPorts::default();
     ports.expect_throttling(&ada(), ports.now() + TimeDelta::seconds(90));
 
-    let outcome = ports.guesses().admit(&ada(), a_client().address).await;
+    let outcome = ports.guesses().bounded(&ada(), a_client().address, not_reached()).await;
 
     assert_refused(outcome, Error::RateLimited { retry_after: Duration::from_secs(90) });
 }
@@ -42,7 +44,7 @@ async fn a_caller_who_waits_as_long_as_told_is_never_early() {
         let mut ports = MockedPorts::default();
         ports.expect_throttling(&ada(), ports.now() + TimeDelta::microseconds(microseconds));
 
-        let outcome = ports.guesses().admit(&ada(), a_client().address).await;
+        let outcome = ports.guesses().bounded(&ada(), a_client().address, not_reached()).await;
 
         assert_refused(outcome, Error::RateLimited { retry_after: Duration::from_secs(seconds) });
     }
@@ -54,7 +56,7 @@ async fn the_shortest_wait_is_one_second() {
         let mut ports = MockedPorts::default();
         ports.expect_throttling(&ada(), ports.now() + TimeDelta::microseconds(microseconds));
 
-        let outcome = ports.guesses().admit(&ada(), a_client().address).await;
+        let outcome = ports.guesses().bounded(&ada(), a_client().address, not_reached()).await;
 
         assert_refused(outcome, Error::RateLimited { retry_after: Duration::from_secs(1) });
     }
@@ -65,23 +67,45 @@ async fn nothing_may_be_guessed_while_guesses_cannot_be_counted() {
     let mut ports = MockedPorts::default();
     ports.throttle.expect_admit().once().returning(|_| Err(unavailable()));
 
-    let outcome = ports.guesses().admit(&ada(), a_client().address).await;
+    let outcome = ports.guesses().bounded(&ada(), a_client().address, not_reached()).await;
 
     assert_refused(outcome, unavailable());
 }
 
 #[tokio::test]
-async fn a_right_guess_is_taken_back() {
+async fn a_wrong_guess_stays_counted() {
     let mut ports = MockedPorts::default();
-    ports.expect_forgiveness();
+    ports.expect_admission(&ada());
+    let guess = async { Err::<(), _>(Error::InvalidCredentials("wrong")) };
 
-    ports.guesses().forgive(attempt_id()).await;
+    let outcome = ports.guesses().bounded(&ada(), a_client().address, guess).await;
+
+    assert_refused(outcome, Error::InvalidCredentials("wrong"));
+}
+
+#[tokio::test]
+async fn a_guess_that_met_a_fault_of_ours_is_taken_back() {
+    let mut ports = MockedPorts::default();
+    ports.expect_admission(&ada());
+    ports.expect_forgiveness();
+    let guess = async { Err::<(), _>(unavailable().into()) };
+
+    let outcome = ports.guesses().bounded(&ada(), a_client().address, guess).await;
+
+    assert_refused(outcome, unavailable());
 }
 
 #[tokio::test]
 async fn a_guess_that_cannot_be_taken_back_is_left_to_grow_old() {
     let mut ports = MockedPorts::default();
+    ports.expect_admission(&ada());
     ports.expect_failing_forgiveness();
 
-    ports.guesses().forgive(attempt_id()).await;
+    let outcome = ports.guesses().bounded(&ada(), a_client().address, async { Ok("right") }).await;
+
+    assert_eq!(outcome.unwrap(), "right");
+}
+
+async fn not_reached() -> Result<(), Error> {
+    panic!("a guess was made that was not admitted")
 }

@@ -163,6 +163,7 @@ async fn an_api_token_cannot_change_a_password() {
 async fn a_change_during_a_flood_of_passwords_is_asked_to_wait() {
     let mut ports = ports_that_find(Some(credentials(Some(old_hash()))), true);
     ports.hasher.expect_hash().once().returning(|_| Err(HasherError::Busy));
+    ports.expect_forgiveness();
 
     let outcome = ports.services().passwords.change(&actor(), change()).await;
 
@@ -173,6 +174,7 @@ async fn a_change_during_a_flood_of_passwords_is_asked_to_wait() {
 async fn no_password_changes_without_a_database() {
     let mut ports = ports_until_commit();
     ports.expect_failing_commit(unavailable());
+    ports.expect_forgiveness();
 
     let outcome = ports.services().passwords.change(&actor(), change()).await;
 

@@ -19,17 +19,6 @@ pub enum Resource {
 impl Resource {
     const ALL: [Self; 6] =
         [Self::User, Self::Organization, Self::Deploy, Self::Extension, Self::Notification, Self::Audit];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Organization => "organization",
-            Self::Deploy => "deploy",
-            Self::Extension => "extension",
-            Self::Notification => "notification",
-            Self::Audit => "audit",
-        }
-    }
 }
 
 /// What a permission lets its holder do.
@@ -44,15 +33,6 @@ pub enum Action {
 
 impl Action {
     const ALL: [Self; 4] = [Self::Create, Self::Read, Self::Update, Self::Delete];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Read => "read",
-            Self::Update => "update",
-            Self::Delete => "delete",
-        }
-    }
 }
 
 /// The right to do one kind of thing to one kind of resource.
@@ -76,14 +56,30 @@ impl Permission {
         Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Self { resource, action }))
     }
 
+    /// `resource:action`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        NAMES[self.resource as usize][self.action as usize]
+    }
+
     fn bit(self) -> u32 {
         1 << (self.resource as u32 * 4 + self.action as u32)
     }
 }
 
+/// Spelled out, because every answer about a member lists them: by resource, then by action.
+const NAMES: [[&str; 4]; 6] = [
+    ["user:create", "user:read", "user:update", "user:delete"],
+    ["organization:create", "organization:read", "organization:update", "organization:delete"],
+    ["deploy:create", "deploy:read", "deploy:update", "deploy:delete"],
+    ["extension:create", "extension:read", "extension:update", "extension:delete"],
+    ["notification:create", "notification:read", "notification:update", "notification:delete"],
+    ["audit:create", "audit:read", "audit:update", "audit:delete"],
+];
+
 impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.resource.as_str(), self.action.as_str())
+        f.write_str(self.as_str())
     }
 }
 
@@ -91,7 +87,7 @@ impl std::str::FromStr for Permission {
     type Err = InvalidValue;
 
     fn from_str(raw: &str) -> Result<Self, InvalidValue> {
-        Self::all().find(|permission| permission.to_string() == raw.trim()).ok_or_else(|| {
+        Self::all().find(|permission| permission.as_str() == raw.trim()).ok_or_else(|| {
             InvalidValue::text(
                 "`resource:action` with a resource of user, organization, deploy, extension, notification or \
                  audit and an action of create, read, update or delete",
@@ -131,8 +127,8 @@ impl Permissions {
 
     /// The names in the order of the contract.
     #[must_use]
-    pub fn names(self) -> Vec<String> {
-        self.iter().map(|permission| permission.to_string()).collect()
+    pub fn names(self) -> Vec<&'static str> {
+        self.iter().map(Permission::as_str).collect()
     }
 }
 
@@ -159,6 +155,14 @@ mod tests {
         assert_eq!(Permission::all().count(), 24);
         for permission in Permission::all() {
             assert_eq!(permission.to_string().parse(), Ok(permission));
+        }
+    }
+
+    #[test]
+    fn a_permission_is_named_after_its_resource_and_action() {
+        for permission in Permission::all() {
+            let name = format!("{:?}:{:?}", permission.resource, permission.action).to_lowercase();
+            assert_eq!(permission.as_str(), name);
         }
     }
 

@@ -5,7 +5,10 @@ mod second_factor;
 mod writes;
 
 use async_trait::async_trait;
-use diesel::{dsl::exists, prelude::*};
+use diesel::{
+    dsl::{auto_type, exists},
+    prelude::*,
+};
 use launchway_domain::{
     auth::{ApiToken, Credential, CredentialRepository, Credentials, PasswordHash, TokenHash},
     ids::{OrganizationId, UserId},
@@ -35,11 +38,8 @@ impl CredentialRepository for Database {
     async fn by_email(&self, email: &EmailAddress) -> Result<Option<Credentials>, StoreError> {
         let key = email.key();
         self.read_point(move |connection| {
-            let row = users::table
-                .left_join(passwords::table.on(passwords::user_id.eq(users::id)))
-                .left_join(two_factor::table.on(two_factor::user_id.eq(users::id)))
+            let row = users_with_credentials()
                 .filter(users::email_key.eq(&key))
-                .filter(users::deleted_at.is_null())
                 .select((users::id, passwords::hash.nullable(), Option::<TwoFactorRow>::as_select()))
                 .first(connection)
                 .optional()?;
@@ -50,11 +50,8 @@ impl CredentialRepository for Database {
 
     async fn by_user(&self, user_id: UserId) -> Result<Option<Credentials>, StoreError> {
         self.read_point(move |connection| {
-            let row = users::table
-                .left_join(passwords::table.on(passwords::user_id.eq(users::id)))
-                .left_join(two_factor::table.on(two_factor::user_id.eq(users::id)))
+            let row = users_with_credentials()
                 .filter(users::id.eq(DbId::from(user_id)))
-                .filter(users::deleted_at.is_null())
                 .select((users::id, passwords::hash.nullable(), Option::<TwoFactorRow>::as_select()))
                 .first(connection)
                 .optional()?;
@@ -82,6 +79,14 @@ impl CredentialRepository for Database {
         })
         .await
     }
+}
+
+#[auto_type(no_type_alias)]
+fn users_with_credentials() -> _ {
+    users::table
+        .left_join(passwords::table.on(passwords::user_id.eq(users::id)))
+        .left_join(two_factor::table.on(two_factor::user_id.eq(users::id)))
+        .filter(users::deleted_at.is_null())
 }
 
 fn credentials((user_id, hash, two_factor): (DbId, Option<String>, Option<TwoFactorRow>)) -> Credentials {

@@ -8,7 +8,7 @@ use launchway_domain::{
     store::StoreError,
     users::{UserRepository as _, Write},
 };
-use launchway_infrastructure::database::Database;
+use launchway_infrastructure::database::{AnyConnection, Database, DatabaseOptions, DatabaseUrl, OpenError};
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::{
@@ -83,9 +83,7 @@ async fn connections_that_the_server_cut_are_replaced_unnoticed() {
 #[tokio::test]
 async fn a_reader_of_a_file_cannot_write() {
     let fresh = Fresh::on_sqlite().await;
-    let write = |connection: &mut launchway_infrastructure::database::AnyConnection| {
-        Ok(connection.batch_execute("DELETE FROM users")?)
-    };
+    let write = |connection: &mut AnyConnection| Ok(connection.batch_execute("DELETE FROM users")?);
     assert!(matches!(fresh.database.read(write).await, Err(StoreError::Internal(_))));
 }
 
@@ -98,4 +96,19 @@ async fn only_the_owner_may_read_the_file() {
         let mode = file.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{}", file.path().display());
     }
+}
+
+#[tokio::test]
+async fn a_file_in_a_folder_that_does_not_exist_cannot_be_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = DatabaseUrl::Sqlite(folder.path().join("missing/launchway.db"));
+    let error = Database::open(DatabaseOptions::new(url)).unwrap_err();
+    assert!(error.to_string().contains("missing/launchway.db"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_cannot_be_opened() {
+    let url = "postgres://nobody@127.0.0.1:1/nothing".parse().unwrap();
+    let options = DatabaseOptions { patience: Duration::from_millis(50), ..DatabaseOptions::new(url) };
+    assert!(matches!(Database::open(options), Err(OpenError::Connect(_))));
 }

@@ -3,10 +3,11 @@
 use launchway_domain::{
     auth::{Credential, IdentityRepository as _, Session, Write},
     ids::SessionId,
+    store::UnitOfWork as _,
 };
 use launchway_infrastructure::database::Database;
 
-use crate::builders::{Resident, at, commit, id, is_stale};
+use crate::builders::{Resident, a_hash, a_session, at, commit, id, is_stale};
 
 contract!(
     a_session_is_read_as_it_was_opened,
@@ -15,6 +16,7 @@ contract!(
     a_session_ends_once,
     all_sessions_of_a_user_end_together,
     one_session_may_be_kept_when_the_others_end,
+    a_login_that_overlaps_with_a_change_of_the_password_does_not_outlive_it,
 );
 
 async fn session_of(db: &Database, session: &Session) -> Option<Session> {
@@ -77,4 +79,25 @@ async fn one_session_may_be_kept_when_the_others_end(db: Database) {
     commit(&db, end).await.unwrap();
     assert_eq!(session_of(&db, &one).await, None);
     assert_eq!(session_of(&db, &two).await, Some(two));
+}
+
+async fn a_login_that_overlaps_with_a_change_of_the_password_does_not_outlive_it(db: Database) {
+    let user_id = Resident::of(&db, "ada").await.user.id;
+    for round in 0..20 {
+        let [old, new] = [round, round + 1].map(|n| a_hash(&n.to_string()));
+        commit(&db, Write::SetPassword { user_id, hash: old.clone(), at: at(round) }).await.unwrap();
+        let session = a_session(user_id, &round.to_string());
+        let log_in = db.commit(vec![
+            Write::ConfirmPassword { user_id, hash: old }.into(),
+            Write::OpenSession(session.clone()).into(),
+        ]);
+        let change = db.commit(vec![
+            Write::SetPassword { user_id, hash: new, at: at(round) }.into(),
+            Write::EndSessions { user_id, keep: None, at: at(round) }.into(),
+        ]);
+        let (logged_in, changed) = tokio::join!(log_in, change);
+        changed.unwrap();
+        assert!(logged_in.is_ok() || is_stale(&logged_in), "{logged_in:?}");
+        assert_eq!(session_of(&db, &session).await, None);
+    }
 }

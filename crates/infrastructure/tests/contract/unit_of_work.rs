@@ -1,12 +1,13 @@
 //! Units of work: what `UnitOfWork` promises.
 
+use diesel::{RunQueryDsl as _, connection::SimpleConnection as _};
 use launchway_domain::{
     auth,
     organizations::{self, Role},
     store::{StoreError, Unique, UnitOfWork as _},
     users::{self, UserRepository as _},
 };
-use launchway_infrastructure::database::Database;
+use launchway_infrastructure::database::{AnyConnection, Database};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -124,7 +125,6 @@ async fn a_panic_leaves_nothing_and_the_database_usable(db: Database) {
     for _ in 0..6 {
         let outcome: Result<(), StoreError> = db
             .write(|connection| {
-                use diesel::connection::SimpleConnection as _;
                 connection.batch_execute("UPDATE users SET username = 'half done'")?;
                 panic!("as the test wants it")
             })
@@ -135,4 +135,49 @@ async fn a_panic_leaves_nothing_and_the_database_usable(db: Database) {
     execute(&db, "UPDATE users SET username = 'done'").await;
     commit(&db, users::Write::Insert(a_user("grace"))).await.unwrap();
     assert_eq!(db.profile(ada.user.id).await.unwrap().unwrap().user.username.as_str(), "done");
+}
+
+/// The server breaks a deadlock by failing one of its transactions; a unit of work is made again.
+#[tokio::test]
+async fn a_unit_that_lost_a_deadlock_is_made_again() {
+    let fresh = Fresh::on_postgres().await;
+    let db = &fresh.database;
+    let (ada, grace) = (Resident::of(db, "ada").await.user, Resident::of(db, "grace").await.user);
+    let (entered, mut is_in) = tokio::sync::mpsc::unbounded_channel();
+    let (gate, opened) = std::sync::mpsc::channel::<()>();
+    let other = db.clone();
+    let opponent = tokio::spawn(async move {
+        let work = move |connection: &mut AnyConnection| {
+            // The opponent never looks for deadlocks, so that it is the unit that loses.
+            connection.batch_execute(
+                "SET LOCAL deadlock_timeout = '10min';
+                 UPDATE users SET avatar = 'x' WHERE username = 'grace'",
+            )?;
+            entered.send(()).unwrap();
+            opened.recv().unwrap_err();
+            Ok(connection.batch_execute("UPDATE users SET avatar = 'x' WHERE username = 'ada'")?)
+        };
+        other.write(work).await
+    });
+    is_in.recv().await.unwrap();
+    let rename = |id, name: &str| users::Write::Rename { id, username: name.parse().unwrap(), at: at(1) };
+    let writes = vec![rename(ada.id, "Ada").into(), rename(grace.id, "Grace").into()];
+    let unit = db.clone();
+    let unit = tokio::spawn(async move { unit.commit(writes).await });
+    while !someone_waits_for_a_lock(db).await {}
+    drop(gate);
+    opponent.await.unwrap().unwrap();
+    unit.await.unwrap().unwrap();
+    let stored = db.profile(grace.id).await.unwrap().unwrap().user;
+    assert_eq!((stored.username.as_str(), stored.avatar.as_str()), ("Grace", "x"));
+}
+
+async fn someone_waits_for_a_lock(db: &Database) -> bool {
+    db.read(|connection| {
+        let waiting = "SELECT 1 FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        Ok(diesel::sql_query(waiting).execute(connection)? > 0)
+    })
+    .await
+    .unwrap()
 }

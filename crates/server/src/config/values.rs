@@ -25,7 +25,6 @@ pub(crate) enum LogFormat {
 
 /// Where the front proxy listens, if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(dead_code, reason = "the front proxy is to read it")]
 pub(crate) enum ProxyBind {
     Off,
     At(SocketAddr),
@@ -33,7 +32,6 @@ pub(crate) enum ProxyBind {
 
 /// A network and a port that may be reached although it is private.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(dead_code, reason = "sources and notifications are to read it")]
 pub(crate) struct AllowedEndpoint {
     network: IpNet,
     port: u16,

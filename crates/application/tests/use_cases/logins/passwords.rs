@@ -112,6 +112,7 @@ async fn a_flood_of_passwords_is_asked_to_wait() {
     ports.expect_admission(&ada().email);
     ports.credentials.expect_by_email().once().returning(|_| Ok(Some(credentials(None))));
     ports.hasher.expect_verify().once().returning(|_, _| Err(HasherError::Busy));
+    ports.expect_forgiveness();
 
     let outcome = ports.services().logins.log_in(request(None)).await;
 
@@ -123,6 +124,7 @@ async fn nobody_logs_in_while_credentials_cannot_be_read() {
     let mut ports = MockedPorts::default();
     ports.expect_admission(&ada().email);
     ports.credentials.expect_by_email().once().returning(|_| Err(unavailable()));
+    ports.expect_forgiveness();
 
     let outcome = ports.services().logins.log_in(request(None)).await;
 
@@ -133,6 +135,7 @@ async fn nobody_logs_in_while_credentials_cannot_be_read() {
 async fn nobody_logs_in_while_profiles_cannot_be_read() {
     let mut ports = ports_that_find(Some(credentials(None)), true);
     ports.users.expect_profile().once().returning(|_| Err(unavailable()));
+    ports.expect_forgiveness();
 
     let outcome = ports.services().logins.log_in(request(None)).await;
 
@@ -144,6 +147,7 @@ async fn nobody_logs_in_while_sessions_cannot_be_written() {
     let mut ports = ports_that_find(Some(credentials(None)), true);
     expect_profile(&mut ports, Some(profile()));
     ports.expect_failing_commit(unavailable());
+    ports.expect_forgiveness();
 
     let outcome = ports.services().logins.log_in(request(None)).await;
 

@@ -185,6 +185,7 @@ async fn a_code_that_nobody_asked_for_is_not_used() {
 async fn a_stored_secret_that_cannot_be_opened_is_a_fault_and_not_a_way_in() {
     let mut ports = ports_that_find(Some(with_second_factor()), true);
     ports.expect_opening_of(ada().id, Err(SecretBoxError::CannotOpen));
+    ports.expect_forgiveness();
 
     let outcome = ports.services().logins.log_in(request(Some("123456"))).await;
 
@@ -195,6 +196,7 @@ async fn a_stored_secret_that_cannot_be_opened_is_a_fault_and_not_a_way_in() {
 async fn a_stored_secret_of_a_wrong_length_is_a_fault_and_not_a_way_in() {
     let mut ports = ports_that_find(Some(with_second_factor()), true);
     ports.expect_opening_of(ada().id, Ok(vec![0; 19]));
+    ports.expect_forgiveness();
 
     let outcome = ports.services().logins.log_in(request(Some("123456"))).await;
 

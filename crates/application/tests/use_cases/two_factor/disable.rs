@@ -129,6 +129,7 @@ async fn what_is_off_cannot_be_turned_off_and_is_no_guess() {
 async fn a_secret_that_cannot_be_opened_turns_nothing_off() {
     let mut ports = ports_while_on();
     ports.expect_opening_of(ada().id, Err(SecretBoxError::CannotOpen));
+    ports.expect_forgiveness();
 
     let outcome = disable(ports, "123456").await;
 
@@ -141,6 +142,7 @@ async fn nothing_is_turned_off_without_a_database() {
     let code = right_code(ports.now());
     ports.expect_opening(ada().id);
     ports.expect_failing_commit(unavailable());
+    ports.expect_forgiveness();
 
     let outcome = disable(ports, &code).await;
 

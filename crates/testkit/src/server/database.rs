@@ -1,0 +1,109 @@
+//! The server's database, reached past the server.
+
+use diesel::{
+    Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection, connection::SimpleConnection,
+    sql_query, sql_types::Text,
+};
+
+use super::TestServer;
+use crate::postgres;
+
+/// A user beside the administrator, with an organization of their own. Their password is the
+/// administrator's.
+pub struct Neighbour {
+    /// Their address.
+    pub email: &'static str,
+    /// Their organization.
+    pub organization_id: &'static str,
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = Text)]
+    value: String,
+}
+
+impl TestServer {
+    /// What a query tells in its column `value`.
+    pub fn query(&self, query: &str) -> Vec<String> {
+        let query = sql_query(query);
+        let rows: Vec<Row> = match &self.database {
+            Some(database) => query.load(&mut PgConnection::establish(&database.url()).unwrap()),
+            None => query.load(&mut self.sqlite()),
+        }
+        .unwrap();
+        rows.into_iter().map(|row| row.value).collect()
+    }
+
+    /// Runs statements behind the server's back.
+    pub fn execute(&self, statements: &str) {
+        match &self.database {
+            Some(database) => PgConnection::establish(&database.url()).unwrap().batch_execute(statements),
+            None => self.sqlite().batch_execute(statements),
+        }
+        .unwrap();
+    }
+
+    /// Puts a user with that role in an organization of their own into the database, beside the
+    /// administrator.
+    pub fn neighbour(&self, role: &str) -> Neighbour {
+        const USER: &str = "01980000-0000-7000-8000-00000000000a";
+        const ORGANIZATION: &str = "01980000-0000-7000-8000-00000000000b";
+        const MEMBERSHIP: &str = "01980000-0000-7000-8000-00000000000c";
+        let [user, organization, membership] = [USER, ORGANIZATION, MEMBERSHIP].map(|id| self.id(id));
+        self.execute(&format!(
+            "INSERT INTO users SELECT {user}, 'grace', 'grace@example.com', 'grace@example.com', avatar, \
+                 'app_user', is_verified, two_factor_enabled, idp_user_id, created_at, updated_at, deleted_at \
+                 FROM users;
+             INSERT INTO passwords SELECT {user}, hash, changed_at FROM passwords;
+             INSERT INTO organizations SELECT {organization}, 'Next door', 'next door', description, created_at, \
+                 updated_at, deleted_at FROM organizations;
+             INSERT INTO memberships SELECT {membership}, {organization}, {user}, '{role}', created_at, \
+                 updated_at, deleted_at FROM memberships;"
+        ));
+        Neighbour { email: "grace@example.com", organization_id: ORGANIZATION }
+    }
+
+    /// Makes the PostgreSQL database unreachable, and ends the connections to it.
+    pub fn lose_database(&self) {
+        let name = self.database_name();
+        self.on_postgres_itself(&format!(
+            "ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false;
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}';"
+        ));
+    }
+
+    /// Makes the PostgreSQL database reachable again.
+    pub fn regain_database(&self) {
+        let name = self.database_name();
+        self.on_postgres_itself(&format!("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true;"));
+    }
+
+    fn sqlite(&self) -> SqliteConnection {
+        let path = self.data_dir().join("launchway.db");
+        let mut connection = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
+        connection.batch_execute("PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON;").unwrap();
+        connection
+    }
+
+    /// An id as the database writes it.
+    fn id(&self, id: &str) -> String {
+        match &self.database {
+            Some(_) => format!("'{id}'::uuid"),
+            None => format!("X'{}'", id.replace('-', "")),
+        }
+    }
+
+    fn database_name(&self) -> String {
+        let url = self.database.as_ref().expect("a PostgreSQL database").url();
+        url.split('?').next().and_then(|url| url.rsplit('/').next()).unwrap().to_owned()
+    }
+
+    fn on_postgres_itself(&self, statements: &str) {
+        // One at a time: the first of them may not share a transaction with others.
+        let mut connection = PgConnection::establish(&postgres::url()).unwrap();
+        for statement in statements.split_inclusive(';') {
+            connection.batch_execute(statement).unwrap();
+        }
+    }
+}

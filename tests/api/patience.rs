@@ -1,0 +1,33 @@
+//! Waiting for what comes by itself, and not for longer than is reasonable.
+
+use std::time::{Duration, Instant};
+
+/// Asks again and again until there is an answer.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What each of `count` callers got who all began at the same moment.
+pub(crate) fn at_once<T: Send>(count: usize, call: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let start = std::sync::Barrier::new(count);
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..count)
+            .map(|number| {
+                let (start, call) = (&start, &call);
+                scope.spawn(move || {
+                    start.wait();
+                    call(number)
+                })
+            })
+            .collect();
+        callers.into_iter().map(|caller| caller.join().unwrap()).collect()
+    })
+}

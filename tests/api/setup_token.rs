@@ -1,0 +1,100 @@
+//! Registration from elsewhere needs the token that only who runs the server can read.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use launchway_testkit::{
+    client::Client,
+    server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
+};
+use serde_json::{Value, json};
+
+const REGISTER: &str = "/api/v1/auth/register";
+
+#[test]
+fn the_token_is_in_the_announcement_and_in_a_file_for_its_owner_only() {
+    let server = TestServer::on_sqlite();
+    let token = token_in_file(&server);
+    // 256 bits are 43 characters at least.
+    assert!(token.len() >= 43, "{token}");
+    assert!(server.announcement().contains(&token), "{}", server.announcement());
+    let mode = std::fs::metadata(server.data_dir().join("setup-token")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn from_elsewhere_nobody_registers_without_the_token() {
+    let server = TestServer::on_sqlite();
+    let elsewhere = [
+        ("host", "deploy.example.com"),
+        ("host", "127.0.0.1.example.com"),
+        ("host", "localhost.example.com:8080"),
+        ("host", "192.0.2.1:8080"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-host", "localhost"),
+        ("x-forwarded-proto", "https"),
+        ("forwarded", "for=127.0.0.1"),
+        ("via", "1.1 caddy"),
+    ];
+    for (name, value) in elsewhere {
+        let caller = server.client().with_header(name, value);
+        for token in [Value::Null, json!(""), json!("lwi_guessed"), json!(token_in_file(&server).to_uppercase())]
+        {
+            caller.post(REGISTER, &ada(&token)).failure(403, "forbidden");
+        }
+    }
+    let status = server.client().get("/api/v1/auth/is-admin-registered").success();
+    assert_eq!(status["admin_registered"], false);
+}
+
+#[test]
+fn from_elsewhere_the_token_opens_the_door_once() {
+    let mut server = TestServer::on_sqlite();
+    let token = json!(token_in_file(&server));
+    let elsewhere = |server: &TestServer| -> Client {
+        server.client().with_header("host", "deploy.example.com").with_header("x-forwarded-for", "203.0.113.9")
+    };
+    elsewhere(&server).post(REGISTER, &ada(&token)).success();
+    elsewhere(&server).post(REGISTER, &ada(&token)).failure(403, "registration_closed");
+
+    server.restart();
+    assert!(!server.data_dir().join("setup-token").exists());
+    assert!(!server.announcement().contains("setup_token"), "{}", server.announcement());
+    elsewhere(&server).post(REGISTER, &ada(&token)).failure(403, "registration_closed");
+    server.log_in(ADMIN_EMAIL, ADMIN_PASSWORD);
+}
+
+#[test]
+fn the_token_stays_the_same_until_it_is_used() {
+    let mut server = TestServer::on_sqlite();
+    let token = token_in_file(&server);
+    server.restart();
+    assert_eq!(token_in_file(&server), token);
+    let elsewhere = server.client().with_header("via", "1.1 proxy");
+    elsewhere.post(REGISTER, &ada(&json!(token))).success();
+}
+
+#[test]
+fn a_trusted_proxy_does_not_make_its_clients_local() {
+    let server = TestServer::configured(&[("LAUNCHWAY_TRUSTED_PROXIES", "127.0.0.1")]);
+    let caller = server.client().with_header("x-forwarded-for", "127.0.0.1");
+    caller.post(REGISTER, &ada(&Value::Null)).failure(403, "forbidden");
+}
+
+#[test]
+fn a_request_that_names_no_host_is_not_local() {
+    let server = TestServer::on_sqlite();
+    let body = ada(&Value::Null).to_string();
+    let mut connection = server.connect();
+    connection.send(format!("POST {REGISTER} HTTP/1.0\r\ncontent-length: {}\r\n\r\n{body}", body.len()));
+    connection.answer().failure(403, "forbidden");
+}
+
+fn ada(setup_token: &Value) -> Value {
+    json!({
+        "email": ADMIN_EMAIL, "username": "ada", "password": ADMIN_PASSWORD, "setup_token": setup_token,
+    })
+}
+
+fn token_in_file(server: &TestServer) -> String {
+    std::fs::read_to_string(server.data_dir().join("setup-token")).unwrap().trim().to_owned()
+}

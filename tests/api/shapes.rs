@@ -1,0 +1,98 @@
+//! The contract's tables of fields, and the forms of ids and moments.
+
+use serde_json::Value;
+
+pub(crate) const USER: &[&str] = &[
+    "id",
+    "username",
+    "email",
+    "avatar",
+    "type",
+    "is_verified",
+    "two_factor_enabled",
+    "two_factor_secret",
+    "idp_user_id",
+    "organizations",
+    "organization_users",
+    "created_at",
+    "updated_at",
+    "deleted_at",
+];
+
+pub(crate) const ORGANIZATION: &[&str] =
+    &["id", "name", "description", "users", "created_at", "updated_at", "deleted_at"];
+
+pub(crate) const MEMBERSHIP: &[&str] = &[
+    "id",
+    "organization_id",
+    "user_id",
+    "organization",
+    "user",
+    "roles",
+    "permissions",
+    "created_at",
+    "updated_at",
+    "deleted_at",
+];
+
+pub(crate) const SETTINGS: &[&str] = &[
+    "id",
+    "user_id",
+    "user",
+    "auto_update",
+    "theme",
+    "font_family",
+    "font_size",
+    "language",
+    "created_at",
+    "updated_at",
+    "deleted_at",
+];
+
+/// Asserts that a record has exactly these fields, with an id and moments in the right form.
+#[track_caller]
+pub(crate) fn expect_record(record: &Value, fields: &[&str]) {
+    let mut expected: Vec<_> = fields.to_vec();
+    expected.sort_unstable();
+    let mut got: Vec<_> = record.as_object().unwrap().keys().map(String::as_str).collect();
+    got.sort_unstable();
+    assert_eq!(got, expected);
+    expect_id(&record["id"]);
+    expect_moment(&record["created_at"]);
+    expect_moment(&record["updated_at"]);
+    assert_eq!(record["deleted_at"], Value::Null);
+}
+
+/// Asserts that a user has everything that the contract embeds in one, and nothing deeper.
+#[track_caller]
+pub(crate) fn expect_user_with_memberships(user: &Value) {
+    expect_record(user, USER);
+    assert_eq!(user["two_factor_secret"], "");
+    for organization in user["organizations"].as_array().unwrap() {
+        expect_record(organization, ORGANIZATION);
+        assert_eq!(organization["users"], Value::Array(Vec::new()));
+    }
+    for membership in user["organization_users"].as_array().unwrap() {
+        expect_record(membership, MEMBERSHIP);
+        assert_eq!(membership["user_id"], user["id"]);
+        assert_eq!((&membership["organization"], &membership["user"]), (&Value::Null, &Value::Null));
+    }
+}
+
+/// Asserts that a text is a UUID of version 7 in lower case.
+#[track_caller]
+pub(crate) fn expect_id(id: &Value) {
+    let text = id.as_str().unwrap();
+    let form: String = text.chars().map(|c| if "0123456789abcdef".contains(c) { 'x' } else { c }).collect();
+    assert_eq!(form, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "{text}");
+    assert_eq!(&text[14..15], "7", "{text} is of another version");
+    assert!("89ab".contains(&text[19..20]), "{text} is of another variant");
+}
+
+/// Asserts that a text is a moment of RFC 3339, in UTC, with microseconds and `Z`.
+#[track_caller]
+pub(crate) fn expect_moment(moment: &Value) {
+    let text = moment.as_str().unwrap();
+    let form: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert_eq!(form, "0000-00-00T00:00:00.000000Z", "{text}");
+}
