@@ -78,6 +78,10 @@ impl PasswordHasher for Argon2Hasher {
         self.with_a_core(move || match hash {
             Some(PasswordHash(hash)) => {
                 let hash = password_hash::PasswordHash::new(&hash).map_err(broken)?;
+                if hash.hash.is_none() {
+                    // The form allows it, and it would look like a wrong password.
+                    return Err(HasherError::Broken("a stored password has no hash".into()));
+                }
                 match argon2().verify_password(candidate.expose().as_bytes(), &hash) {
                     Ok(()) => Ok(true),
                     Err(password_hash::Error::Password) => Ok(false),
@@ -140,9 +144,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_damaged_hash_is_a_fault_and_no_wrong_password() {
-        let damaged = Some(PasswordHash("$argon2id$v=19$nonsense".to_owned()));
-        let outcome = hasher().verify(&Secret::new("anything".to_owned()), damaged).await;
-        assert!(matches!(outcome, Err(HasherError::Broken(_))));
+        for damaged in
+            ["", "nonsense", "$argon2id$v=19$nonsense", "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ"]
+        {
+            let damaged = Some(PasswordHash(damaged.to_owned()));
+            let outcome = hasher().verify(&Secret::new("anything".to_owned()), damaged).await;
+            assert!(matches!(outcome, Err(HasherError::Broken(_))), "{outcome:?}");
+        }
     }
 
     #[tokio::test]
