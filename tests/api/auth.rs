@@ -135,7 +135,11 @@ fn whatever_is_no_valid_bearer_token_is_refused() {
         answer.failure(401, "unauthenticated");
         assert_eq!(answer.headers["www-authenticate"], "Bearer");
     }
-    server.client().with_header("cookie", &format!("token={token}")).get("/api/v1/user").failure(401, "unauthenticated");
+    server
+        .client()
+        .with_header("cookie", &format!("token={token}"))
+        .get("/api/v1/user")
+        .failure(401, "unauthenticated");
     for header in [format!("Bearer {token}"), format!("bearer {token}"), format!("BEARER  {token} ")] {
         server.client().with_header("authorization", &header).get("/api/v1/user").success();
     }
@@ -157,8 +161,36 @@ fn a_login_is_refused_for_its_form_before_it_is_tried() {
 fn a_refused_login_opens_no_session() {
     let server = TestServer::on_sqlite();
     server.admin();
-    server.client().post(LOGIN, &credentials(ADMIN_EMAIL, "not the password")).failure(401, "invalid_credentials");
+    server
+        .client()
+        .post(LOGIN, &credentials(ADMIN_EMAIL, "not the password"))
+        .failure(401, "invalid_credentials");
     assert_eq!(server.query("SELECT CAST(count(*) AS TEXT) AS value FROM sessions"), ["1"]);
+}
+
+#[test]
+fn a_session_in_use_is_extended_at_most_once_an_hour() {
+    let mut server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let ends = |server: &TestServer| -> i64 {
+        server.query("SELECT CAST(expires_at AS TEXT) AS value FROM sessions")[0].parse().unwrap()
+    };
+    let first = ends(&server);
+    admin.get("/api/v1/user").success();
+    assert_eq!(ends(&server), first);
+
+    server.kill();
+    let hour = 3_600_000_000_i64;
+    server.execute(&format!(
+        "UPDATE sessions SET extended_at = extended_at - {hour}, expires_at = expires_at - {hour}"
+    ));
+    server.restart();
+    let admin = admin.at(server.url());
+    admin.get("/api/v1/user").success();
+    let extended = ends(&server);
+    assert!(extended > first, "{extended} is not after {first}");
+    admin.get("/api/v1/user").success();
+    assert_eq!(ends(&server), extended);
 }
 
 pub(crate) fn credentials(email: &str, password: &str) -> Value {

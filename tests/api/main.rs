@@ -1,4 +1,5 @@
 //! The running binary, seen from outside: one server, one data directory, one database a test.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 /// Makes a test of each function on each database: `on_sqlite::name` and `on_postgres::name`.
 macro_rules! on_both_databases {
@@ -20,6 +21,7 @@ mod availability;
 mod bodies;
 mod body_limits;
 mod configuration;
+mod documented_answers;
 mod durability;
 mod envelope;
 mod isolation;

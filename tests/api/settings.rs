@@ -185,8 +185,7 @@ fn a_change_of_the_font_names_the_family_the_size_or_both() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     for nothing in [json!({}), json!({"font_family": "", "font_size": null})] {
-        let message =
-            admin.patch("/api/v1/user/settings/font", &nothing).failure(400, "validation_failed");
+        let message = admin.patch("/api/v1/user/settings/font", &nothing).failure(400, "validation_failed");
         assert_eq!(message, "font_family or font_size is required");
     }
     let settings = admin.patch("/api/v1/user/settings/font", &json!({"font_size": 12})).success();

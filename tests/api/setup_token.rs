@@ -37,7 +37,8 @@ fn from_elsewhere_nobody_registers_without_the_token() {
     ];
     for (name, value) in elsewhere {
         let caller = server.client().with_header(name, value);
-        for token in [Value::Null, json!(""), json!("lwi_guessed"), json!(token_in_file(&server).to_uppercase())]
+        for token in
+            [Value::Null, json!(""), json!("lwi_guessed"), json!(token_in_file(&server).to_uppercase())]
         {
             caller.post(REGISTER, &ada(&token)).failure(403, "forbidden");
         }
@@ -51,7 +52,10 @@ fn from_elsewhere_the_token_opens_the_door_once() {
     let mut server = TestServer::on_sqlite();
     let token = json!(token_in_file(&server));
     let elsewhere = |server: &TestServer| -> Client {
-        server.client().with_header("host", "deploy.example.com").with_header("x-forwarded-for", "203.0.113.9")
+        server
+            .client()
+            .with_header("host", "deploy.example.com")
+            .with_header("x-forwarded-for", "203.0.113.9")
     };
     elsewhere(&server).post(REGISTER, &ada(&token)).success();
     elsewhere(&server).post(REGISTER, &ada(&token)).failure(403, "registration_closed");

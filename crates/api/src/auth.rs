@@ -15,8 +15,8 @@ use self::{
 pub(crate) use self::{tokens::*, two_factor::*};
 use crate::{
     Api,
-    body::Body,
-    caller::Caller,
+    body::{Body, NoFields},
+    caller::SessionCaller,
     client::{FromClient, is_local},
     envelope::{Envelope, Nothing, Reply, success},
     routes::Routes,
@@ -78,7 +78,8 @@ pub(crate) async fn log_in(
 /// End the caller's session
 #[utoipa::path(post, path = "/api/v1/auth/logout", tag = "auth", security(("bearer" = [])),
     responses((status = 200, body = Envelope<Nothing>)))]
-pub(crate) async fn log_out(api: Data<Api>, caller: Caller) -> Reply<Nothing> {
+pub(crate) async fn log_out(api: Data<Api>, caller: SessionCaller, body: Body<NoFields>) -> Reply<Nothing> {
+    body.read().await?;
     api.services.logins.log_out(&caller).await?;
     Ok(success("Logged out successfully", Nothing))
 }

@@ -24,6 +24,15 @@ pub(crate) trait Input: Sized {
     fn read(fields: Fields) -> Result<Self, ApiError>;
 }
 
+/// A request without fields.
+pub(crate) struct NoFields;
+
+impl Input for NoFields {
+    fn read(fields: Fields) -> Result<Self, ApiError> {
+        fields.finish().map(|()| Self)
+    }
+}
+
 /// A body that has not been read yet.
 ///
 /// Extracting it reads nothing, so that a handler whose caller is refused never waits for a
@@ -80,8 +89,11 @@ impl<T: Input> Body<T> {
         }
         let mut bytes = BytesMut::new();
         while let Some(chunk) = self.payload.next().await {
-            let chunk = chunk.map_err(|error| {
-                ApiError::new(Code::InvalidJson, format!("the body could not be read to its end: {error}"))
+            let chunk = chunk.map_err(|_broken| {
+                ApiError::new(
+                    Code::InvalidJson,
+                    "the body ended before its announced length, or is not encoded well",
+                )
             })?;
             if bytes.len() + chunk.len() > limit {
                 return Err(too_large());

@@ -38,8 +38,38 @@ impl FromRequest for Caller {
                 return Err(ApiError::internal("the API's state is not set up"));
             };
             let token = bearer(request.headers()).ok_or(Error::Unauthenticated)?;
-            let organization = organization(request.headers())?;
-            Ok(Self(api.services.authentication.authenticate(token, organization).await?))
+            let organization = organization(request.headers());
+            let wanted = organization.as_ref().ok().copied().flatten();
+            let actor = api.services.authentication.authenticate(token, wanted).await?;
+            // Only who is known learns what is wrong with the rest of the request.
+            organization?;
+            Ok(Self(actor))
+        })
+    }
+}
+
+/// The caller of an operation that needs a session: tokens, passwords and second factors are
+/// nothing for a program.
+pub(crate) struct SessionCaller(Caller);
+
+impl Deref for SessionCaller {
+    type Target = Actor;
+
+    fn deref(&self) -> &Actor {
+        &self.0
+    }
+}
+
+impl FromRequest for SessionCaller {
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let caller = Caller::from_request(request, payload);
+        Box::pin(async move {
+            let caller = caller.await?;
+            caller.session().map_err(Error::from)?;
+            Ok(Self(caller))
         })
     }
 }

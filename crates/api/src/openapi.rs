@@ -12,7 +12,14 @@ use utoipa::{
     },
 };
 
-use crate::{auth, docs, envelope::ErrorEnvelope, health, metrics, routes::Routes, users};
+use crate::{
+    auth, docs,
+    envelope::ErrorEnvelope,
+    health, metrics,
+    organizations::{MembershipView, OrganizationView},
+    routes::Routes,
+    users::{self, UserView},
+};
 
 pub(crate) fn routes(routes: &mut Routes) {
     routes.get("/api/v1/openapi.json", openapi_document);
@@ -21,7 +28,8 @@ pub(crate) fn routes(routes: &mut Routes) {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Launchway", description = "Deploys applications from a git repository."),
-    components(schemas(ErrorEnvelope)),
+    // What refers to itself is found only by name.
+    components(schemas(ErrorEnvelope, MembershipView, OrganizationView, UserView)),
     modifiers(&Security, &Failures),
     paths(
         auth::is_admin_registered,

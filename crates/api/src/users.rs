@@ -12,7 +12,7 @@ pub(crate) use self::views::{SettingsView, UserView};
 use crate::{
     Api,
     body::Body,
-    caller::Caller,
+    caller::{Caller, SessionCaller},
     client::FromClient,
     envelope::{Envelope, Nothing, Reply, success},
     organizations::MembershipView,
@@ -55,11 +55,10 @@ pub(crate) async fn rename(api: Data<Api>, caller: Caller, body: Body<Rename>) -
     request_body = ChangePassword, responses((status = 200, body = Envelope<Nothing>)))]
 pub(crate) async fn change_password(
     api: Data<Api>,
-    caller: Caller,
+    caller: SessionCaller,
     FromClient(client): FromClient,
     body: Body<ChangePassword>,
 ) -> Reply<Nothing> {
-    caller.session().map_err(launchway_application::Error::from)?;
     let ChangePassword { current_password, new_password } = body.read().await?;
     let change = PasswordChange { current: current_password, new: new_password, client };
     api.services.passwords.change(&caller, change).await?;

@@ -183,6 +183,10 @@ impl Database {
         }
     }
 
+    /// How soon a server on the same SQLite file notices what another process wrote. On
+    /// PostgreSQL it does at once.
+    pub const NOTICES_OTHERS_WITHIN: Duration = writer::IDLE_TICK;
+
     /// What the database was asked to do since it was opened.
     #[must_use]
     pub fn statistics(&self) -> Statistics {

@@ -7,7 +7,7 @@ use std::{
 
 use launchway_application::auth::NewAdmin;
 use launchway_domain::{auth::Password, value::InvalidValue};
-use launchway_infrastructure::data_dir::DataDir;
+use launchway_infrastructure::{data_dir::DataDir, database::Database};
 
 use crate::{
     cli::{CreateAdmin, ResetPassword},
@@ -43,6 +43,9 @@ pub(crate) fn reset_password(config: &Config, arguments: ResetPassword) -> Resul
         let wiring = wiring::Wiring::new(config, &data).await?;
         wiring.services.passwords.reset(&email, &password).await?;
         wiring.database.close().await;
+        // A server that runs beside us has to notice, so that no old session works any more when
+        // we say so.
+        tokio::time::sleep(2 * Database::NOTICES_OTHERS_WITHIN).await;
         Ok::<_, Box<dyn Error>>(())
     })?;
     say(&format!("{email} has another password now, and no session"));

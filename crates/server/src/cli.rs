@@ -44,7 +44,7 @@ pub(crate) struct CreateAdmin {
     /// The administrator's name
     #[arg(long)]
     pub(crate) username: String,
-    /// The name of the first organization; without, "<username>'s Team"
+    /// The name of the first organization; without, the username and "'s Team"
     #[arg(long)]
     pub(crate) organization: Option<String>,
 }

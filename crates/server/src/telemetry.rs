@@ -14,8 +14,13 @@ pub(crate) fn start(config: &Config) {
         }
         LogFormat::Json => fmt::layer().json().with_writer(stderr).boxed(),
     };
-    // What the HTTP server says of itself at start, this server says better.
-    let filter = config.log.clone().with_target("actix_server", LevelFilter::WARN);
+    // What the HTTP server says of itself at start, this server says better; and a request head
+    // that cannot be read is its sender's fault, which anyone can make as often as they like.
+    let filter = config
+        .log
+        .clone()
+        .with_target("actix_server", LevelFilter::WARN)
+        .with_target("actix_http", LevelFilter::OFF);
     let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter));
     // It is set once, by `main`; a second one would be a mistake that changes nothing.
     let _ = tracing::subscriber::set_global_default(subscriber);

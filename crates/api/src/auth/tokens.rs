@@ -1,7 +1,6 @@
 //! API tokens.
 
 use actix_web::web::{Data, Path};
-use launchway_application::Error;
 
 use super::{
     requests::IssueToken,
@@ -9,8 +8,8 @@ use super::{
 };
 use crate::{
     Api,
-    body::Body,
-    caller::Caller,
+    body::{Body, NoFields},
+    caller::SessionCaller,
     envelope::{Envelope, Nothing, Reply, success},
     error::path_id,
     routes::Routes,
@@ -26,7 +25,7 @@ pub(super) fn routes(routes: &mut Routes) {
 /// The caller's API tokens in this organization
 #[utoipa::path(get, path = "/api/v1/auth/tokens", tag = "auth", security(("bearer" = [])),
     responses((status = 200, body = Envelope<Vec<ApiTokenView>>)))]
-pub(crate) async fn list_tokens(api: Data<Api>, caller: Caller) -> Reply<Vec<ApiTokenView>> {
+pub(crate) async fn list_tokens(api: Data<Api>, caller: SessionCaller) -> Reply<Vec<ApiTokenView>> {
     let tokens = api.services.api_tokens.list(&caller).await?;
     Ok(success("Tokens retrieved successfully", tokens.into_iter().map(Into::into).collect()))
 }
@@ -38,10 +37,9 @@ pub(crate) async fn list_tokens(api: Data<Api>, caller: Caller) -> Reply<Vec<Api
     request_body = IssueToken, responses((status = 200, body = Envelope<IssuedApiTokenView>)))]
 pub(crate) async fn issue_token(
     api: Data<Api>,
-    caller: Caller,
+    caller: SessionCaller,
     body: Body<IssueToken>,
 ) -> Reply<IssuedApiTokenView> {
-    caller.session().map_err(Error::from)?;
     let wish = body.read().await?.into();
     let issued = api.services.api_tokens.issue(&caller, wish).await?;
     Ok(success("Token created successfully", issued.into()))
@@ -51,7 +49,13 @@ pub(crate) async fn issue_token(
 #[utoipa::path(delete, path = "/api/v1/auth/tokens/{id}", tag = "auth", security(("bearer" = [])),
     params(("id" = String, Path, description = "The token's id")),
     responses((status = 200, body = Envelope<Nothing>)))]
-pub(crate) async fn revoke_token(api: Data<Api>, caller: Caller, id: Path<String>) -> Reply<Nothing> {
+pub(crate) async fn revoke_token(
+    api: Data<Api>,
+    caller: SessionCaller,
+    id: Path<String>,
+    body: Body<NoFields>,
+) -> Reply<Nothing> {
+    body.read().await?;
     api.services.api_tokens.revoke(&caller, path_id("id", &id)?).await?;
     Ok(success("Token deleted successfully", Nothing))
 }

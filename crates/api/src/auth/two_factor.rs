@@ -1,7 +1,6 @@
 //! Two-factor login.
 
 use actix_web::web::Data;
-use launchway_application::Error;
 
 use super::{
     requests::TwoFactorCode,
@@ -9,8 +8,8 @@ use super::{
 };
 use crate::{
     Api,
-    body::Body,
-    caller::Caller,
+    body::{Body, NoFields},
+    caller::SessionCaller,
     client::FromClient,
     envelope::{Envelope, Nothing, Reply, success},
     routes::Routes,
@@ -28,7 +27,12 @@ pub(super) fn routes(routes: &mut Routes) {
 /// Nothing is demanded until it is enabled.
 #[utoipa::path(post, path = "/api/v1/auth/two-factor/setup", tag = "auth", security(("bearer" = [])),
     responses((status = 200, body = Envelope<TwoFactorSetupView>)))]
-pub(crate) async fn set_up_two_factor(api: Data<Api>, caller: Caller) -> Reply<TwoFactorSetupView> {
+pub(crate) async fn set_up_two_factor(
+    api: Data<Api>,
+    caller: SessionCaller,
+    body: Body<NoFields>,
+) -> Reply<TwoFactorSetupView> {
+    body.read().await?;
     let setup = api.services.two_factor.set_up(&caller).await?;
     Ok(success("Two-factor login can be enabled now", setup.into()))
 }
@@ -40,10 +44,9 @@ pub(crate) async fn set_up_two_factor(api: Data<Api>, caller: Caller) -> Reply<T
     request_body = TwoFactorCode, responses((status = 200, body = Envelope<RecoveryCodes>)))]
 pub(crate) async fn enable_two_factor(
     api: Data<Api>,
-    caller: Caller,
+    caller: SessionCaller,
     body: Body<TwoFactorCode>,
 ) -> Reply<RecoveryCodes> {
-    caller.session().map_err(Error::from)?;
     let request = body.read().await?;
     let codes = api.services.two_factor.enable(&caller, request.code.expose()).await?;
     Ok(success("Two-factor login enabled successfully", codes.into()))
@@ -54,11 +57,10 @@ pub(crate) async fn enable_two_factor(
     request_body = TwoFactorCode, responses((status = 200, body = Envelope<Nothing>)))]
 pub(crate) async fn disable_two_factor(
     api: Data<Api>,
-    caller: Caller,
+    caller: SessionCaller,
     FromClient(client): FromClient,
     body: Body<TwoFactorCode>,
 ) -> Reply<Nothing> {
-    caller.session().map_err(Error::from)?;
     let request = body.read().await?;
     api.services.two_factor.disable(&caller, request.code.expose(), client.address).await?;
     Ok(success("Two-factor login disabled successfully", Nothing))

@@ -1,12 +1,17 @@
 //! Bounding how often a secret may be guessed.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use launchway_domain::{
     auth::{Admission, LoginAttempt, LoginThrottle},
     ids::LoginAttemptId,
     users::EmailAddress,
 };
+use tokio::sync::Mutex;
 
 use crate::{Error, Tools};
 
@@ -15,12 +20,18 @@ use crate::{Error, Tools};
 pub struct Guesses {
     throttle: Arc<dyn LoginThrottle>,
     tools: Tools,
+    /// Guesses at one account from one address go one after the other. A guess counts until it
+    /// is known to be right, so that several right ones at once would be in each other's way.
+    lanes: Arc<[Mutex<()>; LANES]>,
 }
+
+/// Fewer than the failures that one address may have, so that guesses under way never fill that.
+const LANES: usize = 32;
 
 impl Guesses {
     /// Counts with `throttle`.
     pub fn new(throttle: Arc<dyn LoginThrottle>, tools: Tools) -> Self {
-        Self { throttle, tools }
+        Self { throttle, tools, lanes: Arc::new(std::array::from_fn(|_| Mutex::new(()))) }
     }
 
     /// Lets someone at `address` make one guess at the secrets of `email`.
@@ -37,12 +48,19 @@ impl Guesses {
         address: IpAddr,
         guess: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
+        let _lane = self.lane(email, address).lock().await;
         let attempt = self.admit(email, address).await?;
         let outcome = guess.await;
         if !matches!(outcome, Err(Error::InvalidCredentials(_))) {
             self.forgive(attempt).await;
         }
         outcome
+    }
+
+    fn lane(&self, email: &EmailAddress, address: IpAddr) -> &Mutex<()> {
+        let mut hasher = DefaultHasher::new();
+        (email.key(), address).hash(&mut hasher);
+        &self.lanes[(hasher.finish() % LANES as u64) as usize]
     }
 
     async fn admit(&self, email: &EmailAddress, address: IpAddr) -> Result<LoginAttemptId, Error> {

@@ -89,7 +89,7 @@ impl Registration {
         if !proven {
             return Err(Error::SetupTokenNeeded);
         }
-        let (profile, mut writes) = self.prepare(admin).await?;
+        let (profile, mut writes) = self.prepare_while_open(admin).await?;
         let (token, session) = new_session(&self.tools, profile.user.id, client);
         writes.push(AuthWrite::OpenSession(session.clone()).into());
         self.claim(writes).await?;
@@ -107,6 +107,15 @@ impl Registration {
         let (profile, writes) = self.prepare(admin).await?;
         self.claim(writes).await?;
         Ok(profile)
+    }
+
+    /// Of many who come at the same moment, those who fail while another one succeeds are told
+    /// the reason that lasts.
+    async fn prepare_while_open(&self, admin: NewAdmin) -> Result<(Profile, Vec<Write>), Error> {
+        match self.prepare(admin).await {
+            Err(_) if self.admin_registered().await? => Err(Error::RegistrationClosed),
+            prepared => prepared,
+        }
     }
 
     async fn prepare(&self, admin: NewAdmin) -> Result<(Profile, Vec<Write>), Error> {

@@ -184,8 +184,21 @@ async fn nobody_registers_without_a_database() {
 }
 
 #[tokio::test]
+async fn who_comes_too_late_for_a_password_because_someone_else_was_first_is_told_so() {
+    let mut ports = MockedPorts::default();
+    ports.credentials.expect_admin_registered().once().returning(|| Ok(false));
+    ports.hasher.expect_hash().once().returning(|_| Err(HasherError::Busy));
+    ports.credentials.expect_admin_registered().once().returning(|| Ok(true));
+
+    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+
+    assert_refused(outcome, Error::RegistrationClosed);
+}
+
+#[tokio::test]
 async fn registering_during_a_flood_of_passwords_is_asked_to_wait() {
-    let mut ports = ports_of_installation(false);
+    let mut ports = MockedPorts::default();
+    ports.credentials.expect_admin_registered().times(2).returning(|| Ok(false));
     ports.hasher.expect_hash().once().returning(|_| Err(HasherError::Busy));
 
     let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;

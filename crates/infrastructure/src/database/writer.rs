@@ -39,7 +39,7 @@ const QUEUE: usize = 4096;
 /// How many changes one transaction makes at most.
 const BATCH: usize = 256;
 /// How often an idle writer looks whether another process has written.
-const IDLE_TICK: Duration = Duration::from_millis(250);
+pub(super) const IDLE_TICK: Duration = Duration::from_millis(250);
 /// How often the write-ahead log is emptied into the file while there are changes.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 /// The log is emptied sooner when it has more bytes than this, but not at every commit.

@@ -14,6 +14,14 @@ pub struct Connection {
     received: BufReader<TcpStream>,
 }
 
+impl Clone for Connection {
+    /// The same connection, for another thread to send on.
+    fn clone(&self) -> Self {
+        let stream = self.stream.try_clone().unwrap();
+        Self { received: BufReader::new(stream.try_clone().unwrap()), stream }
+    }
+}
+
 impl Connection {
     /// Connects to `address`, which is `host:port`.
     pub fn open(address: &str) -> Self {

@@ -1,0 +1,7 @@
+//! What a running binary cannot be brought to do from outside.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod mounted;
+mod panics;
+mod served;
+mod stopping;

@@ -1,0 +1,48 @@
+//! The OpenAPI document is of what is mounted, all of it and nothing else.
+
+use std::collections::BTreeSet;
+
+use launchway_api::{document, operations};
+use serde_json::Value;
+
+/// Method and path of each operation, once for each time that it is documented.
+fn documented() -> Vec<(String, String, Value)> {
+    let document = serde_json::to_value(document()).unwrap();
+    let mut found = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            found.push((method.to_uppercase(), path.clone(), operation.clone()));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_mounted_operation_is_documented_and_every_documented_one_is_mounted() {
+    let mounted: BTreeSet<_> =
+        operations().into_iter().map(|operation| (operation.method, operation.path.to_owned())).collect();
+    let documented: BTreeSet<_> = documented().into_iter().map(|(method, path, _)| (method, path)).collect();
+    assert_eq!(mounted, documented);
+}
+
+#[test]
+fn no_operation_is_mounted_twice() {
+    let mut mounted = operations();
+    mounted.sort();
+    let count = mounted.len();
+    mounted.dedup();
+    assert_eq!(mounted.len(), count);
+}
+
+#[test]
+fn every_part_of_a_path_that_varies_is_documented() {
+    for (method, path, operation) in documented() {
+        let in_path: BTreeSet<_> = path.split(['{', '}']).skip(1).step_by(2).map(str::to_owned).collect();
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let documented: BTreeSet<_> = parameters
+            .filter(|parameter| parameter["in"] == "path")
+            .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(documented, in_path, "{method} {path}");
+    }
+}

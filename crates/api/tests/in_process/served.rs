@@ -1,0 +1,107 @@
+//! The API over ports that nobody is to call, served to real clients.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use actix_web::{
+    App, HttpServer,
+    dev::ServerHandle,
+    middleware::from_fn,
+    rt::System,
+    web::{self, Data},
+};
+use launchway_api::{Api, ApiOptions, Metrics};
+use launchway_application::{Ports, Services, Tools};
+use launchway_domain::{
+    auth::{
+        MockCredentialRepository, MockIdentityRepository, MockLoginThrottle, MockPasswordHasher, TokenHash,
+    },
+    secret::MockSecretBox,
+    store::MockUnitOfWork,
+    users::MockUserRepository,
+};
+use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, client::Client};
+
+/// A server in this process.
+pub(crate) struct Served {
+    pub(crate) api: Data<Api>,
+    address: SocketAddr,
+    handle: ServerHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    /// Serves every route of the API, and one more that panics.
+    pub(crate) fn with_a_route_that_panics() -> Self {
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            System::new().block_on(async move {
+                let api = Data::new(api());
+                let app_data = api.clone();
+                let server = HttpServer::new(move || {
+                    App::new()
+                        .app_data(app_data.clone())
+                        .wrap(from_fn(launchway_api::front_door))
+                        .route("/panics", web::get().to(panics))
+                        .configure(launchway_api::configure)
+                })
+                .workers(1)
+                .disable_signals()
+                .bind(("127.0.0.1", 0))
+                .unwrap();
+                let address = server.addrs()[0];
+                let server = server.run();
+                tell.send((api, address, server.handle())).unwrap();
+                server.await.unwrap();
+            });
+        });
+        let (api, address, handle) = told.recv().unwrap();
+        Self { api, address, handle, thread: Some(thread) }
+    }
+
+    /// Someone who calls it without a token.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&format!("http://{}", self.address))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        System::new().block_on(self.handle.stop(false));
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+async fn panics() -> &'static str {
+    panic!("the canary of the cause");
+}
+
+fn api() -> Api {
+    let tools = Tools {
+        store: Arc::new(MockUnitOfWork::new()),
+        clock: Arc::new(FixedClock::default()),
+        ids: Arc::new(CountingIds::default()),
+        entropy: Arc::new(CountingEntropy::default()),
+    };
+    let services = Services::new(Ports {
+        tools,
+        identities: Arc::new(MockIdentityRepository::new()),
+        credentials: Arc::new(MockCredentialRepository::new()),
+        users: Arc::new(MockUserRepository::new()),
+        throttle: Arc::new(MockLoginThrottle::new()),
+        hasher: Arc::new(MockPasswordHasher::new()),
+        secrets: Arc::new(MockSecretBox::new()),
+        setup_token: TokenHash::of("lwi_setup"),
+    });
+    let options = ApiOptions {
+        trusted_proxies: Vec::new(),
+        public_origin: None,
+        body_limit: 1024,
+        body_timeout: Duration::from_secs(1),
+    };
+    Api::new(services, options, Metrics::default())
+}

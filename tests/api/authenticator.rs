@@ -1,0 +1,74 @@
+//! An authenticator, as an app on a telephone is one.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use data_encoding::BASE32_NOPAD;
+use launchway_domain::auth::TotpSecret;
+use launchway_testkit::client::Client;
+use serde_json::{Value, json};
+
+use crate::patience::until;
+
+/// Seconds that a code is valid for.
+const STEP: u64 = 30;
+/// A code that is chosen now arrives within so many seconds.
+const ON_THE_WAY: u64 = 2;
+
+/// An authenticator that never gives the same code twice.
+pub(crate) struct Authenticator {
+    pub(crate) secret: String,
+    last_step: i64,
+}
+
+impl Authenticator {
+    /// Holds the secret that a set-up gave.
+    pub(crate) fn new(setup: &Value) -> Self {
+        Self { secret: setup["secret"].as_str().unwrap().to_owned(), last_step: 0 }
+    }
+
+    /// Sets two-factor login up and turns it on. Gives the recovery codes, too.
+    pub(crate) fn enabled_for(client: &Client) -> (Self, Vec<String>) {
+        let mut authenticator =
+            Self::new(&client.post("/api/v1/auth/two-factor/setup", &json!({})).success());
+        let enabling = json!({"code": authenticator.next_code()});
+        let enabled = client.post("/api/v1/auth/two-factor/enable", &enabling).success();
+        let codes = enabled["recovery_codes"].as_array().unwrap().iter();
+        (authenticator, codes.map(|code| code.as_str().unwrap().to_owned()).collect())
+    }
+
+    /// The next code that is valid now and was not given before.
+    ///
+    /// The server takes the codes of the present step and of its neighbours, so that three can be
+    /// had without waiting.
+    pub(crate) fn next_code(&mut self) -> String {
+        let oldest = step_at(now() + ON_THE_WAY) - 1;
+        let step = oldest.max(self.last_step + 1);
+        until("the time of the next code", || (step <= step_at(now()) + 1).then_some(()));
+        self.last_step = step;
+        self.code_at(step)
+    }
+
+    /// The code that was given last.
+    pub(crate) fn last_code(&self) -> String {
+        self.code_at(self.last_step)
+    }
+
+    /// A code that is not valid, as far from valid as chance allows.
+    pub(crate) fn wrong_code(&self) -> String {
+        let valid: Vec<_> = (-3..=3).map(|near| self.code_at(step_at(now()) + near)).collect();
+        (0..).map(|guess| format!("{guess:06}")).find(|guess| !valid.contains(guess)).unwrap()
+    }
+
+    fn code_at(&self, step: i64) -> String {
+        let bytes = BASE32_NOPAD.decode(self.secret.as_bytes()).unwrap();
+        TotpSecret::from_bytes(&bytes).unwrap().code_at(step)
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+fn step_at(seconds: u64) -> i64 {
+    (seconds / STEP).try_into().unwrap()
+}

@@ -1,0 +1,121 @@
+//! The command line and the configuration.
+
+use std::process::{Output, Stdio};
+
+use launchway_testkit::server::{TestServer, command};
+use tempfile::TempDir;
+
+#[test]
+fn the_effective_configuration_is_printed_with_the_password_masked() {
+    let output = launchway(
+        &["config"],
+        &[("LAUNCHWAY_DATABASE_URL", "postgres://ada:hunter2@db.example.com/launchway")],
+    );
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("LAUNCHWAY_DATABASE_URL=postgres://ada:***@db.example.com/launchway\n"), "{text}");
+    assert!(text.contains("LAUNCHWAY_BIND=127.0.0.1:0\n"), "{text}");
+    assert!(!text.contains("hunter2") && output.stderr.is_empty());
+    assert!(text.lines().all(|line| line.starts_with("LAUNCHWAY_") && line.contains('=')), "{text}");
+}
+
+#[test]
+fn everything_that_is_wrong_with_the_configuration_is_told_at_once() {
+    let wrong = [
+        ("LAUNCHWAY_BIND", "everywhere"),
+        ("LAUNCHWAY_DATABASE_URL", "mysql://ada:hunter2@db/x"),
+        ("LAUNCHWAY_PUBLIC_URL", "deploy.example.com"),
+        ("LAUNCHWAY_TRUSTED_PROXIES", "10.0.0.0/99"),
+        ("LAUNCHWAY_BODY_TIMEOUT", "soon"),
+        ("LAUNCHWAY_LOG_FORMAT", "xml"),
+        ("LAUNCHWAY_TRUSTED_PROXY", "127.0.0.1"),
+    ];
+    for verb in [&["serve"][..], &["migrate"], &["config"], &["admin", "reset-password", "--email", "a@b"]] {
+        let output = launchway(verb, &wrong);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let words = String::from_utf8(output.stderr).unwrap();
+        for (name, _) in wrong {
+            assert!(words.contains(name), "{name} is not in:\n{words}");
+        }
+        assert!(words.contains("did you mean LAUNCHWAY_TRUSTED_PROXIES?"), "{words}");
+        assert!(!words.contains("hunter2"), "{words}");
+    }
+}
+
+#[test]
+fn a_file_can_hold_the_configuration_and_the_environment_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("launchway.toml");
+    std::fs::write(&file, "LAUNCHWAY_LOG = \"warn\"\nLAUNCHWAY_BODY_TIMEOUT = \"3s\"\n").unwrap();
+    let output = launchway(&["config", "--config", file.to_str().unwrap()], &[("LAUNCHWAY_LOG", "debug")]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("LAUNCHWAY_LOG=debug\n") && text.contains("LAUNCHWAY_BODY_TIMEOUT=3s\n"), "{text}");
+
+    std::fs::write(&file, "LAUNCHWAY_LOG = \n").unwrap();
+    assert_eq!(launchway(&["config", "--config", file.to_str().unwrap()], &[]).status.code(), Some(2));
+    assert_eq!(launchway(&["config", "--config", "/nowhere/at/all.toml"], &[]).status.code(), Some(2));
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_refused() {
+    for arguments in [&["fly"][..], &["serve", "--fast"], &["admin"], &["admin", "create"]] {
+        assert_eq!(launchway(arguments, &[]).status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn tables_are_made_once() {
+    let data = tempfile::tempdir().unwrap();
+    let migrate = || {
+        let output = command(data.path(), &[]).arg("migrate").stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (made, words) = migrate();
+    assert!(made.lines().count() >= 1 && words.contains("up to date"), "{made}{words}");
+    let (made, words) = migrate();
+    assert!(made.is_empty() && words.contains("0 migrations were needed"), "{made}{words}");
+}
+
+#[test]
+fn tables_are_made_once_on_postgres() {
+    let mut server = TestServer::on_postgres();
+    server.admin();
+    server.kill();
+    let output = server.command(&["migrate"]).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    server.restart();
+    let status = server.client().get("/api/v1/auth/is-admin-registered").success();
+    assert_eq!(status["admin_registered"], true);
+}
+
+#[test]
+fn a_database_that_does_not_answer_is_told_without_its_password() {
+    // Nothing listens on the port for discarding.
+    let unreachable = [("LAUNCHWAY_DATABASE_URL", "postgres://ada:hunter2@127.0.0.1:9/launchway")];
+    for verb in ["serve", "migrate"] {
+        let output = launchway(&[verb], &unreachable);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert!(words.contains("cannot connect to the database"), "{words}");
+        assert!(!words.contains("hunter2"), "{words}");
+    }
+}
+
+#[test]
+fn a_key_that_is_none_is_told_and_not_replaced() {
+    let data = tempfile::tempdir().unwrap();
+    std::fs::write(data.path().join("secret.key"), "too short\n").unwrap();
+    let output = command(data.path(), &[]).arg("serve").stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("secret.key") && !words.contains("too short"), "{words}");
+    assert_eq!(std::fs::read_to_string(data.path().join("secret.key")).unwrap(), "too short\n");
+}
+
+fn launchway(arguments: &[&str], settings: &[(&str, &str)]) -> Output {
+    let data: TempDir = tempfile::tempdir().unwrap();
+    let mut command = command(data.path(), &[]);
+    command.args(arguments).envs(settings.iter().copied()).stdin(Stdio::null());
+    command.output().unwrap()
+}

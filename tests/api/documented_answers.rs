@@ -1,0 +1,118 @@
+//! Answers have the form that the document says.
+
+use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer};
+use serde_json::{Value, json};
+
+use crate::openapi::printed_document;
+
+#[test]
+fn answers_have_the_form_that_is_documented() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let document = printed_document();
+    let token = admin.post("/api/v1/auth/tokens", &json!({"name": "first"})).success();
+    let revoked = format!("/api/v1/auth/tokens/{}", token["id"].as_str().unwrap());
+    let login = json!({"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD});
+    let nothing = json!({});
+    for (method, path, pattern, body) in [
+        ("GET", "/health", "/health", None),
+        ("GET", "/api/v1/health", "/api/v1/health", None),
+        ("GET", "/ready", "/ready", None),
+        ("GET", "/api/v1/auth/is-admin-registered", "/api/v1/auth/is-admin-registered", None),
+        ("POST", "/api/v1/auth/login", "/api/v1/auth/login", Some(&login)),
+        ("POST", "/api/v1/auth/tokens", "/api/v1/auth/tokens", Some(&json!({"name": "second"}))),
+        ("GET", "/api/v1/auth/tokens", "/api/v1/auth/tokens", None),
+        ("DELETE", &revoked, "/api/v1/auth/tokens/{id}", None),
+        ("GET", "/api/v1/user", "/api/v1/user", None),
+        ("PATCH", "/api/v1/user/name", "/api/v1/user/name", Some(&json!({"name": "Ada"}))),
+        ("GET", "/api/v1/user/organizations", "/api/v1/user/organizations", None),
+        ("GET", "/api/v1/user/settings", "/api/v1/user/settings", None),
+        ("PATCH", "/api/v1/user/settings/theme", "/api/v1/user/settings/theme", Some(&json!({"theme": "a"}))),
+        ("POST", "/api/v1/auth/two-factor/setup", "/api/v1/auth/two-factor/setup", Some(&nothing)),
+        ("POST", "/api/v1/auth/logout", "/api/v1/auth/logout", Some(&nothing)),
+    ] {
+        let answer = admin.send(method, path, body.map(Value::to_string).as_deref());
+        answer.success();
+        let responses = &document["paths"][pattern][method.to_lowercase()]["responses"];
+        let schema = &responses["200"]["content"]["application/json"]["schema"];
+        assert!(schema.is_object(), "{method} {pattern} documents no answer");
+        let mut problems = Vec::new();
+        compare(&document, schema, &answer.json(), pattern, &mut problems);
+        assert!(problems.is_empty(), "{problems:#?}");
+        // Who is refused gets the other documented form.
+        let failure = &responses["default"]["content"]["application/json"]["schema"];
+        compare(&document, failure, &server.client().get("/nothing").json(), pattern, &mut problems);
+        assert!(problems.is_empty(), "{problems:#?}");
+    }
+}
+
+/// Tells where `value` is not what `schema` says.
+fn compare(document: &Value, schema: &Value, value: &Value, place: &str, problems: &mut Vec<String>) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = document.pointer(reference.trim_start_matches('#')).unwrap();
+        return compare(document, target, value, place, problems);
+    }
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let fits = |choice: &Value| {
+            let mut problems = Vec::new();
+            compare(document, choice, value, place, &mut problems);
+            problems.is_empty()
+        };
+        if !choices.iter().any(fits) {
+            problems.push(format!("{place} is none of its forms: {value}"));
+        }
+        return;
+    }
+    let parts = schema["allOf"].as_array().into_iter().flatten();
+    let parts: Vec<_> = parts.map(|part| resolved(document, part)).collect();
+    let is_whole = parts.is_empty();
+    for part in parts.into_iter().chain(is_whole.then_some(schema)) {
+        compare_type(part, value, place, problems);
+    }
+    compare_fields(document, schema, value, place, problems);
+    for (number, item) in value.as_array().into_iter().flatten().enumerate() {
+        compare(document, &schema["items"], item, &format!("{place}[{number}]"), problems);
+    }
+}
+
+fn compare_type(schema: &Value, value: &Value, place: &str, problems: &mut Vec<String>) {
+    let own = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let is_allowed = match &schema["type"] {
+        Value::String(allowed) => allowed == own,
+        Value::Array(allowed) => allowed.iter().any(|allowed| allowed == own),
+        _ => true,
+    };
+    if !is_allowed {
+        problems.push(format!("{place} is {own} instead of {}", schema["type"]));
+    }
+}
+
+fn compare_fields(document: &Value, schema: &Value, value: &Value, place: &str, problems: &mut Vec<String>) {
+    let Some(object) = value.as_object() else { return };
+    let parts = schema["allOf"].as_array().into_iter().flatten().map(|part| resolved(document, part));
+    let parts: Vec<_> = parts.chain([schema]).collect();
+    let documented = |name: &str| parts.iter().find_map(|part| part["properties"].get(name));
+    for (name, item) in object {
+        match documented(name) {
+            Some(field) => compare(document, field, item, &format!("{place}.{name}"), problems),
+            None => problems.push(format!("{place}.{name} is not documented")),
+        }
+    }
+    for name in parts.iter().filter_map(|part| part["required"].as_array()).flatten() {
+        if !object.contains_key(name.as_str().unwrap()) {
+            problems.push(format!("{place}.{name} is missing"));
+        }
+    }
+}
+
+fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    let pointer = schema["$ref"].as_str().map(|reference| reference.trim_start_matches('#'));
+    pointer.map_or(schema, |pointer| document.pointer(pointer).unwrap())
+}

@@ -1,0 +1,67 @@
+//! Nobody changes what a request has no field for.
+
+use launchway_testkit::server::TestServer;
+use serde_json::{Value, json};
+
+use crate::openapi::{Documented, operations, printed_document};
+
+#[test]
+fn no_write_takes_a_field_that_is_not_its_own() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let before = [admin.get("/api/v1/user").success(), admin.get("/api/v1/user/settings").success()];
+    let document = printed_document();
+    let forbidden = [
+        ("id", json!("01980000-0000-7000-8000-0000000000ff")),
+        ("organization_id", json!("01980000-0000-7000-8000-0000000000ff")),
+        ("user_id", json!("01980000-0000-7000-8000-0000000000ff")),
+        ("role", json!("admin")),
+        ("roles", json!(["admin"])),
+        ("type", json!("admin")),
+        ("is_verified", json!(true)),
+        ("two_factor_enabled", json!(false)),
+        ("two_factor_secret", json!("")),
+        ("status", json!("running")),
+        ("created_at", json!("2020-01-01T00:00:00.000000Z")),
+        ("deleted_at", Value::Null),
+        ("__proto__", json!({"type": "admin"})),
+    ];
+    let mut tried = 0;
+    for operation in operations(&document).iter().filter(|operation| operation.method != "GET") {
+        let Some(own) = fields(&document, operation) else { continue };
+        for (name, value) in forbidden.iter().filter(|(name, _)| !own.contains(&(*name).to_owned())) {
+            let mut body = json!({});
+            body[*name] = value.clone();
+            let answer = admin.send(&operation.method, &operation.filled_path(), Some(&body.to_string()));
+            let message = answer.failure(400, "unknown_field");
+            assert!(message.contains(&format!("{name} is not a field of this request")), "{message}");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 10 * forbidden.len(), "only {tried} were tried");
+    let after = [admin.get("/api/v1/user").success(), admin.get("/api/v1/user/settings").success()];
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_field_too_many_spoils_an_otherwise_good_request() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let body = json!({"name": "eve", "type": "admin", "email": "eve@example.com"});
+    admin.patch("/api/v1/user/name", &body).failure(400, "unknown_field");
+    let user = admin.get("/api/v1/user").success();
+    assert_eq!((&user["username"], &user["email"]), (&json!("ada"), &json!("ada@example.com")));
+    let body = json!({"name": "ci", "organization_id": "01980000-0000-7000-8000-0000000000ff"});
+    admin.post("/api/v1/auth/tokens", &body).failure(400, "unknown_field");
+    assert_eq!(admin.get("/api/v1/auth/tokens").success(), json!([]));
+}
+
+/// The names of the fields of an operation's body; `None` when it has no body.
+fn fields(document: &Value, operation: &Documented) -> Option<Vec<String>> {
+    let schema = &operation.operation["requestBody"]["content"]["application/json"]["schema"];
+    let schema = match schema["$ref"].as_str() {
+        Some(reference) => document.pointer(reference.trim_start_matches('#'))?,
+        None => schema,
+    };
+    Some(schema["properties"].as_object()?.keys().cloned().collect())
+}
