@@ -141,3 +141,37 @@ fn with_input(mut command: Command, line: &str) -> Output {
 fn words(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
+
+#[test]
+fn a_server_does_not_start_with_a_key_that_does_not_fit_its_database() {
+    let mut server = TestServer::on_sqlite();
+    server.terminate();
+    let key = server.data_dir().join("secret.key");
+    let right = std::fs::read_to_string(&key).unwrap();
+    let start = || server.command(&["serve"]).output().unwrap();
+    std::fs::remove_file(&key).unwrap();
+    let words = String::from_utf8(start().stderr).unwrap();
+    assert!(words.contains("secret.key` is missing") && !key.exists(), "{words}");
+    std::fs::write(&key, "0123456789abcdef".repeat(4)).unwrap();
+    let output = start();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && words.contains("is not the one"), "{words}");
+    std::fs::write(&key, right).unwrap();
+    server.restart();
+    server.client().get("/ready").success();
+}
+
+#[test]
+fn what_needs_a_database_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["audit", "verify"][..], &["admin", "reset-password", "--email", "ada@example.com"]] {
+        let mut command = command(folder.path(), &[]);
+        let mut process =
+            command.args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        process.stdin.as_mut().unwrap().write_all(b"another good passphrase\n").unwrap();
+        let output = process.wait_with_output().unwrap();
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && words.contains("no database"), "{arguments:?}: {words}");
+        assert!(!folder.path().join("launchway.db").exists());
+    }
+}

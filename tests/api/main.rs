@@ -15,8 +15,10 @@ macro_rules! on_both_databases {
 use on_both_databases;
 
 mod administration;
+mod audit;
 mod auth;
 mod authenticator;
+mod authorization;
 mod availability;
 mod bodies;
 mod body_limits;
@@ -26,9 +28,11 @@ mod durability;
 mod envelope;
 mod isolation;
 mod mass_assignment;
+mod members;
 mod metrics;
 mod openapi;
 mod operations;
+mod organizations;
 mod origins;
 mod passwords;
 mod patience;

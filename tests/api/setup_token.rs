@@ -34,6 +34,7 @@ fn from_elsewhere_nobody_registers_without_the_token() {
         ("x-forwarded-proto", "https"),
         ("forwarded", "for=127.0.0.1"),
         ("via", "1.1 caddy"),
+        ("x-real-ip", "203.0.113.9"),
     ];
     for (name, value) in elsewhere {
         let caller = server.client().with_header(name, value);
@@ -45,6 +46,16 @@ fn from_elsewhere_nobody_registers_without_the_token() {
     }
     let status = server.client().get("/api/v1/auth/is-admin-registered").success();
     assert_eq!(status["admin_registered"], false);
+}
+
+#[test]
+fn a_proxy_that_says_nothing_of_itself_is_known_by_its_old_http() {
+    let server = TestServer::on_sqlite();
+    let body = ada(&Value::Null).to_string();
+    let head =
+        format!("POST {REGISTER} HTTP/1.0\r\nHost: 127.0.0.1:8080\r\nContent-Length: {}\r\n\r\n", body.len());
+    let answer = server.connect().send(head + &body).answer();
+    answer.failure(403, "forbidden");
 }
 
 #[test]

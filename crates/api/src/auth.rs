@@ -6,10 +6,10 @@ mod two_factor;
 mod views;
 
 use actix_web::{HttpRequest, web::Data};
-use launchway_application::auth::{LoginRequest, SetupProof};
+use launchway_application::auth::{LoginRequest, PasswordSetupRequest, SetupProof};
 
 use self::{
-    requests::{LogIn, Register},
+    requests::{LogIn, Register, SetUpPassword},
     views::{AdminRegistered, LoggedInView},
 };
 pub(crate) use self::{tokens::*, two_factor::*};
@@ -27,7 +27,8 @@ pub(crate) fn routes(routes: &mut Routes) {
         .get("/api/v1/auth/is-admin-registered", is_admin_registered)
         .post("/api/v1/auth/register", register)
         .post("/api/v1/auth/login", log_in)
-        .post("/api/v1/auth/logout", log_out);
+        .post("/api/v1/auth/logout", log_out)
+        .post("/api/v1/auth/password/setup", set_up_password);
     tokens::routes(routes);
     two_factor::routes(routes);
 }
@@ -49,7 +50,7 @@ pub(crate) async fn is_admin_registered(api: Data<Api>) -> Reply<AdminRegistered
 pub(crate) async fn register(
     api: Data<Api>,
     request: HttpRequest,
-    FromClient(client): FromClient,
+    FromClient(origin): FromClient,
     body: Body<Register>,
 ) -> Reply<LoggedInView> {
     let (admin, setup_token) = body.read().await?.into_parts();
@@ -58,7 +59,7 @@ pub(crate) async fn register(
         Some(token) => SetupProof::Token(token),
         None => SetupProof::None,
     };
-    let logged_in = api.services.registration.register(admin, proof, client).await?;
+    let logged_in = api.services.registration.register(admin, proof, origin).await?;
     Ok(success("Administrator registered successfully", logged_in.into()))
 }
 
@@ -67,11 +68,11 @@ pub(crate) async fn register(
     request_body = LogIn, responses((status = 200, body = Envelope<LoggedInView>)))]
 pub(crate) async fn log_in(
     api: Data<Api>,
-    FromClient(client): FromClient,
+    FromClient(origin): FromClient,
     body: Body<LogIn>,
 ) -> Reply<LoggedInView> {
     let LogIn { email, password, totp_code } = body.read().await?;
-    let logged_in = api.services.logins.log_in(LoginRequest { email, password, totp_code, client }).await?;
+    let logged_in = api.services.logins.log_in(LoginRequest { email, password, totp_code, origin }).await?;
     Ok(success("Logged in successfully", logged_in.into()))
 }
 
@@ -82,4 +83,19 @@ pub(crate) async fn log_out(api: Data<Api>, caller: SessionCaller, body: Body<No
     body.read().await?;
     api.services.logins.log_out(&caller).await?;
     Ok(success("Logged out successfully", Nothing))
+}
+
+/// Set the first password
+///
+/// For a user whom somebody added to an organization, with the `setup_token` of that answer.
+#[utoipa::path(post, path = "/api/v1/auth/password/setup", tag = "auth",
+    request_body = SetUpPassword, responses((status = 200, body = Envelope<Nothing>)))]
+pub(crate) async fn set_up_password(
+    api: Data<Api>,
+    FromClient(origin): FromClient,
+    body: Body<SetUpPassword>,
+) -> Reply<Nothing> {
+    let SetUpPassword { token, password } = body.read().await?;
+    api.services.passwords.set_up(PasswordSetupRequest { token, password, origin }).await?;
+    Ok(success("Password set successfully", Nothing))
 }

@@ -13,6 +13,7 @@ use launchway_domain::{auth::Actor, ids::OrganizationId};
 
 use crate::{
     Api,
+    client::origin,
     error::{ApiError, Code},
 };
 
@@ -40,7 +41,7 @@ impl FromRequest for Caller {
             let token = bearer(request.headers()).ok_or(Error::Unauthenticated)?;
             let organization = organization(request.headers());
             let wanted = organization.as_ref().ok().copied().flatten();
-            let actor = api.services.authentication.authenticate(token, wanted).await?;
+            let actor = api.services.authentication.authenticate(token, wanted, origin(&request)).await?;
             // Only who is known learns what is wrong with the rest of the request.
             organization?;
             Ok(Self(actor))

@@ -2,41 +2,53 @@
 
 use std::{
     future::{Ready, ready},
-    net::{IpAddr, Ipv4Addr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
 };
 
 use actix_web::{
-    FromRequest, HttpRequest,
+    FromRequest, HttpMessage as _, HttpRequest,
     dev::Payload,
-    http::header::{FORWARDED, HOST, HeaderMap, USER_AGENT, VIA},
+    http::{
+        Version,
+        header::{FORWARDED, HOST, HeaderMap, USER_AGENT, VIA},
+    },
     web::Data,
 };
 use ipnet::IpNet;
-use launchway_domain::auth::Client;
+use launchway_domain::auth::{Client, Origin};
 
-use crate::{Api, error::ApiError};
+use crate::{Api, error::ApiError, request_ids::RequestId};
 
-/// The other end of the request, as an extractor.
-pub(crate) struct FromClient(pub(crate) Client);
+/// Where a request came from, as an extractor.
+pub(crate) struct FromClient(pub(crate) Origin);
 
 impl FromRequest for FromClient {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
-        let trusted = request.app_data::<Data<Api>>().map(|api| api.options.trusted_proxies.as_slice());
-        let address = address_behind(peer(request), request.headers(), trusted.unwrap_or_default());
-        let user_agent = text(request.headers(), &USER_AGENT).unwrap_or_default();
-        let user_agent = user_agent.chars().take(256).collect();
-        ready(Ok(Self(Client { address, user_agent })))
+        ready(Ok(Self(origin(request))))
     }
+}
+
+/// Where `request` came from, and its id.
+pub(crate) fn origin(request: &HttpRequest) -> Origin {
+    let trusted = request.app_data::<Data<Api>>().map(|api| api.options.trusted_proxies.as_slice());
+    let address = address_behind(peer(request), request.headers(), trusted.unwrap_or_default());
+    let user_agent = text(request.headers(), &USER_AGENT).unwrap_or_default();
+    let user_agent = user_agent.chars().take(256).collect();
+    let request_id = request.extensions().get::<RequestId>().map(RequestId::to_string);
+    Origin { client: Client { address, user_agent }, request_id: request_id.unwrap_or_default() }
 }
 
 /// Whether the request comes from this very machine, and not through a proxy on it.
 pub(crate) fn is_local(request: &HttpRequest) -> bool {
     let headers = request.headers();
-    let forwarded = headers.contains_key(FORWARDED)
+    // A proxy with its defaults may say nothing of itself; then its old HTTP gives it away.
+    let forwarded = request.version() < Version::HTTP_11
+        || headers.contains_key(FORWARDED)
         || headers.contains_key(VIA)
+        || headers.contains_key("x-real-ip")
         || headers.keys().any(|name| name.as_str().starts_with("x-forwarded-"));
     peer(request).to_canonical().is_loopback()
         && !forwarded
@@ -79,10 +91,15 @@ fn address_behind(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAdd
         if !is_trusted(address) {
             break;
         }
-        let Ok(next) = hop.trim().parse() else { break };
+        let Some(next) = hop_address(hop.trim()) else { break };
         address = next;
     }
     address
+}
+
+/// The address of a hop, which some proxies write with a port.
+fn hop_address(hop: &str) -> Option<IpAddr> {
+    hop.parse().or_else(|_not_plain| hop.parse().map(|address: SocketAddr| address.ip())).ok()
 }
 
 #[cfg(test)]
@@ -110,6 +127,8 @@ mod tests {
         assert_eq!(behind("127.0.0.1", &["203.0.113.5, 198.51.100.9, 10.1.2.3"]), "198.51.100.9");
         assert_eq!(behind("127.0.0.1", &["203.0.113.5", "198.51.100.9"]), "198.51.100.9");
         assert_eq!(behind("::ffff:127.0.0.1", &["198.51.100.9"]), "198.51.100.9");
+        assert_eq!(behind("127.0.0.1", &["198.51.100.9:4711"]), "198.51.100.9");
+        assert_eq!(behind("127.0.0.1", &["[2001:db8::9]:4711"]), "2001:db8::9");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A page that people can read, made from the OpenAPI document. It needs nothing from elsewhere.
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::LazyLock};
 
 use actix_web::{
     HttpResponse,
@@ -24,8 +24,11 @@ pub(crate) async fn docs_page() -> HttpResponse {
             CONTENT_SECURITY_POLICY,
             "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
         ))
-        .body(page())
+        .body(PAGE.as_str())
 }
+
+/// The page never changes while the server runs.
+static PAGE: LazyLock<String> = LazyLock::new(page);
 
 fn page() -> String {
     let document = serde_json::to_value(document()).unwrap_or_default();

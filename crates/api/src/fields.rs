@@ -1,12 +1,17 @@
 //! Reading a body's fields, and telling of everything that is wrong with them at once.
 
+use std::str::FromStr;
+
 use chrono::{DateTime, SubsecRound, Utc};
 use launchway_domain::{
+    audit::{Action, Resource},
     auth::{ApiTokenName, Password, Permission, Permissions},
     clock::Timestamp,
-    organizations::OrganizationName,
+    ids::InvalidId,
+    organizations::{Description, OrganizationName, Role},
     secret::Secret,
     users::{EmailAddress, FontFamily, FontSize, Language, Theme, Username},
+    value::InvalidValue,
 };
 use serde_json::{Map, Value};
 
@@ -19,6 +24,7 @@ use crate::error::{ApiError, Code};
 pub(crate) struct Fields {
     left: Map<String, Value>,
     problems: Vec<String>,
+    code: Code,
 }
 
 /// That a field was refused. What is wrong with it is in the answer of [`Fields::finish`].
@@ -34,7 +40,7 @@ impl From<Refused> for ApiError {
 
 impl Fields {
     pub(crate) fn new(object: Map<String, Value>) -> Self {
-        Self { left: object, problems: Vec::new() }
+        Self { left: object, problems: Vec::new(), code: Code::ValidationFailed }
     }
 
     /// A field that must be there.
@@ -54,17 +60,46 @@ impl Fields {
         }
     }
 
+    /// An id that must be there.
+    pub(crate) fn required_id<T: FromStr<Err = InvalidId>>(&mut self, name: &str) -> Result<T, Refused> {
+        match self.id(name)? {
+            Some(id) => Ok(id),
+            None => self.refuse(format!("{name} is required")),
+        }
+    }
+
+    /// An id that may be absent.
+    pub(crate) fn id<T: FromStr<Err = InvalidId>>(&mut self, name: &str) -> Result<Option<T>, Refused> {
+        let Some(text) = self.optional::<String>(name)? else { return Ok(None) };
+        text.parse().map(Some).or_else(|refused| {
+            self.code = Code::InvalidId;
+            self.refuse(format!("{name} {refused}"))
+        })
+    }
+
     /// A rule about several fields.
     pub(crate) fn refuse<T>(&mut self, problem: String) -> Result<T, Refused> {
         self.problems.push(problem);
         Err(Refused)
     }
 
+    /// Tells of everything that was wrong, whatever else is there: for a query, which may carry
+    /// what is meant for somebody else.
+    pub(crate) fn finish_query(mut self) -> Result<(), ApiError> {
+        self.left.clear();
+        self.finish()
+    }
+
     /// Tells of everything that was wrong, and of fields that nobody took.
     pub(crate) fn finish(mut self) -> Result<(), ApiError> {
-        let code = if self.left.is_empty() { Code::ValidationFailed } else { Code::UnknownField };
-        self.problems
-            .extend(self.left.keys().map(|name| format!("{} is not a field of this request", shown(name))));
+        let code = if self.left.is_empty() { self.code } else { Code::UnknownField };
+        self.problems.extend(
+            self.left
+                .keys()
+                .take(UNKNOWN_SHOWN)
+                .take(UNKNOWN_SHOWN)
+                .map(|name| format!("{} is not a field of this request", shown(name))),
+        );
         if self.problems.is_empty() { Ok(()) } else { Err(ApiError::new(code, self.problems.join("; "))) }
     }
 
@@ -72,6 +107,9 @@ impl Fields {
         T::read(value).or_else(|problem| self.refuse(format!("{name} {problem}")))
     }
 }
+
+/// How many unknown fields are named: an answer must not be much longer than its question.
+const UNKNOWN_SHOWN: usize = 20;
 
 /// A name that a client made up, shortened and made harmless.
 fn shown(name: &str) -> String {
@@ -130,23 +168,70 @@ impl Field for Permissions {
     }
 }
 
+/// What to look for, in at most 200 characters.
+pub(crate) struct SearchTerm(String);
+
+impl From<SearchTerm> for String {
+    fn from(term: SearchTerm) -> Self {
+        term.0
+    }
+}
+
+impl Field for SearchTerm {
+    fn read(value: Value) -> Result<Self, String> {
+        let text = String::read(value)?;
+        if text.chars().count() <= 200 {
+            Ok(Self(text))
+        } else {
+            Err(InvalidValue::text("at most 200 characters", &text).to_string())
+        }
+    }
+}
+
 /// Text types of the domain are read from strings by their only way in.
 macro_rules! text_fields {
     ($($name:ty),* $(,)?) => {$(
         impl Field for $name {
             fn read(value: Value) -> Result<Self, String> {
-                String::read(value)?.try_into().map_err(|refused: launchway_domain::value::InvalidValue| refused.to_string())
+                String::read(value)?.try_into().map_err(|refused: InvalidValue| refused.to_string())
             }
         }
     )*};
 }
 
-text_fields!(ApiTokenName, EmailAddress, FontFamily, Language, OrganizationName, Password, Theme, Username);
+text_fields!(
+    Action,
+    ApiTokenName,
+    Description,
+    EmailAddress,
+    FontFamily,
+    Language,
+    OrganizationName,
+    Password,
+    Resource,
+    Role,
+    Theme,
+    Username,
+);
+
+impl Field for i64 {
+    /// Also from text, because a query holds nothing else.
+    fn read(value: Value) -> Result<Self, String> {
+        let number = match &value {
+            Value::String(text) => text.trim().parse().ok(),
+            other => other.as_i64(),
+        };
+        number.ok_or_else(|| match &value {
+            Value::String(text) => InvalidValue::text("a whole number", text).to_string(),
+            other => wrong_type("a whole number", other),
+        })
+    }
+}
 
 impl Field for FontSize {
     fn read(value: Value) -> Result<Self, String> {
         let number = value.as_i64().ok_or_else(|| wrong_type("a whole number", &value))?;
-        number.try_into().map_err(|refused: launchway_domain::value::InvalidValue| refused.to_string())
+        number.try_into().map_err(|refused: InvalidValue| refused.to_string())
     }
 }
 

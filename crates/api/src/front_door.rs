@@ -3,12 +3,12 @@
 use std::{panic::AssertUnwindSafe, time::Instant};
 
 use actix_web::{
-    Error, ResponseError,
+    Error, HttpMessage as _, ResponseError,
     body::{EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{
         Method,
-        header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN},
+        header::{HOST, HeaderMap, HeaderValue, ORIGIN},
     },
     middleware::Next,
     web::Data,
@@ -19,10 +19,9 @@ use tracing::Instrument;
 use crate::{
     Api,
     error::{ApiError, Code},
+    request_ids::{REQUEST_ID, RequestId},
     routes::Pattern,
 };
-
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Names the request, refuses foreign origins, survives panics, counts, and logs what went wrong.
 ///
@@ -38,10 +37,10 @@ pub async fn front_door<B: MessageBody + 'static>(
     let Some(api) = request.app_data::<Data<Api>>().cloned() else {
         return Err(ApiError::internal("the API's state is not set up").into());
     };
-    let id = request_id(&request, &api);
+    let id = RequestId::given(request.headers()).unwrap_or_else(|| api.request_ids.next());
+    request.extensions_mut().insert(id.clone());
     let method = method_name(request.method());
-    let span =
-        tracing::info_span!("request", id = id.to_str().unwrap_or_default(), method, path = request.path());
+    let span = tracing::info_span!("request", id = id.as_str(), method, path = request.path());
 
     let mut response = if comes_from_elsewhere(&request, &api) {
         let refusal = ApiError::new(
@@ -59,34 +58,20 @@ pub async fn front_door<B: MessageBody + 'static>(
         }
     };
 
-    response.headers_mut().insert(REQUEST_ID, id);
+    response.headers_mut().insert(REQUEST_ID, id.into());
     let status = response.status().as_u16();
     let pattern = response.request().app_data::<Pattern>().map(|pattern| pattern.0);
     api.metrics.count(method, pattern, status, began.elapsed());
     if let Some(cause) = cause_of(&response) {
         span.in_scope(|| {
             if status == 503 {
-                tracing::warn!(
-                    status,
-                    error = cause as &dyn std::error::Error,
-                    "the request could not be served now"
-                );
+                tracing::warn!(status, cause = chain(cause), "the request could not be served now");
             } else {
-                tracing::error!(status, error = cause as &dyn std::error::Error, "the request failed");
+                tracing::error!(status, cause = chain(cause), "the request failed");
             }
         });
     }
     Ok(response)
-}
-
-/// The name that the caller gave the request, or a new one.
-fn request_id(request: &ServiceRequest, api: &Api) -> HeaderValue {
-    let is_name = |value: &&HeaderValue| {
-        let bytes = value.as_bytes();
-        (1..=128).contains(&bytes.len())
-            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
-    };
-    request.headers().get(REQUEST_ID).filter(is_name).cloned().unwrap_or_else(|| api.request_ids.next())
 }
 
 /// Methods by name; the others are one, so that nobody can make up as many metrics.
@@ -124,6 +109,17 @@ fn is_own_origin(origin: &HeaderValue, headers: &HeaderMap, public: Option<&str>
 
 fn cause_of<B>(response: &ServiceResponse<B>) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
     response.response().error()?.as_error::<ApiError>()?.cause()
+}
+
+/// An error and everything behind it, in one line: every form of the log shows it whole.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 #[cfg(test)]

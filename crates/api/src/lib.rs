@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod audit;
 mod auth;
 mod body;
 mod caller;
@@ -12,8 +13,11 @@ mod front_door;
 mod health;
 mod metrics;
 mod moment;
+mod mounted;
 mod openapi;
 mod organizations;
+mod pages;
+mod query;
 mod request_ids;
 mod routes;
 mod state;
@@ -22,7 +26,8 @@ mod users;
 pub use self::{
     front_door::front_door,
     metrics::Metrics,
+    mounted::{configure, operations},
     openapi::document,
-    routes::{Operation, configure, operations},
+    routes::Operation,
     state::{Api, ApiOptions},
 };

@@ -1,78 +1,148 @@
-//! Organizations and memberships on the wire.
+//! Organizations and their members: endpoints 4, 8 and 13 and their neighbours.
 
-use launchway_domain::organizations::{Membership, Organization};
-use serde::Serialize;
-use utoipa::ToSchema;
-use uuid::Uuid;
+mod requests;
+mod views;
 
-use crate::{moment::Moment, users::UserView};
+use actix_web::web::Data;
 
-/// An organization. Its users are cut unless they are attached.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Organization)]
-pub(crate) struct OrganizationView {
-    id: Uuid,
-    name: String,
-    description: String,
-    #[schema(no_recursion)]
-    users: Vec<UserView>,
-    created_at: Moment,
-    updated_at: Moment,
-    deleted_at: Option<Moment>,
+pub(crate) use self::views::{MembershipView, OrganizationView};
+use self::{
+    requests::{
+        AddMember, ChangeMember, CreateOrganization, OrganizationUsers, RemoveMember, UpdateOrganization,
+    },
+    views::AddedMemberView,
+};
+use crate::{
+    Api,
+    body::Body,
+    caller::Caller,
+    envelope::{Envelope, Nothing, Reply, success},
+    query::Query,
+    routes::Routes,
+};
+
+pub(crate) fn routes(routes: &mut Routes) {
+    routes
+        .get("/api/v1/organizations", organization)
+        .post("/api/v1/organizations", create_organization)
+        .put("/api/v1/organizations", update_organization)
+        .delete("/api/v1/organizations", delete_organization)
+        .get("/api/v1/organizations/users", organization_users)
+        .post("/api/v1/organizations/users", add_organization_user)
+        .patch("/api/v1/organizations/users", change_organization_user)
+        .delete("/api/v1/organizations/users", remove_organization_user);
 }
 
-impl From<&Organization> for OrganizationView {
-    fn from(organization: &Organization) -> Self {
-        Self {
-            id: organization.id.into(),
-            name: organization.name.as_str().to_owned(),
-            description: organization.description.as_str().to_owned(),
-            users: Vec::new(),
-            created_at: organization.created_at.into(),
-            updated_at: organization.updated_at.into(),
-            deleted_at: organization.deleted_at.map(Into::into),
-        }
-    }
+/// An organization with its users: this one, or that of `id`
+#[utoipa::path(get, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
+    params(("id" = Option<String>, Query, description = "Another of your organizations")),
+    responses((status = 200, body = Envelope<OrganizationView>)))]
+pub(crate) async fn organization(api: Data<Api>, caller: Caller, query: Query) -> Reply<OrganizationView> {
+    let mut query = query.read()?;
+    let id = query.id("id");
+    query.finish_query()?;
+    let detail = api.services.organizations.detail(&caller, id?).await?;
+    Ok(success("Organization fetched successfully", (&detail).into()))
 }
 
-/// A membership. Its organization and its user are cut unless they are attached.
-#[derive(Serialize, ToSchema)]
-#[schema(as = OrganizationUser)]
-pub(crate) struct MembershipView {
-    id: Uuid,
-    organization_id: Uuid,
-    user_id: Uuid,
-    #[schema(no_recursion)]
-    organization: Option<Box<OrganizationView>>,
-    #[schema(no_recursion)]
-    user: Option<Box<UserView>>,
-    roles: [&'static str; 1],
-    permissions: Vec<&'static str>,
-    created_at: Moment,
-    updated_at: Moment,
-    deleted_at: Option<Moment>,
+/// Make an organization, with the caller as its admin
+#[utoipa::path(post, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
+    request_body = CreateOrganization, responses((status = 200, body = Envelope<OrganizationView>)))]
+pub(crate) async fn create_organization(
+    api: Data<Api>,
+    caller: Caller,
+    body: Body<CreateOrganization>,
+) -> Reply<OrganizationView> {
+    let wish = body.read().await?.into();
+    let detail = api.services.organizations.create(&caller, wish).await?;
+    Ok(success("Organization created successfully", (&detail).into()))
 }
 
-impl From<&Membership> for MembershipView {
-    fn from(membership: &Membership) -> Self {
-        Self {
-            id: membership.id.into(),
-            organization_id: membership.organization_id.into(),
-            user_id: membership.user_id.into(),
-            organization: None,
-            user: None,
-            roles: [membership.role.as_str()],
-            permissions: membership.role.permissions().names(),
-            created_at: membership.created_at.into(),
-            updated_at: membership.updated_at.into(),
-            deleted_at: membership.deleted_at.map(Into::into),
-        }
-    }
+/// Change this organization
+#[utoipa::path(put, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
+    request_body = UpdateOrganization, responses((status = 200, body = Envelope<OrganizationView>)))]
+pub(crate) async fn update_organization(
+    api: Data<Api>,
+    caller: Caller,
+    body: Body<UpdateOrganization>,
+) -> Reply<OrganizationView> {
+    let change = body.read().await?.into();
+    let detail = api.services.organizations.update(&caller, change).await?;
+    Ok(success("Organization updated successfully", (&detail).into()))
 }
 
-impl MembershipView {
-    pub(crate) fn with_organization(mut self, organization: &Organization) -> Self {
-        self.organization = Some(Box::new(organization.into()));
-        self
-    }
+/// Delete the organization of `id`
+#[utoipa::path(delete, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
+    params(("id" = String, Query, description = "One of your organizations")),
+    responses((status = 200, body = Envelope<Nothing>)))]
+pub(crate) async fn delete_organization(api: Data<Api>, caller: Caller, query: Query) -> Reply<Nothing> {
+    let mut query = query.read()?;
+    let id = query.required_id("id");
+    query.finish_query()?;
+    api.services.organizations.delete(&caller, id?).await?;
+    Ok(success("Organization deleted successfully", Nothing))
+}
+
+/// The members of an organization
+///
+/// The organization is that of `id` in the body, else in the query, else this one.
+#[utoipa::path(get, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
+    params(("id" = Option<String>, Query, description = "Another of your organizations")),
+    request_body = Option<OrganizationUsers>,
+    responses((status = 200, body = Envelope<Vec<MembershipView>>)))]
+pub(crate) async fn organization_users(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query,
+    body: Body<OrganizationUsers>,
+) -> Reply<Vec<MembershipView>> {
+    let mut query = query.read()?;
+    let in_query = query.id("id");
+    query.finish_query()?;
+    let id = body.read().await?.id.or(in_query?);
+    let detail = api.services.organizations.detail(&caller, id).await?;
+    let members = detail.members.iter().map(|member| MembershipView::whole(&detail.organization, member));
+    Ok(success("Users fetched successfully", members.collect()))
+}
+
+/// Add a member to this organization
+///
+/// Who has no account gets one, and `setup_token` is what they set their first password with,
+/// once, within 24 hours.
+#[utoipa::path(post, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
+    request_body = AddMember, responses((status = 200, body = Envelope<AddedMemberView>)))]
+pub(crate) async fn add_organization_user(
+    api: Data<Api>,
+    caller: Caller,
+    body: Body<AddMember>,
+) -> Reply<AddedMemberView> {
+    let wish = body.read().await?.into();
+    let added = api.services.organizations.add_member(&caller, wish).await?;
+    Ok(success("User added to the organization successfully", added.into()))
+}
+
+/// Change a member's role
+#[utoipa::path(patch, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
+    request_body = ChangeMember, responses((status = 200, body = Envelope<MembershipView>)))]
+pub(crate) async fn change_organization_user(
+    api: Data<Api>,
+    caller: Caller,
+    body: Body<ChangeMember>,
+) -> Reply<MembershipView> {
+    let ChangeMember { user_id, role } = body.read().await?;
+    let (organization, member) = api.services.organizations.change_role(&caller, user_id, role).await?;
+    Ok(success("User role updated successfully", MembershipView::whole(&organization, &member)))
+}
+
+/// Remove a member from this organization, or leave it
+#[utoipa::path(delete, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
+    request_body = RemoveMember, responses((status = 200, body = Envelope<Nothing>)))]
+pub(crate) async fn remove_organization_user(
+    api: Data<Api>,
+    caller: Caller,
+    body: Body<RemoveMember>,
+) -> Reply<Nothing> {
+    let RemoveMember { user_id } = body.read().await?;
+    api.services.organizations.remove_member(&caller, user_id).await?;
+    Ok(success("User removed from the organization successfully", Nothing))
 }

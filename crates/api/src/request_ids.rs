@@ -1,11 +1,46 @@
 //! Names for requests: cheap, and never the same twice.
 
 use std::{
+    fmt,
     hash::{BuildHasher, RandomState},
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use actix_web::http::header::HeaderValue;
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// The header that names a request.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The name of a request, which its answer, its log lines and its audit entries carry.
+#[derive(Clone)]
+pub(crate) struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// The name that the caller gave, if it is one.
+    pub(crate) fn given(headers: &HeaderMap) -> Option<Self> {
+        let given = headers.get(REQUEST_ID)?;
+        let bytes = given.as_bytes();
+        let is_name = (1..=128).contains(&bytes.len())
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte));
+        is_name.then(|| Self(given.clone()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<RequestId> for HeaderValue {
+    fn from(id: RequestId) -> Self {
+        id.0
+    }
+}
 
 /// Makes request ids: a random part for the process, and a number.
 pub(crate) struct RequestIds {
@@ -21,9 +56,9 @@ impl Default for RequestIds {
 }
 
 impl RequestIds {
-    pub(crate) fn next(&self) -> HeaderValue {
+    pub(crate) fn next(&self) -> RequestId {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        HeaderValue::try_from(format!("{:016x}-{number:x}", self.process))
-            .unwrap_or(HeaderValue::from_static("unnamed"))
+        let text = format!("{:016x}-{number:x}", self.process);
+        RequestId(HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unnamed")))
     }
 }

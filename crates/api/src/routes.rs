@@ -1,18 +1,14 @@
-//! Every route, mounted.
+//! Building routes: what each feature adds its own to.
 
 use std::collections::BTreeMap;
 
 use actix_web::{
-    FromRequest, Handler, HttpRequest, Responder, Route, guard,
+    FromRequest, Handler, Responder, Route, guard,
     http::Method,
     web::{self, ServiceConfig},
 };
 
-use crate::{
-    auth, docs,
-    error::{ApiError, Code},
-    health, metrics, openapi, users,
-};
+use crate::error::ApiError;
 
 /// A method and a path that are mounted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,33 +19,11 @@ pub struct Operation {
     pub path: &'static str,
 }
 
-/// Mounts every route, and the answers for paths and methods that are not among them.
-pub fn configure(config: &mut ServiceConfig) {
-    all().mount(config);
-    config.default_service(web::to(route_not_found));
-}
-
-/// What [`configure`] mounts.
-#[must_use]
-pub fn operations() -> Vec<Operation> {
-    all().0.into_iter().map(|(operation, _)| operation).collect()
-}
-
-fn all() -> Routes {
-    let mut routes = Routes(Vec::new());
-    auth::routes(&mut routes);
-    users::routes(&mut routes);
-    health::routes(&mut routes);
-    metrics::routes(&mut routes);
-    openapi::routes(&mut routes);
-    docs::routes(&mut routes);
-    routes
-}
-
 /// The path of a route, as the metrics know it.
 pub(crate) struct Pattern(pub(crate) &'static str);
 
 /// Routes on their way to being mounted.
+#[derive(Default)]
 pub(crate) struct Routes(Vec<(Operation, Route)>);
 
 /// `fn get`, `fn post`, …: adds `handler` at `path`.
@@ -67,7 +41,7 @@ macro_rules! methods {
 }
 
 impl Routes {
-    methods!(get => GET, post => POST, patch => PATCH, delete => DELETE);
+    methods!(get => GET, post => POST, put => PUT, patch => PATCH, delete => DELETE);
 
     fn add<F, Args>(&mut self, method: Method, path: &'static str, handler: F) -> &mut Self
     where
@@ -86,9 +60,14 @@ impl Routes {
         self
     }
 
+    /// What was added.
+    pub(crate) fn operations(self) -> Vec<Operation> {
+        self.0.into_iter().map(|(operation, _)| operation).collect()
+    }
+
     /// One resource for each path, so that a known path with another method is told apart from an
     /// unknown path.
-    fn mount(self, config: &mut ServiceConfig) {
+    pub(crate) fn mount(self, config: &mut ServiceConfig) {
         let mut paths: BTreeMap<&'static str, (Vec<String>, Vec<Route>)> = BTreeMap::new();
         for (Operation { method, path }, route) in self.0 {
             let (methods, routes) = paths.entry(path).or_default();
@@ -111,12 +90,4 @@ impl Routes {
             })));
         }
     }
-}
-
-async fn route_not_found(request: HttpRequest) -> Result<&'static str, ApiError> {
-    let path: String = request.path().chars().take(100).flat_map(char::escape_debug).collect();
-    Err(ApiError::new(
-        Code::RouteNotFound,
-        format!("there is nothing at `{path}`; /docs lists what there is"),
-    ))
 }

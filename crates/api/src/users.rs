@@ -13,7 +13,6 @@ use crate::{
     Api,
     body::Body,
     caller::{Caller, SessionCaller},
-    client::FromClient,
     envelope::{Envelope, Nothing, Reply, success},
     organizations::MembershipView,
     routes::Routes,
@@ -56,11 +55,10 @@ pub(crate) async fn rename(api: Data<Api>, caller: Caller, body: Body<Rename>) -
 pub(crate) async fn change_password(
     api: Data<Api>,
     caller: SessionCaller,
-    FromClient(client): FromClient,
     body: Body<ChangePassword>,
 ) -> Reply<Nothing> {
     let ChangePassword { current_password, new_password } = body.read().await?;
-    let change = PasswordChange { current: current_password, new: new_password, client };
+    let change = PasswordChange { current: current_password, new: new_password };
     api.services.passwords.change(&caller, change).await?;
     Ok(success("Password updated successfully", Nothing))
 }

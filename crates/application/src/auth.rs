@@ -10,7 +10,8 @@ mod second_factor;
 mod two_factor;
 
 use launchway_domain::{
-    auth::{Client, Session, Token, TokenKind},
+    audit::{Author, Chain},
+    auth::{Client, Origin, Session, Token, TokenKind},
     ids::UserId,
     users::Profile,
 };
@@ -20,7 +21,7 @@ pub use self::{
     authentication::Authentication,
     guesses::Guesses,
     logins::{LoginRequest, Logins},
-    passwords::{PasswordChange, Passwords},
+    passwords::{PasswordChange, PasswordSetupRequest, Passwords},
     registration::{NewAdmin, Registration, SetupProof},
     two_factor::{TwoFactorLogin, TwoFactorSetup},
 };
@@ -35,6 +36,18 @@ pub struct LoggedIn {
     pub session: Session,
     /// Who logged in.
     pub profile: Profile,
+}
+
+/// How the audit trail knows someone who is not an actor yet, or not any more: in the trail of
+/// their oldest membership.
+fn author(profile: &Profile, origin: Origin) -> Author {
+    let organization = profile.memberships.first().map(|detail| detail.organization.id);
+    Author {
+        chain: Chain::from(organization),
+        name: profile.user.username.as_str().to_owned(),
+        user_id: Some(profile.user.id),
+        origin: Some(origin),
+    }
 }
 
 /// A new session of `user_id` and its token; committing it is the caller's part.

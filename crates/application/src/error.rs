@@ -63,9 +63,11 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Unavailable(_) => Self::Unavailable(error.into()),
             // A use case that can meet these names them; here they are a surprise.
-            StoreError::Taken(_) | StoreError::Stale | StoreError::Internal(_) => {
-                Self::Internal(error.into())
-            }
+            StoreError::Taken(_)
+            | StoreError::Stale
+            | StoreError::Refused(_)
+            | StoreError::Unaudited
+            | StoreError::Internal(_) => Self::Internal(error.into()),
         }
     }
 }

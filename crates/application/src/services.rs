@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use launchway_domain::{
+    audit::{AuditRepository, Author, Entry, Event, Write as AuditWrite},
     auth::{CredentialRepository, IdentityRepository, LoginThrottle, PasswordHasher, TokenHash},
     clock::Clock,
     ids::Ids,
+    organizations::OrganizationRepository,
     secret::{Entropy, SecretBox},
-    store::UnitOfWork,
+    store::{UnitOfWork, Write},
     users::UserRepository,
 };
 
 use crate::{
+    audit::AuditTrail,
     auth::{ApiTokens, Authentication, Guesses, Logins, Passwords, Registration, TwoFactorLogin},
+    organizations::Organizations,
     users::Users,
 };
 
@@ -26,6 +30,13 @@ pub struct Tools {
     pub entropy: Arc<dyn Entropy>,
 }
 
+impl Tools {
+    /// The write that tells the audit trail what `author` does.
+    pub(crate) fn record(&self, author: Author, event: Event) -> Write {
+        AuditWrite::Append(Entry::new(self.ids.next().into(), author, event, self.clock.now())).into()
+    }
+}
+
 /// Everything that the services need from outside.
 #[expect(missing_docs, reason = "the types say it")]
 pub struct Ports {
@@ -33,6 +44,8 @@ pub struct Ports {
     pub identities: Arc<dyn IdentityRepository>,
     pub credentials: Arc<dyn CredentialRepository>,
     pub users: Arc<dyn UserRepository>,
+    pub organizations: Arc<dyn OrganizationRepository>,
+    pub audit: Arc<dyn AuditRepository>,
     pub throttle: Arc<dyn LoginThrottle>,
     pub hasher: Arc<dyn PasswordHasher>,
     pub secrets: Arc<dyn SecretBox>,
@@ -50,13 +63,26 @@ pub struct Services {
     pub api_tokens: ApiTokens,
     pub two_factor: TwoFactorLogin,
     pub users: Users,
+    pub organizations: Organizations,
+    pub audit: AuditTrail,
 }
 
 impl Services {
     /// Puts the services together.
     #[must_use]
     pub fn new(ports: Ports) -> Self {
-        let Ports { tools, identities, credentials, users, throttle, hasher, secrets, setup_token } = ports;
+        let Ports {
+            tools,
+            identities,
+            credentials,
+            users,
+            organizations,
+            audit,
+            throttle,
+            hasher,
+            secrets,
+            setup_token,
+        } = ports;
         let guesses = Guesses::new(throttle, tools.clone());
         Self {
             authentication: Authentication::new(identities, tools.clone()),
@@ -69,10 +95,18 @@ impl Services {
                 guesses.clone(),
                 tools.clone(),
             ),
-            passwords: Passwords::new(credentials.clone(), hasher, guesses.clone(), tools.clone()),
+            passwords: Passwords::new(
+                credentials.clone(),
+                users.clone(),
+                hasher,
+                guesses.clone(),
+                tools.clone(),
+            ),
             api_tokens: ApiTokens::new(credentials.clone(), tools.clone()),
             two_factor: TwoFactorLogin::new(credentials, secrets, guesses, tools.clone()),
-            users: Users::new(users, tools),
+            users: Users::new(users, tools.clone()),
+            organizations: Organizations::new(organizations, tools),
+            audit: AuditTrail::new(audit),
         }
     }
 }

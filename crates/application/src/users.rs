@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use launchway_domain::{
+    audit::{Action, Author, Chain, Event, Resource},
     auth::Actor,
     store::StoreError,
     users::{Profile, Settings, SettingsChange, UserRepository, Username, Write},
@@ -36,8 +37,19 @@ impl Users {
     /// # Errors
     /// [`Error::Unavailable`] without a database.
     pub async fn rename(&self, actor: &Actor, username: Username) -> Result<Profile, Error> {
-        let rename = Write::Rename { id: actor.user_id(), username, at: self.tools.clock.now() };
-        self.tools.store.commit(vec![rename.into()]).await.map_err(|error| match error {
+        let id = actor.user_id();
+        let event = Event::new(Action::Update, Resource::User, id, format!("took the name `{username}`"))
+            .with("username", &username);
+        let rename = Write::Rename { id, username, at: self.tools.clock.now() };
+        // Every organization that knows them by their name is told, whichever they act in.
+        let chains =
+            actor.profile().memberships.iter().map(|detail| Chain::Organization(detail.organization.id));
+        let chains: Vec<Chain> = if chains.len() == 0 { vec![Chain::Installation] } else { chains.collect() };
+        let told = chains
+            .into_iter()
+            .map(|chain| self.tools.record(Author { chain, ..actor.author() }, event.clone()));
+        let writes = [rename.into()].into_iter().chain(told).collect();
+        self.tools.store.commit(writes).await.map_err(|error| match error {
             // Deleted between the token's check and now.
             StoreError::Stale => Error::Unauthenticated,
             error => error.into(),
@@ -67,13 +79,16 @@ impl Users {
         actor: &Actor,
         changes: Vec<SettingsChange>,
     ) -> Result<SettingsDetail, Error> {
+        let event = changed(actor, &changes);
         let change = Write::ChangeSettings {
             user_id: actor.user_id(),
             new_id: self.tools.ids.next().into(),
             changes,
             at: self.tools.clock.now(),
         };
-        self.tools.store.commit(vec![change.into()]).await?;
+        let mut writes = vec![change.into()];
+        writes.extend(event.map(|event| self.tools.record(actor.author(), event)));
+        self.tools.store.commit(writes).await?;
         let profile = self.profile_now(actor).await?;
         let settings = profile
             .settings
@@ -86,4 +101,27 @@ impl Users {
         // Gone means deleted between the token's check and now.
         self.users.profile(actor.user_id()).await?.ok_or(Error::Unauthenticated)
     }
+}
+
+/// What the trail is told; nothing when nothing changes.
+fn changed(actor: &Actor, changes: &[SettingsChange]) -> Option<Event> {
+    let named: Vec<(&str, String)> = changes
+        .iter()
+        .map(|change| match change {
+            SettingsChange::AutoUpdate(on) => ("auto_update", on.to_string()),
+            SettingsChange::Theme(theme) => ("theme", theme.to_string()),
+            SettingsChange::FontFamily(family) => ("font_family", family.to_string()),
+            SettingsChange::FontSize(size) => ("font_size", size.get().to_string()),
+            SettingsChange::Language(language) => ("language", language.to_string()),
+        })
+        .collect();
+    let what: Vec<String> = named.iter().map(|(name, value)| format!("{name} to `{value}`")).collect();
+    let event = Event::new(
+        Action::Update,
+        Resource::User,
+        actor.user_id(),
+        format!("changed {}", what.join(" and ")),
+    );
+    let with_all = named.iter().fold(event, |event, (name, value)| event.with(name, value));
+    (!changes.is_empty()).then_some(with_all)
 }

@@ -16,9 +16,9 @@ use async_trait::async_trait;
 pub use self::{
     actor::{Actor, Forbidden},
     api_token::{ApiToken, ApiTokenName},
-    client::Client,
+    client::{Client, Origin},
     identity::{Credential, Identity, IdentityRepository},
-    password::{HasherError, Password, PasswordHash, PasswordHasher},
+    password::{HasherError, Password, PasswordHash, PasswordHasher, PasswordSetup},
     permission::{Action, Permission, Permissions, Resource},
     session::Session,
     throttle::{AccountKey, Admission, LoginAttempt, LoginThrottle, ThrottleLimits},
@@ -30,6 +30,7 @@ pub use self::{identity::MockIdentityRepository, password::MockPasswordHasher, t
 use crate::{
     clock::Timestamp,
     ids::{ApiTokenId, OrganizationId, SessionId, UserId},
+    organizations::Scope,
     secret::Sealed,
     store::{self, StoreError},
     users::EmailAddress,
@@ -69,15 +70,21 @@ pub trait CredentialRepository: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn by_user(&self, user_id: UserId) -> Result<Option<Credentials>, StoreError>;
 
-    /// The API tokens that a user has in an organization and that were not revoked, newest first.
+    /// The API tokens that a user has in that organization and that were not revoked, newest first.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn api_tokens(
+    async fn api_tokens(&self, scope: Scope, user_id: UserId) -> Result<Vec<ApiToken>, StoreError>;
+
+    /// Who may still set their first password with the token of that hash, at that moment.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn by_password_setup(
         &self,
-        organization_id: OrganizationId,
-        user_id: UserId,
-    ) -> Result<Vec<ApiToken>, StoreError>;
+        token: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<UserId>, StoreError>;
 }
 
 /// Changes to sessions, tokens, passwords and second factors.
@@ -90,7 +97,8 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
-    /// Sets or replaces a password.
+    /// Sets or replaces a password. The user has one from now on, so that an offer to set the first
+    /// one is void.
     SetPassword {
         /// Whose.
         user_id: UserId,
@@ -107,7 +115,20 @@ pub enum Write {
         /// The hash that was verified.
         hash: PasswordHash,
     },
-    /// A new session.
+    /// Lets a user set their first password. What they were offered before is void.
+    /// `Refused(AccountInUse)` when they have a password, or are a member anywhere.
+    OfferPasswordSetup(PasswordSetup),
+    /// The token of that hash is used up, and its user is verified. `Stale` unless it is the user's,
+    /// and not expired at `at`.
+    RedeemPasswordSetup {
+        /// Whose.
+        user_id: UserId,
+        /// What recognises the token.
+        token: TokenHash,
+        /// When.
+        at: Timestamp,
+    },
+    /// A new session. Sessions of the same user that were over a month before may be forgotten.
     OpenSession(Session),
     /// A session lives longer. `Stale` when it was ended.
     ExtendSession {
@@ -134,7 +155,8 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
-    /// A new API token. `Taken(ApiTokenName)` when its owner has one of that name there.
+    /// A new API token. `Taken(ApiTokenName)` when its owner has one of that name there, `Stale`
+    /// unless its owner is a member there.
     IssueApiToken(ApiToken),
     /// An API token is void. `Stale` unless that user has it in that organization.
     RevokeApiToken {
@@ -192,6 +214,31 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
+}
+
+impl Write {
+    /// Whether the trail has to tell of it. The others only keep a login going or guard it.
+    #[must_use]
+    pub fn needs_audit(&self) -> bool {
+        match self {
+            Self::ConfirmPassword { .. }
+            | Self::ExtendSession { .. }
+            | Self::UseTotpStep { .. }
+            | Self::UseRecoveryCode { .. } => false,
+            Self::ClaimInstallation { .. }
+            | Self::SetPassword { .. }
+            | Self::OfferPasswordSetup(_)
+            | Self::RedeemPasswordSetup { .. }
+            | Self::OpenSession(_)
+            | Self::EndSession { .. }
+            | Self::EndSessions { .. }
+            | Self::IssueApiToken(_)
+            | Self::RevokeApiToken { .. }
+            | Self::BeginTwoFactor { .. }
+            | Self::EnableTwoFactor { .. }
+            | Self::DisableTwoFactor { .. } => true,
+        }
+    }
 }
 
 impl From<Write> for store::Write {

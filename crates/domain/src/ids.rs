@@ -76,6 +76,10 @@ typed_id!(
     ApiTokenId
 );
 typed_id!(
+    /// Identifies an [`Entry`](crate::audit::Entry) of the audit trail.
+    AuditEntryId
+);
+typed_id!(
     /// Identifies a [`LoginAttempt`](crate::auth::LoginAttempt).
     LoginAttemptId
 );

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{auth, organizations, users};
+use crate::{audit, auth, organizations, users};
 
 /// One change to what is stored. Each feature owns its own writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,12 +13,36 @@ pub enum Write {
     User(users::Write),
     /// Organizations and memberships.
     Organization(organizations::Write),
+    /// The audit trail.
+    Audit(audit::Write),
+}
+
+impl Write {
+    /// Whether the trail has to tell of it.
+    #[must_use]
+    pub fn needs_audit(&self) -> bool {
+        match self {
+            Self::Auth(write) => write.needs_audit(),
+            Self::User(write) => write.needs_audit(),
+            Self::Organization(_) => true,
+            Self::Audit(_) => false,
+        }
+    }
+}
+
+/// Whether `writes` tell the trail of what they change. A unit of work carries out no others, so
+/// that a use case which forgets its entry fails every test that reaches it.
+#[must_use]
+pub fn are_audited(writes: &[Write]) -> bool {
+    let tell = writes.iter().any(|write| matches!(write, Write::Audit(_)));
+    tell || !writes.iter().any(Write::needs_audit)
 }
 
 /// Makes changes durable.
 ///
 /// Promises: all writes of one call take effect together, in their order, or none does; when the
 /// call returns `Ok` they survive the loss of power; every repository sees them from then on.
+/// Writes that are not [audited](are_audited) are not carried out.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait UnitOfWork: Send + Sync {
@@ -26,7 +50,9 @@ pub trait UnitOfWork: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Taken`] when a write would repeat something unique, [`StoreError::Stale`]
-    /// when a write's guard no longer holds; then nothing was changed.
+    /// when a write's guard no longer holds, [`StoreError::Refused`] when a rule about the stored
+    /// state forbids it, [`StoreError::Unaudited`] when the trail would not know; then nothing was
+    /// changed.
     async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError>;
 }
 
@@ -42,9 +68,24 @@ pub enum StoreError {
     /// What a guarded write expected to find is not there any more.
     #[error("the stored state has changed meanwhile")]
     Stale,
+    /// A rule about what is stored forbids it.
+    #[error("{0:?} forbids it")]
+    Refused(Rule),
+    /// The writes change something and do not tell the audit trail.
+    #[error("a change without an audit entry")]
+    Unaudited,
     /// A fault that trying again will not mend.
     #[error("the database refused a statement")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A rule about what is stored, which only the store can hold at the moment of the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// An organization has an admin.
+    LastAdmin,
+    /// An account that somebody uses is theirs alone.
+    AccountInUse,
 }
 
 /// What may exist only once.
@@ -60,4 +101,165 @@ pub enum Unique {
     Membership,
     /// The name of a caller's API token in one organization.
     ApiTokenName,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{
+        auth::{Client, PasswordHash, PasswordSetup, Permissions, Session, TokenHash},
+        clock::Timestamp,
+        organizations::{Description, Membership, Organization, Role, Scope},
+        secret::Sealed,
+        users::{SettingsChange, User, UserKind},
+    };
+
+    const AT: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn entry() -> Write {
+        let entry = audit::Entry {
+            id: Uuid::nil().into(),
+            chain: audit::Chain::Installation,
+            actor: "ada".to_owned(),
+            actor_id: None,
+            action: audit::Action::Update,
+            resource: audit::Resource::User,
+            resource_id: String::new(),
+            message: String::new(),
+            metadata: BTreeMap::new(),
+            request_id: String::new(),
+            address: None,
+            at: AT,
+        };
+        audit::Write::Append(entry).into()
+    }
+
+    /// Every write that only keeps a login going, guards it, or changes nothing.
+    fn silent_writes() -> Vec<Write> {
+        let (id, user_id) = (Uuid::nil().into(), Uuid::nil().into());
+        let code = TokenHash::of("code");
+        vec![
+            auth::Write::ConfirmPassword { user_id, hash: PasswordHash(String::new()) }.into(),
+            auth::Write::ExtendSession { id, at: AT, expires_at: AT }.into(),
+            auth::Write::UseTotpStep { user_id, step: 1 }.into(),
+            auth::Write::UseRecoveryCode { user_id, code, at: AT }.into(),
+            change_settings(vec![]),
+        ]
+    }
+
+    fn change_settings(changes: Vec<SettingsChange>) -> Write {
+        let (user_id, new_id) = (Uuid::nil().into(), Uuid::nil().into());
+        users::Write::ChangeSettings { user_id, new_id, changes, at: AT }.into()
+    }
+
+    fn login_writes() -> Vec<auth::Write> {
+        let (id, user_id) = (Uuid::nil().into(), Uuid::nil().into());
+        let token = TokenHash::of("token");
+        let client = Client { address: [127, 0, 0, 1].into(), user_agent: String::new() };
+        let api_token = auth::ApiToken {
+            id: Uuid::nil().into(),
+            organization_id: Uuid::nil().into(),
+            user_id,
+            name: "ci".parse().unwrap(),
+            token_hash: token,
+            permissions: Permissions::default(),
+            expires_at: None,
+            created_at: AT,
+        };
+        vec![
+            auth::Write::ClaimInstallation { admin: user_id, at: AT },
+            auth::Write::SetPassword { user_id, hash: PasswordHash(String::new()), at: AT },
+            auth::Write::OfferPasswordSetup(PasswordSetup { user_id, token, expires_at: AT }),
+            auth::Write::RedeemPasswordSetup { user_id, token, at: AT },
+            auth::Write::OpenSession(Session::open(id, user_id, token, client, AT)),
+            auth::Write::EndSession { id, at: AT },
+            auth::Write::EndSessions { user_id, keep: None, at: AT },
+            auth::Write::RevokeApiToken {
+                id: api_token.id,
+                organization_id: api_token.organization_id,
+                user_id,
+                at: AT,
+            },
+            auth::Write::IssueApiToken(api_token),
+            auth::Write::BeginTwoFactor { user_id, secret: Sealed(String::new()), at: AT },
+            auth::Write::EnableTwoFactor {
+                user_id,
+                secret: Sealed(String::new()),
+                step: 1,
+                recovery_codes: vec![],
+                at: AT,
+            },
+            auth::Write::DisableTwoFactor { user_id, at: AT },
+        ]
+    }
+
+    fn organization_writes() -> Vec<organizations::Write> {
+        let (id, user_id) = (Uuid::nil().into(), Uuid::nil().into());
+        let scope = Scope::of_record(id);
+        let organization = Organization::new(id, "Engines".parse().unwrap(), Description::default(), AT);
+        let membership = Membership::new(Uuid::nil().into(), id, user_id, Role::Admin, AT);
+        vec![
+            organizations::Write::Insert(organization),
+            organizations::Write::Update { scope, name: None, description: None, at: AT },
+            organizations::Write::Delete { scope, at: AT },
+            organizations::Write::InsertMembership(membership),
+            organizations::Write::ChangeRole { scope, user_id, role: Role::Admin, at: AT },
+            organizations::Write::RemoveMember { scope, user_id, at: AT },
+        ]
+    }
+
+    /// Every write that the trail has to tell of.
+    fn telling_writes() -> Vec<Write> {
+        let id = Uuid::nil().into();
+        let [email, username] = ["ada@example.com", "ada"];
+        let user = User::new(id, username.parse().unwrap(), email.parse().unwrap(), UserKind::AppUser, AT);
+        let mut writes = vec![
+            users::Write::Insert(user).into(),
+            users::Write::Rename { id, username: username.parse().unwrap(), at: AT }.into(),
+            change_settings(vec![SettingsChange::AutoUpdate(true)]),
+        ];
+        writes.extend(login_writes().into_iter().map(Write::from));
+        writes.extend(organization_writes().into_iter().map(Write::from));
+        writes
+    }
+
+    #[test]
+    fn what_changes_something_needs_an_entry_and_has_one_only_with_an_entry() {
+        for write in telling_writes() {
+            assert!(write.needs_audit(), "{write:?}");
+            assert!(!are_audited(std::slice::from_ref(&write)), "{write:?}");
+            assert!(are_audited(&[write.clone(), entry()]), "{write:?}");
+            assert!(are_audited(&[entry(), write.clone()]), "{write:?}");
+        }
+    }
+
+    #[test]
+    fn what_keeps_a_login_going_or_changes_nothing_needs_no_entry() {
+        for write in silent_writes() {
+            assert!(!write.needs_audit(), "{write:?}");
+        }
+        assert!(are_audited(&silent_writes()));
+    }
+
+    #[test]
+    fn one_change_among_many_that_need_no_entry_needs_one_all_the_same() {
+        for write in telling_writes() {
+            let mut writes = silent_writes();
+            writes.insert(2, write);
+            assert!(!are_audited(&writes), "{writes:?}");
+            writes.push(entry());
+            assert!(are_audited(&writes), "{writes:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_needs_no_other_and_nothing_needs_none() {
+        assert!(!entry().needs_audit());
+        assert!(are_audited(&[entry()]));
+        assert!(are_audited(&[]));
+    }
 }

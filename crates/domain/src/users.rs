@@ -68,6 +68,14 @@ pub enum Write {
     },
 }
 
+impl Write {
+    /// Whether the trail has to tell of it. Settings that are made with defaults change nothing.
+    #[must_use]
+    pub fn needs_audit(&self) -> bool {
+        !matches!(self, Self::ChangeSettings { changes, .. } if changes.is_empty())
+    }
+}
+
 impl From<Write> for store::Write {
     fn from(write: Write) -> Self {
         Self::User(write)

@@ -93,7 +93,7 @@ macro_rules! text_value {
 }
 pub(crate) use text_value;
 
-/// Trims `raw` and keeps it when it has `min` to `max` characters, none of them a control character.
+/// Trims `raw` and keeps it when it has `min` to `max` characters that can be seen.
 pub(crate) fn plain_text(
     raw: &str,
     min: usize,
@@ -102,16 +102,33 @@ pub(crate) fn plain_text(
 ) -> Result<String, InvalidValue> {
     let text = raw.trim();
     let length = text.chars().count();
-    if (min..=max).contains(&length) && !text.chars().any(char::is_control) {
+    if (min..=max).contains(&length) && !text.chars().any(is_invisible) {
         Ok(text.to_owned())
     } else {
         Err(InvalidValue::text(allowed, text))
     }
 }
 
+/// Control characters, and those that change how the text around them is shown: with them one name
+/// can look like another. Joiners are not among them; scripts and emoji need them.
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_cannot_hold_characters_that_nobody_sees() {
+        for hidden in ["a\u{202e}b", "a\u{200b}b", "\u{feff}ab", "a\u{2066}b", "a\nb"] {
+            assert!(plain_text(hidden, 1, 50, "visible").is_err(), "{hidden:?}");
+        }
+        for seen in ["Ädä 李", "👩\u{200d}🚀", "می\u{200c}خواهم"] {
+            assert!(plain_text(seen, 1, 50, "visible").is_ok(), "{seen:?}");
+        }
+    }
 
     #[test]
     fn a_refusal_names_what_is_allowed_and_what_came() {

@@ -1,4 +1,7 @@
 //! `commits <writers> <seconds> <full|off>`: how many commits a second a fresh SQLite file takes.
+//!
+//! Each changes a setting and tells the audit trail of it, as the use case does. All writers are of
+//! one organization, and thus of one chain.
 #![expect(clippy::print_stdout, reason = "the number is what the program is for")]
 
 use std::{
@@ -9,8 +12,9 @@ use std::{
 
 use chrono::DateTime;
 use launchway_domain::{
+    audit::{self, Action, Author, Chain, Entry, Event, Resource},
     ids::UserId,
-    store::{StoreError, UnitOfWork as _},
+    store::{self, StoreError, UnitOfWork as _},
     users::{SettingsChange, User, UserKind, Write},
 };
 use launchway_infrastructure::database::{Database, DatabaseOptions, DatabaseUrl, Synchronous};
@@ -61,17 +65,32 @@ async fn insert_user(database: &Database, number: u128) -> Outcome<UserId> {
     let id = Uuid::from_u128(number).into();
     let email = format!("user{number}@example.com").parse()?;
     let user = User::new(id, "Writer".parse()?, email, UserKind::AppUser, DateTime::UNIX_EPOCH);
-    database.commit(vec![Write::Insert(user).into()]).await?;
+    let entry = entry(id, u128::MAX - number, Action::Create, "joined", "name", "Writer");
+    database.commit(vec![Write::Insert(user).into(), entry]).await?;
     Ok(id)
+}
+
+/// What the trail is told of a change that a user makes.
+fn entry(user_id: UserId, id: u128, action: Action, what: &str, name: &str, value: &str) -> store::Write {
+    let chain = Chain::Organization(Uuid::from_u128(1).into());
+    let author = Author { chain, name: "Writer".to_owned(), user_id: Some(user_id), origin: None };
+    let event = Event::new(action, Resource::User, user_id, what).with(name, value);
+    let entry = Entry::new(Uuid::from_u128(id).into(), author, event, DateTime::UNIX_EPOCH);
+    audit::Write::Append(entry).into()
 }
 
 async fn write_until(database: Database, user_id: UserId, end: Instant) -> Result<u128, StoreError> {
     let mut commits = 0;
     while Instant::now() < end {
-        let changes = vec![SettingsChange::AutoUpdate(commits % 2 == 0)];
+        let on = commits % 2 == 0;
+        let changes = vec![SettingsChange::AutoUpdate(on)];
         let new_id = Uuid::from(user_id).into();
         let change = Write::ChangeSettings { user_id, new_id, changes, at: DateTime::UNIX_EPOCH };
-        database.commit(vec![change.into()]).await?;
+        let what = format!("changed auto_update to `{on}`");
+        // Later ids sort after earlier ones, as those of the server do.
+        let id = (commits << 64) | Uuid::from(user_id).as_u128();
+        let entry = entry(user_id, id, Action::Update, &what, "auto_update", &on.to_string());
+        database.commit(vec![change.into(), entry]).await?;
         commits += 1;
     }
     Ok(commits)

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -34,12 +34,13 @@ pub struct DataDirLock {
 }
 
 impl DataDir {
-    /// Uses `path`, and makes it if need be.
+    /// Uses `path`, and makes it if need be. Warns when others may enter one that was there.
     ///
     /// # Errors
     /// [`DataDirError::File`] when it cannot be made.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
+        warn_if_open_to_others(path, "700");
         Ok(Self(path.to_owned()))
     }
 
@@ -61,7 +62,8 @@ impl DataDir {
     /// The text of the private file `name`, which `make` writes if there is none.
     ///
     /// A file that is there is there whole: it is written beside its place, made durable and then
-    /// put there. Of two processes that make it at the same time, both get the text of one.
+    /// put there. Of two processes that make it at the same time, both get the text of one. Warns
+    /// when others may read one that was there.
     ///
     /// # Errors
     /// [`DataDirError::File`] when it cannot be read or written.
@@ -69,16 +71,17 @@ impl DataDir {
         let path = self.0.join(name);
         match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            read => return read.map_err(at(&path)),
+            read => {
+                warn_if_open_to_others(&path, "600");
+                return read.map_err(at(&path));
+            }
         }
         let beside = self.0.join(format!(".{name}.{}", std::process::id()));
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)
-            .map_err(at(&beside))?;
+        // A process that had our number may have died here. What it left is not written to, because
+        // it may be a link to elsewhere, or be open to others.
+        remove(&beside)?;
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(at(&beside))?;
         file.write_all(make().as_bytes()).and_then(|()| file.sync_all()).map_err(at(&beside))?;
         match fs::hard_link(&beside, &path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(at(&path)(error)),
@@ -93,11 +96,28 @@ impl DataDir {
     /// # Errors
     /// [`DataDirError::File`] when it is there and stays there.
     pub fn remove_private_file(&self, name: &str) -> Result<(), DataDirError> {
-        let path = self.0.join(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&path)(error)),
-            _ => Ok(()),
-        }
+        remove(&self.0.join(name))
+    }
+}
+
+fn remove(path: &Path) -> Result<(), DataDirError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether anybody but the owner may do anything with it.
+fn is_open_to_others(path: &Path) -> io::Result<bool> {
+    Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
+}
+
+/// Somebody may have reasons for it, so that this is no error.
+fn warn_if_open_to_others(path: &Path, private_mode: &str) {
+    // What cannot be looked at cannot be used either, and whoever tries to says so.
+    if is_open_to_others(path).is_ok_and(|open| open) {
+        let path = path.display();
+        tracing::warn!(%path, "others than its owner may use `{path}`, which holds secrets: run `chmod {private_mode} '{path}'`");
     }
 }
 
@@ -108,7 +128,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{fs::Permissions, os::unix::fs::symlink};
 
     use super::*;
 
@@ -132,6 +152,45 @@ mod tests {
         data.remove_private_file("token").unwrap();
         data.remove_private_file("token").unwrap();
         assert_eq!(data.private_file("token", || "two".to_owned()).unwrap(), "two");
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_replaced_and_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        let leftover = |name| folder.path().join(format!(".{name}.{}", std::process::id()));
+        fs::write(leftover("one"), "a longer text, cut in the mid").unwrap();
+        fs::set_permissions(leftover("one"), Permissions::from_mode(0o666)).unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        fs::write(&elsewhere, "untouched").unwrap();
+        symlink(&elsewhere, leftover("two")).unwrap();
+        for name in ["one", "two"] {
+            assert_eq!(data.private_file(name, || "secret".to_owned()).unwrap(), "secret");
+            assert!(!is_open_to_others(&folder.path().join(name)).unwrap());
+            assert!(!leftover(name).exists());
+        }
+        assert_eq!(fs::read_to_string(elsewhere).unwrap(), "untouched");
+    }
+
+    #[test]
+    fn what_others_may_use_in_any_way_is_open_to_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret.key");
+        fs::write(&file, "secret").unwrap();
+        for (path, mode, is_open) in [
+            (file.as_path(), 0o600, false),
+            (&file, 0o400, false),
+            (&file, 0o640, true),
+            (&file, 0o604, true),
+            (&file, 0o620, true),
+            (folder.path(), 0o700, false),
+            (folder.path(), 0o750, true),
+            (folder.path(), 0o701, true),
+        ] {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(is_open_to_others(path).unwrap(), is_open, "{mode:o}");
+        }
+        assert!(is_open_to_others(&folder.path().join("missing")).is_err());
     }
 
     #[test]

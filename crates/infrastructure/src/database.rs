@@ -6,12 +6,14 @@
 //! **Invariant:** a SQLite file has one writer, and a caller is told that a change succeeded only
 //! after the transaction that holds it was made durable.
 
+mod audit;
 mod auth;
 mod columns;
 mod connection;
 mod dialect;
 mod error;
 mod identities;
+mod key_check;
 pub mod migrations;
 mod options;
 mod organizations;
@@ -22,7 +24,14 @@ mod unit_of_work;
 mod users;
 mod writer;
 
-use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt as _, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs::OpenOptions,
+    io::ErrorKind,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use diesel::r2d2;
 use launchway_domain::store::StoreError;
@@ -79,7 +88,8 @@ pub enum OpenError {
 }
 
 impl Database {
-    /// Opens a database; a SQLite file is made if need be, and only its owner may read it.
+    /// Opens a database; a SQLite file is made if need be and not forbidden, and only its owner may
+    /// read it.
     ///
     /// Blocks until the connections are there.
     ///
@@ -89,10 +99,12 @@ impl Database {
         let counters = Arc::new(Counters::default());
         let (manager, writer, identities) = match options.url {
             DatabaseUrl::Postgres(url) => {
+                let url = options::with_connect_timeout(&url);
                 (Manager::Postgres(url), None, IdentityCache::shared_with_replicas())
             }
             DatabaseUrl::Sqlite(path) => {
-                let file = sqlite_file(&path).map_err(|source| OpenError::File { path, source })?;
+                let file = sqlite_file(&path, options.must_exist)
+                    .map_err(|source| OpenError::File { path, source })?;
                 let counters = Arc::clone(&counters);
                 // The writer comes first: it makes the file and puts it into the mode that lets
                 // readers go on while it writes.
@@ -119,6 +131,15 @@ impl Database {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`]; then nothing was changed.
     pub async fn migrate(&self) -> Result<Vec<String>, StoreError> {
         self.write(migrations::run).await
+    }
+
+    /// Names the migrations that [`migrate`](Self::migrate) would take.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    pub async fn pending_migrations(&self) -> Result<Vec<String>, StoreError> {
+        // As a write, because Diesel makes its table of migrations if there is none.
+        self.write(migrations::pending).await
     }
 
     /// Runs a query that reads, on a thread that may wait.
@@ -255,11 +276,16 @@ async fn blocking<T: Send + 'static>(
     outcome.await.map_err(|panicked| StoreError::Internal(panicked.into()))
 }
 
-/// The name by which SQLite finds the file, which is made if need be.
-fn sqlite_file(path: &PathBuf) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+/// The name by which SQLite finds the file, which is made if need be unless it must exist.
+fn sqlite_file(path: &Path, must_exist: bool) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     // An absolute path, because SQLite gives a meaning of its own to names such as `file:x`.
     let path = std::path::absolute(path)?;
-    OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
+    match OpenOptions::new().create(!must_exist).append(true).mode(0o600).open(&path) {
+        Err(error) if must_exist && error.kind() == ErrorKind::NotFound => {
+            return Err("there is no database here".into());
+        }
+        outcome => drop(outcome?),
+    }
     let name = path.into_os_string().into_string();
     name.map_err(|_path| "the path is not UTF-8".into())
 }

@@ -7,12 +7,12 @@ use std::{
 
 use launchway_application::auth::NewAdmin;
 use launchway_domain::{auth::Password, value::InvalidValue};
-use launchway_infrastructure::{data_dir::DataDir, database::Database};
 
 use crate::{
     cli::{CreateAdmin, ResetPassword},
     config::Config,
-    say, wiring,
+    say,
+    wiring::{self, Tables},
 };
 
 /// Makes the first administrator.
@@ -23,12 +23,8 @@ pub(crate) fn create(config: &Config, arguments: CreateAdmin) -> Result<(), Box<
         organization: arguments.organization.map(|name| checked("--organization", name)).transpose()?,
         password: password()?,
     };
-    let data = DataDir::open(&config.data_dir)?;
-    let profile = wiring::runtime()?.block_on(async {
-        let wiring = wiring::Wiring::new(config, &data).await?;
-        let profile = wiring.services.registration.create_admin(admin).await?;
-        wiring.database.close().await;
-        Ok::<_, Box<dyn Error>>(profile)
+    let profile = wiring::offline(config, Tables::BringUpToDate, async |services| {
+        services.registration.create_admin(admin).await
     })?;
     say(&format!("{} is the administrator of this installation now", profile.user.email));
     Ok(())
@@ -38,15 +34,8 @@ pub(crate) fn create(config: &Config, arguments: CreateAdmin) -> Result<(), Box<
 pub(crate) fn reset_password(config: &Config, arguments: ResetPassword) -> Result<(), Box<dyn Error>> {
     let email = checked("--email", arguments.email)?;
     let password = password()?;
-    let data = DataDir::open(&config.data_dir)?;
-    wiring::runtime()?.block_on(async {
-        let wiring = wiring::Wiring::new(config, &data).await?;
-        wiring.services.passwords.reset(&email, &password).await?;
-        wiring.database.close().await;
-        // A server that runs beside us has to notice, so that no old session works any more when
-        // we say so.
-        tokio::time::sleep(2 * Database::NOTICES_OTHERS_WITHIN).await;
-        Ok::<_, Box<dyn Error>>(())
+    wiring::offline(config, Tables::MustBeThere, async |services| {
+        services.passwords.reset(&email, &password).await
     })?;
     say(&format!("{email} has another password now, and no session"));
     Ok(())

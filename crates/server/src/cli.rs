@@ -23,9 +23,18 @@ pub(crate) enum Verb {
     Config,
     /// Print the OpenAPI document
     Openapi,
+    /// Check the audit trail
+    #[command(subcommand)]
+    Audit(AuditVerb),
     /// Do without the API what needs the server's own files
     #[command(subcommand)]
     Admin(AdminVerb),
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum AuditVerb {
+    /// Check that nobody changed or removed an entry; fails if somebody did
+    Verify,
 }
 
 #[derive(Debug, clap::Subcommand)]

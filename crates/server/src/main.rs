@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
 mod admin;
+mod audit;
 mod cli;
 mod config;
+mod key;
 mod serve;
 mod telemetry;
 mod wiring;
@@ -12,7 +14,7 @@ use std::{error::Error, process::ExitCode};
 use clap::Parser as _;
 
 use self::{
-    cli::{AdminVerb, Arguments, Verb},
+    cli::{AdminVerb, Arguments, AuditVerb, Verb},
     config::Config,
 };
 
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Verb::Migrate => wiring::migrate(&config),
         Verb::Config => cli::print(&config.to_string()),
         Verb::Openapi => cli::print(&format!("{:#}\n", serde_json::json!(launchway_api::document()))),
+        Verb::Audit(AuditVerb::Verify) => audit::verify(&config),
         Verb::Admin(AdminVerb::Create(admin)) => admin::create(&config, admin),
         Verb::Admin(AdminVerb::ResetPassword(reset)) => admin::reset_password(&config, reset),
     };

@@ -12,7 +12,12 @@ use prometheus_client::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cli, config::Config, telemetry, wiring::Wiring};
+use crate::{
+    cli,
+    config::Config,
+    telemetry,
+    wiring::{Tables, Wiring},
+};
 
 /// The largest body that is read.
 const BODY_LIMIT: usize = 1024 * 1024;
@@ -28,7 +33,8 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
 async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     let data = DataDir::open(&config.data_dir)?;
     let _lock = data.lock()?;
-    let Wiring { database, services, setup_token } = Wiring::new(config, &data).await?;
+    let Wiring { database, services, setup_token } =
+        Wiring::new(config, &data, Tables::BringUpToDate).await?;
     let metrics = Metrics::default();
     metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));
     let options = ApiOptions {

@@ -1,19 +1,19 @@
 //! Puts the adapters behind the ports.
 
-use std::{error::Error, fs, sync::Arc};
+use std::{error::Error, sync::Arc};
 
 use launchway_application::{Ports, Services, Tools};
 use launchway_domain::auth::{ThrottleLimits, Token, TokenHash, TokenKind};
 use launchway_domain::secret::Entropy as _;
 use launchway_infrastructure::{
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
-    data_dir::DataDir,
+    data_dir::{DataDir, DataDirError},
     database::{Database, DatabaseOptions, DurableThrottle},
     passwords::Argon2Hasher,
-    secrets::{SecretKey, XChaChaBox},
+    secrets::XChaChaBox,
 };
 
-use crate::{cli, config::Config};
+use crate::{cli, config::Config, key};
 
 /// A database that is up to date, and every use case over it.
 pub(crate) struct Wiring {
@@ -24,22 +24,67 @@ pub(crate) struct Wiring {
 }
 
 impl Wiring {
-    /// Opens the database, brings its tables up to date, and puts everything together.
-    pub(crate) async fn new(config: &Config, data: &DataDir) -> Result<Self, Box<dyn Error>> {
-        let key = secret_key(config, data)?;
-        let database = Database::open(DatabaseOptions::new(config.database.clone()))?;
-        for migration in database.migrate().await? {
-            tracing::info!(migration, "changed the database's tables");
+    /// Opens the database and puts everything together.
+    pub(crate) async fn new(config: &Config, data: &DataDir, tables: Tables) -> Result<Self, Box<dyn Error>> {
+        let must_exist = matches!(tables, Tables::LeaveAsTheyAre | Tables::MustBeThere);
+        let database =
+            Database::open(DatabaseOptions { must_exist, ..DatabaseOptions::new(config.database.clone()) })?;
+        match tables {
+            Tables::BringUpToDate | Tables::MustBeThere => {
+                for migration in database.migrate().await? {
+                    tracing::info!(migration, "changed the database's tables");
+                }
+            }
+            Tables::LeaveAsTheyAre => {
+                if !database.pending_migrations().await?.is_empty() {
+                    return Err("the server that runs here is of an older version: use its own binary, or stop it first".into());
+                }
+            }
         }
+        let secrets = key::fitting(config, data, &database).await?;
         let setup_token = setup_token(&database, data).await?;
         let recognised = match &setup_token {
             Some(token) => TokenHash::of(token),
             // There is no token any more; nobody knows this one.
             None => Token::new(TokenKind::Setup, SystemEntropy.bits_256()).hash(),
         };
-        let services = Services::new(ports(&database, &key, recognised));
+        let services = Services::new(ports(&database, secrets, recognised));
         Ok(Self { database, services, setup_token })
     }
+}
+
+/// What to do with the database's tables.
+pub(crate) enum Tables {
+    /// Make or change them as this version needs them.
+    BringUpToDate,
+    /// The same, but there has to be a database: an empty one would be a misunderstanding.
+    MustBeThere,
+    /// A server runs on them, and may not know newer ones.
+    LeaveAsTheyAre,
+}
+
+/// Does `work` with the server's own files, whether a server runs on them or not.
+pub(crate) fn offline<T>(
+    config: &Config,
+    when_alone: Tables,
+    work: impl AsyncFnOnce(&Services) -> Result<T, launchway_application::Error>,
+) -> Result<T, Box<dyn Error>> {
+    let data = DataDir::open(&config.data_dir)?;
+    let lock = match data.lock() {
+        Err(DataDirError::InUse(_)) => None,
+        lock => Some(lock?),
+    };
+    let tables = if lock.is_some() { when_alone } else { Tables::LeaveAsTheyAre };
+    runtime()?.block_on(async {
+        let wiring = Wiring::new(config, &data, tables).await?;
+        let outcome = work(&wiring.services).await;
+        wiring.database.close().await;
+        if lock.is_none() {
+            // The server has to notice, so that what we say to have done is in force.
+            tokio::time::sleep(2 * Database::NOTICES_OTHERS_WITHIN).await;
+        }
+        Ok(outcome?)
+    })
 }
 
 /// Brings the database's tables up to date and says what that took.
@@ -61,11 +106,11 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
 }
 
 /// A runtime for verbs that do one thing and stop.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
+fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-fn ports(database: &Database, key: &SecretKey, setup_token: TokenHash) -> Ports {
+fn ports(database: &Database, secrets: XChaChaBox, setup_token: TokenHash) -> Ports {
     let entropy = Arc::new(SystemEntropy);
     let store = Arc::new(database.clone());
     Ports {
@@ -77,28 +122,14 @@ fn ports(database: &Database, key: &SecretKey, setup_token: TokenHash) -> Ports 
         },
         identities: store.clone(),
         credentials: store.clone(),
-        users: store,
+        users: store.clone(),
+        organizations: store.clone(),
+        audit: store,
         throttle: Arc::new(DurableThrottle::new(database.clone(), ThrottleLimits::CONTRACT)),
-        hasher: Arc::new(Argon2Hasher::new(entropy.clone())),
-        secrets: Arc::new(XChaChaBox::new(key, entropy)),
+        hasher: Arc::new(Argon2Hasher::new(entropy)),
+        secrets: Arc::new(secrets),
         setup_token,
     }
-}
-
-/// The key from the configured file, or the data directory's own.
-fn secret_key(config: &Config, data: &DataDir) -> Result<SecretKey, Box<dyn Error>> {
-    let (name, text) = match &config.secret_key_file {
-        Some(path) => {
-            let text = fs::read_to_string(path)
-                .map_err(|error| format!("cannot read the key file `{}`: {error}", path.display()))?;
-            (path.display().to_string(), text)
-        }
-        None => {
-            let name = "secret.key";
-            (name.to_owned(), data.private_file(name, || SecretKey::generate(&SystemEntropy))?)
-        }
-    };
-    Ok(text.parse().map_err(|error| format!("the key file `{name}` {error}"))?)
 }
 
 /// The token that claims a fresh installation from elsewhere. Only who can read the server's log

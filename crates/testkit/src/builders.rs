@@ -4,8 +4,10 @@
 //! organizations or tokens never share one.
 
 mod actor;
+mod audit;
 mod client;
 mod organization;
+mod page;
 mod passwords;
 mod tokens;
 mod user;
@@ -13,9 +15,11 @@ mod user;
 use std::{fmt::Debug, str::FromStr};
 
 pub use self::{
-    actor::{ActorBuilder, an_actor},
-    client::a_client,
+    actor::{ActorBuilder, an_actor, scope_of},
+    audit::{EntryBuilder, an_entry, chained, head_of},
+    client::{a_client, an_origin},
     organization::{MembershipBuilder, OrganizationBuilder, a_membership, an_organization},
+    page::a_page,
     passwords::a_password,
     tokens::{ApiTokenBuilder, SessionBuilder, a_session, an_api_token, permissions},
     user::{ProfileBuilder, UserBuilder, a_profile, a_user},

@@ -73,6 +73,11 @@ impl Client {
         self.send("DELETE", path, None)
     }
 
+    /// Any method, with a JSON body.
+    pub fn send_json(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.send(method, path, Some(&body.to_string()))
+    }
+
     /// Any method, with a body as it is and no content type.
     pub fn send(&self, method: &str, path: &str, body: Option<&str>) -> Answer {
         self.try_send(method, path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))

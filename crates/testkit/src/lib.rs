@@ -12,6 +12,7 @@ pub mod client;
 pub mod clock;
 pub mod entropy;
 pub mod ids;
+pub mod people;
 pub mod postgres;
 pub mod server;
 

@@ -75,11 +75,16 @@ impl TestServer {
         self.data.path()
     }
 
-    /// A second server on the same PostgreSQL database, with a data directory of its own.
+    /// A second server on the same PostgreSQL database and with the same key, but with a data
+    /// directory of its own.
     pub fn replica(&self) -> Replica {
         let database = self.database.as_ref().expect("replicas share a PostgreSQL database");
         let data = tempfile::tempdir().unwrap();
-        let settings = [("LAUNCHWAY_DATABASE_URL".to_owned(), database.url())];
+        let key = self.data.path().join("secret.key").display().to_string();
+        let settings = [
+            ("LAUNCHWAY_DATABASE_URL".to_owned(), database.url()),
+            ("LAUNCHWAY_SECRET_KEY_FILE".to_owned(), key),
+        ];
         let (process, announcement) = spawn(data.path(), &settings);
         Replica { process, url: url_in(&announcement), _data: data }
     }

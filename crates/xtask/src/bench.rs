@@ -1,7 +1,9 @@
 //! `cargo xtask bench`: what the release build costs, measured against the goals.
 
+mod audit;
 mod commits;
 mod http;
+mod launch;
 mod machine;
 mod reads;
 mod report;
@@ -35,6 +37,8 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
         "launchway-infrastructure",
         "--example",
         "commits",
+        "--example",
+        "audit_rows",
     ]))?;
 
     let scratch = Scratch::create(&env::temp_dir(), "bench", &[])?;
@@ -44,6 +48,7 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     let server = start_up::measure(&mut report, scratch.path())?;
     reads::measure(&mut report, server, scratch.path())?;
     commits::measure(&mut report)?;
+    audit::measure(&mut report, scratch.path())?;
 
     if let Some(file) = &options.report {
         report.write(file)?;

@@ -116,3 +116,21 @@ impl Input for TwoFactorCode {
         Ok(Self { code: code? })
     }
 }
+
+#[derive(ToSchema)]
+pub(crate) struct SetUpPassword {
+    /// The `setup_token` that whoever added you got.
+    #[schema(value_type = String)]
+    pub(super) token: Secret<String>,
+    #[schema(value_type = String, min_length = 8, max_length = 256)]
+    pub(super) password: Password,
+}
+
+impl Input for SetUpPassword {
+    fn read(mut fields: Fields) -> Result<Self, ApiError> {
+        let token = fields.required("token");
+        let password = fields.required("password");
+        fields.finish()?;
+        Ok(Self { token: token?, password: password? })
+    }
+}

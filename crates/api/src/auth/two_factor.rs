@@ -10,7 +10,6 @@ use crate::{
     Api,
     body::{Body, NoFields},
     caller::SessionCaller,
-    client::FromClient,
     envelope::{Envelope, Nothing, Reply, success},
     routes::Routes,
 };
@@ -58,10 +57,9 @@ pub(crate) async fn enable_two_factor(
 pub(crate) async fn disable_two_factor(
     api: Data<Api>,
     caller: SessionCaller,
-    FromClient(client): FromClient,
     body: Body<TwoFactorCode>,
 ) -> Reply<Nothing> {
     let request = body.read().await?;
-    api.services.two_factor.disable(&caller, request.code.expose(), client.address).await?;
+    api.services.two_factor.disable(&caller, request.code.expose()).await?;
     Ok(success("Two-factor login disabled successfully", Nothing))
 }

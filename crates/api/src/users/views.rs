@@ -1,7 +1,10 @@
 //! Users and settings on the wire.
 
 use launchway_application::users::SettingsDetail;
-use launchway_domain::users::{Profile, User};
+use launchway_domain::{
+    organizations::Member,
+    users::{Profile, User},
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -57,6 +60,11 @@ impl From<&User> for UserView {
 }
 
 impl UserView {
+    /// The user with the one membership of an organization.
+    pub(crate) fn of_member(member: &Member) -> Self {
+        Self { organization_users: vec![(&member.membership).into()], ..Self::from(&member.user) }
+    }
+
     /// The user with organizations and memberships.
     pub(crate) fn with_memberships(profile: &Profile) -> Self {
         let memberships = &profile.memberships;

@@ -17,9 +17,11 @@ use actix_web::{
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{Ports, Services, Tools};
 use launchway_domain::{
+    audit::MockAuditRepository,
     auth::{
         MockCredentialRepository, MockIdentityRepository, MockLoginThrottle, MockPasswordHasher, TokenHash,
     },
+    organizations::MockOrganizationRepository,
     secret::MockSecretBox,
     store::MockUnitOfWork,
     users::MockUserRepository,
@@ -92,6 +94,8 @@ fn api() -> Api {
         identities: Arc::new(MockIdentityRepository::new()),
         credentials: Arc::new(MockCredentialRepository::new()),
         users: Arc::new(MockUserRepository::new()),
+        organizations: Arc::new(MockOrganizationRepository::new()),
+        audit: Arc::new(MockAuditRepository::new()),
         throttle: Arc::new(MockLoginThrottle::new()),
         hasher: Arc::new(MockPasswordHasher::new()),
         secrets: Arc::new(MockSecretBox::new()),

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use launchway_domain::{
-    auth::{Actor, ApiToken, ApiTokenName, CredentialRepository, Permissions, Token, TokenKind, Write},
+    audit::{Action, Event, Resource},
+    auth::{
+        Actor, ApiToken, ApiTokenName, CredentialRepository, Forbidden, Permissions, Token, TokenKind, Write,
+    },
     clock::Timestamp,
     ids::ApiTokenId,
     store::{StoreError, Unique},
@@ -50,7 +53,7 @@ impl ApiTokens {
     /// [`Error::Conflict`] for a name that is in use, [`Error::Forbidden`] without a session.
     pub async fn issue(&self, actor: &Actor, wish: NewApiToken) -> Result<IssuedApiToken, Error> {
         actor.session()?;
-        let organization_id = actor.organization()?;
+        let organization_id = actor.organization()?.id();
         let now = self.tools.clock.now();
         let permissions = wish.permissions.unwrap_or_else(|| actor.permissions());
         let problems: Vec<String> = lacking(actor, permissions)
@@ -75,8 +78,18 @@ impl ApiTokens {
             expires_at: wish.expires_at,
             created_at: now,
         };
-        match self.tools.store.commit(vec![Write::IssueApiToken(details.clone()).into()]).await {
+        let what = format!("issued the API token `{}`", details.name);
+        let mut event = Event::new(Action::Create, Resource::Token, details.id, what)
+            .with("name", &details.name)
+            .with("permissions", permissions.names().join(" "));
+        if let Some(end) = &details.expires_at {
+            event = event.with("expires_at", end.to_rfc3339());
+        }
+        let writes =
+            vec![Write::IssueApiToken(details.clone()).into(), self.tools.record(actor.author(), event)];
+        match self.tools.store.commit(writes).await {
             Ok(()) => Ok(IssuedApiToken { token, details }),
+            Err(StoreError::Stale) => Err(Forbidden::NotAMember.into()),
             Err(StoreError::Taken(Unique::ApiTokenName)) => {
                 Err(Error::Conflict(format!("you have an API token named `{}` already", details.name)))
             }
@@ -105,11 +118,13 @@ impl ApiTokens {
         actor.session()?;
         let revocation = Write::RevokeApiToken {
             id,
-            organization_id: actor.organization()?,
+            organization_id: actor.organization()?.id(),
             user_id: actor.user_id(),
             at: self.tools.clock.now(),
         };
-        self.tools.store.commit(vec![revocation.into()]).await.map_err(|error| match error {
+        let event = Event::new(Action::Delete, Resource::Token, id, "revoked an API token");
+        let writes = vec![revocation.into(), self.tools.record(actor.author(), event)];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => Error::NotFound("the API token"),
             error => error.into(),
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use launchway_domain::{
-    auth::{Actor, Credential, Identity, IdentityRepository, TokenHash, Write},
+    auth::{Actor, Credential, Identity, IdentityRepository, Origin, TokenHash, Write},
     clock::Timestamp,
     ids::OrganizationId,
     store::StoreError,
@@ -23,7 +23,7 @@ impl Authentication {
         Self { identities, tools }
     }
 
-    /// The one who holds `token`, acting in `organization` or in their own.
+    /// The one who holds `token`, acting in `organization` or in their own, by the request `origin`.
     ///
     /// A session in use is extended, at most once an hour.
     ///
@@ -34,6 +34,7 @@ impl Authentication {
         &self,
         token: &str,
         organization: Option<OrganizationId>,
+        origin: Origin,
     ) -> Result<Actor, Error> {
         let found = self.identities.by_token(&TokenHash::of(token)).await?;
         let identity = found.ok_or(Error::Unauthenticated)?;
@@ -42,7 +43,7 @@ impl Authentication {
             return Err(Error::Unauthenticated);
         }
         self.extend(&identity, now).await?;
-        identity.act_in(organization)?.ok_or(Error::Unauthenticated)
+        identity.act_in(organization, origin)?.ok_or(Error::Unauthenticated)
     }
 
     async fn extend(&self, identity: &Identity, now: Timestamp) -> Result<(), Error> {

@@ -4,6 +4,7 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     net::IpAddr,
     sync::Arc,
+    time::Duration,
 };
 
 use launchway_domain::{
@@ -11,7 +12,7 @@ use launchway_domain::{
     ids::LoginAttemptId,
     users::EmailAddress,
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 use crate::{Error, Tools};
 
@@ -23,7 +24,14 @@ pub struct Guesses {
     /// Guesses at one account from one address go one after the other. A guess counts until it
     /// is known to be right, so that several right ones at once would be in each other's way.
     lanes: Arc<[Mutex<()>; LANES]>,
+    /// Who may wait at all, so that a flood is turned away and not queued.
+    places: Arc<Semaphore>,
 }
+
+/// How many guesses may be under way or wait.
+const PLACES: usize = 256;
+/// How long a guess waits for those before it.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Fewer than the failures that one address may have, so that guesses under way never fill that.
 const LANES: usize = 32;
@@ -31,7 +39,12 @@ const LANES: usize = 32;
 impl Guesses {
     /// Counts with `throttle`.
     pub fn new(throttle: Arc<dyn LoginThrottle>, tools: Tools) -> Self {
-        Self { throttle, tools, lanes: Arc::new(std::array::from_fn(|_| Mutex::new(()))) }
+        Self {
+            throttle,
+            tools,
+            lanes: Arc::new(std::array::from_fn(|_| Mutex::new(()))),
+            places: Arc::new(Semaphore::new(PLACES)),
+        }
     }
 
     /// Lets someone at `address` make one guess at the secrets of `email`.
@@ -41,14 +54,17 @@ impl Guesses {
     /// ours must not lock anybody out.
     ///
     /// # Errors
-    /// [`Error::RateLimited`] when there were too many, and those of `guess`.
+    /// [`Error::RateLimited`] when there were too many, or too many at once, and those of `guess`.
     pub async fn bounded<T>(
         &self,
         email: &EmailAddress,
         address: IpAddr,
         guess: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let _lane = self.lane(email, address).lock().await;
+        let busy = || Error::RateLimited { retry_after: Duration::from_secs(1) };
+        let _place = self.places.try_acquire().map_err(|_full| busy())?;
+        let lane = tokio::time::timeout(PATIENCE, self.lane(email, address).lock());
+        let _lane = lane.await.map_err(|_elapsed| busy())?;
         let attempt = self.admit(email, address).await?;
         let outcome = guess.await;
         if !matches!(outcome, Err(Error::InvalidCredentials(_))) {
@@ -72,7 +88,7 @@ impl Guesses {
                 // Rounded up, so that a caller who waits that long is not early.
                 let wait = (until - now).num_microseconds().unwrap_or(i64::MAX).max(1).unsigned_abs();
                 let seconds = wait.div_ceil(1_000_000);
-                Err(Error::RateLimited { retry_after: std::time::Duration::from_secs(seconds) })
+                Err(Error::RateLimited { retry_after: Duration::from_secs(seconds) })
             }
         }
     }

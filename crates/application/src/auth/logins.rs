@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use launchway_domain::{
-    auth::{Actor, Client, CredentialRepository, Credentials, PasswordHash, PasswordHasher, Write},
+    audit::{Action, Event, Resource},
+    auth::{Actor, CredentialRepository, Credentials, Origin, PasswordHash, PasswordHasher, Write},
     secret::{Secret, SecretBox},
     store::StoreError,
     users::{EmailAddress, UserRepository},
 };
 
-use super::{Guesses, LoggedIn, new_session, second_factor};
+use super::{Guesses, LoggedIn, author, new_session, second_factor};
 use crate::{Error, Tools};
 
 /// What someone presents to log in.
@@ -21,8 +22,8 @@ pub struct LoginRequest {
     pub password: Secret<String>,
     /// A code of their authenticator, or a recovery code.
     pub totp_code: Option<Secret<String>>,
-    /// Where they are.
-    pub client: Client,
+    /// The request.
+    pub origin: Origin,
 }
 
 /// Opens sessions for those who know their password, and closes them.
@@ -55,22 +56,24 @@ impl Logins {
     /// password and a wrong code; [`Error::TwoFactorRequired`] when only the code is missing;
     /// [`Error::RateLimited`] after too many failures.
     pub async fn log_in(&self, request: LoginRequest) -> Result<LoggedIn, Error> {
-        let (email, address) = (request.email.clone(), request.client.address);
+        let (email, address) = (request.email.clone(), request.origin.client.address);
         self.guesses.bounded(&email, address, self.attempt(request)).await
     }
 
     async fn attempt(&self, request: LoginRequest) -> Result<LoggedIn, Error> {
-        let LoginRequest { email, password, totp_code, client } = request;
+        let LoginRequest { email, password, totp_code, origin } = request;
         let (credentials, hash) = self.verified(&email, &password).await?.ok_or(WRONG)?;
         let user_id = credentials.user_id;
         let code_use = self.second_factor(&credentials, totp_code.as_ref())?;
         let profile = self.users.profile(user_id).await?.ok_or(WRONG)?;
-        let (token, session) = new_session(&self.tools, user_id, client);
+        let (token, session) = new_session(&self.tools, user_id, origin.client.clone());
+        let login = Event::new(Action::Access, Resource::User, user_id, "logged in");
         let writes = [Write::ConfirmPassword { user_id, hash }]
             .into_iter()
             .chain(code_use)
             .chain([Write::OpenSession(session.clone())])
             .map(Into::into)
+            .chain([self.tools.record(author(&profile, origin), login)])
             .collect();
         self.tools.store.commit(writes).await.map_err(|error| match error {
             // The password was changed meanwhile, or the code was used before.
@@ -86,7 +89,9 @@ impl Logins {
     /// [`Error::Forbidden`] for an API token, which is revoked instead.
     pub async fn log_out(&self, actor: &Actor) -> Result<(), Error> {
         let end = Write::EndSession { id: actor.session()?.id, at: self.tools.clock.now() };
-        match self.tools.store.commit(vec![end.into()]).await {
+        let logout = Event::new(Action::Access, Resource::User, actor.user_id(), "logged out");
+        let writes = vec![end.into(), self.tools.record(actor.author(), logout)];
+        match self.tools.store.commit(writes).await {
             // Ended twice at the same moment: it is over, which is what was asked for.
             Ok(()) | Err(StoreError::Stale) => Ok(()),
             Err(error) => Err(error.into()),

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use launchway_domain::{
-    auth::{Actor, Client, CredentialRepository, Password, PasswordHasher, Write},
-    ids::{SessionId, UserId},
+    audit::{Action, Author, Event, Resource},
+    auth::{Actor, CredentialRepository, Origin, Password, PasswordHasher, TokenHash, Write},
+    ids::SessionId,
     secret::Secret,
     store::StoreError,
-    users::EmailAddress,
+    users::{EmailAddress, UserRepository},
 };
 
-use super::Guesses;
+use super::{Guesses, author};
 use crate::{Error, Tools};
 
 /// A caller's wish for another password.
@@ -20,13 +21,23 @@ pub struct PasswordChange {
     pub current: Secret<String>,
     /// The one that they want.
     pub new: Password,
-    /// Where they are.
-    pub client: Client,
+}
+
+/// A new user's wish for a first password.
+#[derive(Debug)]
+pub struct PasswordSetupRequest {
+    /// What whoever added them gave to them.
+    pub token: Secret<String>,
+    /// The password that they want.
+    pub password: Password,
+    /// The request.
+    pub origin: Origin,
 }
 
 /// Changes passwords.
 pub struct Passwords {
     credentials: Arc<dyn CredentialRepository>,
+    users: Arc<dyn UserRepository>,
     hasher: Arc<dyn PasswordHasher>,
     guesses: Guesses,
     tools: Tools,
@@ -36,11 +47,12 @@ impl Passwords {
     /// Checks the present password against `credentials`.
     pub fn new(
         credentials: Arc<dyn CredentialRepository>,
+        users: Arc<dyn UserRepository>,
         hasher: Arc<dyn PasswordHasher>,
         guesses: Guesses,
         tools: Tools,
     ) -> Self {
-        Self { credentials, hasher, guesses, tools }
+        Self { credentials, users, hasher, guesses, tools }
     }
 
     /// Changes the actor's password and ends their other sessions.
@@ -50,28 +62,55 @@ impl Passwords {
     /// too many failures, [`Error::Forbidden`] for an API token.
     pub async fn change(&self, actor: &Actor, change: PasswordChange) -> Result<(), Error> {
         let keep = Some(actor.session()?.id);
-        let address = change.client.address;
-        self.guesses.bounded(&actor.user().email, address, self.attempt(actor.user_id(), keep, change)).await
+        let address = actor.origin().client.address;
+        self.guesses.bounded(&actor.user().email, address, self.attempt(actor, keep, change)).await
     }
 
     async fn attempt(
         &self,
-        user_id: UserId,
+        actor: &Actor,
         keep: Option<SessionId>,
         change: PasswordChange,
     ) -> Result<(), Error> {
+        let user_id = actor.user_id();
         let stored = self.credentials.by_user(user_id).await?.and_then(|found| found.password);
         let is_right = self.hasher.verify(&change.current, stored.clone()).await?;
         let verified = stored.filter(|_| is_right).ok_or(WRONG)?;
         let hash = self.hasher.hash(&change.new).await?;
         let at = self.tools.clock.now();
+        let event = Event::new(Action::Update, Resource::User, user_id, "changed their password");
         let writes = vec![
             Write::ConfirmPassword { user_id, hash: verified }.into(),
             Write::SetPassword { user_id, hash, at }.into(),
             Write::EndSessions { user_id, keep, at }.into(),
+            self.tools.record(actor.author(), event.with_changed_secret("password")),
         ];
         self.tools.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => WRONG,
+            error => error.into(),
+        })
+    }
+
+    /// Sets the first password of a new user, who has the token for it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidCredentials`] for a token that is unknown, used or expired.
+    pub async fn set_up(&self, request: PasswordSetupRequest) -> Result<(), Error> {
+        let PasswordSetupRequest { token, password, origin } = request;
+        let token = TokenHash::of(token.expose());
+        let now = self.tools.clock.now();
+        let user_id = self.credentials.by_password_setup(&token, now).await?.ok_or(VOID)?;
+        let profile = self.users.profile(user_id).await?.ok_or(VOID)?;
+        let hash = self.hasher.hash(&password).await?;
+        let at = self.tools.clock.now();
+        let event = Event::new(Action::Update, Resource::User, user_id, "set their first password");
+        let writes = vec![
+            Write::RedeemPasswordSetup { user_id, token, at }.into(),
+            Write::SetPassword { user_id, hash, at }.into(),
+            self.tools.record(author(&profile, origin), event.with_changed_secret("password")),
+        ];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => VOID,
             error => error.into(),
         })
     }
@@ -90,12 +129,21 @@ impl Passwords {
         let hash = self.hasher.hash(new).await?;
         let at = self.tools.clock.now();
         let user_id = user.user_id;
+        let profile = self.users.profile(user_id).await?;
+        let organization = profile.and_then(|profile| Some(profile.memberships.first()?.organization.id));
+        let what = format!("reset the password of {email}");
+        let event = Event::new(Action::Update, Resource::User, user_id, what).with_changed_secret("password");
         let writes = vec![
             Write::SetPassword { user_id, hash, at }.into(),
             Write::EndSessions { user_id, keep: None, at }.into(),
+            self.tools.record(Author::operator(organization.into()), event),
         ];
         Ok(self.tools.store.commit(writes).await?)
     }
 }
+
+const VOID: Error = Error::InvalidCredentials(
+    "this `token` is unknown, was used before or has expired: ask whoever added you to add you anew",
+);
 
 const WRONG: Error = Error::InvalidCredentials("`current_password` is not right");

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use launchway_domain::{
-    auth::{Client, CredentialRepository, Password, PasswordHasher, TokenHash, Write as AuthWrite},
+    audit::{Action, Author, Event, Resource},
+    auth::{CredentialRepository, Origin, Password, PasswordHasher, TokenHash, Write as AuthWrite},
     organizations::{
         Description, Membership, MembershipDetail, Organization, OrganizationName, Role,
         Write as OrganizationWrite,
@@ -13,7 +14,7 @@ use launchway_domain::{
     users::{EmailAddress, Profile, User, UserKind, Username, Write as UserWrite},
 };
 
-use super::{LoggedIn, new_session};
+use super::{LoggedIn, author, new_session};
 use crate::{Error, Tools};
 
 /// Who is to become the first administrator.
@@ -76,7 +77,7 @@ impl Registration {
         &self,
         admin: NewAdmin,
         proof: SetupProof,
-        client: Client,
+        origin: Origin,
     ) -> Result<LoggedIn, Error> {
         if self.admin_registered().await? {
             return Err(Error::RegistrationClosed);
@@ -90,9 +91,9 @@ impl Registration {
             return Err(Error::SetupTokenNeeded);
         }
         let (profile, mut writes) = self.prepare_while_open(admin).await?;
-        let (token, session) = new_session(&self.tools, profile.user.id, client);
+        let (token, session) = new_session(&self.tools, profile.user.id, origin.client.clone());
         writes.push(AuthWrite::OpenSession(session.clone()).into());
-        self.claim(writes).await?;
+        self.claim(writes, &profile, author(&profile, origin)).await?;
         Ok(LoggedIn { token, session, profile })
     }
 
@@ -105,7 +106,8 @@ impl Registration {
             return Err(Error::RegistrationClosed);
         }
         let (profile, writes) = self.prepare(admin).await?;
-        self.claim(writes).await?;
+        let organization = profile.memberships.first().map(|detail| detail.organization.id);
+        self.claim(writes, &profile, Author::operator(organization.into())).await?;
         Ok(profile)
     }
 
@@ -138,7 +140,16 @@ impl Registration {
         Ok((Profile { user, settings: None, memberships }, writes))
     }
 
-    async fn claim(&self, writes: Vec<Write>) -> Result<(), Error> {
+    async fn claim(&self, mut writes: Vec<Write>, profile: &Profile, by: Author) -> Result<(), Error> {
+        let User { id, email, .. } = &profile.user;
+        let what = format!("made {email} the first administrator");
+        let event = Event::new(Action::Create, Resource::User, id, what).with("email", email);
+        writes.push(self.tools.record(by.clone(), event));
+        for MembershipDetail { organization, .. } in &profile.memberships {
+            let what = format!("created the organization `{}`", organization.name);
+            let event = Event::new(Action::Create, Resource::Organization, organization.id, what);
+            writes.push(self.tools.record(by.clone(), event.with("name", &organization.name)));
+        }
         self.tools.store.commit(writes).await.map_err(|error| match error {
             // Whatever is taken in a fresh installation was taken by another first administrator.
             StoreError::Taken(_) => Error::RegistrationClosed,

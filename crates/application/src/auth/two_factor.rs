@@ -1,8 +1,9 @@
 //! Setting up two-factor login.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use launchway_domain::{
+    audit::{Action, Event, Resource},
     auth::{Actor, CredentialRepository, RecoveryCode, TotpSecret, TwoFactor, Write},
     secret::{Secret, SecretBox},
     store::StoreError,
@@ -49,7 +50,8 @@ impl TwoFactorLogin {
         let secret = TotpSecret::new(self.tools.entropy.bits_256());
         let sealed = self.secrets.seal(&TotpSecret::place(user_id), secret.as_bytes())?;
         let begin = Write::BeginTwoFactor { user_id, secret: sealed, at: self.tools.clock.now() };
-        self.commit(vec![begin], "two-factor login is on already; turn it off first").await?;
+        let event = event(actor, "began to set up two-factor login").with_changed_secret("two_factor_secret");
+        self.commit(actor, begin, event, "two-factor login is on already; turn it off first").await?;
         Ok(TwoFactorSetup {
             otpauth_url: Secret::new(secret.otpauth_url(&actor.user().email)),
             secret: Secret::new(secret.to_base32()),
@@ -80,7 +82,8 @@ impl TwoFactorLogin {
             recovery_codes: codes.iter().map(|code| RecoveryCode::hash_of(code.expose())).collect(),
             at: now,
         };
-        self.commit(vec![enable], "two-factor login was set up anew meanwhile").await?;
+        let event = event(actor, "turned two-factor login on");
+        self.commit(actor, enable, event, "two-factor login was set up anew meanwhile").await?;
         Ok(codes)
     }
 
@@ -89,7 +92,7 @@ impl TwoFactorLogin {
     /// # Errors
     /// [`Error::InvalidCredentials`] for a wrong code, [`Error::Conflict`] when it is off,
     /// [`Error::RateLimited`] after too many failures, [`Error::Forbidden`] without a session.
-    pub async fn disable(&self, actor: &Actor, code: &str, address: IpAddr) -> Result<(), Error> {
+    pub async fn disable(&self, actor: &Actor, code: &str) -> Result<(), Error> {
         actor.session()?;
         let user_id = actor.user_id();
         let factor = self
@@ -100,13 +103,17 @@ impl TwoFactorLogin {
             let now = self.tools.clock.now();
             let code_use =
                 second_factor::use_code(&*self.secrets, user_id, &factor, code, now)?.ok_or(WRONG)?;
-            let writes = vec![code_use.into(), Write::DisableTwoFactor { user_id, at: now }.into()];
+            let writes = vec![
+                code_use.into(),
+                Write::DisableTwoFactor { user_id, at: now }.into(),
+                self.tools.record(actor.author(), event(actor, "turned two-factor login off")),
+            ];
             self.tools.store.commit(writes).await.map_err(|error| match error {
                 StoreError::Stale => WRONG,
                 error => error.into(),
             })
         };
-        self.guesses.bounded(&actor.user().email, address, attempt).await
+        self.guesses.bounded(&actor.user().email, actor.origin().client.address, attempt).await
     }
 
     async fn factor(
@@ -118,13 +125,17 @@ impl TwoFactorLogin {
         Ok(credentials.and_then(|found| found.two_factor).filter(|factor| wanted(factor)))
     }
 
-    async fn commit(&self, writes: Vec<Write>, when_stale: &str) -> Result<(), Error> {
-        let writes = writes.into_iter().map(Into::into).collect();
+    async fn commit(&self, actor: &Actor, write: Write, event: Event, when_stale: &str) -> Result<(), Error> {
+        let writes = vec![write.into(), self.tools.record(actor.author(), event)];
         self.tools.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => Error::Conflict(when_stale.to_owned()),
             error => error.into(),
         })
     }
+}
+
+fn event(actor: &Actor, what: &str) -> Event {
+    Event::new(Action::Update, Resource::User, actor.user_id(), what)
 }
 
 const WRONG: Error = Error::InvalidCredentials("the code is not right, or was used before");

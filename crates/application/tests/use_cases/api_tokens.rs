@@ -6,14 +6,16 @@ use launchway_application::{
     auth::{IssuedApiToken, NewApiToken},
 };
 use launchway_domain::{
+    audit::{Action, Resource},
     auth::{Actor, ApiToken, Forbidden, Token, TokenKind, Write},
     organizations::Role,
-    store::{StoreError, Unique},
+    store::{self, StoreError, Unique},
 };
 use launchway_testkit::{
     CountingEntropy, CountingIds,
     builders::{
-        ApiTokenBuilder, a_profile, a_user, an_actor, an_api_token, an_organization, parsed, permissions,
+        ApiTokenBuilder, EntryBuilder, a_profile, a_user, an_actor, an_api_token, an_entry, an_organization,
+        parsed, permissions, scope_of,
     },
 };
 use mockall::predicate::eq;
@@ -21,6 +23,7 @@ use mockall::predicate::eq;
 use crate::{
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
+    trail::told,
 };
 
 fn wish() -> NewApiToken {
@@ -44,6 +47,19 @@ fn issued(token: ApiTokenBuilder) -> ApiToken {
     ApiToken { id: CountingIds::nth(1).into(), token_hash: issued_text().hash(), ..token.named("ci").build() }
 }
 
+/// That `token` was issued, as the trail is told.
+fn issuing(token: &ApiToken) -> EntryBuilder {
+    an_entry()
+        .of(Action::Create, Resource::Token, token.id)
+        .telling("issued the API token `ci`")
+        .with("name", "ci")
+        .with("permissions", token.permissions.names().join(" "))
+}
+
+fn issue_writes(token: &ApiToken) -> Vec<store::Write> {
+    vec![Write::IssueApiToken(token.clone()).into(), told(2, issuing(token))]
+}
+
 #[track_caller]
 fn assert_issued(outcome: Result<IssuedApiToken, Error>, expected: ApiToken) {
     match outcome {
@@ -60,7 +76,7 @@ async fn a_token_may_do_all_that_its_owner_may_do_now_unless_told_otherwise() {
         let names = role.permissions().names();
         let expected = issued(an_api_token().permitting(&names));
         let mut ports = MockedPorts::default();
-        ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into()]);
+        ports.expect_commit(issue_writes(&expected));
 
         let outcome = ports.services().api_tokens.issue(&an_actor().with_role(role).build(), wish()).await;
 
@@ -73,7 +89,7 @@ async fn a_token_may_do_less_than_its_owner() {
     for names in [&["deploy:create", "deploy:read"][..], &[]] {
         let expected = issued(an_api_token().permitting(names));
         let mut ports = MockedPorts::default();
-        ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into()]);
+        ports.expect_commit(issue_writes(&expected));
         let wish = NewApiToken { permissions: Some(permissions(names)), ..wish() };
 
         let outcome = ports.services().api_tokens.issue(&an_actor().build(), wish).await;
@@ -91,7 +107,9 @@ async fn a_token_works_where_its_owner_acts_and_is_named_and_dated_as_wished() {
     let (now, end) = (ports.now() + TimeDelta::days(3), ports.now() + TimeDelta::days(90));
     ports.clock.set(now);
     let expected = issued(an_api_token().in_organization(&other).created_at(now).expires_at(end));
-    ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into()]);
+    let entry =
+        issuing(&expected).in_trail_of(&other).with("expires_at", "2026-04-01T00:00:00+00:00").at(now);
+    ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into(), told(2, entry)]);
     let wish = NewApiToken { expires_at: Some(end), ..wish() };
 
     let outcome = ports.services().api_tokens.issue(&actor, wish).await;
@@ -126,7 +144,8 @@ async fn a_token_may_end_a_microsecond_after_it_begins() {
     let mut ports = MockedPorts::default();
     let end = ports.now() + TimeDelta::microseconds(1);
     let expected = issued(an_api_token().expires_at(end));
-    ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into()]);
+    let entry = issuing(&expected).with("expires_at", "2026-01-01T00:00:00.000001+00:00");
+    ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into(), told(2, entry)]);
     let wish = NewApiToken { expires_at: Some(end), ..wish() };
 
     let outcome = ports.services().api_tokens.issue(&an_actor().build(), wish).await;
@@ -195,7 +214,7 @@ async fn the_callers_own_tokens_are_listed_where_they_act() {
     ports
         .credentials
         .expect_api_tokens()
-        .with(eq(an_organization().build().id), eq(a_user().build().id))
+        .with(eq(scope_of(&an_organization().build())), eq(a_user().build().id))
         .once()
         .return_once(|_, _| Ok(listed));
 
@@ -209,6 +228,16 @@ async fn an_api_token_cannot_list_tokens() {
     let outcome = MockedPorts::default().services().api_tokens.list(&program()).await;
 
     assert_refused(outcome, Forbidden::NeedsSession);
+}
+
+#[tokio::test]
+async fn who_is_removed_at_the_same_moment_gets_no_token() {
+    let mut ports = MockedPorts::default();
+    ports.expect_failing_commit(StoreError::Stale);
+
+    let outcome = ports.services().api_tokens.issue(&an_actor().build(), wish()).await;
+
+    assert_refused(outcome, Forbidden::NotAMember);
 }
 
 #[tokio::test]
@@ -238,7 +267,8 @@ async fn a_revoked_token_is_the_callers_own_where_they_act() {
         user_id: a_user().build().id,
         at: ports.now(),
     };
-    ports.expect_commit(vec![revocation.into()]);
+    let entry = an_entry().of(Action::Delete, Resource::Token, token.id).telling("revoked an API token");
+    ports.expect_commit(vec![revocation.into(), told(1, entry)]);
 
     let outcome = ports.services().api_tokens.revoke(&an_actor().build(), token.id).await;
 

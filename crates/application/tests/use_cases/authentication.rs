@@ -6,8 +6,8 @@ mod sessions;
 use std::sync::Arc;
 
 use launchway_application::Error;
-use launchway_domain::auth::{Identity, TokenHash};
-use launchway_testkit::builders::an_actor;
+use launchway_domain::auth::{Identity, Origin, TokenHash};
+use launchway_testkit::builders::{a_client, an_actor, an_origin};
 use mockall::predicate::eq;
 
 use crate::{
@@ -29,14 +29,25 @@ fn ports_that_know(holder: Option<Arc<Identity>>) -> MockedPorts {
 async fn a_token_is_recognised_by_its_hash() {
     let ports = ports_that_know(Some(an_actor().identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await;
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_eq!(actor.unwrap(), an_actor().build());
 }
 
 #[tokio::test]
+async fn a_caller_acts_by_the_request_that_brought_the_token() {
+    let ports = ports_that_know(Some(an_actor().identity()));
+    let origin = Origin { client: a_client(), request_id: "req-2".to_owned() };
+
+    let actor = ports.services().authentication.authenticate(TOKEN, None, origin.clone()).await;
+
+    assert_eq!(actor.unwrap(), an_actor().by_request(origin).build());
+}
+
+#[tokio::test]
 async fn an_unknown_token_is_refused() {
-    let outcome = ports_that_know(None).services().authentication.authenticate(TOKEN, None).await;
+    let outcome =
+        ports_that_know(None).services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_refused(outcome, Error::Unauthenticated);
 }
@@ -46,7 +57,7 @@ async fn nobody_is_recognised_without_a_database() {
     let mut ports = MockedPorts::default();
     ports.identities.expect_by_token().once().returning(|_| Err(unavailable()));
 
-    let outcome = ports.services().authentication.authenticate(TOKEN, None).await;
+    let outcome = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_refused(outcome, unavailable());
 }

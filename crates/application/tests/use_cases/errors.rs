@@ -6,7 +6,7 @@ use launchway_application::Error;
 use launchway_domain::{
     auth::HasherError,
     secret::SecretBoxError,
-    store::{StoreError, Unique},
+    store::{Rule, StoreError, Unique},
 };
 
 use crate::ports::unavailable;
@@ -21,6 +21,8 @@ fn what_no_use_case_expects_of_the_store_is_internal() {
     for error in [
         StoreError::Taken(Unique::UserEmail),
         StoreError::Stale,
+        StoreError::Refused(Rule::LastAdmin),
+        StoreError::Unaudited,
         StoreError::Internal("no such table".into()),
     ] {
         assert!(matches!(Error::from(error), Error::Internal(_)));

@@ -9,6 +9,7 @@ use launchway_application::{
     auth::{LoggedIn, LoginRequest},
 };
 use launchway_domain::{
+    audit::{Action, Resource},
     auth::{Credentials, PasswordHash, Session, Token, TokenKind, TwoFactor, Write},
     clock::Timestamp,
     organizations::Role,
@@ -18,11 +19,11 @@ use launchway_domain::{
 };
 use launchway_testkit::{
     CountingEntropy, CountingIds,
-    builders::{a_client, a_profile, a_user, an_organization},
+    builders::{a_client, a_profile, a_user, an_entry, an_organization, an_origin},
 };
 use mockall::predicate::eq;
 
-use crate::ports::MockedPorts;
+use crate::{ports::MockedPorts, trail::told};
 
 /// The same words for everything that may be wrong.
 const WRONG: Error = Error::InvalidCredentials("the e-mail address, the password or the code is not right");
@@ -31,8 +32,11 @@ fn ada() -> User {
     a_user().named("ada").build()
 }
 
+/// The trail of a login is that of the oldest membership: the first.
 fn profile() -> Profile {
-    a_profile().of(&ada()).member_of(&an_organization().build(), Role::Admin).build()
+    let younger = an_organization().named("Younger").build();
+    let oldest = an_organization().build();
+    a_profile().of(&ada()).member_of(&oldest, Role::Viewer).member_of(&younger, Role::Admin).build()
 }
 
 fn hash() -> PasswordHash {
@@ -52,7 +56,7 @@ fn request(code: Option<&str>) -> LoginRequest {
         email: ada().email,
         password: password(),
         totp_code: code.map(|code| Secret::new(code.to_owned())),
-        client: a_client(),
+        origin: an_origin(),
     }
 }
 
@@ -87,7 +91,8 @@ fn login_writes(code_use: Option<Write>, now: Timestamp) -> Vec<store::Write> {
     let mut writes = vec![Write::ConfirmPassword { user_id: ada().id, hash: hash() }];
     writes.extend(code_use);
     writes.push(Write::OpenSession(opened_session(now).1));
-    writes.into_iter().map(Into::into).collect()
+    let login = an_entry().of(Action::Access, Resource::User, ada().id).telling("logged in").at(now);
+    writes.into_iter().map(Into::into).chain([told(3, login)]).collect()
 }
 
 #[track_caller]

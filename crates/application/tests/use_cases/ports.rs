@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use launchway_application::{Ports, Services, Tools, auth::Guesses};
 use launchway_domain::{
+    audit::MockAuditRepository,
     auth::{
         Admission, LoginAttempt, MockCredentialRepository, MockIdentityRepository, MockLoginThrottle,
         MockPasswordHasher, TokenHash,
     },
     clock::{Clock, Timestamp},
     ids::LoginAttemptId,
+    organizations::MockOrganizationRepository,
     secret::MockSecretBox,
-    store::{MockUnitOfWork, StoreError, Write},
+    store::{MockUnitOfWork, StoreError, Write, are_audited},
     users::{EmailAddress, MockUserRepository},
 };
 use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, builders::a_client};
@@ -23,14 +25,17 @@ pub(crate) const SETUP_TOKEN: &str = "lwi_setup";
 /// Mocks of all ports; a call that was not foreseen fails the test.
 #[derive(Default)]
 pub(crate) struct MockedPorts {
-    pub(crate) store: MockUnitOfWork,
+    /// Out of reach of the tests: every commit that they foresee has to be audited.
+    store: MockUnitOfWork,
     pub(crate) identities: MockIdentityRepository,
     pub(crate) credentials: MockCredentialRepository,
     pub(crate) users: MockUserRepository,
+    pub(crate) organizations: MockOrganizationRepository,
+    pub(crate) audit: MockAuditRepository,
     pub(crate) throttle: MockLoginThrottle,
     pub(crate) hasher: MockPasswordHasher,
     pub(crate) secrets: MockSecretBox,
-    pub(crate) clock: FixedClock,
+    pub(crate) clock: Arc<FixedClock>,
 }
 
 impl MockedPorts {
@@ -41,12 +46,31 @@ impl MockedPorts {
 
     /// Foresees one commit of exactly `writes`.
     pub(crate) fn expect_commit(&mut self, writes: Vec<Write>) {
-        self.store.expect_commit().with(eq(writes)).once().returning(|_| Ok(()));
+        self.expect_commit_and(move |written| {
+            assert_eq!(written, writes);
+            Ok(())
+        });
+    }
+
+    /// Foresees one commit, whatever it writes.
+    pub(crate) fn expect_any_commit(&mut self) {
+        self.expect_commit_and(|_| Ok(()));
     }
 
     /// Foresees one commit, whatever it writes, that fails.
     pub(crate) fn expect_failing_commit(&mut self, error: StoreError) {
-        self.store.expect_commit().once().return_once(|_| Err(error));
+        self.expect_commit_and(|_| Err(error));
+    }
+
+    /// Foresees one commit, which `outcome` judges unless the trail is not told of it.
+    fn expect_commit_and<F>(&mut self, outcome: F)
+    where
+        F: FnOnce(Vec<Write>) -> Result<(), StoreError> + Send + 'static,
+    {
+        self.store.expect_commit().once().return_once(|writes| {
+            assert!(are_audited(&writes), "the trail is not told of {writes:?}");
+            outcome(writes)
+        });
     }
 
     /// Foresees that the first id goes to an attempt of [`a_client`] at `email`, which is granted.
@@ -81,6 +105,8 @@ impl MockedPorts {
             identities: Arc::new(self.identities),
             credentials: Arc::new(self.credentials),
             users: Arc::new(self.users),
+            organizations: Arc::new(self.organizations),
+            audit: Arc::new(self.audit),
             throttle: Arc::new(self.throttle),
             hasher: Arc::new(self.hasher),
             secrets: Arc::new(self.secrets),
@@ -94,10 +120,10 @@ impl MockedPorts {
     }
 }
 
-fn tools(store: MockUnitOfWork, clock: FixedClock) -> Tools {
+fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>) -> Tools {
     Tools {
         store: Arc::new(store),
-        clock: Arc::new(clock),
+        clock,
         ids: Arc::new(CountingIds::default()),
         entropy: Arc::new(CountingEntropy::default()),
     }

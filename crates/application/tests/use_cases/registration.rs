@@ -7,6 +7,7 @@ use launchway_application::{
     auth::{LoggedIn, NewAdmin, SetupProof},
 };
 use launchway_domain::{
+    audit::{Action, Resource},
     auth::{HasherError, PasswordHash, Session, Token, TokenKind, Write as AuthWrite},
     clock::Timestamp,
     organizations::{Membership, Organization, Role, Write as OrganizationWrite},
@@ -16,13 +17,16 @@ use launchway_domain::{
 };
 use launchway_testkit::{
     CountingEntropy, CountingIds,
-    builders::{a_client, a_password, a_profile, a_user, an_organization, parsed},
+    builders::{
+        EntryBuilder, a_client, a_password, a_profile, a_user, an_entry, an_organization, an_origin, parsed,
+    },
 };
 use mockall::predicate::eq;
 
 use crate::{
     ports::{MockedPorts, SETUP_TOKEN, unavailable},
     refusals::assert_refused,
+    trail::told,
 };
 
 const PASSWORD: &str = "correct horse battery";
@@ -83,11 +87,45 @@ fn writes_for(admin: &Profile, at: Timestamp) -> Vec<Write> {
     ]
 }
 
+/// The first two entries in the trail of the organization: its admin, then itself.
+fn first_entries(admin: &Profile) -> [EntryBuilder; 2] {
+    let (user, organization) = (&admin.user, &admin.memberships[0].organization);
+    let entry = an_entry().by(user).in_trail_of(organization);
+    [
+        entry
+            .clone()
+            .of(Action::Create, Resource::User, user.id)
+            .telling("made ada@example.com the first administrator")
+            .with("email", "ada@example.com"),
+        entry
+            .of(Action::Create, Resource::Organization, organization.id)
+            .telling(&format!("created the organization `{}`", organization.name))
+            .with("name", &organization.name),
+    ]
+}
+
 /// The session that registering opens, and its token.
 fn first_session(admin: &Profile, now: Timestamp) -> (Token, Session) {
     let token = Token::new(TokenKind::Session, CountingEntropy::nth(1));
     let session = Session::open(CountingIds::nth(4).into(), admin.user.id, token.hash(), a_client(), now);
     (token, session)
+}
+
+/// What registering as `admin` writes.
+fn registration_writes(admin: &Profile, session: &Session, at: Timestamp) -> Vec<Write> {
+    let [made, created] = first_entries(admin);
+    let mut writes = writes_for(admin, at);
+    writes.push(AuthWrite::OpenSession(session.clone()).into());
+    writes.extend([told(5, made), told(6, created)]);
+    writes
+}
+
+/// What making `admin` with the server's files writes.
+fn offline_writes(admin: &Profile, at: Timestamp) -> Vec<Write> {
+    let [made, created] = first_entries(admin).map(EntryBuilder::by_operator);
+    let mut writes = writes_for(admin, at);
+    writes.extend([told(4, made), told(5, created)]);
+    writes
 }
 
 #[tokio::test]
@@ -112,11 +150,9 @@ async fn whoever_is_on_the_machine_becomes_administrator_of_a_team_and_is_logged
     let mut ports = ports_until_commit();
     let admin = admin_of("ada's Team");
     let (token, session) = first_session(&admin, ports.now());
-    let mut writes = writes_for(&admin, ports.now());
-    writes.push(AuthWrite::OpenSession(session.clone()).into());
-    ports.expect_commit(writes);
+    ports.expect_commit(registration_writes(&admin, &session, ports.now()));
 
-    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, an_origin()).await;
 
     let logged_in: LoggedIn = outcome.unwrap();
     assert_eq!((logged_in.token, logged_in.session, logged_in.profile), (token, session, admin));
@@ -127,12 +163,10 @@ async fn whoever_has_the_setup_token_becomes_administrator_from_elsewhere() {
     let mut ports = ports_until_commit();
     let admin = admin_of("ada's Team");
     let (token, session) = first_session(&admin, ports.now());
-    let mut writes = writes_for(&admin, ports.now());
-    writes.push(AuthWrite::OpenSession(session.clone()).into());
-    ports.expect_commit(writes);
+    ports.expect_commit(registration_writes(&admin, &session, ports.now()));
 
     let outcome =
-        ports.services().registration.register(new_admin(), setup_token(SETUP_TOKEN), a_client()).await;
+        ports.services().registration.register(new_admin(), setup_token(SETUP_TOKEN), an_origin()).await;
 
     let logged_in: LoggedIn = outcome.unwrap();
     assert_eq!((logged_in.token, logged_in.session, logged_in.profile), (token, session, admin));
@@ -143,7 +177,7 @@ async fn from_elsewhere_nobody_registers_without_the_right_setup_token() {
     for proof in [SetupProof::None, setup_token(""), setup_token("lwi_guess"), setup_token("lwi_setup ")] {
         let ports = ports_of_installation(false);
 
-        let outcome = ports.services().registration.register(new_admin(), proof, a_client()).await;
+        let outcome = ports.services().registration.register(new_admin(), proof, an_origin()).await;
 
         assert_refused(outcome, Error::SetupTokenNeeded);
     }
@@ -154,7 +188,7 @@ async fn registration_is_closed_after_the_first_whatever_the_proof() {
     for proof in [SetupProof::Local, setup_token(SETUP_TOKEN), SetupProof::None] {
         let ports = ports_of_installation(true);
 
-        let outcome = ports.services().registration.register(new_admin(), proof, a_client()).await;
+        let outcome = ports.services().registration.register(new_admin(), proof, an_origin()).await;
 
         assert_refused(outcome, Error::RegistrationClosed);
     }
@@ -167,7 +201,7 @@ async fn of_two_at_the_same_moment_the_later_finds_registration_closed() {
         ports.expect_failing_commit(StoreError::Taken(taken));
 
         let outcome =
-            ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+            ports.services().registration.register(new_admin(), SetupProof::Local, an_origin()).await;
 
         assert_refused(outcome, Error::RegistrationClosed);
     }
@@ -178,7 +212,7 @@ async fn nobody_registers_without_a_database() {
     let mut ports = ports_until_commit();
     ports.expect_failing_commit(unavailable());
 
-    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, an_origin()).await;
 
     assert_refused(outcome, unavailable());
 }
@@ -190,7 +224,7 @@ async fn who_comes_too_late_for_a_password_because_someone_else_was_first_is_tol
     ports.hasher.expect_hash().once().returning(|_| Err(HasherError::Busy));
     ports.credentials.expect_admin_registered().once().returning(|| Ok(true));
 
-    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, an_origin()).await;
 
     assert_refused(outcome, Error::RegistrationClosed);
 }
@@ -201,7 +235,7 @@ async fn registering_during_a_flood_of_passwords_is_asked_to_wait() {
     ports.credentials.expect_admin_registered().times(2).returning(|| Ok(false));
     ports.hasher.expect_hash().once().returning(|_| Err(HasherError::Busy));
 
-    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, a_client()).await;
+    let outcome = ports.services().registration.register(new_admin(), SetupProof::Local, an_origin()).await;
 
     assert_refused(outcome, Error::RateLimited { retry_after: Duration::from_secs(1) });
 }
@@ -210,7 +244,7 @@ async fn registering_during_a_flood_of_passwords_is_asked_to_wait() {
 async fn who_has_the_servers_files_makes_the_administrator_without_a_session() {
     let mut ports = ports_until_commit();
     let admin = admin_of("ada's Team");
-    ports.expect_commit(writes_for(&admin, ports.now()));
+    ports.expect_commit(offline_writes(&admin, ports.now()));
 
     let outcome = ports.services().registration.create_admin(new_admin()).await;
 
@@ -221,7 +255,7 @@ async fn who_has_the_servers_files_makes_the_administrator_without_a_session() {
 async fn the_organization_has_the_name_that_was_chosen() {
     let mut ports = ports_until_commit();
     let admin = admin_of("Analytical Engines");
-    ports.expect_commit(writes_for(&admin, ports.now()));
+    ports.expect_commit(offline_writes(&admin, ports.now()));
     let wish = NewAdmin { organization: Some(parsed("Analytical Engines")), ..new_admin() };
 
     let outcome = ports.services().registration.create_admin(wish).await;

@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use launchway_application::{Error, users::SettingsDetail};
 use launchway_domain::{
+    audit::Chain,
     auth::Actor,
     clock::Timestamp,
     organizations::Role,
-    store::StoreError,
+    store::{self, StoreError},
     users::{Profile, Settings, SettingsChange, Username, Write},
 };
 use launchway_testkit::{
     CountingIds,
-    builders::{ProfileBuilder, a_profile, a_user, an_actor, an_api_token, an_organization, parsed},
+    builders::{
+        EntryBuilder, ProfileBuilder, a_profile, a_user, an_actor, an_api_token, an_entry, an_organization,
+        parsed,
+    },
     clock::moment,
     ids::id_of,
 };
@@ -21,6 +25,7 @@ use mockall::predicate::eq;
 use crate::{
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
+    trail::told,
 };
 
 fn stored_settings() -> Settings {
@@ -32,8 +37,10 @@ fn ada() -> ProfileBuilder {
     a_profile().member_of(&an_organization().build(), Role::Viewer)
 }
 
-fn rename(actor: &Actor, username: &Username, at: Timestamp) -> Write {
-    Write::Rename { id: actor.user_id(), username: username.clone(), at }
+fn rename_writes(username: &Username, at: Timestamp) -> Vec<store::Write> {
+    let entry = an_entry().telling(&format!("took the name `{username}`")).with("username", username).at(at);
+    let rename = Write::Rename { id: a_user().build().id, username: username.clone(), at };
+    vec![rename.into(), told(1, entry)]
 }
 
 fn change_settings(actor: &Actor, changes: Vec<SettingsChange>, at: Timestamp) -> Write {
@@ -42,6 +49,11 @@ fn change_settings(actor: &Actor, changes: Vec<SettingsChange>, at: Timestamp) -
 
 fn dark() -> SettingsChange {
     SettingsChange::Theme(parsed("dark"))
+}
+
+/// That the theme became dark, as the trail is told.
+fn darkened() -> EntryBuilder {
+    an_entry().telling("changed theme to `dark`").with("theme", "dark")
 }
 
 /// Foresees that the profile is read again, as it is now.
@@ -57,7 +69,7 @@ async fn a_caller_gets_another_name_and_sees_it() {
     let mut renamed = ada().build();
     renamed.user.username = username.clone();
     let mut ports = MockedPorts::default();
-    ports.expect_commit(vec![rename(&actor, &username, ports.now()).into()]);
+    ports.expect_commit(rename_writes(&username, ports.now()));
     expect_profile(&mut ports, Some(renamed.clone()));
 
     let outcome = ports.services().users.rename(&actor, username).await;
@@ -66,10 +78,28 @@ async fn a_caller_gets_another_name_and_sees_it() {
 }
 
 #[tokio::test]
+async fn every_organization_that_knows_someone_by_name_is_told_of_another_name() {
+    let engines = an_organization().named("Engines").build();
+    let profile = ada().member_of(&engines, Role::Viewer).build();
+    let actor = an_actor().of(profile.clone()).build();
+    let username: Username = parsed("countess");
+    let mut ports = MockedPorts::default();
+    let entry = || an_entry().telling("took the name `countess`").with("username", &username).at(ports.now());
+    let writes =
+        [rename_writes(&username, ports.now()), vec![told(2, entry().in_trail_of(&engines))]].concat();
+    ports.expect_commit(writes);
+    expect_profile(&mut ports, Some(profile));
+
+    let outcome = ports.services().users.rename(&actor, username).await;
+
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+#[tokio::test]
 async fn a_program_renames_its_owner_whatever_its_permissions() {
     let actor = an_actor().of(ada().build()).with_api_token(an_api_token().permitting(&[]).build()).build();
     let mut ports = MockedPorts::default();
-    ports.expect_commit(vec![rename(&actor, &parsed("ada"), ports.now()).into()]);
+    ports.expect_commit(rename_writes(&parsed("ada"), ports.now()));
     expect_profile(&mut ports, Some(ada().build()));
 
     let outcome = ports.services().users.rename(&actor, parsed("ada")).await;
@@ -91,7 +121,7 @@ async fn a_caller_deleted_meanwhile_gets_no_name() {
 async fn a_caller_deleted_right_after_the_renaming_is_unauthenticated() {
     let actor = an_actor().build();
     let mut ports = MockedPorts::default();
-    ports.expect_commit(vec![rename(&actor, &parsed("countess"), ports.now()).into()]);
+    ports.expect_commit(rename_writes(&parsed("countess"), ports.now()));
     expect_profile(&mut ports, None);
 
     let outcome = ports.services().users.rename(&actor, parsed("countess")).await;
@@ -136,10 +166,14 @@ async fn settings_are_made_on_first_use_by_a_change_of_nothing() {
 async fn settings_change_in_what_is_named_and_are_read_back() {
     let actor = an_actor().of(ada().with_settings(stored_settings()).build()).build();
     let changes = vec![dark(), SettingsChange::AutoUpdate(false)];
+    let entry = an_entry()
+        .telling("changed theme to `dark` and auto_update to `false`")
+        .with("theme", "dark")
+        .with("auto_update", "false");
     let changed = stored_settings().with(dark()).with(SettingsChange::AutoUpdate(false));
     let profile = ada().with_settings(changed.clone()).build();
     let mut ports = MockedPorts::default();
-    ports.expect_commit(vec![change_settings(&actor, changes.clone(), ports.now()).into()]);
+    ports.expect_commit(vec![change_settings(&actor, changes.clone(), ports.now()).into(), told(2, entry)]);
     expect_profile(&mut ports, Some(profile.clone()));
 
     let outcome = ports.services().users.change_settings(&actor, changes).await;
@@ -148,10 +182,49 @@ async fn settings_change_in_what_is_named_and_are_read_back() {
 }
 
 #[tokio::test]
+async fn the_trail_is_told_which_setting_changed_and_to_what() {
+    for (change, name, value) in [
+        (SettingsChange::AutoUpdate(true), "auto_update", "true"),
+        (dark(), "theme", "dark"),
+        (SettingsChange::FontFamily(parsed("serif")), "font_family", "serif"),
+        (SettingsChange::FontSize(18.try_into().unwrap()), "font_size", "18"),
+        (SettingsChange::Language(parsed("de")), "language", "de"),
+    ] {
+        let actor = an_actor().of(ada().with_settings(stored_settings()).build()).build();
+        let entry = an_entry().telling(&format!("changed {name} to `{value}`")).with(name, value);
+        let mut ports = MockedPorts::default();
+        ports.expect_commit(vec![
+            change_settings(&actor, vec![change.clone()], ports.now()).into(),
+            told(2, entry),
+        ]);
+        expect_profile(&mut ports, Some(ada().with_settings(stored_settings()).build()));
+
+        let outcome = ports.services().users.change_settings(&actor, vec![change]).await;
+
+        assert_eq!(outcome.unwrap().settings, stored_settings());
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_in_no_organization_is_in_the_trail_of_the_installation() {
+    let actor = an_actor().of(a_profile().with_settings(stored_settings()).build()).build();
+    let mut ports = MockedPorts::default();
+    ports.expect_commit(vec![
+        change_settings(&actor, vec![dark()], ports.now()).into(),
+        told(2, darkened().in_chain(Chain::Installation)),
+    ]);
+    expect_profile(&mut ports, Some(a_profile().with_settings(stored_settings()).build()));
+
+    let outcome = ports.services().users.change_settings(&actor, vec![dark()]).await;
+
+    assert_eq!(outcome.unwrap().settings, stored_settings());
+}
+
+#[tokio::test]
 async fn a_caller_deleted_meanwhile_has_no_settings() {
     let actor = an_actor().build();
     let mut ports = MockedPorts::default();
-    ports.expect_commit(vec![change_settings(&actor, vec![dark()], ports.now()).into()]);
+    ports.expect_commit(vec![change_settings(&actor, vec![dark()], ports.now()).into(), told(2, darkened())]);
     expect_profile(&mut ports, None);
 
     let outcome = ports.services().users.change_settings(&actor, vec![dark()]).await;
@@ -162,7 +235,7 @@ async fn a_caller_deleted_meanwhile_has_no_settings() {
 #[tokio::test]
 async fn settings_that_are_gone_right_after_they_were_written_are_a_fault() {
     let mut ports = MockedPorts::default();
-    ports.store.expect_commit().once().returning(|_| Ok(()));
+    ports.expect_any_commit();
     expect_profile(&mut ports, Some(ada().build()));
 
     let outcome = ports.services().users.change_settings(&an_actor().build(), vec![dark()]).await;

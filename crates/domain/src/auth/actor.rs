@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Credential, Identity, Permission, Permissions, Session};
+use super::{Credential, Identity, Origin, Permission, Permissions, Session};
 use crate::{
+    audit::{Author, Chain},
     ids::{OrganizationId, UserId},
+    organizations::Scope,
     users::{Profile, User, UserKind},
 };
 
@@ -14,6 +16,7 @@ pub struct Actor {
     identity: Arc<Identity>,
     organization: Option<OrganizationId>,
     permissions: Permissions,
+    origin: Origin,
 }
 
 /// Why an actor may not do a thing.
@@ -41,8 +44,9 @@ impl Actor {
         identity: Arc<Identity>,
         organization: Option<OrganizationId>,
         permissions: Permissions,
+        origin: Origin,
     ) -> Self {
-        Self { identity, organization, permissions }
+        Self { identity, organization, permissions, origin }
     }
 
     /// Who acts.
@@ -75,24 +79,55 @@ impl Actor {
         self.user().kind == UserKind::Admin
     }
 
+    /// The request that they act by.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// How the audit trail knows them: in the trail of the organization that they act in.
+    #[must_use]
+    pub fn author(&self) -> Author {
+        Author {
+            chain: Chain::from(self.organization),
+            name: self.user().username.as_str().to_owned(),
+            user_id: Some(self.user_id()),
+            origin: Some(self.origin.clone()),
+        }
+    }
+
+    /// The same one, acting in another organization; `None` when it is not one of theirs.
+    #[must_use]
+    pub fn acting_in(&self, organization: OrganizationId) -> Option<Self> {
+        let identity = Arc::clone(&self.identity);
+        identity.act_in(Some(organization), self.origin.clone()).ok().flatten()
+    }
+
     /// The organization that they act in.
     ///
     /// # Errors
     /// [`Forbidden::NoOrganization`] when they belong to none.
-    pub fn organization(&self) -> Result<OrganizationId, Forbidden> {
-        self.organization.ok_or(Forbidden::NoOrganization)
+    pub fn organization(&self) -> Result<Scope, Forbidden> {
+        self.organization.map(Scope::new).ok_or(Forbidden::NoOrganization)
     }
 
     /// The organization that they act in, if they have `permission` there.
     ///
     /// # Errors
     /// [`Forbidden::NoOrganization`] or [`Forbidden::Lacks`].
-    pub fn require(&self, permission: Permission) -> Result<OrganizationId, Forbidden> {
-        let organization = self.organization()?;
-        if self.permissions.contain(permission) {
-            Ok(organization)
-        } else {
-            Err(Forbidden::Lacks(permission))
+    pub fn require(&self, permission: Permission) -> Result<Scope, Forbidden> {
+        let scope = self.organization()?;
+        if self.permissions.contain(permission) { Ok(scope) } else { Err(Forbidden::Lacks(permission)) }
+    }
+
+    /// That they have every one of `permissions`: nobody gives away what they do not have.
+    ///
+    /// # Errors
+    /// [`Forbidden::Lacks`] with the first that they lack.
+    pub fn require_all(&self, permissions: Permissions) -> Result<(), Forbidden> {
+        match permissions.iter().find(|permission| !self.permissions.contain(*permission)) {
+            Some(lacking) => Err(Forbidden::Lacks(lacking)),
+            None => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Actor, ApiToken, Forbidden, Session, TokenHash};
+use super::{Actor, ApiToken, Forbidden, Origin, Session, TokenHash};
 use crate::{
     clock::Timestamp, ids::OrganizationId, organizations::MembershipDetail, store::StoreError, users::Profile,
 };
@@ -37,14 +37,18 @@ impl Identity {
         }
     }
 
-    /// Lets the holder act in the organization that they ask for.
+    /// Lets the holder act in the organization that they ask for, by the request `origin`.
     ///
     /// Without one that is the token's own, or else the oldest membership. `None` inside `Ok`
     /// means that the token is void: its owner left the only organization that it works in.
     ///
     /// # Errors
     /// [`Forbidden::NotAMember`] for any other organization, whether it exists or not.
-    pub fn act_in(self: Arc<Self>, requested: Option<OrganizationId>) -> Result<Option<Actor>, Forbidden> {
+    pub fn act_in(
+        self: Arc<Self>,
+        requested: Option<OrganizationId>,
+        origin: Origin,
+    ) -> Result<Option<Actor>, Forbidden> {
         match &self.credential {
             Credential::Session(_) => {
                 let membership = match requested {
@@ -54,7 +58,7 @@ impl Identity {
                 let (organization, permissions) = membership
                     .map(|detail| (detail.membership.organization_id, detail.membership.role.permissions()))
                     .unzip();
-                Ok(Some(Actor::new(Arc::clone(&self), organization, permissions.unwrap_or_default())))
+                Ok(Some(Actor::new(Arc::clone(&self), organization, permissions.unwrap_or_default(), origin)))
             }
             Credential::ApiToken(token) => {
                 if requested.is_some_and(|id| id != token.organization_id) {
@@ -64,7 +68,7 @@ impl Identity {
                     return Ok(None);
                 };
                 let permissions = detail.membership.role.permissions().and(token.permissions);
-                Ok(Some(Actor::new(Arc::clone(&self), Some(token.organization_id), permissions)))
+                Ok(Some(Actor::new(Arc::clone(&self), Some(token.organization_id), permissions, origin)))
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Passwords.
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 
-use crate::{secret::Secret, value::InvalidValue};
+use super::TokenHash;
+use crate::{clock::Timestamp, ids::UserId, secret::Secret, value::InvalidValue};
 
 /// A password that someone chooses: 8 to 256 characters, not one of the common ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +51,22 @@ impl std::fmt::Debug for PasswordHash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }
+}
+
+/// The right to set one's first password, once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PasswordSetup {
+    /// Whose.
+    pub user_id: UserId,
+    /// What recognises the token.
+    pub token: TokenHash,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+}
+
+impl PasswordSetup {
+    /// How long a new user may take.
+    pub const LIFETIME: TimeDelta = TimeDelta::hours(24);
 }
 
 /// Why a password could not be hashed or verified.

@@ -15,6 +15,8 @@ pub enum TokenKind {
     Api,
     /// The right to make the first administrator.
     Setup,
+    /// The right to set one's first password.
+    PasswordSetup,
 }
 
 impl TokenKind {
@@ -23,6 +25,7 @@ impl TokenKind {
             Self::Session => "lws_",
             Self::Api => "lwa_",
             Self::Setup => "lwi_",
+            Self::PasswordSetup => "lwp_",
         }
     }
 }

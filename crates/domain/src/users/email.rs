@@ -1,5 +1,6 @@
 //! E-mail addresses.
 
+use super::Username;
 use crate::value::{InvalidValue, text_value};
 
 text_value!(
@@ -23,6 +24,13 @@ impl EmailAddress {
     #[must_use]
     pub fn key(&self) -> String {
         self.as_str().to_lowercase()
+    }
+
+    /// A name for who has the address, until they choose one: the part before the `@`.
+    #[must_use]
+    pub fn local_part(&self) -> Username {
+        let local = self.as_str().rsplit_once('@').map_or(self.as_str(), |(local, _domain)| local);
+        Username::shortened(local)
     }
 }
 
@@ -97,6 +105,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_local_part_of_an_address_is_a_valid_name(local in "[a-z0-9+.]{1,64}") {
+            if let Ok(address) = format!("{local}@example.com").parse::<EmailAddress>() {
+                let name = address.local_part();
+                prop_assert_eq!(name.as_str().parse::<Username>(), Ok(name.clone()));
+            }
+        }
+
         #[test]
         fn an_accepted_address_survives_being_parsed_again(text in "\\PC{0,80}") {
             if let Ok(address) = text.parse::<EmailAddress>() {

@@ -47,6 +47,14 @@ impl User {
     }
 }
 
+impl User {
+    /// A user whom somebody else added, and who has not been here yet.
+    #[must_use]
+    pub fn invited(id: UserId, username: Username, email: EmailAddress, now: Timestamp) -> Self {
+        Self { is_verified: false, ..Self::new(id, username, email, UserKind::AppUser, now) }
+    }
+}
+
 /// What a user is to the installation, whatever the organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserKind {
@@ -84,6 +92,13 @@ text_value!(
     Username,
     |raw| plain_text(&raw, 1, 50, "1 to 50 characters, none of them a control character")
 );
+
+impl Username {
+    /// The beginning of `text`, which is no longer than a name may be and holds what it may hold.
+    pub(super) fn shortened(text: &str) -> Self {
+        Self(text.chars().take(50).collect())
+    }
+}
 
 #[cfg(test)]
 mod tests {

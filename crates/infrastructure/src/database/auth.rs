@@ -11,7 +11,9 @@ use diesel::{
 };
 use launchway_domain::{
     auth::{ApiToken, Credential, CredentialRepository, Credentials, PasswordHash, TokenHash},
-    ids::{OrganizationId, UserId},
+    clock::Timestamp,
+    ids::UserId,
+    organizations::Scope,
     store::StoreError,
     users::EmailAddress,
 };
@@ -20,10 +22,10 @@ use self::rows::{ApiTokenRow, SessionRow, TwoFactorRow};
 pub(super) use self::writes::{apply, token_hash_of};
 use super::{
     Database,
-    columns::DbId,
+    columns::{DbId, DbTs},
     connection::AnyConnection,
     error::QueryError,
-    schema::{api_tokens, installation, passwords, sessions, two_factor, users},
+    schema::{api_tokens, installation, password_setups, passwords, sessions, two_factor, users},
 };
 
 #[async_trait]
@@ -60,15 +62,11 @@ impl CredentialRepository for Database {
         .await
     }
 
-    async fn api_tokens(
-        &self,
-        organization_id: OrganizationId,
-        user_id: UserId,
-    ) -> Result<Vec<ApiToken>, StoreError> {
+    async fn api_tokens(&self, scope: Scope, user_id: UserId) -> Result<Vec<ApiToken>, StoreError> {
         self.read(move |connection| {
             let rows: Vec<ApiTokenRow> = api_tokens::table
                 .inner_join(users::table.on(users::id.eq(api_tokens::user_id)))
-                .filter(api_tokens::organization_id.eq(DbId::from(organization_id)))
+                .filter(api_tokens::organization_id.eq(DbId::from(scope.id())))
                 .filter(api_tokens::user_id.eq(DbId::from(user_id)))
                 .filter(api_tokens::revoked_at.is_null())
                 .filter(users::deleted_at.is_null())
@@ -76,6 +74,26 @@ impl CredentialRepository for Database {
                 .select(ApiTokenRow::as_select())
                 .load(connection)?;
             rows.into_iter().map(ApiToken::try_from).collect()
+        })
+        .await
+    }
+
+    async fn by_password_setup(
+        &self,
+        token: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<UserId>, StoreError> {
+        let token = *token;
+        self.read_point(move |connection| {
+            let user_id: Option<DbId> = password_setups::table
+                .inner_join(users::table.on(users::id.eq(password_setups::user_id)))
+                .filter(password_setups::token_hash.eq(token.as_bytes().as_slice()))
+                .filter(password_setups::expires_at.gt(DbTs(now)))
+                .filter(users::deleted_at.is_null())
+                .select(users::id)
+                .first(connection)
+                .optional()?;
+            Ok(user_id.map(UserId::from))
         })
         .await
     }

@@ -20,7 +20,9 @@ use diesel::{
 };
 use launchway_domain::{
     clock::Timestamp,
-    ids::{ApiTokenId, LoginAttemptId, MembershipId, OrganizationId, SessionId, SettingsId, UserId},
+    ids::{
+        ApiTokenId, AuditEntryId, LoginAttemptId, MembershipId, OrganizationId, SessionId, SettingsId, UserId,
+    },
 };
 use uuid::Uuid;
 
@@ -61,7 +63,16 @@ macro_rules! stored_as_id {
         }
     )*};
 }
-stored_as_id!(ApiTokenId, LoginAttemptId, MembershipId, OrganizationId, SessionId, SettingsId, UserId);
+stored_as_id!(
+    ApiTokenId,
+    AuditEntryId,
+    LoginAttemptId,
+    MembershipId,
+    OrganizationId,
+    SessionId,
+    SettingsId,
+    UserId
+);
 
 impl From<Timestamp> for DbTs {
     fn from(moment: Timestamp) -> Self {

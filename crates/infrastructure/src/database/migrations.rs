@@ -25,6 +25,22 @@ pub(super) fn run(connection: &mut AnyConnection) -> Result<Vec<String>, QueryEr
     applied.map_err(QueryError::Migration)
 }
 
+/// Names the steps that were not taken yet.
+pub(super) fn pending(connection: &mut AnyConnection) -> Result<Vec<String>, QueryError> {
+    let pending = match connection {
+        AnyConnection::Sqlite(sqlite) => names_of_pending(sqlite, SQLITE),
+        AnyConnection::Postgres(postgres) => names_of_pending(postgres, POSTGRES),
+    };
+    pending.map_err(QueryError::Migration)
+}
+
+fn names_of_pending<DB: Backend>(
+    connection: &mut impl MigrationHarness<DB>,
+    source: EmbeddedMigrations,
+) -> migration::Result<Vec<String>> {
+    Ok(connection.pending_migrations(source)?.iter().map(|step| step.name().to_string()).collect())
+}
+
 fn run_pending<DB: Backend>(
     connection: &mut impl MigrationHarness<DB>,
     source: EmbeddedMigrations,

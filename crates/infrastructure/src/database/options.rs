@@ -13,13 +13,22 @@ pub struct DatabaseOptions {
     pub patience: Duration,
     /// What a commit on SQLite waits for.
     pub synchronous: Synchronous,
+    /// Whether a SQLite file that is not there is an error; otherwise it is made. A server is never
+    /// made, so that PostgreSQL does not need to be told.
+    pub must_exist: bool,
 }
 
 impl DatabaseOptions {
     /// The options that fit most machines.
     #[must_use]
     pub fn new(url: DatabaseUrl) -> Self {
-        Self { url, connections: 8, patience: Duration::from_secs(2), synchronous: Synchronous::Full }
+        Self {
+            url,
+            connections: 8,
+            patience: Duration::from_secs(2),
+            synchronous: Synchronous::Full,
+            must_exist: false,
+        }
     }
 }
 
@@ -82,6 +91,37 @@ impl FromStr for DatabaseUrl {
     }
 }
 
+/// How long to wait for a server that does not answer, in seconds.
+const CONNECT_TIMEOUT: u32 = 5;
+
+/// The same PostgreSQL URL with a bound on the wait for the server, unless it has its own: libpq
+/// would wait for as long as the network does.
+pub(super) fn with_connect_timeout(url: &str) -> String {
+    let options = options_of(url);
+    let is_bounded = options
+        .is_some_and(|options| options.split('&').any(|option| option.starts_with("connect_timeout=")));
+    if is_bounded {
+        return url.to_owned();
+    }
+    let separator = match options {
+        None => "?",
+        Some("") => "",
+        Some(_) => "&",
+    };
+    format!("{url}{separator}connect_timeout={CONNECT_TIMEOUT}")
+}
+
+/// What follows the `?` of a URL, as libpq reads it: a name or password before an `@` may hold a
+/// `?` of its own.
+fn options_of(url: &str) -> Option<&str> {
+    let (_scheme, rest) = url.split_once("://")?;
+    let place = match rest.find(['@', '/']) {
+        Some(end) if rest[end..].starts_with('@') => &rest[end..],
+        _ => rest,
+    };
+    place.split_once('?').map(|(_address, options)| options)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +149,28 @@ mod tests {
     fn debug_output_shows_no_password() {
         let url: DatabaseUrl = "postgres://ada:hunter2@localhost/launchway".parse().unwrap();
         assert!(!format!("{url:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_waited_for_no_longer_than_some_seconds() {
+        for (url, bounded) in [
+            ("postgres://ada@db/launchway", "postgres://ada@db/launchway?connect_timeout=5"),
+            ("postgres://db", "postgres://db?connect_timeout=5"),
+            ("postgres://db/x?", "postgres://db/x?connect_timeout=5"),
+            ("postgres:///x?host=/run", "postgres:///x?host=/run&connect_timeout=5"),
+            ("postgres://ada:why?@db/x", "postgres://ada:why?@db/x?connect_timeout=5"),
+            ("postgres://db/x?host=a@b", "postgres://db/x?host=a@b&connect_timeout=5"),
+            ("postgres://db?host=a/b@c", "postgres://db?host=a/b@c&connect_timeout=5"),
+        ] {
+            assert_eq!(with_connect_timeout(url), bounded);
+        }
+    }
+
+    #[test]
+    fn a_url_that_says_how_long_to_wait_is_kept() {
+        for url in ["postgres://db/x?connect_timeout=60", "postgres://db/x?sslmode=require&connect_timeout=0"]
+        {
+            assert_eq!(with_connect_timeout(url), url);
+        }
     }
 }

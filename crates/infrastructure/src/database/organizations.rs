@@ -1,78 +1,94 @@
-//! Organizations and memberships in the database.
+//! Organizations and memberships in the database: what is read.
 
-use diesel::prelude::*;
+mod rows;
+mod writes;
+
+use async_trait::async_trait;
+use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
-    clock::Timestamp,
-    ids::{MembershipId, OrganizationId, UserId},
-    organizations::{Description, Membership, MembershipDetail, Organization, OrganizationName, Role, Write},
+    ids::UserId,
+    organizations::{Candidate, Member, MembershipDetail, OrganizationDetail, OrganizationRepository, Scope},
+    store::StoreError,
+    users::EmailAddress,
 };
 
+use self::rows::{MembershipRow, OrganizationRow};
+pub(super) use self::writes::{apply, require_member};
 use super::{
-    columns::{DbId, DbTs},
+    Database,
+    columns::DbId,
     connection::AnyConnection,
     error::QueryError,
-    schema::{memberships, organizations},
+    schema::{memberships, organizations, passwords, users},
+    users::UserRow,
 };
 
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = organizations)]
-struct OrganizationRow {
-    #[diesel(deserialize_as = DbId)]
-    id: OrganizationId,
-    #[diesel(deserialize_as = String)]
-    name: OrganizationName,
-    #[diesel(deserialize_as = String)]
-    description: Description,
-    #[diesel(deserialize_as = DbTs)]
-    created_at: Timestamp,
-    #[diesel(deserialize_as = DbTs)]
-    updated_at: Timestamp,
-    deleted_at: Option<DbTs>,
-}
+#[async_trait]
+impl OrganizationRepository for Database {
+    async fn detail(&self, scope: Scope) -> Result<Option<OrganizationDetail>, StoreError> {
+        self.read(move |connection| {
+            let id = DbId::from(scope.id());
+            let organization: Option<OrganizationRow> = organizations::table
+                .find(id)
+                .filter(organizations::deleted_at.is_null())
+                .select(OrganizationRow::as_select())
+                .first(connection)
+                .optional()?;
+            let Some(organization) = organization else { return Ok(None) };
+            let members: Vec<(MembershipRow, UserRow)> = memberships::table
+                .inner_join(users::table.on(users::id.eq(memberships::user_id)))
+                .filter(memberships::organization_id.eq(id))
+                .filter(memberships::deleted_at.is_null())
+                .filter(users::deleted_at.is_null())
+                .order((memberships::created_at.asc(), memberships::id.asc()))
+                .select((MembershipRow::as_select(), UserRow::as_select()))
+                .load(connection)?;
+            let members = members.into_iter().map(member).collect::<Result<_, _>>()?;
+            Ok(Some(OrganizationDetail { organization: organization.into(), members }))
+        })
+        .await
+    }
 
-impl From<OrganizationRow> for Organization {
-    fn from(row: OrganizationRow) -> Self {
-        Self {
-            id: row.id,
-            name: row.name,
-            description: row.description,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-            deleted_at: row.deleted_at.map(Timestamp::from),
-        }
+    async fn member(&self, scope: Scope, user_id: UserId) -> Result<Option<Member>, StoreError> {
+        self.read_point(move |connection| {
+            let row: Option<(MembershipRow, UserRow)> = memberships::table
+                .inner_join(users::table.on(users::id.eq(memberships::user_id)))
+                .inner_join(organizations::table.on(organizations::id.eq(memberships::organization_id)))
+                .filter(memberships::organization_id.eq(DbId::from(scope.id())))
+                .filter(memberships::user_id.eq(DbId::from(user_id)))
+                .filter(memberships::deleted_at.is_null())
+                .filter(users::deleted_at.is_null())
+                .filter(organizations::deleted_at.is_null())
+                .select((MembershipRow::as_select(), UserRow::as_select()))
+                .first(connection)
+                .optional()?;
+            row.map(member).transpose()
+        })
+        .await
+    }
+
+    async fn candidate(&self, email: &EmailAddress) -> Result<Option<Candidate>, StoreError> {
+        let key = email.key();
+        self.read_point(move |connection| {
+            let password = passwords::table.filter(passwords::user_id.eq(users::id));
+            let membership = memberships::table
+                .filter(memberships::user_id.eq(users::id))
+                .filter(memberships::deleted_at.is_null());
+            let row: Option<(UserRow, bool, bool)> = users::table
+                .filter(users::email_key.eq(&key))
+                .filter(users::deleted_at.is_null())
+                .select((UserRow::as_select(), exists(password), exists(membership)))
+                .first(connection)
+                .optional()?;
+            let Some((user, has_password, is_member)) = row else { return Ok(None) };
+            Ok(Some(Candidate { user: user.try_into()?, is_unused: !has_password && !is_member }))
+        })
+        .await
     }
 }
 
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = memberships)]
-struct MembershipRow {
-    #[diesel(deserialize_as = DbId)]
-    id: MembershipId,
-    #[diesel(deserialize_as = DbId)]
-    organization_id: OrganizationId,
-    #[diesel(deserialize_as = DbId)]
-    user_id: UserId,
-    #[diesel(deserialize_as = String)]
-    role: Role,
-    #[diesel(deserialize_as = DbTs)]
-    created_at: Timestamp,
-    #[diesel(deserialize_as = DbTs)]
-    updated_at: Timestamp,
-    deleted_at: Option<DbTs>,
-}
-
-impl From<MembershipRow> for Membership {
-    fn from(row: MembershipRow) -> Self {
-        Self {
-            id: row.id,
-            organization_id: row.organization_id,
-            user_id: row.user_id,
-            role: row.role,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-            deleted_at: row.deleted_at.map(Timestamp::from),
-        }
-    }
+fn member((membership, user): (MembershipRow, UserRow)) -> Result<Member, QueryError> {
+    Ok(Member { membership: membership.into(), user: user.try_into()? })
 }
 
 /// The memberships of a user with their organizations, oldest first, ties by id.
@@ -93,42 +109,4 @@ pub(super) fn memberships_of(
         organization: organization.into(),
     };
     Ok(rows.into_iter().map(detail).collect())
-}
-
-/// Carries out one change.
-pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
-    match write {
-        Write::Insert(organization) => insert(connection, organization),
-        Write::InsertMembership(membership) => insert_membership(connection, membership),
-    }
-}
-
-fn insert(connection: &mut AnyConnection, organization: &Organization) -> Result<(), QueryError> {
-    diesel::insert_into(organizations::table)
-        .values((
-            organizations::id.eq(DbId::from(organization.id)),
-            organizations::name.eq(organization.name.as_str()),
-            organizations::name_key.eq(organization.name.key()),
-            organizations::description.eq(organization.description.as_str()),
-            organizations::created_at.eq(DbTs(organization.created_at)),
-            organizations::updated_at.eq(DbTs(organization.updated_at)),
-            organizations::deleted_at.eq(organization.deleted_at.map(DbTs)),
-        ))
-        .execute(connection)?;
-    Ok(())
-}
-
-fn insert_membership(connection: &mut AnyConnection, membership: &Membership) -> Result<(), QueryError> {
-    diesel::insert_into(memberships::table)
-        .values((
-            memberships::id.eq(DbId::from(membership.id)),
-            memberships::organization_id.eq(DbId::from(membership.organization_id)),
-            memberships::user_id.eq(DbId::from(membership.user_id)),
-            memberships::role.eq(membership.role.as_str()),
-            memberships::created_at.eq(DbTs(membership.created_at)),
-            memberships::updated_at.eq(DbTs(membership.updated_at)),
-            memberships::deleted_at.eq(membership.deleted_at.map(DbTs)),
-        ))
-        .execute(connection)?;
-    Ok(())
 }

@@ -169,6 +169,60 @@ table! {
     }
 }
 
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    password_setups (user_id) {
+        user_id -> Id,
+        token_hash -> Binary,
+        expires_at -> Ts,
+    }
+}
+
+table! {
+    key_check (id) {
+        id -> Integer,
+        sealed -> Text,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    audit_chains (chain_id) {
+        chain_id -> Id,
+        last_number -> BigInt,
+        last_hash -> Binary,
+        last_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    audit_entries (chain_id, number) {
+        chain_id -> Id,
+        number -> BigInt,
+        id -> Id,
+        actor -> Text,
+        actor_key -> Text,
+        actor_id -> Nullable<Id>,
+        action -> Text,
+        resource -> Text,
+        resource_id -> Text,
+        message -> Text,
+        metadata -> Text,
+        request_id -> Text,
+        address -> Nullable<Text>,
+        at -> Ts,
+        hash -> Binary,
+        search -> Text,
+    }
+}
+
 allow_tables_to_appear_in_same_query!(
     users,
     passwords,
@@ -178,4 +232,7 @@ allow_tables_to_appear_in_same_query!(
     memberships,
     sessions,
     api_tokens,
+    password_setups,
 );
+
+allow_tables_to_appear_in_same_query!(audit_chains, audit_entries);

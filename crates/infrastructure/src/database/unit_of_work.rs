@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use launchway_domain::{
     auth::{self, TokenHash},
-    store::{StoreError, UnitOfWork, Write},
+    store::{self, StoreError, UnitOfWork, Write},
 };
 
 use super::{
-    Database, auth as auth_tables, connection::AnyConnection, error::QueryError, organizations, users,
+    Database, audit, auth as auth_tables, connection::AnyConnection, error::QueryError, organizations, users,
 };
 
 /// How often a unit is tried on PostgreSQL when others get in its way.
@@ -18,6 +18,9 @@ const ATTEMPTS: u32 = 3;
 #[async_trait]
 impl UnitOfWork for Database {
     async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        if !store::are_audited(&writes) {
+            return Err(StoreError::Unaudited);
+        }
         let writes: Arc<[Write]> = writes.into();
         let mut attempt = 1;
         let extended = loop {
@@ -49,6 +52,7 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             }
             Write::User(write) => users::apply(connection, write)?,
             Write::Organization(write) => organizations::apply(connection, write)?,
+            Write::Audit(write) => audit::apply(connection, write)?,
         }
     }
     Ok(extended)

@@ -24,7 +24,7 @@ use super::{
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = users)]
-struct UserRow {
+pub(super) struct UserRow {
     #[diesel(deserialize_as = DbId)]
     id: UserId,
     #[diesel(deserialize_as = String)]

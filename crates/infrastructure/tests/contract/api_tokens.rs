@@ -1,14 +1,15 @@
 //! API tokens: what `CredentialRepository::api_tokens` and the writes about them promise.
 
 use launchway_domain::{
-    auth::{ApiToken, CredentialRepository as _, Write},
+    auth::{ApiToken, CredentialRepository as _, IdentityRepository as _, Write},
     ids::{OrganizationId, UserId},
-    organizations,
+    organizations::{self, Role, Scope},
     store::{StoreError, Unique},
 };
 use launchway_infrastructure::database::Database;
+use tokio::task::JoinSet;
 
-use crate::builders::{Resident, an_api_token, an_organization, at, commit, execute, id, is_stale};
+use crate::builders::{Resident, a_membership, an_api_token, at, commit, execute, id, is_stale};
 
 contract!(
     tokens_are_listed_newest_first_as_they_were_issued,
@@ -18,10 +19,28 @@ contract!(
     a_revoked_token_is_not_listed,
     only_the_owner_revokes_a_token_and_only_once,
     tokens_of_a_deleted_user_are_not_listed,
+    only_a_member_gets_a_token,
+    a_token_that_is_issued_while_its_owner_is_removed_is_void_and_stays_so,
+    a_token_that_is_issued_while_the_organization_is_deleted_is_void,
 );
 
 fn revoke(token: &ApiToken, organization_id: OrganizationId, user_id: UserId) -> Write {
     Write::RevokeApiToken { id: token.id, organization_id, user_id, at: at(5) }
+}
+
+/// A token of `owner`'s that works at `home`'s.
+fn issue(owner: &Resident, home: &Resident, name: &str) -> Write {
+    Write::IssueApiToken(an_api_token(home.organization.id, owner.user.id, name))
+}
+
+/// Makes `user` a member at `home`'s.
+async fn join(db: &Database, home: &Resident, user: &Resident) {
+    let membership = a_membership(&home.organization, &user.user, Role::Member);
+    commit(db, organizations::Write::InsertMembership(membership)).await.unwrap();
+}
+
+fn remove(home: &Resident, user: &Resident) -> organizations::Write {
+    organizations::Write::RemoveMember { scope: home.scope(), user_id: user.user.id, at: at(5) }
 }
 
 async fn tokens_are_listed_newest_first_as_they_were_issued(db: Database) {
@@ -36,15 +55,15 @@ async fn tokens_are_listed_newest_first_as_they_were_issued(db: Database) {
         commit(&db, Write::IssueApiToken(token.clone())).await.unwrap();
     }
     let [old, new, eternal] = tokens;
-    let listed = db.api_tokens(ada.organization.id, ada.user.id).await.unwrap();
+    let listed = db.api_tokens(ada.scope(), ada.user.id).await.unwrap();
     assert_eq!(listed, [new, eternal, old]);
 }
 
 async fn tokens_of_others_and_of_other_organizations_are_not_listed(db: Database) {
     let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
     ada.issue(&db, "ci").await;
-    assert_eq!(db.api_tokens(ada.organization.id, grace.user.id).await.unwrap(), []);
-    assert_eq!(db.api_tokens(grace.organization.id, ada.user.id).await.unwrap(), []);
+    assert_eq!(db.api_tokens(ada.scope(), grace.user.id).await.unwrap(), []);
+    assert_eq!(db.api_tokens(grace.scope(), ada.user.id).await.unwrap(), []);
 }
 
 async fn a_name_in_use_is_taken(db: Database) {
@@ -58,11 +77,10 @@ async fn a_name_in_use_is_taken(db: Database) {
 
 async fn the_same_name_is_free_elsewhere_and_after_a_revocation(db: Database) {
     let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
-    let other = an_organization("Other");
-    commit(&db, organizations::Write::Insert(other.clone())).await.unwrap();
+    join(&db, &ada, &grace).await;
     let token = ada.issue(&db, "ci").await;
     grace.issue(&db, "ci").await;
-    commit(&db, Write::IssueApiToken(an_api_token(other.id, ada.user.id, "ci"))).await.unwrap();
+    commit(&db, issue(&grace, &ada, "ci")).await.unwrap();
     commit(&db, revoke(&token, ada.organization.id, ada.user.id)).await.unwrap();
     let mut again = an_api_token(ada.organization.id, ada.user.id, "ci");
     again.token_hash = launchway_domain::auth::TokenHash::of("another");
@@ -73,7 +91,7 @@ async fn a_revoked_token_is_not_listed(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let (kept, revoked) = (ada.issue(&db, "kept").await, ada.issue(&db, "revoked").await);
     commit(&db, revoke(&revoked, ada.organization.id, ada.user.id)).await.unwrap();
-    assert_eq!(db.api_tokens(ada.organization.id, ada.user.id).await.unwrap(), [kept]);
+    assert_eq!(db.api_tokens(ada.scope(), ada.user.id).await.unwrap(), [kept]);
 }
 
 async fn only_the_owner_revokes_a_token_and_only_once(db: Database) {
@@ -91,5 +109,75 @@ async fn tokens_of_a_deleted_user_are_not_listed(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     ada.issue(&db, "ci").await;
     execute(&db, "UPDATE users SET deleted_at = updated_at").await;
-    assert_eq!(db.api_tokens(ada.organization.id, ada.user.id).await.unwrap(), []);
+    assert_eq!(db.api_tokens(ada.scope(), ada.user.id).await.unwrap(), []);
+}
+
+async fn only_a_member_gets_a_token(db: Database) {
+    let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
+    let nobody = Resident::called("nobody");
+    assert!(is_stale(&commit(&db, issue(&grace, &ada, "stranger")).await));
+    assert!(is_stale(&commit(&db, issue(&nobody, &ada, "unknown")).await));
+    assert!(is_stale(&commit(&db, issue(&ada, &nobody, "nowhere")).await));
+
+    join(&db, &ada, &grace).await;
+    commit(&db, issue(&grace, &ada, "member")).await.unwrap();
+    commit(&db, remove(&ada, &grace)).await.unwrap();
+    assert!(is_stale(&commit(&db, issue(&grace, &ada, "left")).await));
+    assert_eq!(db.api_tokens(ada.scope(), grace.user.id).await.unwrap(), []);
+    grace.issue(&db, "at home").await;
+
+    execute(&db, "UPDATE users SET deleted_at = updated_at WHERE username = 'ada'").await;
+    assert!(is_stale(&commit(&db, issue(&ada, &ada, "deleted")).await));
+    execute(&db, "UPDATE organizations SET deleted_at = updated_at").await;
+    assert!(is_stale(&commit(&db, issue(&grace, &grace, "gone")).await));
+}
+
+/// Issues some tokens of `owner`'s at `home`'s, all at once and at the same time as the other write.
+/// Whichever were issued, none may work.
+async fn race(db: &Database, home: &Resident, owner: &Resident, against: organizations::Write) {
+    let tokens = ["one", "two", "three"].map(|name| an_api_token(home.organization.id, owner.user.id, name));
+    let mut tasks = JoinSet::new();
+    for (place, mut token) in tokens.into_iter().enumerate() {
+        // In their midst, so that it is likely to meet tokens before and after it.
+        if place == 1 {
+            let (db, write) = (db.clone(), against.clone());
+            tasks.spawn(async move { (None, commit(&db, write).await) });
+        }
+        token.token_hash = launchway_domain::auth::TokenHash::of(&token.id.to_string());
+        let db = db.clone();
+        tasks.spawn(async move {
+            let outcome = commit(&db, Write::IssueApiToken(token.clone())).await;
+            (Some(token), outcome)
+        });
+    }
+    let outcomes = tasks.join_all().await;
+    if matches!(against, organizations::Write::RemoveMember { .. }) {
+        join(db, home, owner).await;
+    }
+    for (token, outcome) in outcomes {
+        let Some(token) = token else {
+            outcome.unwrap();
+            continue;
+        };
+        assert!(outcome.is_ok() || is_stale(&outcome), "{outcome:?}");
+        assert_eq!(db.by_token(&token.token_hash).await.unwrap(), None);
+    }
+    let scope = Scope::of_record(home.organization.id);
+    assert_eq!(db.api_tokens(scope, owner.user.id).await.unwrap(), []);
+}
+
+async fn a_token_that_is_issued_while_its_owner_is_removed_is_void_and_stays_so(db: Database) {
+    let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
+    join(&db, &ada, &grace).await;
+    for _ in 0..50 {
+        race(&db, &ada, &grace, remove(&ada, &grace)).await;
+    }
+}
+
+async fn a_token_that_is_issued_while_the_organization_is_deleted_is_void(db: Database) {
+    for round in 0..20 {
+        let ada = Resident::of(&db, &format!("ada{round}")).await;
+        let delete = organizations::Write::Delete { scope: ada.scope(), at: at(5) };
+        race(&db, &ada, &ada, delete).await;
+    }
 }

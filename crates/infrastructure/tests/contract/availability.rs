@@ -5,6 +5,7 @@ use std::{sync::mpsc, time::Duration};
 use diesel::connection::SimpleConnection as _;
 use launchway_domain::{
     auth::CredentialRepository as _,
+    organizations::Scope,
     store::StoreError,
     users::{UserRepository as _, Write},
 };
@@ -41,7 +42,7 @@ async fn when_all_connections_are_busy_a_reader_is_told_and_does_not_hang(fresh:
     is_in.recv().await.unwrap();
     let outcome = db.profile(id()).await;
     assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
-    let outcome = db.api_tokens(id(), id()).await;
+    let outcome = db.api_tokens(Scope::of_record(id()), id()).await;
     assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
 
     drop(gate);
@@ -104,6 +105,27 @@ async fn a_file_in_a_folder_that_does_not_exist_cannot_be_opened() {
     let url = DatabaseUrl::Sqlite(folder.path().join("missing/launchway.db"));
     let error = Database::open(DatabaseOptions::new(url)).unwrap_err();
     assert!(error.to_string().contains("missing/launchway.db"), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_that_must_exist_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["launchway.db", "missing/launchway.db"] {
+        let path = folder.path().join(name);
+        let options = DatabaseOptions::new(DatabaseUrl::Sqlite(path.clone()));
+        let error = Database::open(DatabaseOptions { must_exist: true, ..options }).unwrap_err();
+        let OpenError::File { path: refused, source } = error else { panic!("{error:?}") };
+        assert_eq!((refused, source.to_string()), (path, "there is no database here".to_owned()));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_file_that_must_exist_is_opened_when_it_does() {
+    let fresh = Fresh::on_sqlite().await;
+    let ada = Resident::of(&fresh.database, "ada").await.user.id;
+    let again = fresh.open_with(|options| options.must_exist = true);
+    assert!(again.profile(ada).await.unwrap().is_some());
 }
 
 #[tokio::test]

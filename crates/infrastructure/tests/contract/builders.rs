@@ -1,14 +1,18 @@
 //! Records for the tests, each different from all others.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use chrono::{DateTime, TimeDelta};
 use diesel::connection::SimpleConnection as _;
 use launchway_domain::{
+    audit::{self, Action, Chain, Entry, Resource},
     auth::{self, ApiToken, Client, PasswordHash, Permission, Session, TokenHash},
     clock::Timestamp,
     ids::{OrganizationId, UserId},
-    organizations::{self, Membership, Organization, Role},
+    organizations::{self, Membership, Organization, Role, Scope},
     store::{StoreError, UnitOfWork as _, Write},
     users::{self, User, UserKind},
 };
@@ -58,6 +62,31 @@ pub(crate) fn an_api_token(organization_id: OrganizationId, user_id: UserId, nam
     }
 }
 
+/// An entry of Ada's in that chain.
+pub(crate) fn an_entry(chain: Chain) -> Entry {
+    Entry {
+        id: id(),
+        chain,
+        actor: "ada".to_owned(),
+        actor_id: Some(id()),
+        action: Action::Update,
+        resource: Resource::User,
+        resource_id: "42".to_owned(),
+        message: "ada did something".to_owned(),
+        metadata: BTreeMap::new(),
+        request_id: "request".to_owned(),
+        address: Some([192, 0, 2, 7].into()),
+        at: at(0),
+    }
+}
+
+/// The writes, and an entry that tells of them. Each in a chain of its own, so that units that are
+/// made at once meet only where the test wants it.
+pub(crate) fn audited(mut writes: Vec<Write>) -> Vec<Write> {
+    writes.push(audit::Write::Append(an_entry(Chain::Organization(id()))).into());
+    writes
+}
+
 pub(crate) fn a_hash(text: &str) -> PasswordHash {
     PasswordHash(format!("$argon2id${text}"))
 }
@@ -81,8 +110,13 @@ impl Resident {
     /// Someone who is stored.
     pub(crate) async fn of(database: &Database, name: &str) -> Self {
         let resident = Self::called(name);
-        database.commit(resident.writes()).await.unwrap();
+        database.commit(audited(resident.writes())).await.unwrap();
         resident
+    }
+
+    /// Where they are at home.
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::of_record(self.organization.id)
     }
 
     pub(crate) fn writes(&self) -> Vec<Write> {
@@ -108,9 +142,9 @@ impl Resident {
     }
 }
 
-/// Commits one write.
+/// Commits one write, and an entry that tells of it.
 pub(crate) async fn commit(database: &Database, write: impl Into<Write>) -> Result<(), StoreError> {
-    database.commit(vec![write.into()]).await
+    database.commit(audited(vec![write.into()])).await
 }
 
 /// Runs a statement that no write exists for, with SQL that both databases take.

@@ -11,7 +11,7 @@ use launchway_infrastructure::database::Database;
 use tokio::task::{JoinSet, yield_now};
 
 use crate::{
-    builders::{Resident, a_user, at, commit},
+    builders::{Resident, a_user, at, audited, commit},
     fresh::{FILE, Fresh},
 };
 
@@ -46,7 +46,7 @@ async fn changes_that_wait_together_share_one_transaction() {
     let gate = occupy(db, &mut tasks).await;
     for n in 0..50 {
         let db = db.clone();
-        tasks.spawn(async move { db.commit(Resident::called(&format!("user{n}")).writes()).await });
+        tasks.spawn(async move { db.commit(audited(Resident::called(&format!("user{n}")).writes())).await });
     }
     queued(db, before.commits + 51).await;
     drop(gate);
@@ -65,7 +65,7 @@ async fn a_transaction_that_cannot_be_committed_is_nobodys_success() {
     let before = db.statistics();
     let gate = occupy(db, &mut tasks).await;
     let grace = Resident::called("grace");
-    let (writer, writes) = (db.clone(), grace.writes());
+    let (writer, writes) = (db.clone(), audited(grace.writes()));
     tasks.spawn(async move { writer.commit(writes).await });
     queued(db, before.commits + 2).await;
     let poison = db.clone();
@@ -81,7 +81,7 @@ async fn a_transaction_that_cannot_be_committed_is_nobodys_success() {
     // The gate's own change may have been alone in its transaction.
     assert!(lost >= 2, "{outcomes:?}");
     assert_eq!(db.profile(grace.user.id).await.unwrap(), None);
-    db.commit(grace.writes()).await.unwrap();
+    db.commit(audited(grace.writes())).await.unwrap();
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn dropping_the_database_finishes_what_was_accepted() {
     let fresh = Fresh::on_sqlite().await;
     let other = fresh.open_again();
     let ada = Resident::called("ada");
-    let (writer, writes) = (other.clone(), ada.writes());
+    let (writer, writes) = (other.clone(), audited(ada.writes()));
     let task = tokio::spawn(async move { writer.commit(writes).await });
     queued(&other, 1).await;
     drop(other);

@@ -8,7 +8,7 @@ use launchway_domain::{
 use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
-use crate::builders::{Resident, at, commit};
+use crate::builders::{Resident, at, audited, commit};
 
 contract!(
     an_installation_begins_without_an_administrator,
@@ -19,7 +19,7 @@ contract!(
 fn claim(resident: &Resident) -> Vec<store::Write> {
     let mut writes = resident.writes();
     writes.push(Write::ClaimInstallation { admin: resident.user.id, at: at(0) }.into());
-    writes
+    audited(writes)
 }
 
 async fn an_installation_begins_without_an_administrator(db: Database) {
@@ -57,6 +57,6 @@ async fn of_two_hundred_claims_at_once_exactly_one_succeeds_and_the_others_leave
     assert_eq!(profiles[0].memberships.len(), 1);
     // The names of the losers' organizations are free, so those were undone as well.
     for resident in residents.iter().filter(|resident| resident.user.id != profiles[0].user.id) {
-        db.commit(resident.writes()).await.unwrap();
+        db.commit(audited(resident.writes())).await.unwrap();
     }
 }

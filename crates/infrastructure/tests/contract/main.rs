@@ -28,6 +28,7 @@ macro_rules! contract {
 }
 
 mod api_tokens;
+mod audit;
 mod availability;
 mod builders;
 mod credentials;
@@ -35,7 +36,9 @@ mod fresh;
 mod group_commit;
 mod identities;
 mod installation;
+mod key_check;
 mod organizations;
+mod password_setups;
 mod schema;
 mod sessions;
 mod settings;

@@ -135,8 +135,14 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         let lines = migration.lines().filter_map(|line| line.trim().strip_prefix("CONSTRAINT "));
         lines.filter_map(|line| line.split(' ').next()).collect()
     };
-    let sqlite = include_str!("../../../../migrations/sqlite/2026-11-15-000001_foundation/up.sql");
-    let postgres = include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql");
+    let sqlite = concat!(
+        include_str!("../../../../migrations/sqlite/2026-11-15-000001_foundation/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-15-000002_organizations_and_audit/up.sql"),
+    );
+    let postgres = concat!(
+        include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-15-000002_organizations_and_audit/up.sql"),
+    );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));
     assert_eq!(constraints(sqlite), constraints(postgres));

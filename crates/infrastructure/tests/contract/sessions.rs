@@ -1,5 +1,7 @@
 //! Sessions: what the writes about them promise.
 
+use chrono::TimeDelta;
+use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::BigInt};
 use launchway_domain::{
     auth::{Credential, IdentityRepository as _, Session, Write},
     ids::SessionId,
@@ -7,7 +9,7 @@ use launchway_domain::{
 };
 use launchway_infrastructure::database::Database;
 
-use crate::builders::{Resident, a_hash, a_session, at, commit, id, is_stale};
+use crate::builders::{Resident, a_hash, a_session, at, audited, commit, id, is_stale};
 
 contract!(
     a_session_is_read_as_it_was_opened,
@@ -17,6 +19,7 @@ contract!(
     all_sessions_of_a_user_end_together,
     one_session_may_be_kept_when_the_others_end,
     a_login_that_overlaps_with_a_change_of_the_password_does_not_outlive_it,
+    sessions_that_were_over_a_month_before_are_forgotten_with_the_next_one,
 );
 
 async fn session_of(db: &Database, session: &Session) -> Option<Session> {
@@ -87,17 +90,54 @@ async fn a_login_that_overlaps_with_a_change_of_the_password_does_not_outlive_it
         let [old, new] = [round, round + 1].map(|n| a_hash(&n.to_string()));
         commit(&db, Write::SetPassword { user_id, hash: old.clone(), at: at(round) }).await.unwrap();
         let session = a_session(user_id, &round.to_string());
-        let log_in = db.commit(vec![
+        let log_in = db.commit(audited(vec![
             Write::ConfirmPassword { user_id, hash: old }.into(),
             Write::OpenSession(session.clone()).into(),
-        ]);
-        let change = db.commit(vec![
+        ]));
+        let change = db.commit(audited(vec![
             Write::SetPassword { user_id, hash: new, at: at(round) }.into(),
             Write::EndSessions { user_id, keep: None, at: at(round) }.into(),
-        ]);
+        ]));
         let (logged_in, changed) = tokio::join!(log_in, change);
         changed.unwrap();
         assert!(logged_in.is_ok() || is_stale(&logged_in), "{logged_in:?}");
         assert_eq!(session_of(&db, &session).await, None);
     }
+}
+
+async fn sessions_that_were_over_a_month_before_are_forgotten_with_the_next_one(db: Database) {
+    #[derive(QueryableByName)]
+    struct Count {
+        #[diesel(sql_type = BigInt)]
+        count: i64,
+    }
+    let count = || async {
+        let count = db.read(|db| Ok(sql_query("SELECT COUNT(*) AS count FROM sessions").get_result(db)?));
+        let Count { count } = count.await.unwrap();
+        count
+    };
+    let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
+    let [expired, ended, lately_ended, alive] =
+        ["expired", "ended", "lately ended", "alive"].map(|token| a_session(ada.user.id, token));
+    let far = at(0) + TimeDelta::days(1000);
+    for mut session in [ended.clone(), lately_ended.clone(), alive.clone()] {
+        session.expires_at = far;
+        commit(&db, Write::OpenSession(session)).await.unwrap();
+    }
+    commit(&db, Write::OpenSession(expired.clone())).await.unwrap();
+    grace.log_in(&db, "grace's").await;
+    let moment = expired.expires_at + TimeDelta::days(30);
+    commit(&db, Write::EndSession { id: ended.id, at: expired.expires_at }).await.unwrap();
+    let lately = expired.expires_at + TimeDelta::seconds(1);
+    commit(&db, Write::EndSession { id: lately_ended.id, at: lately }).await.unwrap();
+
+    let next = |token: &str, now| {
+        let opened = a_session(ada.user.id, token);
+        Write::OpenSession(Session { created_at: now, expires_at: far, ..opened })
+    };
+    commit(&db, next("next", moment)).await.unwrap();
+    assert_eq!(count().await, 6);
+    commit(&db, next("the one after", moment + TimeDelta::seconds(1))).await.unwrap();
+    assert_eq!(count().await, 5);
+    assert_eq!(session_of(&db, &alive).await.map(|session| session.id), Some(alive.id));
 }

@@ -2,7 +2,8 @@
 
 use diesel::{RunQueryDsl as _, connection::SimpleConnection as _};
 use launchway_domain::{
-    auth,
+    audit::{self, Chain},
+    auth::{self, IdentityRepository as _},
     organizations::{self, Role},
     store::{StoreError, Unique, UnitOfWork as _},
     users::{self, UserRepository as _},
@@ -11,7 +12,7 @@ use launchway_infrastructure::database::{AnyConnection, Database};
 use tokio::task::JoinSet;
 
 use crate::{
-    builders::{Resident, a_membership, a_user, at, commit, execute, id, is_stale},
+    builders::{Resident, a_membership, a_user, an_entry, at, audited, commit, execute, id, is_stale},
     fresh::Fresh,
 };
 
@@ -20,6 +21,8 @@ contract!(
     a_failing_last_write_leaves_nothing_of_the_earlier_ones,
     a_guard_that_does_not_hold_leaves_nothing_of_the_earlier_ones,
     nothing_to_write_is_no_error,
+    a_change_that_the_trail_does_not_know_of_is_refused_and_leaves_nothing,
+    what_the_trail_need_not_know_takes_effect_without_an_entry,
     what_was_committed_is_there_for_the_next_process,
     each_of_many_commits_at_once_has_its_own_outcome,
     a_commit_whose_caller_has_gone_is_whole_or_absent,
@@ -31,7 +34,7 @@ async fn writes_take_effect_in_their_order(db: Database) {
     let rename =
         |name: &str| users::Write::Rename { id: user.id, username: name.parse().unwrap(), at: at(1) };
     let writes = vec![users::Write::Insert(user.clone()).into(), rename("b").into(), rename("c").into()];
-    db.commit(writes).await.unwrap();
+    db.commit(audited(writes)).await.unwrap();
     assert_eq!(db.profile(user.id).await.unwrap().unwrap().user.username.as_str(), "c");
 }
 
@@ -42,23 +45,48 @@ async fn a_failing_last_write_leaves_nothing_of_the_earlier_ones(db: Database) {
     writes.push(auth::Write::OpenSession(crate::builders::a_session(grace.user.id, "one")).into());
     let again = a_membership(&ada.organization, &ada.user, Role::Viewer);
     writes.push(organizations::Write::InsertMembership(again).into());
-    let outcome = db.commit(writes).await;
+    let outcome = db.commit(audited(writes)).await;
     assert!(matches!(outcome, Err(StoreError::Taken(Unique::Membership))), "{outcome:?}");
     assert_eq!(db.profile(grace.user.id).await.unwrap(), None);
     // Nothing of it stands in the way of doing it again.
-    db.commit(grace.writes()).await.unwrap();
+    db.commit(audited(grace.writes())).await.unwrap();
 }
 
 async fn a_guard_that_does_not_hold_leaves_nothing_of_the_earlier_ones(db: Database) {
     let grace = Resident::called("grace");
     let mut writes = grace.writes();
     writes.push(auth::Write::EndSession { id: id(), at: at(0) }.into());
-    assert!(is_stale(&db.commit(writes).await));
+    assert!(is_stale(&db.commit(audited(writes)).await));
     assert_eq!(db.profile(grace.user.id).await.unwrap(), None);
 }
 
 async fn nothing_to_write_is_no_error(db: Database) {
     db.commit(vec![]).await.unwrap();
+}
+
+async fn a_change_that_the_trail_does_not_know_of_is_refused_and_leaves_nothing(db: Database) {
+    let ada = Resident::called("ada");
+    let before = db.statistics();
+    let outcome = db.commit(ada.writes()).await;
+    assert!(matches!(outcome, Err(StoreError::Unaudited)), "{outcome:?}");
+    assert_eq!(db.statistics(), before);
+    assert_eq!(db.profile(ada.user.id).await.unwrap(), None);
+    db.commit(audited(ada.writes())).await.unwrap();
+}
+
+async fn what_the_trail_need_not_know_takes_effect_without_an_entry(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let session = ada.log_in(&db, "one").await;
+    let extend = auth::Write::ExtendSession { id: session.id, at: at(1), expires_at: at(9999) };
+    let settings =
+        users::Write::ChangeSettings { user_id: ada.user.id, new_id: id(), changes: vec![], at: at(1) };
+    db.commit(vec![extend.into(), settings.into()]).await.unwrap();
+    let identity = db.by_token(&session.token_hash).await.unwrap().unwrap();
+    assert!(identity.profile.settings.is_some());
+    let extended = auth::Session { extended_at: at(1), expires_at: at(9999), ..session };
+    assert_eq!(identity.credential, auth::Credential::Session(extended));
+    // An entry by itself tells of something outside the database.
+    db.commit(vec![audit::Write::Append(an_entry(Chain::Installation)).into()]).await.unwrap();
 }
 
 async fn what_was_committed_is_there_for_the_next_process(fresh: &Fresh) {
@@ -88,7 +116,7 @@ async fn each_of_many_commits_at_once_has_its_own_outcome(db: Database) {
                     "stale"
                 }
             };
-            let outcome = match db.commit(writes).await {
+            let outcome = match db.commit(audited(writes)).await {
                 Ok(()) => "fine",
                 Err(StoreError::Taken(Unique::UserEmail)) => "taken",
                 Err(StoreError::Stale) => "stale",
@@ -107,7 +135,7 @@ async fn a_commit_whose_caller_has_gone_is_whole_or_absent(db: Database) {
     let residents: Vec<_> = (0..20).map(|n| Resident::called(&format!("user{n}"))).collect();
     let mut tasks = JoinSet::new();
     for resident in &residents {
-        let (db, writes) = (db.clone(), resident.writes());
+        let (db, writes) = (db.clone(), audited(resident.writes()));
         tasks.spawn(async move { db.commit(writes).await });
     }
     tokio::task::yield_now().await;
@@ -163,7 +191,7 @@ async fn a_unit_that_lost_a_deadlock_is_made_again() {
     let rename = |id, name: &str| users::Write::Rename { id, username: name.parse().unwrap(), at: at(1) };
     let writes = vec![rename(ada.id, "Ada").into(), rename(grace.id, "Grace").into()];
     let unit = db.clone();
-    let unit = tokio::spawn(async move { unit.commit(writes).await });
+    let unit = tokio::spawn(async move { unit.commit(audited(writes)).await });
     while !someone_waits_for_a_lock(db).await {}
     drop(gate);
     opponent.await.unwrap().unwrap();

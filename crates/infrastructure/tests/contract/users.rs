@@ -7,7 +7,9 @@ use launchway_domain::{
 };
 use launchway_infrastructure::database::Database;
 
-use crate::builders::{Resident, a_membership, a_user, an_organization, at, commit, execute, id, is_stale};
+use crate::builders::{
+    Resident, a_membership, a_user, an_organization, at, audited, commit, execute, id, is_stale,
+};
 
 contract!(
     a_user_is_read_as_it_was_written,
@@ -89,7 +91,7 @@ async fn memberships_are_read_oldest_first_and_ties_by_id(db: Database) {
     writes.extend([&first, &second, &third].map(|org| organizations::Write::Insert(org.clone()).into()));
     let membership = |m: &organizations::Membership| organizations::Write::InsertMembership(m.clone());
     writes.extend([&tied[1], &tied[0], &oldest].map(|m| membership(m).into()));
-    db.commit(writes).await.unwrap();
+    db.commit(audited(writes)).await.unwrap();
 
     let read = db.profile(user.id).await.unwrap().unwrap().memberships;
     let memberships: Vec<_> = read.iter().map(|detail| detail.membership.clone()).collect();

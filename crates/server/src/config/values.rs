@@ -73,14 +73,21 @@ pub(super) fn without_password(raw: &str) -> String {
         Some((Some((user, _password)), host)) => format!("{user}:***@{host}"),
         _ => authority.to_owned(),
     };
-    let tail = match tail.split_once("password=") {
-        Some((before, after)) => {
-            let rest = after.find('&').map_or("", |end| &after[end..]);
-            format!("{before}password=***{rest}")
+    let tail = match tail.split_once('?') {
+        Some((path, query)) => {
+            let masked: Vec<String> = query.split('&').map(without_password_value).collect();
+            format!("{path}?{}", masked.join("&"))
         }
         None => tail.to_owned(),
     };
     format!("{scheme}://{authority}{tail}")
+}
+
+fn without_password_value(parameter: &str) -> String {
+    match parameter.split_once('=') {
+        Some((name, _)) if name.to_ascii_lowercase().contains("pass") => format!("{name}=***"),
+        _ => parameter.to_owned(),
+    }
 }
 
 pub(super) fn public_url(raw: &str) -> Result<PublicUrl, String> {
@@ -222,6 +229,7 @@ mod tests {
                 "postgres://db/x?user=ada&password=p&sslmode=require",
                 "postgres://db/x?user=ada&password=***&sslmode=require",
             ),
+            ("postgres://db/x?sslpassword=a&password=p", "postgres://db/x?sslpassword=***&password=***"),
             ("postgres://ada@db/x", "postgres://ada@db/x"),
             ("sqlite:///srv/a.db", "sqlite:///srv/a.db"),
             ("mysql://ada:p@db/x", "***"),

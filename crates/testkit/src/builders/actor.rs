@@ -3,20 +3,31 @@
 use std::sync::Arc;
 
 use launchway_domain::{
-    auth::{Actor, ApiToken, Credential, Identity, Session},
+    auth::{Actor, ApiToken, Credential, Identity, Origin, Session},
     ids::OrganizationId,
-    organizations::{Organization, Role},
+    organizations::{Organization, Role, Scope},
     users::Profile,
 };
 
-use super::{a_membership, a_profile, a_session, an_organization};
+use super::{a_membership, a_profile, a_session, an_organization, an_origin};
 
-/// The admin of [`an_organization`], with a session.
+/// The scope that a member of `organization` acts in.
+///
+/// # Panics
+/// Never: a member may act there.
+#[must_use]
+pub fn scope_of(organization: &Organization) -> Scope {
+    let member = a_profile().member_of(organization, Role::Viewer).build();
+    an_actor().of(member).build().organization().unwrap()
+}
+
+/// The admin of [`an_organization`], with a session, by the request [`an_origin`].
 pub fn an_actor() -> ActorBuilder {
     ActorBuilder {
         profile: a_profile().member_of(&an_organization().build(), Role::Admin).build(),
         credential: None,
         organization: None,
+        origin: an_origin(),
     }
 }
 
@@ -27,6 +38,7 @@ pub struct ActorBuilder {
     profile: Profile,
     credential: Option<Credential>,
     organization: Option<OrganizationId>,
+    origin: Origin,
 }
 
 impl ActorBuilder {
@@ -60,6 +72,12 @@ impl ActorBuilder {
         self
     }
 
+    /// The request that they act by.
+    pub fn by_request(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
     /// The holder of the token, before they act.
     #[must_use]
     pub fn identity(self) -> Arc<Identity> {
@@ -76,8 +94,8 @@ impl ActorBuilder {
     #[must_use]
     #[track_caller]
     pub fn build(self) -> Actor {
-        let organization = self.organization;
-        self.identity().act_in(organization).unwrap().unwrap()
+        let (organization, origin) = (self.organization, self.origin.clone());
+        self.identity().act_in(organization, origin).unwrap().unwrap()
     }
 }
 
@@ -98,5 +116,11 @@ mod tests {
         let token = an_api_token().permitting(&["deploy:read"]).build();
         let actor = an_actor().with_api_token(token).build();
         assert_eq!(actor.permissions().names(), ["deploy:read"]);
+    }
+
+    #[test]
+    fn a_scope_is_that_of_its_organization() {
+        let engines = an_organization().named("Engines").build();
+        assert_eq!(scope_of(&engines).id(), engines.id);
     }
 }

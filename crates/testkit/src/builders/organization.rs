@@ -2,7 +2,9 @@
 
 use launchway_domain::{
     clock::Timestamp,
-    organizations::{Description, Membership, MembershipDetail, Organization, Role},
+    organizations::{
+        Description, Member, Membership, MembershipDetail, Organization, OrganizationDetail, Role,
+    },
     users::User,
 };
 
@@ -60,6 +62,16 @@ impl OrganizationBuilder {
         let id = id_of(&format!("organization {}", self.name)).into();
         Organization::new(id, parsed(&self.name), self.description, self.created_at)
     }
+
+    /// The organization with its members, oldest membership first.
+    ///
+    /// # Panics
+    /// When it cannot have that name.
+    #[must_use]
+    #[track_caller]
+    pub fn with_members(self, members: Vec<Member>) -> OrganizationDetail {
+        OrganizationDetail { organization: self.build(), members }
+    }
 }
 
 /// [`a_user`] as an admin of [`an_organization`], since [`NEW_YEAR`].
@@ -111,6 +123,13 @@ impl MembershipBuilder {
     #[must_use]
     pub fn build(self) -> Membership {
         self.detail().membership
+    }
+
+    /// The membership and the user whose it is.
+    #[must_use]
+    pub fn member(self) -> Member {
+        let user = self.user.clone();
+        Member { membership: self.build(), user }
     }
 
     /// The membership and the organization that it is in.

@@ -18,6 +18,7 @@ pub fn a_user() -> UserBuilder {
         name: "ada".to_owned(),
         email: None,
         kind: UserKind::AppUser,
+        is_verified: true,
         two_factor_enabled: false,
         created_at: moment(NEW_YEAR),
     }
@@ -30,6 +31,7 @@ pub struct UserBuilder {
     name: String,
     email: Option<String>,
     kind: UserKind,
+    is_verified: bool,
     two_factor_enabled: bool,
     created_at: Timestamp,
 }
@@ -53,6 +55,12 @@ impl UserBuilder {
         self
     }
 
+    /// Whom somebody else added, and who has not been here yet.
+    pub fn invited(mut self) -> Self {
+        self.is_verified = false;
+        self
+    }
+
     /// Whose logins need a code.
     pub fn with_two_factor(mut self) -> Self {
         self.two_factor_enabled = true;
@@ -72,10 +80,11 @@ impl UserBuilder {
     #[must_use]
     #[track_caller]
     pub fn build(self) -> User {
-        let Self { name, email, kind, two_factor_enabled, created_at } = self;
+        let Self { name, email, kind, is_verified, two_factor_enabled, created_at } = self;
         let id = id_of(&format!("user {name}")).into();
         let email = email.unwrap_or_else(|| format!("{}@example.com", name.to_lowercase().replace(' ', ".")));
-        User { two_factor_enabled, ..User::new(id, parsed(&name), parsed(&email), kind, created_at) }
+        let user = User::new(id, parsed(&name), parsed(&email), kind, created_at);
+        User { is_verified, two_factor_enabled, ..user }
     }
 }
 

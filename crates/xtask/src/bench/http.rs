@@ -1,7 +1,7 @@
 //! The smallest HTTP client that can ask a server on this machine.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
     time::Duration,
 };
@@ -29,6 +29,44 @@ pub(crate) fn post(port: u16, path: &str, json: &str) -> io::Result<Answer> {
     let head =
         format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n");
     exchange(port, &head, json)
+}
+
+/// A connection that is kept, so that what is measured is the answer alone.
+pub(crate) struct Connection {
+    stream: BufReader<TcpStream>,
+    token: String,
+}
+
+impl Connection {
+    pub(crate) fn open(port: u16, token: &str) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufReader::new(stream), token: token.to_owned() })
+    }
+
+    /// Asks for a resource and reads the whole answer.
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
+        let token = &self.token;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if self.stream.read_line(&mut head)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        let mut body =
+            vec![0; content_length(&head).ok_or_else(|| io::Error::other("an answer of no length"))?];
+        self.stream.read_exact(&mut body)?;
+        let body = String::from_utf8(body).map_err(io::Error::other)?;
+        parse(&format!("{head}{body}")).ok_or_else(|| io::Error::other("this is no plain HTTP/1.1 answer"))
+    }
+}
+
+fn content_length(head: &str) -> Option<usize> {
+    head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok())
 }
 
 /// Turns anything but a 2xx answer into a sentence.

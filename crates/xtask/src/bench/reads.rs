@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use crate::{
-    bench::{http, report::Report, sample::Sample, server::Server, wrk},
+    bench::{http, launch, report::Report, sample::Sample, server::Server, wrk},
     failure::{Failure, Outcome},
     workspace::release,
 };
@@ -13,12 +13,10 @@ const SECONDS: u32 = 3;
 const LEAST_RATIO: f64 = 0.35;
 const AIM: f64 = 0.5;
 const PATH: &str = "/api/v1/user/settings";
-const REGISTRATION: &str =
-    r#"{"email":"bench@example.com","password":"a long bench passphrase","username":"bench"}"#;
 
 /// Loads both servers in turn and compares their requests per second.
 pub(crate) fn measure(report: &mut Report, launchway: Server, folder: &Path) -> Outcome {
-    let token = register(&launchway)?;
+    let (token, _organization) = launch::register(&launchway)?;
     let settings = http::get(launchway.port, PATH, Some(&token));
     let settings = http::expect_success(&format!("GET {PATH}"), settings)?;
     let file = folder.join("settings.json");
@@ -53,14 +51,6 @@ pub(crate) fn measure(report: &mut Report, launchway: Server, folder: &Path) -> 
     let goal = format!("at least {LEAST_RATIO} of the bare server, aiming at {AIM}");
     report.goal(&goal, &format!("{ratios:.2}"), ratios.median() >= LEAST_RATIO);
     Ok(())
-}
-
-fn register(server: &Server) -> Outcome<String> {
-    let answer = http::post(server.port, "/api/v1/auth/register", REGISTRATION);
-    let answer = http::expect_success("POST /api/v1/auth/register", answer)?;
-    http::text_field(&answer.body, "access_token")
-        .map(str::to_owned)
-        .ok_or_else(|| Failure::new("POST /api/v1/auth/register answered without an access_token"))
 }
 
 /// Whoever goes first changes with every round, so that neither always meets a warmer machine.

@@ -22,6 +22,13 @@ impl Sample {
         }
     }
 
+    /// The least value that so many percent of the others do not exceed.
+    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+        let sorted = self.sorted();
+        let rank = (sorted.len() * percent).div_ceil(100).max(1);
+        sorted.get(rank - 1).copied().unwrap_or(f64::NAN)
+    }
+
     fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -52,6 +59,14 @@ mod tests {
     #[test]
     fn the_median_of_an_even_number_is_between_the_middle_two() {
         assert!((Sample(vec![4.0, 1.0, 2.0, 9.0]).median() - 3.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_percentile_is_not_exceeded_by_so_many() {
+        let sample = Sample((1..=200).map(f64::from).collect());
+        assert!((sample.percentile(99) - 198.0).abs() < f64::EPSILON);
+        assert!((sample.percentile(100) - 200.0).abs() < f64::EPSILON);
+        assert!(Sample::default().percentile(99).is_nan());
     }
 
     #[test]

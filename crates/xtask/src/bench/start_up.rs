@@ -2,15 +2,13 @@
 
 use std::{
     path::Path,
-    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
 use crate::{
-    bench::{http, report::Report, sample::Sample, server::Server, usage},
+    bench::{http, launch, report::Report, sample::Sample, server::Server, usage},
     failure::{Failure, Outcome},
-    workspace::release,
 };
 
 const STARTS: u32 = 5;
@@ -28,7 +26,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome<Server> {
     for start in 0..STARTS {
         // The one before must be gone before the next is measured.
         drop(server.take());
-        let started = launch(&folder.join(format!("data-{start}")))?;
+        let started = launch::serve(&folder.join(format!("data-{start}")))?;
         first_answers.push(first_answer(&started)?.as_secs_f64() * 1e3);
         server = Some(started);
     }
@@ -42,16 +40,6 @@ pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome<Server> {
     let goal = format!("at most {IDLE_MEGABYTES} MB resident after a second of idling");
     report.goal(&goal, &format!("{resident:.1} MB"), resident <= IDLE_MEGABYTES);
     Ok(server)
-}
-
-fn launch(data: &Path) -> Outcome<Server> {
-    Server::start(
-        Command::new(release("launchway"))
-            .arg("serve")
-            .env("LAUNCHWAY_DATA_DIR", data)
-            .env("LAUNCHWAY_BIND", "127.0.0.1:0")
-            .env("LAUNCHWAY_LOG", "warn"),
-    )
 }
 
 /// Asks every millisecond until the server answers.

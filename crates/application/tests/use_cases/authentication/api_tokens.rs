@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use launchway_application::Error;
 use launchway_domain::{auth::Forbidden, organizations::Role};
-use launchway_testkit::builders::{a_profile, an_actor, an_api_token, an_organization};
+use launchway_testkit::builders::{a_profile, an_actor, an_api_token, an_organization, an_origin, scope_of};
 
 use super::{TOKEN, ports_that_know};
 use crate::{ports::MockedPorts, refusals::assert_refused};
@@ -16,10 +16,10 @@ async fn an_api_token_acts_in_its_own_organization_although_an_older_membership_
     let holder = an_actor().of(profile).with_api_token(token);
     let ports = ports_that_know(Some(holder.clone().identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await.unwrap();
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await.unwrap();
 
     assert_eq!(actor, holder.build());
-    assert_eq!(actor.organization(), Ok(own.id));
+    assert_eq!(actor.organization(), Ok(scope_of(&own)));
 }
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn an_api_token_may_be_told_its_own_organization() {
     let holder = an_actor().with_api_token(an_api_token().in_organization(&own).build());
     let ports = ports_that_know(Some(holder.clone().identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, Some(own.id)).await;
+    let actor = ports.services().authentication.authenticate(TOKEN, Some(own.id), an_origin()).await;
 
     assert_eq!(actor.unwrap(), holder.build());
 }
@@ -40,7 +40,7 @@ async fn an_api_token_is_forbidden_elsewhere_even_where_its_owner_belongs() {
     let token = an_api_token().in_organization(&own).build();
     let ports = ports_that_know(Some(an_actor().of(profile).with_api_token(token).identity()));
 
-    let outcome = ports.services().authentication.authenticate(TOKEN, Some(other.id)).await;
+    let outcome = ports.services().authentication.authenticate(TOKEN, Some(other.id), an_origin()).await;
 
     assert_refused(outcome, Forbidden::NotAMember);
 }
@@ -53,7 +53,7 @@ async fn an_api_token_is_void_once_its_owner_left() {
         let token = an_api_token().in_organization(&left).build();
         let ports = ports_that_know(Some(an_actor().of(profile).with_api_token(token).identity()));
 
-        let outcome = ports.services().authentication.authenticate(TOKEN, requested).await;
+        let outcome = ports.services().authentication.authenticate(TOKEN, requested, an_origin()).await;
 
         assert_refused(outcome, Error::Unauthenticated);
     }
@@ -65,7 +65,7 @@ async fn an_api_token_may_do_what_both_it_and_its_owners_role_allow() {
     let holder = an_actor().with_role(Role::Viewer).with_api_token(token);
     let ports = ports_that_know(Some(holder.identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await.unwrap();
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await.unwrap();
 
     assert_eq!(actor.permissions().names(), ["deploy:read"]);
 }
@@ -75,7 +75,7 @@ async fn an_api_token_is_refused_at_the_moment_it_ends() {
     let token = an_api_token().expires_at(MockedPorts::default().now()).build();
     let ports = ports_that_know(Some(an_actor().with_api_token(token).identity()));
 
-    let outcome = ports.services().authentication.authenticate(TOKEN, None).await;
+    let outcome = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_refused(outcome, Error::Unauthenticated);
 }
@@ -86,7 +86,7 @@ async fn an_api_token_is_good_until_the_moment_before_it_ends() {
     let holder = an_actor().with_api_token(an_api_token().expires_at(end).build());
     let ports = ports_that_know(Some(holder.clone().identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await;
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_eq!(actor.unwrap(), holder.build());
 }
@@ -97,7 +97,7 @@ async fn an_api_token_without_an_end_never_ends_and_is_never_extended() {
     let ports = ports_that_know(Some(holder.clone().identity()));
     ports.clock.advance(TimeDelta::days(36_500));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await;
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_eq!(actor.unwrap(), holder.build());
 }

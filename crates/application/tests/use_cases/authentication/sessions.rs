@@ -9,7 +9,7 @@ use launchway_domain::{
     store::{self, StoreError},
 };
 use launchway_testkit::builders::{
-    ActorBuilder, ProfileBuilder, a_profile, a_session, an_actor, an_organization,
+    ActorBuilder, ProfileBuilder, a_profile, a_session, an_actor, an_organization, an_origin, scope_of,
 };
 
 use super::{TOKEN, ports_that_know};
@@ -44,10 +44,13 @@ async fn a_session_acts_in_the_oldest_membership_unless_told_otherwise() {
     let holder = an_actor().of(viewer_of_one_and_member_of_two().build());
     let ports = ports_that_know(Some(holder.clone().identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await.unwrap();
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await.unwrap();
 
     assert_eq!(actor, holder.build());
-    assert_eq!((actor.organization(), actor.permissions()), (Ok(oldest.id), Role::Viewer.permissions()));
+    assert_eq!(
+        (actor.organization(), actor.permissions()),
+        (Ok(scope_of(&oldest)), Role::Viewer.permissions())
+    );
 }
 
 #[tokio::test]
@@ -56,10 +59,14 @@ async fn a_session_acts_where_it_is_told_with_the_role_that_counts_there() {
     let holder = an_actor().of(viewer_of_one_and_member_of_two().build());
     let ports = ports_that_know(Some(holder.clone().identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, Some(other.id)).await.unwrap();
+    let actor =
+        ports.services().authentication.authenticate(TOKEN, Some(other.id), an_origin()).await.unwrap();
 
     assert_eq!(actor, holder.acting_in(&other).build());
-    assert_eq!((actor.organization(), actor.permissions()), (Ok(other.id), Role::Member.permissions()));
+    assert_eq!(
+        (actor.organization(), actor.permissions()),
+        (Ok(scope_of(&other)), Role::Member.permissions())
+    );
 }
 
 #[tokio::test]
@@ -67,7 +74,7 @@ async fn an_organization_that_the_caller_is_not_in_is_forbidden() {
     let foreign = an_organization().named("Foreign").build();
     let ports = ports_that_know(Some(an_actor().identity()));
 
-    let outcome = ports.services().authentication.authenticate(TOKEN, Some(foreign.id)).await;
+    let outcome = ports.services().authentication.authenticate(TOKEN, Some(foreign.id), an_origin()).await;
 
     assert_refused(outcome, Forbidden::NotAMember);
 }
@@ -77,7 +84,7 @@ async fn a_caller_without_any_membership_is_recognised_and_may_do_nothing() {
     let holder = an_actor().of(a_profile().build());
     let ports = ports_that_know(Some(holder.clone().identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await.unwrap();
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await.unwrap();
 
     assert_eq!(actor, holder.build());
     assert_eq!(actor.organization(), Err(Forbidden::NoOrganization));
@@ -90,7 +97,7 @@ async fn a_session_is_refused_at_the_moment_it_ends() {
     let session = a_session().expires_at(now).build();
     let ports = ports_that_know(Some(with_session(&session).identity()));
 
-    let outcome = ports.services().authentication.authenticate(TOKEN, None).await;
+    let outcome = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_refused(outcome, Error::Unauthenticated);
 }
@@ -101,7 +108,7 @@ async fn a_session_is_good_until_the_moment_before_it_ends() {
     let session = a_session().expires_at(now + INSTANT).build();
     let ports = ports_that_know(Some(with_session(&session).identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await;
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_eq!(actor.unwrap(), with_session(&session).build());
 }
@@ -112,7 +119,7 @@ async fn an_ended_session_is_not_extended_however_long_ago_it_was_used() {
     let session = a_session().opened_at(now - Session::LIFETIME).build();
     let ports = ports_that_know(Some(with_session(&session).identity()));
 
-    let outcome = ports.services().authentication.authenticate(TOKEN, None).await;
+    let outcome = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_refused(outcome, Error::Unauthenticated);
 }
@@ -124,7 +131,7 @@ async fn a_session_in_use_is_extended_after_exactly_an_hour() {
     let mut ports = ports_that_know(Some(with_session(&session).identity()));
     ports.expect_commit(vec![extension(&session, now)]);
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await;
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_eq!(actor.unwrap(), with_session(&session).build());
 }
@@ -135,7 +142,7 @@ async fn a_session_in_use_is_not_extended_before_the_hour_is_over() {
     let session = a_session().opened_at(now - HOUR + INSTANT).build();
     let ports = ports_that_know(Some(with_session(&session).identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await;
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_eq!(actor.unwrap(), with_session(&session).build());
 }
@@ -146,7 +153,7 @@ async fn the_hour_counts_from_the_last_extension() {
     let session = a_session().opened_at(now - HOUR * 48).extended_at(now - HOUR + INSTANT).build();
     let ports = ports_that_know(Some(with_session(&session).identity()));
 
-    let actor = ports.services().authentication.authenticate(TOKEN, None).await;
+    let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_eq!(actor.unwrap(), with_session(&session).build());
 }
@@ -158,7 +165,7 @@ async fn a_session_that_cannot_be_extended_now_is_valid_all_the_same() {
         let mut ports = ports_that_know(Some(with_session(&session).identity()));
         ports.expect_failing_commit(error);
 
-        let actor = ports.services().authentication.authenticate(TOKEN, None).await;
+        let actor = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
         assert_eq!(actor.unwrap(), with_session(&session).build());
     }
@@ -170,7 +177,7 @@ async fn a_session_that_was_ended_while_it_was_to_be_extended_is_refused() {
     let mut ports = ports_that_know(Some(with_session(&session).identity()));
     ports.expect_failing_commit(StoreError::Stale);
 
-    let outcome = ports.services().authentication.authenticate(TOKEN, None).await;
+    let outcome = ports.services().authentication.authenticate(TOKEN, None, an_origin()).await;
 
     assert_refused(outcome, Error::Unauthenticated);
 }

@@ -1,14 +1,16 @@
 //! Logging out.
 
 use launchway_domain::{
+    audit::{Action, Resource},
     auth::{Forbidden, Write},
     store::StoreError,
 };
-use launchway_testkit::builders::{a_session, an_actor, an_api_token};
+use launchway_testkit::builders::{a_session, a_user, an_actor, an_api_token, an_entry};
 
 use crate::{
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
+    trail::told,
 };
 
 #[tokio::test]
@@ -16,7 +18,8 @@ async fn logging_out_ends_the_callers_own_session() {
     let session = a_session().recognised_by("lws_laptop").build();
     let actor = an_actor().with_session(session.clone()).build();
     let mut ports = MockedPorts::default();
-    ports.expect_commit(vec![Write::EndSession { id: session.id, at: ports.now() }.into()]);
+    let logout = an_entry().of(Action::Access, Resource::User, a_user().build().id).telling("logged out");
+    ports.expect_commit(vec![Write::EndSession { id: session.id, at: ports.now() }.into(), told(1, logout)]);
 
     let outcome = ports.services().logins.log_out(&actor).await;
 

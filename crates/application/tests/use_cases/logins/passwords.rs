@@ -5,9 +5,11 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use launchway_application::Error;
 use launchway_domain::{
+    audit::{Action, Chain, Resource},
     auth::{Credentials, HasherError},
     store::StoreError,
 };
+use launchway_testkit::builders::{a_profile, an_entry};
 
 use super::{
     WRONG, ada, assert_logged_in, credentials, expect_profile, login_writes, ports_that_find, profile,
@@ -16,6 +18,7 @@ use super::{
 use crate::{
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
+    trail::told,
 };
 
 #[tokio::test]
@@ -29,6 +32,23 @@ async fn a_right_password_opens_a_session_and_is_forgiven() {
     let outcome = ports.services().logins.log_in(request(None)).await;
 
     assert_logged_in(outcome, now);
+}
+
+#[tokio::test]
+async fn a_login_of_who_is_in_no_organization_is_in_the_trail_of_the_installation() {
+    let mut ports = ports_that_find(Some(credentials(None)), true);
+    let outsider = a_profile().of(&ada()).build();
+    expect_profile(&mut ports, Some(outsider.clone()));
+    let mut writes = login_writes(None, ports.now());
+    writes.pop();
+    let login = an_entry().of(Action::Access, Resource::User, ada().id).telling("logged in");
+    writes.push(told(3, login.in_chain(Chain::Installation)));
+    ports.expect_commit(writes);
+    ports.expect_forgiveness();
+
+    let outcome = ports.services().logins.log_in(request(None)).await;
+
+    assert_eq!(outcome.unwrap().profile, outsider);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use launchway_domain::{
 };
 use launchway_testkit::{
     CountingEntropy,
-    builders::{a_client, an_actor},
+    builders::{an_actor, an_entry},
 };
 
 use super::{WRONG, ada, conflict, credentials, ports_that_find, program};
@@ -20,6 +20,7 @@ use crate::{
     authenticator::{being_set_up, enabled, shared_secret, step_at, wrong_code},
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
+    trail::told,
 };
 
 /// Ports of a caller for whom it is on, and who may guess.
@@ -34,11 +35,15 @@ fn right_code(now: Timestamp) -> String {
 }
 
 fn disable_writes(code_use: Write, at: Timestamp) -> Vec<store::Write> {
-    vec![code_use.into(), Write::DisableTwoFactor { user_id: ada().id, at }.into()]
+    vec![
+        code_use.into(),
+        Write::DisableTwoFactor { user_id: ada().id, at }.into(),
+        told(2, an_entry().telling("turned two-factor login off").at(at)),
+    ]
 }
 
 async fn disable(ports: MockedPorts, code: &str) -> Result<(), Error> {
-    ports.services().two_factor.disable(&an_actor().build(), code, a_client().address).await
+    ports.services().two_factor.disable(&an_actor().build(), code).await
 }
 
 #[tokio::test]
@@ -74,7 +79,7 @@ async fn it_is_off_although_the_guess_cannot_be_forgiven() {
     let mut ports = ports_while_on();
     let code = right_code(ports.now());
     ports.expect_opening(ada().id);
-    ports.store.expect_commit().once().returning(|_| Ok(()));
+    ports.expect_any_commit();
     ports.expect_failing_forgiveness();
 
     let outcome = disable(ports, &code).await;
@@ -151,9 +156,7 @@ async fn nothing_is_turned_off_without_a_database() {
 
 #[tokio::test]
 async fn an_api_token_cannot_turn_it_off() {
-    let address = a_client().address;
-
-    let outcome = MockedPorts::default().services().two_factor.disable(&program(), "123456", address).await;
+    let outcome = MockedPorts::default().services().two_factor.disable(&program(), "123456").await;
 
     assert_refused(outcome, Forbidden::NeedsSession);
 }

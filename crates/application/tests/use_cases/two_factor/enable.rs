@@ -5,13 +5,17 @@ use launchway_domain::{
     secret::SecretBoxError,
     store::StoreError,
 };
-use launchway_testkit::{CountingEntropy, builders::an_actor};
+use launchway_testkit::{
+    CountingEntropy,
+    builders::{an_actor, an_entry},
+};
 
 use super::{WRONG, ada, conflict, credentials, ports_that_find, program};
 use crate::{
     authenticator::{being_set_up, enabled, sealed, shared_secret, step_at, wrong_code},
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
+    trail::told,
 };
 
 const NOT_BEGUN: &str = "two-factor login is not being set up";
@@ -42,7 +46,7 @@ async fn a_code_that_shows_that_the_authenticator_works_turns_it_on() {
                 .collect(),
             at: ports.now(),
         };
-        ports.expect_commit(vec![enable.into()]);
+        ports.expect_commit(vec![enable.into(), told(1, an_entry().telling("turned two-factor login on"))]);
 
         let code = shared_secret().code_at(step);
         let codes = ports.services().two_factor.enable(&an_actor().build(), &code).await;
@@ -54,7 +58,7 @@ async fn a_code_that_shows_that_the_authenticator_works_turns_it_on() {
 #[tokio::test]
 async fn white_space_around_a_code_does_not_matter() {
     let mut ports = ports_during_setup();
-    ports.store.expect_commit().once().returning(|_| Ok(()));
+    ports.expect_any_commit();
     let code = format!(" {}\n", shared_secret().code_at(step_at(ports.now())));
 
     let codes = ports.services().two_factor.enable(&an_actor().build(), &code).await;

@@ -5,13 +5,17 @@ use launchway_domain::{
     secret::SecretBoxError,
     store::StoreError,
 };
-use launchway_testkit::{CountingEntropy, builders::an_actor};
+use launchway_testkit::{
+    CountingEntropy,
+    builders::{an_actor, an_entry},
+};
 
 use super::{ada, conflict, program};
 use crate::{
     authenticator::sealed,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
+    trail::told,
 };
 
 fn new_secret() -> TotpSecret {
@@ -34,7 +38,8 @@ fn ports_that_seal() -> MockedPorts {
 async fn a_new_secret_is_kept_sealed_and_shown_once() {
     let mut ports = ports_that_seal();
     let begin = Write::BeginTwoFactor { user_id: ada().id, secret: sealed(), at: ports.now() };
-    ports.expect_commit(vec![begin.into()]);
+    let entry = an_entry().telling("began to set up two-factor login").with("two_factor_secret", "[changed]");
+    ports.expect_commit(vec![begin.into(), told(1, entry)]);
 
     let setup = ports.services().two_factor.set_up(&an_actor().build()).await.unwrap();
 

@@ -1,10 +1,12 @@
 //! Sessions, tokens and passwords in the database: what changes.
 
-use diesel::prelude::*;
+use chrono::TimeDelta;
+use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
-    auth::{ApiToken, PasswordHash, Session, TokenHash, Write},
+    auth::{ApiToken, PasswordHash, PasswordSetup, Session, TokenHash, Write},
     clock::Timestamp,
     ids::{SessionId, UserId},
+    store::{Rule, StoreError},
 };
 
 use super::{rows::stored_hash, second_factor};
@@ -13,8 +15,12 @@ use crate::database::{
     connection::AnyConnection,
     dialect::each_backend,
     error::{QueryError, guarded},
-    schema::{api_tokens, installation, passwords, sessions},
+    organizations::require_member,
+    schema::{api_tokens, installation, memberships, password_setups, passwords, sessions, users},
 };
+
+/// How long a session that is over is kept.
+const KEPT: TimeDelta = TimeDelta::days(30);
 
 /// Carries out one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
@@ -22,7 +28,14 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
         Write::ClaimInstallation { admin, at } => claim_installation(connection, *admin, *at),
         Write::SetPassword { user_id, hash, at } => set_password(connection, *user_id, hash, *at),
         Write::ConfirmPassword { user_id, hash } => confirm_password(connection, *user_id, hash),
-        Write::OpenSession(session) => open_session(connection, session),
+        Write::OfferPasswordSetup(setup) => offer_password_setup(connection, setup),
+        Write::RedeemPasswordSetup { user_id, token, at } => {
+            redeem_password_setup(connection, *user_id, token, *at)
+        }
+        Write::OpenSession(session) => {
+            forget_sessions(connection, session.user_id, session.created_at - KEPT)?;
+            open_session(connection, session)
+        }
         Write::ExtendSession { id, at, expires_at } => guarded(
             diesel::update(sessions::table)
                 .filter(sessions::id.eq(DbId::from(*id)))
@@ -38,7 +51,10 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
                 .execute(connection)?,
         ),
         Write::EndSessions { user_id, keep, at } => end_sessions(connection, *user_id, *keep, *at),
-        Write::IssueApiToken(token) => issue_api_token(connection, token),
+        Write::IssueApiToken(token) => {
+            require_member(connection, token.organization_id, token.user_id)?;
+            issue_api_token(connection, token)
+        }
         Write::RevokeApiToken { id, organization_id, user_id, at } => guarded(
             diesel::update(api_tokens::table)
                 .filter(api_tokens::id.eq(DbId::from(*id)))
@@ -104,6 +120,7 @@ fn set_password(
         .do_update()
         .set(password)
         .execute(backend))?;
+    diesel::delete(password_setups::table.find(DbId::from(user_id))).execute(connection)?;
     Ok(())
 }
 
@@ -121,6 +138,77 @@ fn confirm_password(
             .set(passwords::hash.eq(&hash.0))
             .execute(connection)?,
     )
+}
+
+fn offer_password_setup(connection: &mut AnyConnection, setup: &PasswordSetup) -> Result<(), QueryError> {
+    if is_in_use(connection, setup.user_id)? {
+        return Err(StoreError::Refused(Rule::AccountInUse).into());
+    }
+    let offer = (
+        password_setups::token_hash.eq(setup.token.as_bytes().as_slice()),
+        password_setups::expires_at.eq(DbTs(setup.expires_at)),
+    );
+    each_backend!(connection, backend => diesel::insert_into(password_setups::table)
+        .values((password_setups::user_id.eq(DbId::from(setup.user_id)), offer))
+        .on_conflict(password_setups::user_id)
+        .do_update()
+        .set(offer)
+        .execute(backend))?;
+    Ok(())
+}
+
+/// Whether somebody uses the account. On PostgreSQL nobody begins to until this transaction ends:
+/// whatever refers to the user waits for the row.
+fn is_in_use(connection: &mut AnyConnection, user_id: UserId) -> Result<bool, QueryError> {
+    let user_id = DbId::from(user_id);
+    let user = users::table.find(user_id).filter(users::deleted_at.is_null()).select(users::id);
+    let found: Option<DbId> = match connection {
+        AnyConnection::Sqlite(sqlite) => user.get_result(sqlite),
+        AnyConnection::Postgres(postgres) => user.for_update().get_result(postgres),
+    }
+    .optional()?;
+    guarded(found.into_iter().count())?;
+    let password = passwords::table.filter(passwords::user_id.eq(user_id));
+    let membership =
+        memberships::table.filter(memberships::user_id.eq(user_id)).filter(memberships::deleted_at.is_null());
+    Ok(diesel::select(exists(password).or(exists(membership))).get_result(connection)?)
+}
+
+/// Uses the token up. Whoever had it has been here, which makes the account a verified one.
+fn redeem_password_setup(
+    connection: &mut AnyConnection,
+    user_id: UserId,
+    token: &TokenHash,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    // The user first, as with an offer, so that the two do not wait for each other.
+    guarded(
+        diesel::update(users::table)
+            .filter(users::id.eq(DbId::from(user_id)))
+            .filter(users::deleted_at.is_null())
+            .set((users::is_verified.eq(true), users::updated_at.eq(DbTs(at))))
+            .execute(connection)?,
+    )?;
+    guarded(
+        diesel::delete(password_setups::table)
+            .filter(password_setups::user_id.eq(DbId::from(user_id)))
+            .filter(password_setups::token_hash.eq(token.as_bytes().as_slice()))
+            .filter(password_setups::expires_at.gt(DbTs(at)))
+            .execute(connection)?,
+    )
+}
+
+/// Removes the sessions of a user that were over at that moment, so that the table stays small.
+fn forget_sessions(
+    connection: &mut AnyConnection,
+    user_id: UserId,
+    over_at: Timestamp,
+) -> Result<(), QueryError> {
+    diesel::delete(sessions::table)
+        .filter(sessions::user_id.eq(DbId::from(user_id)))
+        .filter(sessions::ended_at.lt(DbTs(over_at)).or(sessions::expires_at.lt(DbTs(over_at))))
+        .execute(connection)?;
+    Ok(())
 }
 
 fn open_session(connection: &mut AnyConnection, session: &Session) -> Result<(), QueryError> {

@@ -1,0 +1,47 @@
+//! Every route, mounted: each feature is named here once.
+
+use actix_web::{
+    HttpRequest,
+    web::{self, ServiceConfig},
+};
+
+use crate::{
+    audit, auth, docs,
+    error::{ApiError, Code},
+    health, metrics, openapi, organizations,
+    routes::{Operation, Routes},
+    users,
+};
+
+/// Mounts every route, and the answers for paths and methods that are not among them.
+pub fn configure(config: &mut ServiceConfig) {
+    all().mount(config);
+    config.default_service(web::to(route_not_found));
+}
+
+/// What [`configure`] mounts.
+#[must_use]
+pub fn operations() -> Vec<Operation> {
+    all().operations()
+}
+
+fn all() -> Routes {
+    let mut routes = Routes::default();
+    auth::routes(&mut routes);
+    users::routes(&mut routes);
+    organizations::routes(&mut routes);
+    audit::routes(&mut routes);
+    health::routes(&mut routes);
+    metrics::routes(&mut routes);
+    openapi::routes(&mut routes);
+    docs::routes(&mut routes);
+    routes
+}
+
+async fn route_not_found(request: HttpRequest) -> Result<&'static str, ApiError> {
+    let path: String = request.path().chars().take(100).flat_map(char::escape_debug).collect();
+    Err(ApiError::new(
+        Code::RouteNotFound,
+        format!("there is nothing at `{path}`; /docs lists what there is"),
+    ))
+}

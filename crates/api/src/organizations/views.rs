@@ -1,0 +1,112 @@
+//! Organizations and memberships on the wire.
+
+use launchway_application::organizations::AddedMember;
+use launchway_domain::organizations::{Member, Membership, Organization, OrganizationDetail};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{moment::Moment, users::UserView};
+
+/// An organization. Its users are cut unless they are attached.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Organization)]
+pub(crate) struct OrganizationView {
+    id: Uuid,
+    name: String,
+    description: String,
+    #[schema(no_recursion)]
+    users: Vec<UserView>,
+    created_at: Moment,
+    updated_at: Moment,
+    deleted_at: Option<Moment>,
+}
+
+impl From<&Organization> for OrganizationView {
+    fn from(organization: &Organization) -> Self {
+        Self {
+            id: organization.id.into(),
+            name: organization.name.as_str().to_owned(),
+            description: organization.description.as_str().to_owned(),
+            users: Vec::new(),
+            created_at: organization.created_at.into(),
+            updated_at: organization.updated_at.into(),
+            deleted_at: organization.deleted_at.map(Into::into),
+        }
+    }
+}
+
+impl From<&OrganizationDetail> for OrganizationView {
+    /// With its users, each with the membership of this organization.
+    fn from(OrganizationDetail { organization, members }: &OrganizationDetail) -> Self {
+        Self { users: members.iter().map(UserView::of_member).collect(), ..Self::from(organization) }
+    }
+}
+
+/// A membership. Its organization and its user are cut unless they are attached.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OrganizationUser)]
+pub(crate) struct MembershipView {
+    id: Uuid,
+    organization_id: Uuid,
+    user_id: Uuid,
+    #[schema(no_recursion)]
+    organization: Option<Box<OrganizationView>>,
+    #[schema(no_recursion)]
+    user: Option<Box<UserView>>,
+    roles: [&'static str; 1],
+    permissions: Vec<&'static str>,
+    created_at: Moment,
+    updated_at: Moment,
+    deleted_at: Option<Moment>,
+}
+
+impl From<&Membership> for MembershipView {
+    fn from(membership: &Membership) -> Self {
+        Self {
+            id: membership.id.into(),
+            organization_id: membership.organization_id.into(),
+            user_id: membership.user_id.into(),
+            organization: None,
+            user: None,
+            roles: [membership.role.as_str()],
+            permissions: membership.role.permissions().names(),
+            created_at: membership.created_at.into(),
+            updated_at: membership.updated_at.into(),
+            deleted_at: membership.deleted_at.map(Into::into),
+        }
+    }
+}
+
+impl MembershipView {
+    pub(crate) fn with_organization(mut self, organization: &Organization) -> Self {
+        self.organization = Some(Box::new(organization.into()));
+        self
+    }
+
+    /// The membership with its organization and its user.
+    pub(crate) fn whole(organization: &Organization, member: &Member) -> Self {
+        let user = Some(Box::new(UserView::from(&member.user)));
+        Self { user, ..Self::from(&member.membership).with_organization(organization) }
+    }
+}
+
+/// A member who was just added.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AddedOrganizationUser)]
+pub(crate) struct AddedMemberView {
+    #[serde(flatten)]
+    membership: MembershipView,
+    /// What a new user sets the first password with. It is shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    setup_token: Option<String>,
+}
+
+impl From<AddedMember> for AddedMemberView {
+    fn from(AddedMember { organization, member, setup_token }: AddedMember) -> Self {
+        Self {
+            membership: MembershipView::whole(&organization, &member),
+            setup_token: setup_token.map(|token| token.expose().to_owned()),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Organizations and their members.
+
+mod members;
+
+use std::{borrow::Cow, sync::Arc};
+
+use launchway_domain::{
+    audit::{Action as Did, Author, Chain, Event, Resource as Audited},
+    auth::{Action, Actor, Permission, Resource},
+    ids::OrganizationId,
+    organizations::{
+        Description, Membership, Organization, OrganizationDetail, OrganizationName, OrganizationRepository,
+        Role, Scope, Write,
+    },
+    store::{StoreError, Unique},
+};
+
+pub use self::members::{AddedMember, NewMember};
+use crate::{Error, Tools};
+
+const CREATE: Permission = Permission::new(Resource::Organization, Action::Create);
+const READ: Permission = Permission::new(Resource::Organization, Action::Read);
+const UPDATE: Permission = Permission::new(Resource::Organization, Action::Update);
+const DELETE: Permission = Permission::new(Resource::Organization, Action::Delete);
+
+const ORGANIZATION: Error = Error::NotFound("the organization");
+
+/// A wish for an organization.
+#[derive(Debug)]
+pub struct NewOrganization {
+    /// What to call it.
+    pub name: OrganizationName,
+    /// What it is for.
+    pub description: Description,
+}
+
+/// What is to be different about an organization.
+#[derive(Debug, Default)]
+pub struct OrganizationChange {
+    /// Its name.
+    pub name: Option<OrganizationName>,
+    /// What it is for.
+    pub description: Option<Description>,
+}
+
+/// Makes, shows, changes and deletes organizations, and says who belongs to them.
+pub struct Organizations {
+    organizations: Arc<dyn OrganizationRepository>,
+    tools: Tools,
+}
+
+impl Organizations {
+    /// Reads from `organizations`.
+    pub fn new(organizations: Arc<dyn OrganizationRepository>, tools: Tools) -> Self {
+        Self { organizations, tools }
+    }
+
+    /// Makes an organization with the actor as its admin.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when the name is in use, ignoring case; [`Error::Forbidden`] without
+    /// the permission `organization:create`.
+    pub async fn create(&self, actor: &Actor, wish: NewOrganization) -> Result<OrganizationDetail, Error> {
+        actor.require(CREATE)?;
+        let now = self.tools.clock.now();
+        let NewOrganization { name, description } = wish;
+        let organization = Organization::new(self.tools.ids.next().into(), name, description, now);
+        let id = organization.id;
+        let membership = Membership::new(self.tools.ids.next().into(), id, actor.user_id(), Role::Admin, now);
+        let what = format!("created the organization `{}`", organization.name);
+        let event = Event::new(Did::Create, Audited::Organization, id, what).with("name", &organization.name);
+        // The first entry of the new organization's own trail.
+        let author = Author { chain: Chain::Organization(id), ..actor.author() };
+        let taken = name_is_taken(&organization.name);
+        let writes = vec![
+            Write::Insert(organization).into(),
+            Write::InsertMembership(membership).into(),
+            self.tools.record(author, event),
+        ];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Taken(Unique::OrganizationName) => taken,
+            error => error.into(),
+        })?;
+        self.detail_of(Scope::of_record(id)).await
+    }
+
+    /// An organization with its members: that of `id`, or the one that the actor acts in.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the
+    /// permission `organization:read`.
+    pub async fn detail(
+        &self,
+        actor: &Actor,
+        id: Option<OrganizationId>,
+    ) -> Result<OrganizationDetail, Error> {
+        let scope = acting_in(actor, id)?.require(READ)?;
+        self.detail_of(scope).await
+    }
+
+    /// Changes the organization that the actor acts in.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when the name is in use, ignoring case; [`Error::Forbidden`] without
+    /// the permission `organization:update`.
+    pub async fn update(
+        &self,
+        actor: &Actor,
+        change: OrganizationChange,
+    ) -> Result<OrganizationDetail, Error> {
+        let scope = actor.require(UPDATE)?;
+        let OrganizationChange { name, description } = change;
+        if name.is_none() && description.is_none() {
+            return self.detail_of(scope).await;
+        }
+        let mut event =
+            Event::new(Did::Update, Audited::Organization, scope.id(), "changed the organization");
+        if let Some(name) = &name {
+            event = event.with("name", name);
+        }
+        if let Some(description) = &description {
+            event = event.with("description", description);
+        }
+        let taken = name.as_ref().map(name_is_taken);
+        let at = self.tools.clock.now();
+        let writes = vec![
+            Write::Update { scope, name, description, at }.into(),
+            self.tools.record(actor.author(), event),
+        ];
+        self.tools.store.commit(writes).await.map_err(|error| match (error, taken) {
+            (StoreError::Taken(Unique::OrganizationName), Some(taken)) => taken,
+            (StoreError::Stale, _) => ORGANIZATION,
+            (error, _) => error.into(),
+        })?;
+        self.detail_of(scope).await
+    }
+
+    /// Deletes an organization.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the
+    /// permission `organization:delete` there, [`Error::Conflict`] when they have no other.
+    pub async fn delete(&self, actor: &Actor, id: OrganizationId) -> Result<(), Error> {
+        let actor = acting_in(actor, Some(id))?;
+        let scope = actor.require(DELETE)?;
+        if actor.profile().memberships.len() == 1 {
+            // Who is in no organization can make none either.
+            return Err(Error::Conflict("this is your only organization: make another one first".to_owned()));
+        }
+        let event = Event::new(Did::Delete, Audited::Organization, id, "deleted the organization");
+        let writes = vec![
+            Write::Delete { scope, at: self.tools.clock.now() }.into(),
+            self.tools.record(actor.author(), event),
+        ];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => ORGANIZATION,
+            error => error.into(),
+        })
+    }
+
+    async fn detail_of(&self, scope: Scope) -> Result<OrganizationDetail, Error> {
+        self.organizations.detail(scope).await?.ok_or(ORGANIZATION)
+    }
+}
+
+/// The actor in the organization that a request names; one that they are not in does not exist
+/// for them.
+fn acting_in(actor: &Actor, id: Option<OrganizationId>) -> Result<Cow<'_, Actor>, Error> {
+    match id {
+        None => Ok(Cow::Borrowed(actor)),
+        Some(id) => actor.acting_in(id).map(Cow::Owned).ok_or(ORGANIZATION),
+    }
+}
+
+fn name_is_taken(name: &OrganizationName) -> Error {
+    Error::Conflict(format!("an organization named `{name}` exists already"))
+}

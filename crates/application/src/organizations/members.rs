@@ -1,0 +1,150 @@
+//! Who belongs to an organization, and as what.
+
+use launchway_domain::{
+    audit::{Action as Did, Event, Resource as Audited},
+    auth::{Actor, PasswordSetup, Token, TokenKind, Write as AuthWrite},
+    ids::UserId,
+    organizations::{Member, Membership, Organization, Role, Scope, Write},
+    store::{self, Rule, StoreError, Unique},
+    users::{EmailAddress, User, Username, Write as UserWrite},
+};
+
+use super::{ORGANIZATION, Organizations, UPDATE};
+use crate::Error;
+
+const MEMBER: Error = Error::NotFound("the member");
+
+/// A wish for a member.
+#[derive(Debug)]
+pub struct NewMember {
+    /// Who.
+    pub email: EmailAddress,
+    /// As what.
+    pub role: Role,
+    /// The name of an account that has to be made; without, it comes from the address.
+    pub username: Option<Username>,
+}
+
+/// A member who was just added.
+#[derive(Debug)]
+pub struct AddedMember {
+    /// The organization.
+    pub organization: Organization,
+    /// The member.
+    pub member: Member,
+    /// What a new user sets the first password with, shown this once.
+    pub setup_token: Option<Token>,
+}
+
+impl Organizations {
+    /// Adds a member to the organization that the actor acts in. Who has no account gets one.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when they are a member already, [`Error::Forbidden`] without the
+    /// permission `organization:update` and those of the role, or when a program would get to see
+    /// the token for a first password.
+    pub async fn add_member(&self, actor: &Actor, wish: NewMember) -> Result<AddedMember, Error> {
+        let scope = actor.require(UPDATE)?;
+        let NewMember { email, role, username } = wish;
+        actor.require_all(role.permissions())?;
+        let now = self.tools.clock.now();
+        let mut writes: Vec<store::Write> = Vec::new();
+        let (user_id, is_unused) = match self.organizations.candidate(&email).await? {
+            Some(candidate) => (candidate.user.id, candidate.is_unused),
+            None => {
+                let username = username.unwrap_or_else(|| email.local_part());
+                let user = User::invited(self.tools.ids.next().into(), username, email.clone(), now);
+                let id = user.id;
+                writes.push(UserWrite::Insert(user).into());
+                (id, true)
+            }
+        };
+        // An account that somebody uses is theirs alone, whoever adds them.
+        let setup_token =
+            is_unused.then(|| Token::new(TokenKind::PasswordSetup, self.tools.entropy.bits_256()));
+        if let Some(token) = &setup_token {
+            // It becomes a password, and those are nothing for a program.
+            actor.session()?;
+            let expires_at = now + PasswordSetup::LIFETIME;
+            let setup = PasswordSetup { user_id, token: token.hash(), expires_at };
+            writes.push(AuthWrite::OfferPasswordSetup(setup).into());
+        }
+        let membership = Membership::new(self.tools.ids.next().into(), scope.id(), user_id, role, now);
+        writes.push(Write::InsertMembership(membership).into());
+        let event =
+            Event::new(Did::Create, Audited::User, user_id, format!("added {email} as {}", role.as_str()))
+                .with("email", &email)
+                .with("role", role.as_str());
+        writes.push(self.tools.record(actor.author(), event));
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Taken(Unique::Membership) => {
+                Error::Conflict(format!("{email} is a member of this organization already"))
+            }
+            StoreError::Taken(Unique::UserEmail) | StoreError::Refused(Rule::AccountInUse) => {
+                Error::Conflict(format!("{email} was added by someone else at the same moment; try again"))
+            }
+            StoreError::Stale => ORGANIZATION,
+            error => error.into(),
+        })?;
+        let (organization, member) = self.member_of(scope, user_id).await?;
+        Ok(AddedMember { organization, member, setup_token })
+    }
+
+    /// Gives a member of the organization that the actor acts in another role.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for who is no member, [`Error::Conflict`] when nobody would be admin
+    /// any more, [`Error::Forbidden`] without the permission `organization:update` and those of
+    /// the role.
+    pub async fn change_role(
+        &self,
+        actor: &Actor,
+        user_id: UserId,
+        role: Role,
+    ) -> Result<(Organization, Member), Error> {
+        let scope = actor.require(UPDATE)?;
+        actor.require_all(role.permissions())?;
+        let member = self.organizations.member(scope, user_id).await?.ok_or(MEMBER)?;
+        let what = format!("made {} {}", member.user.email, role.as_str());
+        let event = Event::new(Did::Update, Audited::User, user_id, what).with("role", role.as_str());
+        let at = self.tools.clock.now();
+        self.change_membership(actor, Write::ChangeRole { scope, user_id, role, at }, event).await?;
+        self.member_of(scope, user_id).await
+    }
+
+    /// Removes a member from the organization that the actor acts in. Everyone may leave.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for who is no member, [`Error::Conflict`] when nobody would be admin
+    /// any more, [`Error::Forbidden`] without the permission `organization:update`.
+    pub async fn remove_member(&self, actor: &Actor, user_id: UserId) -> Result<(), Error> {
+        let leaves = user_id == actor.user_id() && actor.session().is_ok();
+        let scope = if leaves { actor.organization()? } else { actor.require(UPDATE)? };
+        let member = self.organizations.member(scope, user_id).await?.ok_or(MEMBER)?;
+        let what = if leaves {
+            "left the organization".to_owned()
+        } else {
+            format!("removed {}", member.user.email)
+        };
+        let event = Event::new(Did::Delete, Audited::User, user_id, what);
+        let at = self.tools.clock.now();
+        self.change_membership(actor, Write::RemoveMember { scope, user_id, at }, event).await
+    }
+
+    async fn change_membership(&self, actor: &Actor, write: Write, event: Event) -> Result<(), Error> {
+        let writes = vec![write.into(), self.tools.record(actor.author(), event)];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => MEMBER,
+            StoreError::Refused(Rule::LastAdmin) => {
+                Error::Conflict("an organization needs an admin: make someone else admin first".to_owned())
+            }
+            error => error.into(),
+        })
+    }
+
+    async fn member_of(&self, scope: Scope, user_id: UserId) -> Result<(Organization, Member), Error> {
+        let detail = self.detail_of(scope).await?;
+        let member = detail.members.into_iter().find(|member| member.user.id == user_id).ok_or(MEMBER)?;
+        Ok((detail.organization, member))
+    }
+}

@@ -1,0 +1,276 @@
+//! Adding members.
+
+use launchway_application::{
+    Error,
+    organizations::{AddedMember, NewMember},
+};
+use launchway_domain::{
+    audit::{Action, Resource},
+    auth::{Actor, Forbidden, PasswordSetup, Token, TokenKind, Write as AuthWrite},
+    ids::UserId,
+    organizations::{Candidate, Member, Membership, OrganizationDetail, Role, Write},
+    store::{self, Rule, StoreError, Unique},
+    users::{User, Username, Write as UserWrite},
+};
+use launchway_testkit::{
+    CountingEntropy, CountingIds,
+    builders::{a_membership, a_user, an_actor, an_entry, an_organization, parsed},
+    clock::moment,
+};
+use mockall::predicate::eq;
+
+use super::{
+    NO_MEMBER, NO_ORGANIZATION, actors_without, ada, conflict, expect_detail, grace, lacks, member, outsider,
+    program, scope,
+};
+use crate::{
+    ports::{MockedPorts, unavailable},
+    refusals::assert_refused,
+    trail::told,
+};
+
+fn wish() -> NewMember {
+    NewMember { email: grace().email, role: Role::Member, username: None }
+}
+
+/// The account that is made for grace, under the first id.
+fn new_account(username: &str) -> User {
+    let user = a_user().named(username).with_email("grace@example.com").invited().build();
+    User { id: CountingIds::nth(1).into(), ..user }
+}
+
+/// The membership that is made for `user`, under the id number `n`.
+fn new_member(user: &User, role: Role, n: u64) -> Member {
+    let member = a_membership().of(user).with_role(role).member();
+    let membership = Membership { id: CountingIds::nth(n).into(), ..member.membership };
+    Member { membership, user: user.clone() }
+}
+
+/// The organization once `added` is in it.
+fn detail_with(added: &Member) -> OrganizationDetail {
+    an_organization().with_members(vec![member(&ada(), Role::Admin), added.clone()])
+}
+
+fn setup_token() -> Token {
+    Token::new(TokenKind::PasswordSetup, CountingEntropy::nth(1))
+}
+
+/// What lets `user_id` set their first password, for exactly a day.
+fn offer(user_id: UserId) -> store::Write {
+    let expires_at = moment("2026-01-02T00:00:00Z");
+    AuthWrite::OfferPasswordSetup(PasswordSetup { user_id, token: setup_token().hash(), expires_at }).into()
+}
+
+/// What makes `member` one, and tells the trail under the id number `n`.
+fn membership_writes(member: &Member, n: u64) -> [store::Write; 2] {
+    let role = member.membership.role.as_str();
+    let entry = an_entry()
+        .of(Action::Create, Resource::User, member.user.id)
+        .telling(&format!("added grace@example.com as {role}"))
+        .with("email", "grace@example.com")
+        .with("role", role);
+    [Write::InsertMembership(member.membership.clone()).into(), told(n, entry)]
+}
+
+/// What makes an account and a membership for who has none.
+fn new_account_writes(member: &Member) -> Vec<store::Write> {
+    let mut writes = vec![UserWrite::Insert(member.user.clone()).into(), offer(member.user.id)];
+    writes.extend(membership_writes(member, 3));
+    writes
+}
+
+/// Ports that know who has the address.
+fn ports_that_find(candidate: Option<Candidate>) -> MockedPorts {
+    let mut ports = MockedPorts::default();
+    ports.organizations.expect_candidate().with(eq(grace().email)).once().return_once(|_| Ok(candidate));
+    ports
+}
+
+fn in_use() -> Option<Candidate> {
+    Some(Candidate { user: grace(), is_unused: false })
+}
+
+async fn add(ports: MockedPorts, actor: &Actor, wish: NewMember) -> Result<AddedMember, Error> {
+    ports.services().organizations.add_member(actor, wish).await
+}
+
+#[track_caller]
+fn assert_added(outcome: Result<AddedMember, Error>, expected: Member, expected_token: Option<Token>) {
+    match outcome {
+        Ok(AddedMember { organization, member, setup_token }) => {
+            let expected = (an_organization().build(), expected, expected_token);
+            assert_eq!((organization, member, setup_token), expected);
+        }
+        Err(error) => panic!("not added: {error:?}"),
+    }
+}
+
+#[tokio::test]
+async fn who_has_no_account_gets_one_named_after_the_address_and_a_day_to_set_a_password() {
+    let expected = new_member(&new_account("grace"), Role::Member, 2);
+    let mut ports = ports_that_find(None);
+    ports.expect_commit(new_account_writes(&expected));
+    expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
+
+    let outcome = add(ports, &an_actor().build(), wish()).await;
+
+    assert_added(outcome, expected, Some(setup_token()));
+}
+
+#[tokio::test]
+async fn a_new_account_has_the_name_that_was_chosen() {
+    let username: Username = parsed("Grace Hopper");
+    let expected = new_member(&new_account(username.as_str()), Role::Member, 2);
+    let mut ports = ports_that_find(None);
+    ports.expect_commit(new_account_writes(&expected));
+    expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
+
+    let outcome = add(ports, &an_actor().build(), NewMember { username: Some(username), ..wish() }).await;
+
+    assert_added(outcome, expected, Some(setup_token()));
+}
+
+#[tokio::test]
+async fn an_account_in_use_is_added_as_it_is_and_nobody_else_gets_to_set_its_password() {
+    for username in [None, Some(parsed("Grace Hopper"))] {
+        let expected = new_member(&grace(), Role::Member, 1);
+        let mut ports = ports_that_find(in_use());
+        ports.expect_commit(membership_writes(&expected, 2).into());
+        expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
+
+        let outcome = add(ports, &an_actor().build(), NewMember { username, ..wish() }).await;
+
+        assert_added(outcome, expected, None);
+    }
+}
+
+#[tokio::test]
+async fn an_account_that_nobody_has_used_gets_a_new_setup_token() {
+    let user = a_user().named("grace").invited().build();
+    let expected = new_member(&user, Role::Member, 1);
+    let mut ports = ports_that_find(Some(Candidate { user: user.clone(), is_unused: true }));
+    let [membership, entry] = membership_writes(&expected, 2);
+    ports.expect_commit(vec![offer(user.id), membership, entry]);
+    expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
+
+    let outcome = add(ports, &an_actor().build(), wish()).await;
+
+    assert_added(outcome, expected, Some(setup_token()));
+}
+
+#[tokio::test]
+async fn a_member_has_the_role_that_was_chosen() {
+    for role in Role::ALL {
+        let expected = new_member(&grace(), role, 1);
+        let mut ports = ports_that_find(in_use());
+        ports.expect_commit(membership_writes(&expected, 2).into());
+        expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
+
+        let outcome = add(ports, &an_actor().build(), NewMember { role, ..wish() }).await;
+
+        assert_added(outcome, expected, None);
+    }
+}
+
+#[tokio::test]
+async fn a_program_adds_members_if_it_may() {
+    let expected = new_member(&grace(), Role::Member, 1);
+    let mut ports = ports_that_find(in_use());
+    ports.expect_commit(membership_writes(&expected, 2).into());
+    expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
+
+    let outcome = add(ports, &program(&Role::Admin.permissions().names()), wish()).await;
+
+    assert_added(outcome, expected, None);
+}
+
+#[tokio::test]
+async fn a_program_never_gets_to_see_the_token_for_a_first_password() {
+    let outcome = add(ports_that_find(None), &program(&Role::Admin.permissions().names()), wish()).await;
+
+    assert_refused(outcome, Forbidden::NeedsSession);
+}
+
+#[tokio::test]
+async fn nobody_gives_a_role_that_may_do_more_than_they_may() {
+    let outcome = add(MockedPorts::default(), &program(&["organization:update"]), wish()).await;
+
+    assert_refused(outcome, lacks("user:read"));
+}
+
+#[tokio::test]
+async fn nobody_adds_members_without_the_permission_or_learns_who_has_an_account() {
+    for actor in actors_without("organization:update") {
+        let outcome = add(MockedPorts::default(), &actor, wish()).await;
+
+        assert_refused(outcome, lacks("organization:update"));
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_in_no_organization_adds_nobody() {
+    let outcome = add(MockedPorts::default(), &outsider(), wish()).await;
+
+    assert_refused(outcome, Forbidden::NoOrganization);
+}
+
+#[tokio::test]
+async fn who_is_a_member_already_is_not_added_again() {
+    let mut ports = ports_that_find(in_use());
+    ports.expect_failing_commit(StoreError::Taken(Unique::Membership));
+
+    let outcome = add(ports, &an_actor().build(), wish()).await;
+
+    assert_refused(outcome, conflict("grace@example.com is a member of this organization already"));
+}
+
+#[tokio::test]
+async fn of_two_who_add_the_same_new_address_at_the_same_moment_the_later_tries_again() {
+    for collision in [StoreError::Taken(Unique::UserEmail), StoreError::Refused(Rule::AccountInUse)] {
+        let mut ports = ports_that_find(None);
+        ports.expect_failing_commit(collision);
+
+        let outcome = add(ports, &an_actor().build(), wish()).await;
+
+        let reason = "grace@example.com was added by someone else at the same moment; try again";
+        assert_refused(outcome, conflict(reason));
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_added_to_an_organization_deleted_meanwhile() {
+    let mut stale = ports_that_find(in_use());
+    stale.expect_failing_commit(StoreError::Stale);
+    assert_refused(add(stale, &an_actor().build(), wish()).await, NO_ORGANIZATION);
+
+    let mut gone = ports_that_find(in_use());
+    gone.expect_any_commit();
+    expect_detail(&mut gone, scope(), None);
+    assert_refused(add(gone, &an_actor().build(), wish()).await, NO_ORGANIZATION);
+}
+
+#[tokio::test]
+async fn a_member_removed_right_after_being_added_is_not_found() {
+    let mut ports = ports_that_find(in_use());
+    ports.expect_any_commit();
+    let others = an_organization().with_members(vec![member(&ada(), Role::Admin)]);
+    expect_detail(&mut ports, scope(), Some(others));
+
+    assert_refused(add(ports, &an_actor().build(), wish()).await, NO_MEMBER);
+}
+
+#[tokio::test]
+async fn nobody_is_added_while_users_cannot_be_read() {
+    let mut ports = MockedPorts::default();
+    ports.organizations.expect_candidate().once().returning(|_| Err(unavailable()));
+
+    assert_refused(add(ports, &an_actor().build(), wish()).await, unavailable());
+}
+
+#[tokio::test]
+async fn nobody_is_added_while_nothing_can_be_written() {
+    let mut ports = ports_that_find(None);
+    ports.expect_failing_commit(unavailable());
+
+    assert_refused(add(ports, &an_actor().build(), wish()).await, unavailable());
+}

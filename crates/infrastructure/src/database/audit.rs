@@ -1,0 +1,198 @@
+//! The audit trail in the database: what is read.
+//!
+//! **Invariant:** within a chain, numbers go from 1 to the head's without a gap, and moments rise
+//! with the numbers. So every page, and every stretch of time, is a range of numbers, and costs the
+//! same wherever it lies.
+
+mod rows;
+mod writes;
+
+use std::ops::RangeInclusive;
+
+use async_trait::async_trait;
+use diesel::{
+    dsl::{exists, max, not},
+    prelude::*,
+};
+use launchway_domain::{
+    audit::{AuditRepository, Chain, ChainHead, Entry, Filter, Link, LinkHash},
+    organizations::Scope,
+    page::{Page, PageRequest},
+    store::StoreError,
+};
+
+pub(super) use self::writes::apply;
+use self::{
+    rows::{EntryRow, HeadRow},
+    writes::lower_case,
+};
+use super::{
+    Database,
+    columns::{DbId, DbTs},
+    connection::{AnyConnection, MultiBackend},
+    error::QueryError,
+    schema::{audit_chains, audit_entries},
+};
+
+#[async_trait]
+impl AuditRepository for Database {
+    async fn page(
+        &self,
+        scope: Scope,
+        filter: &Filter,
+        page: PageRequest,
+    ) -> Result<Page<Entry>, StoreError> {
+        let filter = filter.clone();
+        self.read(move |connection| page_of(connection, Chain::Organization(scope.id()), &filter, page)).await
+    }
+
+    async fn heads(&self) -> Result<Vec<ChainHead>, StoreError> {
+        self.read(|connection| {
+            let rows: Vec<HeadRow> = audit_chains::table
+                .order(audit_chains::chain_id)
+                .select(HeadRow::as_select())
+                .load(connection)?;
+            let mut heads = rows.into_iter().map(ChainHead::try_from).collect::<Result<Vec<_>, _>>()?;
+            heads.extend(lost_heads(connection)?);
+            Ok(heads)
+        })
+        .await
+    }
+
+    async fn links(&self, chain: Chain, after: i64, limit: i64) -> Result<Vec<Link>, StoreError> {
+        self.read(move |connection| {
+            let rows: Vec<EntryRow> = audit_entries::table
+                .filter(audit_entries::chain_id.eq(DbId(chain.id())))
+                .filter(audit_entries::number.gt(after))
+                .order(audit_entries::number)
+                .limit(limit)
+                .select(EntryRow::as_select())
+                .load(connection)?;
+            rows.into_iter().map(Link::try_from).collect()
+        })
+        .await
+    }
+}
+
+/// The ends of chains that somebody took the heads from. No chain ends with the hash that chains
+/// begin with, so none of them passes a check.
+fn lost_heads(connection: &mut AnyConnection) -> Result<Vec<ChainHead>, QueryError> {
+    let lost: Vec<(DbId, Option<i64>)> = audit_entries::table
+        .filter(not(exists(audit_chains::table.filter(audit_chains::chain_id.eq(audit_entries::chain_id)))))
+        .group_by(audit_entries::chain_id)
+        .select((audit_entries::chain_id, max(audit_entries::number)))
+        .load(connection)?;
+    let head = |(id, number): (DbId, Option<i64>)| ChainHead {
+        chain: id.0.into(),
+        number: number.unwrap_or_default(),
+        hash: LinkHash::ROOT,
+    };
+    Ok(lost.into_iter().map(head).collect())
+}
+
+fn page_of(
+    connection: &mut AnyConnection,
+    chain: Chain,
+    filter: &Filter,
+    page: PageRequest,
+) -> Result<Page<Entry>, QueryError> {
+    if holds_nul(filter) {
+        return Ok(Page { items: Vec::new(), request: page, total: 0 });
+    }
+    // Read once: what is appended meanwhile is on no page of this answer.
+    let numbers = numbers_between(connection, chain, filter)?;
+    let (rows, total) = if is_about_time_only(filter) {
+        let total = (numbers.end() - numbers.start() + 1).max(0);
+        let newest = numbers.end().saturating_sub(page.offset());
+        let oldest = newest.saturating_sub(page.size() - 1).max(*numbers.start());
+        (newest_first(connection, matching(chain, oldest..=newest, filter))?, total)
+    } else {
+        let total = matching(chain, numbers.clone(), filter).count().get_result(connection)?;
+        let entries = matching(chain, numbers, filter).limit(page.size()).offset(page.offset());
+        (newest_first(connection, entries)?, total)
+    };
+    let items = rows.into_iter().map(|row| Ok(Link::try_from(row)?.entry));
+    Ok(Page { items: items.collect::<Result<_, QueryError>>()?, request: page, total })
+}
+
+fn is_about_time_only(filter: &Filter) -> bool {
+    let Filter { search, resource, action, actor, from: _, to: _ } = filter;
+    search.is_none() && resource.is_none() && action.is_none() && actor.is_none()
+}
+
+/// PostgreSQL does not even compare a text with a NUL in it, and nothing in the trail has one.
+fn holds_nul(filter: &Filter) -> bool {
+    [&filter.search, &filter.actor].into_iter().flatten().any(|text| text.contains('\0'))
+}
+
+/// The numbers of the entries of that stretch of time, which end before they begin when there are
+/// none.
+fn numbers_between(
+    connection: &mut AnyConnection,
+    chain: Chain,
+    filter: &Filter,
+) -> Result<RangeInclusive<i64>, QueryError> {
+    let chain_id = DbId(chain.id());
+    let of_chain =
+        || audit_entries::table.filter(audit_entries::chain_id.eq(chain_id)).select(audit_entries::number);
+    let first = match filter.from {
+        None => Some(1),
+        Some(from) => of_chain()
+            .filter(audit_entries::at.ge(DbTs(from)))
+            .order(audit_entries::at.asc())
+            .first(connection)
+            .optional()?,
+    };
+    let last = match filter.to {
+        None => audit_chains::table
+            .find(chain_id)
+            .select(audit_chains::last_number)
+            .first(connection)
+            .optional()?,
+        Some(to) => of_chain()
+            .filter(audit_entries::at.le(DbTs(to)))
+            .order(audit_entries::at.desc())
+            .first(connection)
+            .optional()?,
+    };
+    Ok(first.unwrap_or(i64::MAX)..=last.unwrap_or_default())
+}
+
+/// The entries with these numbers that pass the filter.
+fn matching(
+    chain: Chain,
+    numbers: RangeInclusive<i64>,
+    filter: &Filter,
+) -> audit_entries::BoxedQuery<'static, MultiBackend> {
+    let mut entries = audit_entries::table
+        .filter(audit_entries::chain_id.eq(DbId(chain.id())))
+        .filter(audit_entries::number.between(*numbers.start(), *numbers.end()))
+        .into_boxed();
+    if let Some(action) = filter.action {
+        entries = entries.filter(audit_entries::action.eq(action.as_str()));
+    }
+    if let Some(resource) = filter.resource {
+        entries = entries.filter(audit_entries::resource.eq(resource.as_str()));
+    }
+    if let Some(actor) = &filter.actor {
+        entries = entries.filter(audit_entries::actor_key.eq(lower_case(actor)));
+    }
+    if let Some(search) = &filter.search {
+        entries = entries.filter(audit_entries::search.like(containing(search)).escape('\\'));
+    }
+    entries
+}
+
+fn newest_first(
+    connection: &mut AnyConnection,
+    entries: audit_entries::BoxedQuery<'static, MultiBackend>,
+) -> Result<Vec<EntryRow>, QueryError> {
+    Ok(entries.order(audit_entries::number.desc()).select(EntryRow::as_select()).load(connection)?)
+}
+
+/// The pattern of texts that contain `search`, ignoring case, in which nothing has a meaning of its
+/// own.
+fn containing(search: &str) -> String {
+    let literal = lower_case(search).replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
+    format!("%{literal}%")
+}

@@ -1,0 +1,34 @@
+//! Checking the audit trail with the server's own files.
+
+use std::error::Error;
+
+use launchway_application::audit::ChainReport;
+
+use crate::{
+    cli,
+    config::Config,
+    wiring::{self, Tables},
+};
+
+/// Checks every chain, prints a line for each, and fails if one is broken.
+///
+/// The last hash of each chain is printed, so that an operator can keep it elsewhere: whoever
+/// rewrites a whole chain cannot rewrite that.
+pub(crate) fn verify(config: &Config) -> Result<(), Box<dyn Error>> {
+    let reports =
+        wiring::offline(config, Tables::MustBeThere, async |services| services.audit.verify().await)?;
+    for report in &reports {
+        cli::print(&line(report))?;
+    }
+    match reports.iter().filter(|report| report.broken_at.is_some()).count() {
+        0 => Ok(()),
+        broken => Err(format!("{broken} of {} chains are broken", reports.len()).into()),
+    }
+}
+
+fn line(ChainReport { head, broken_at }: &ChainReport) -> String {
+    match broken_at {
+        None => format!("ok      {}: {} entries, last {}\n", head.chain, head.number, head.hash),
+        Some(number) => format!("BROKEN  {}: at entry {number} of {}\n", head.chain, head.number),
+    }
+}

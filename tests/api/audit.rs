@@ -1,0 +1,216 @@
+//! The audit trail: endpoint 9, and its check.
+
+use diesel::{Connection as _, SqliteConnection, connection::SimpleConnection as _};
+use launchway_testkit::{client::Client, people::join, server::TestServer};
+use serde_json::{Value, json};
+
+super::on_both_databases!(
+    every_change_leaves_an_entry_that_a_person_can_read,
+    an_activity_has_the_fields_of_the_contract,
+    pages_are_stable_and_totals_right,
+    filters_narrow_the_trail,
+    an_organization_sees_its_own_trail_only,
+    secrets_are_not_in_the_trail,
+    a_whole_trail_passes_the_check,
+);
+
+const LOGS: &str = "/api/v1/audit/logs";
+
+fn activities(client: &Client, query: &str) -> Vec<Value> {
+    client.get(&format!("{LOGS}?page_size=100&{query}")).success()["activities"].as_array().unwrap().clone()
+}
+
+fn messages(client: &Client, query: &str) -> Vec<String> {
+    activities(client, query)
+        .iter()
+        .map(|activity| activity["message"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn every_change_leaves_an_entry_that_a_person_can_read(server: TestServer) {
+    let ada = server.admin();
+    ada.patch("/api/v1/user/settings/theme", &json!({"theme": "dark"})).success();
+    ada.patch("/api/v1/user/settings/font", &json!({"font_family": "inter", "font_size": 18})).success();
+    ada.patch("/api/v1/user/name", &json!({"name": "Ada"})).success();
+    let token = ada.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
+    ada.delete(&format!("/api/v1/auth/tokens/{}", token["id"].as_str().unwrap())).success();
+    ada.post("/api/v1/auth/two-factor/setup", &json!({})).success();
+    ada.put("/api/v1/organizations", &json!({"description": "Ours"})).success();
+    let grace = join(&server, &ada, "grace@example.com", "viewer");
+    grace.log_in().post("/api/v1/auth/logout", &json!({})).success();
+    ada.patch("/api/v1/organizations/users", &json!({"user_id": grace.id, "role": "member"})).success();
+    ada.send_json("DELETE", "/api/v1/organizations/users", &json!({"user_id": grace.id})).success();
+    let mut told = messages(&ada, "");
+    told.reverse();
+    assert_eq!(
+        told,
+        [
+            "ada made ada@example.com the first administrator",
+            "ada created the organization `ada's Team`",
+            "ada changed theme to `dark`",
+            "ada changed font_family to `inter` and font_size to `18`",
+            "ada took the name `Ada`",
+            "Ada issued the API token `ci`",
+            "Ada revoked an API token",
+            "Ada began to set up two-factor login",
+            "Ada changed the organization",
+            "Ada added grace@example.com as viewer",
+            "grace set their first password",
+            "grace logged in",
+            "grace logged out",
+            "Ada made grace@example.com member",
+            "Ada removed grace@example.com",
+        ]
+    );
+}
+
+fn an_activity_has_the_fields_of_the_contract(server: TestServer) {
+    let ada = server.admin().with_header("x-request-id", "trace-me-42");
+    ada.patch("/api/v1/user/settings/theme", &json!({"theme": "dark"})).success();
+    let user = ada.get("/api/v1/user").success();
+    let answer = ada.get(&format!("{LOGS}?page_size=1"));
+    assert_eq!(answer.message(), "Activities retrieved successfully");
+    let data = answer.success();
+    let activity = &data["activities"][0];
+    let fields = [
+        "action",
+        "action_color",
+        "actor",
+        "id",
+        "message",
+        "metadata",
+        "resource",
+        "resource_id",
+        "timestamp",
+    ];
+    assert_eq!(activity.as_object().unwrap().keys().collect::<Vec<_>>(), fields);
+    assert_eq!((&activity["action"], &activity["action_color"]), (&json!("update"), &json!("blue")));
+    assert_eq!((&activity["actor"], &activity["resource"]), (&json!("ada"), &json!("user")));
+    assert_eq!(activity["resource_id"], user["id"]);
+    let metadata = json!({
+        "theme": "dark", "request_id": "trace-me-42", "address": "127.0.0.1", "actor_id": user["id"],
+    });
+    assert_eq!(activity["metadata"], metadata);
+    let pagination = json!({"current_page": 1, "page_size": 1, "total_count": 3, "total_pages": 3, "has_next": true, "has_prev": false});
+    assert_eq!(data["pagination"], pagination);
+}
+
+fn pages_are_stable_and_totals_right(server: TestServer) {
+    let ada = server.admin();
+    for number in 0..23 {
+        ada.patch("/api/v1/user/settings/theme", &json!({"theme": format!("t{number}")})).success();
+    }
+    let page = |query: &str| ada.get(&format!("{LOGS}?{query}")).success();
+    let first = page("");
+    assert_eq!(first["activities"].as_array().unwrap().len(), 10);
+    assert_eq!(
+        (&first["pagination"]["total_count"], &first["pagination"]["total_pages"]),
+        (&json!(25), &json!(3))
+    );
+    let walked: Vec<Value> = (1..=3)
+        .flat_map(|number| page(&format!("page={number}"))["activities"].as_array().unwrap().clone())
+        .collect();
+    assert_eq!(walked, activities(&ada, ""));
+    let times: Vec<&str> = walked.iter().map(|activity| activity["timestamp"].as_str().unwrap()).collect();
+    assert!(times.is_sorted_by(|newer, older| newer > older), "{times:?}");
+    let beyond = page("page=4");
+    assert_eq!((&beyond["activities"], &beyond["pagination"]["has_next"]), (&json!([]), &json!(false)));
+    assert_eq!(page("pageSize=7")["activities"].as_array().unwrap().len(), 7);
+    assert_eq!(page("page_size=101")["pagination"]["page_size"], 100);
+    assert_eq!(page("page=9223372036854775807")["activities"], json!([]));
+    for query in
+        ["page=0", "page=-1", "page_size=0", "page=one", "page_size=", "from=yesterday", "action=look"]
+    {
+        let answer = ada.get(&format!("{LOGS}?{query}"));
+        if query == "page_size=" {
+            answer.success()
+        } else {
+            answer.failure(400, "validation_failed").into()
+        };
+    }
+    let message = ada.get(&format!("{LOGS}?page=x&from=y&action=z")).failure(400, "validation_failed");
+    assert_eq!(message.matches("; ").count(), 2, "{message}");
+}
+
+fn filters_narrow_the_trail(server: TestServer) {
+    let ada = server.admin();
+    let grace = join(&server, &ada, "grace@example.com", "member").log_in();
+    grace.patch("/api/v1/user/settings/theme", &json!({"theme": "100_percent"})).success();
+    ada.patch("/api/v1/user/settings/language", &json!({"language": "de"})).success();
+    ada.patch("/api/v1/user/name", &json!({"name": "Ädä"})).success();
+    ada.patch("/api/v1/user/settings/theme", &json!({"theme": "plain"})).success();
+    let found = |query: &str| messages(&ada, query);
+    assert_eq!(found("search=CHANGED%20LANGUAGE"), ["ada changed language to `de`"]);
+    assert_eq!(found("search=100_p"), ["grace changed theme to `100_percent`"]);
+    assert!(found("search=100%25p").is_empty() && found("search=100%5C_").is_empty());
+    assert_eq!(found("search=%C3%84D%C3%84%20CHANGED"), ["Ädä changed theme to `plain`"]);
+    assert_eq!(found("actor=%C3%A4D%C3%A4"), ["Ädä changed theme to `plain`"]);
+    assert_eq!(found("action=access"), ["grace logged in"]);
+    assert_eq!(found("resource_type=organization"), ["ada created the organization `ada's Team`"]);
+    assert_eq!(found("resource_type=user&action=create").len(), 2);
+    let all = activities(&ada, "");
+    let moment = |at: usize| all[at]["timestamp"].as_str().unwrap();
+    assert_eq!(found(&format!("from={}&to={}", moment(2), moment(1))).len(), 2);
+    let total =
+        ada.get(&format!("{LOGS}?action=update&page_size=1")).success()["pagination"]["total_count"].clone();
+    assert_eq!(total, found("action=update").len());
+}
+
+fn an_organization_sees_its_own_trail_only(server: TestServer) {
+    let ada = server.admin();
+    let second = ada.post("/api/v1/organizations", &json!({"name": "Second"})).success();
+    let elsewhere = ada.with_header("x-organization-id", second["id"].as_str().unwrap());
+    elsewhere.patch("/api/v1/user/settings/theme", &json!({"theme": "dark"})).success();
+    assert_eq!(
+        messages(&elsewhere, ""),
+        ["ada changed theme to `dark`", "ada created the organization `Second`"]
+    );
+    assert_eq!(messages(&ada, "").len(), 2);
+    assert!(messages(&ada, "search=dark").is_empty());
+}
+
+fn secrets_are_not_in_the_trail(server: TestServer) {
+    let ada = server.admin();
+    let token = ada.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
+    let change = json!({"current_password": "correct horse battery", "new_password": "another passphrase"});
+    ada.patch("/api/v1/user/password", &change).success();
+    let trail = ada.get(&format!("{LOGS}?page_size=100")).text;
+    assert!(trail.contains("[changed]"));
+    for secret in ["correct horse battery", "another passphrase", token["token"].as_str().unwrap()] {
+        assert!(!trail.contains(secret), "{secret}");
+    }
+}
+
+fn a_whole_trail_passes_the_check(server: TestServer) {
+    let ada = server.admin();
+    ada.post("/api/v1/organizations", &json!({"name": "Second"})).success();
+    let output = server.command(&["audit", "verify"]).output().unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{report}");
+    assert_eq!(report.lines().filter(|line| line.starts_with("ok ")).count(), 2, "{report}");
+}
+
+#[test]
+fn a_changed_or_removed_entry_is_found() {
+    for tampering in [
+        "UPDATE audit_entries SET message = 'nothing happened' WHERE number = 2",
+        "DELETE FROM audit_entries WHERE number = 2",
+        "DELETE FROM audit_entries WHERE number = 3",
+        "DELETE FROM audit_chains",
+    ] {
+        let mut server = TestServer::on_sqlite();
+        server.admin().patch("/api/v1/user/settings/theme", &json!({"theme": "dark"})).success();
+        server.terminate();
+        let path = server.data_dir().join("launchway.db");
+        let mut database = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
+        if tampering.contains("audit_entries") {
+            database.batch_execute(tampering).expect_err("the trail is append-only");
+        }
+        let unguarded =
+            "DROP TRIGGER audit_entries_only_grow_on_update; DROP TRIGGER audit_entries_only_grow_on_delete;";
+        database.batch_execute(&format!("{unguarded} {tampering}")).unwrap();
+        let output = server.command(&["audit", "verify"]).output().unwrap();
+        let report = String::from_utf8(output.stdout).unwrap();
+        assert!(!output.status.success() && report.contains("BROKEN"), "{tampering}: {report}");
+    }
+}

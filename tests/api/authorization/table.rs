@@ -1,0 +1,146 @@
+//! The table: an operation, how to ask for it, and what each one gets.
+
+/// One operation.
+pub(crate) struct Row {
+    /// Method and path, as the OpenAPI document names it.
+    pub(crate) operation: &'static str,
+    /// What to ask for. `{…}` stands for something of the world.
+    pub(crate) request: &'static str,
+    /// The body, with the same.
+    pub(crate) body: &'static str,
+    /// The answers to nobody, an expired token, another organization's admin who names this
+    /// organization, a viewer, a member, an admin, and someone who was a member.
+    pub(crate) expected: [&'static str; 7],
+}
+
+const fn row(
+    operation: &'static str,
+    request: &'static str,
+    body: &'static str,
+    expected: [&'static str; 7],
+) -> Row {
+    Row { operation, request, body, expected }
+}
+
+const OK: &str = "200";
+const UNKNOWN: &str = "401 unauthenticated";
+const WRONG: &str = "401 invalid_credentials";
+const NO: &str = "403 forbidden";
+const CLOSED: &str = "403 registration_closed";
+const NOT_FOUND: &str = "404 not_found";
+const CONFLICT: &str = "409 conflict";
+
+/// For everyone, with or without a token.
+const PUBLIC: [&str; 7] = [OK; 7];
+/// For whoever holds a valid token: what they do concerns only themselves.
+const SELF: [&str; 7] = [UNKNOWN, UNKNOWN, NO, OK, OK, OK, OK];
+/// For every member.
+const MEMBERS: [&str; 7] = [UNKNOWN, UNKNOWN, NO, OK, OK, OK, NO];
+/// For members who are not just viewers.
+const NOT_VIEWERS: [&str; 7] = [UNKNOWN, UNKNOWN, NO, NO, OK, OK, NO];
+/// For admins.
+const ADMINS: [&str; 7] = [UNKNOWN, UNKNOWN, NO, NO, NO, OK, NO];
+
+/// Every operation. The last one takes the organization away; the admin has made another one.
+pub(crate) const ROWS: &[Row] = &[
+    row("GET /health", "/health", "", PUBLIC),
+    row("GET /api/v1/health", "/api/v1/health", "", PUBLIC),
+    row("GET /ready", "/ready", "", PUBLIC),
+    row("GET /docs", "/docs", "", PUBLIC),
+    row("GET /metrics", "/metrics", "", PUBLIC),
+    row("GET /api/v1/openapi.json", "/api/v1/openapi.json", "", PUBLIC),
+    row("GET /api/v1/auth/is-admin-registered", "/api/v1/auth/is-admin-registered", "", PUBLIC),
+    row(
+        "POST /api/v1/auth/register",
+        "/api/v1/auth/register",
+        r#"{"email": "mallory@example.com", "username": "mallory", "password": "a long passphrase"}"#,
+        [CLOSED; 7],
+    ),
+    row(
+        "POST /api/v1/auth/login",
+        "/api/v1/auth/login",
+        r#"{"email": "nobody-{unique}@example.com", "password": "a long passphrase"}"#,
+        [WRONG; 7],
+    ),
+    row(
+        "POST /api/v1/auth/password/setup",
+        "/api/v1/auth/password/setup",
+        r#"{"token": "lwp_guessed", "password": "a long passphrase"}"#,
+        [WRONG; 7],
+    ),
+    row("GET /api/v1/user", "/api/v1/user", "", SELF),
+    row("GET /api/v1/user/organizations", "/api/v1/user/organizations", "", SELF),
+    row("PATCH /api/v1/user/name", "/api/v1/user/name", r#"{"name": "renamed"}"#, SELF),
+    row(
+        "PATCH /api/v1/user/password",
+        "/api/v1/user/password",
+        r#"{"current_password": "not the right one", "new_password": "a long passphrase"}"#,
+        [UNKNOWN, UNKNOWN, NO, WRONG, WRONG, WRONG, WRONG],
+    ),
+    row("GET /api/v1/user/settings", "/api/v1/user/settings", "", SELF),
+    row(
+        "PATCH /api/v1/user/settings/auto-update",
+        "/api/v1/user/settings/auto-update",
+        r#"{"auto_update": false}"#,
+        SELF,
+    ),
+    row("PATCH /api/v1/user/settings/font", "/api/v1/user/settings/font", r#"{"font_size": 20}"#, SELF),
+    row(
+        "PATCH /api/v1/user/settings/language",
+        "/api/v1/user/settings/language",
+        r#"{"language": "de"}"#,
+        SELF,
+    ),
+    row("PATCH /api/v1/user/settings/theme", "/api/v1/user/settings/theme", r#"{"theme": "dark"}"#, SELF),
+    row("GET /api/v1/auth/tokens", "/api/v1/auth/tokens", "", SELF),
+    row("POST /api/v1/auth/tokens", "/api/v1/auth/tokens", r#"{"name": "{unique}"}"#, MEMBERS),
+    row(
+        "DELETE /api/v1/auth/tokens/{id}",
+        "/api/v1/auth/tokens/{nothing}",
+        "",
+        [UNKNOWN, UNKNOWN, NO, NOT_FOUND, NOT_FOUND, NOT_FOUND, NO],
+    ),
+    row("POST /api/v1/auth/two-factor/setup", "/api/v1/auth/two-factor/setup", "", SELF),
+    row(
+        "POST /api/v1/auth/two-factor/enable",
+        "/api/v1/auth/two-factor/enable",
+        r#"{"code": "no code"}"#,
+        [UNKNOWN, UNKNOWN, NO, WRONG, WRONG, WRONG, WRONG],
+    ),
+    row(
+        "POST /api/v1/auth/two-factor/disable",
+        "/api/v1/auth/two-factor/disable",
+        r#"{"code": "no code"}"#,
+        [UNKNOWN, UNKNOWN, NO, CONFLICT, CONFLICT, CONFLICT, CONFLICT],
+    ),
+    row("GET /api/v1/audit/logs", "/api/v1/audit/logs", "", NOT_VIEWERS),
+    row("GET /api/v1/organizations", "/api/v1/organizations", "", MEMBERS),
+    row("GET /api/v1/organizations/users", "/api/v1/organizations/users", "", MEMBERS),
+    row("POST /api/v1/organizations", "/api/v1/organizations", r#"{"name": "{unique}"}"#, ADMINS),
+    row("PUT /api/v1/organizations", "/api/v1/organizations", r#"{"description": "ours"}"#, ADMINS),
+    row(
+        "POST /api/v1/organizations/users",
+        "/api/v1/organizations/users",
+        r#"{"email": "{unique}@example.com", "role": "viewer"}"#,
+        ADMINS,
+    ),
+    row(
+        "PATCH /api/v1/organizations/users",
+        "/api/v1/organizations/users",
+        r#"{"user_id": "{bystander}", "role": "member"}"#,
+        ADMINS,
+    ),
+    row(
+        "DELETE /api/v1/organizations/users",
+        "/api/v1/organizations/users",
+        r#"{"user_id": "{bystander}"}"#,
+        ADMINS,
+    ),
+    row("POST /api/v1/auth/logout", "/api/v1/auth/logout", "", SELF),
+    row(
+        "DELETE /api/v1/organizations",
+        "/api/v1/organizations?id={organization}",
+        "",
+        [UNKNOWN, UNKNOWN, NO, NO, NO, OK, NOT_FOUND],
+    ),
+];

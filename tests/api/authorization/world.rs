@@ -1,0 +1,123 @@
+//! An organization, and everyone who might knock at its door.
+
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::{
+    client::{Answer, Client},
+    people::{Person, join},
+    server::TestServer,
+};
+use serde_json::json;
+
+use super::Row;
+
+/// Someone who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    Nobody,
+    ExpiredToken,
+    ForeignAdmin,
+    Viewer,
+    Member,
+    Admin,
+    RemovedMember,
+}
+
+impl Who {
+    /// In the order of the table's columns. The admin's turn is followed only by someone who
+    /// needs no organization.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Nobody,
+        Self::ExpiredToken,
+        Self::ForeignAdmin,
+        Self::Viewer,
+        Self::Member,
+        Self::Admin,
+        Self::RemovedMember,
+    ];
+}
+
+pub(crate) struct World {
+    nobody: Client,
+    expired: Client,
+    people: Vec<(Who, Person, Client)>,
+    organization: String,
+    bystander: String,
+    unique: Cell<u32>,
+}
+
+impl World {
+    pub(crate) fn new(server: &TestServer) -> Self {
+        let ada = server.admin();
+        let organization = ada.get("/api/v1/organizations").success()["id"].as_str().unwrap().to_owned();
+        let expired = expired_token(server, &ada);
+
+        let other = ada.post("/api/v1/organizations", &json!({"name": "Elsewhere"})).success();
+        let elsewhere = ada.with_header("x-organization-id", other["id"].as_str().unwrap());
+        let foreign = join(server, &elsewhere, "eve@example.com", "admin");
+        let people = [
+            (Who::Viewer, "viewer"),
+            (Who::Member, "member"),
+            (Who::Admin, "admin"),
+            (Who::RemovedMember, "admin"),
+        ];
+        let people =
+            people.map(|(who, role)| (who, join(server, &ada, &format!("{who:?}@example.com"), role)));
+        let people: Vec<_> = people
+            .into_iter()
+            .chain([(Who::ForeignAdmin, foreign)])
+            .map(|(who, person)| (who, person.clone(), person.log_in()))
+            .collect();
+
+        let removed = &people.iter().find(|(who, ..)| *who == Who::RemovedMember).unwrap().1.id;
+        ada.send_json("DELETE", "/api/v1/organizations/users", &json!({"user_id": removed})).success();
+        let bystander = join(server, &ada, "bystander@example.com", "viewer").id;
+        Self { nobody: server.client(), expired, people, organization, bystander, unique: Cell::new(0) }
+    }
+
+    /// Asks for what the row says.
+    pub(crate) fn ask(&self, who: Who, row: &Row) -> Answer {
+        let client = match who {
+            Who::Nobody => self.nobody.clone(),
+            Who::ExpiredToken => self.expired.clone(),
+            Who::ForeignAdmin => self.client(who, row).with_header("x-organization-id", &self.organization),
+            _ => self.client(who, row),
+        };
+        let method = row.operation.split(' ').next().unwrap();
+        let body = self.filled(row.body);
+        client.send(method, &self.filled(row.request), (!body.is_empty()).then_some(&*body))
+    }
+
+    fn client(&self, who: Who, row: &Row) -> Client {
+        let (_, person, client) = self.people.iter().find(|(other, ..)| *other == who).unwrap();
+        // Who logs out does so with a session that nothing else needs.
+        if row.operation.ends_with("/logout") { person.log_in() } else { client.clone() }
+    }
+
+    fn filled(&self, template: &str) -> String {
+        self.unique.set(self.unique.get() + 1);
+        template
+            .replace("{unique}", &format!("unique-{}", self.unique.get()))
+            .replace("{organization}", &self.organization)
+            .replace("{bystander}", &self.bystander)
+            .replace("{nothing}", "01a1dd03-0000-7000-8000-000000000000")
+    }
+}
+
+/// The admin's API token that was valid, and is no longer.
+fn expired_token(server: &TestServer, admin: &Client) -> Client {
+    let soon = chrono::DateTime::<chrono::Utc>::from(std::time::SystemTime::now())
+        + chrono::TimeDelta::milliseconds(700);
+    let token = admin.post("/api/v1/auth/tokens", &json!({"name": "short", "expires_at": soon.to_rfc3339()}));
+    let client = server.client().with_token(token.success()["token"].as_str().unwrap());
+    client.get("/api/v1/user").success();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while client.get("/api/v1/user").status == 200 {
+        assert!(Instant::now() < deadline, "the token does not expire");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    client
+}
