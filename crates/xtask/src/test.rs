@@ -43,7 +43,8 @@ fn steps(filters: &[String], nextest: bool) -> Outcome<Vec<Command>> {
     if nextest {
         let mut tests = cargo(&["nextest", "run", "--workspace"]);
         tests.args(filters);
-        steps.extend([tests, cargo(&["test", "--workspace", "--doc"])]);
+        // The real tests come last, so that the run ends with their summary.
+        steps.extend([cargo(&["test", "--workspace", "--doc"]), tests]);
     } else if filters.is_empty() {
         steps.push(cargo(&["test", "--workspace"]));
     } else {
@@ -85,8 +86,8 @@ mod tests {
             "fmt --all --check",
             "clippy --workspace --all-targets -- -D warnings",
             "doc --workspace --no-deps",
-            "nextest run --workspace",
             "test --workspace --doc",
+            "nextest run --workspace",
         ];
         assert_eq!(lines(&[], true), expected);
     }
@@ -94,8 +95,8 @@ mod tests {
     #[test]
     fn filters_reach_nextest_only() {
         let lines = lines(&["-E", "test(auth)"], true);
-        assert_eq!(lines[3], "nextest run --workspace -E test(auth)");
-        assert_eq!(lines[4], "test --workspace --doc");
+        assert_eq!(lines[3], "test --workspace --doc");
+        assert_eq!(lines[4], "nextest run --workspace -E test(auth)");
     }
 
     #[test]
