@@ -6,6 +6,7 @@ use launchway_domain::{
     audit::{AuditRepository, ChainHead, Entry, Filter, LinkHash},
     auth::{Action, Actor, Permission, Resource},
     page::{Page, PageRequest},
+    store::StoreError,
 };
 
 use crate::Error;
@@ -60,12 +61,18 @@ impl AuditTrail {
         Ok(reports)
     }
 
-    /// Links behind the head are not looked at: they were written since the head was read.
     async fn first_broken_link(&self, head: ChainHead) -> Result<Option<i64>, Error> {
-        let mut number = 0;
-        let mut hash = LinkHash::ROOT;
+        let (mut number, mut hash, mut batch) = (0, LinkHash::ROOT, BATCH);
         while number < head.number {
-            let links = self.audit.links(head.chain, number, BATCH).await?;
+            let links = match self.audit.links(head.chain, number, batch).await {
+                // Something in it cannot even be read. One by one, it is found.
+                Err(StoreError::Internal(_)) if batch > 1 => {
+                    batch = 1;
+                    continue;
+                }
+                Err(StoreError::Internal(_)) => return Ok(Some(number + 1)),
+                links => links?,
+            };
             if links.is_empty() {
                 return Ok(Some(number + 1));
             }
@@ -76,10 +83,23 @@ impl AuditTrail {
                     return Ok(Some(number));
                 }
             }
-            if links.iter().any(|link| link.number > head.number) && number < head.number {
+            if number < head.number && links.iter().any(|link| link.number > head.number) {
                 return Ok(Some(number + 1));
             }
         }
-        Ok((hash != head.hash).then_some(head.number))
+        if hash != head.hash {
+            return Ok(Some(head.number));
+        }
+        let is_exceeded = self.is_exceeded(head).await?;
+        Ok(is_exceeded.then_some(head.number + 1))
+    }
+
+    /// Whether there are links behind the head, although nobody has appended since it was read.
+    async fn is_exceeded(&self, head: ChainHead) -> Result<bool, Error> {
+        let behind = match self.audit.links(head.chain, head.number, 1).await {
+            Err(StoreError::Internal(_)) => true,
+            links => !links?.is_empty(),
+        };
+        Ok(behind && self.audit.heads().await?.contains(&head))
     }
 }

@@ -2,6 +2,7 @@
 
 use launchway_application::{Error, audit::ChainReport};
 use launchway_domain::audit::{Chain, ChainHead, Link, LinkHash};
+use launchway_domain::store::StoreError;
 use launchway_testkit::builders::{an_entry, an_organization, chained, head_of};
 use mockall::predicate::eq;
 
@@ -48,6 +49,20 @@ fn expect_links(ports: &mut MockedPorts, chain: Chain, after: i64, stored: Vec<L
     ports.audit.expect_links().with(eq(chain), eq(after), eq(BATCH)).once().return_once(|_, _, _| Ok(stored));
 }
 
+/// Foresees that it is looked for links behind `head`, where `behind` are.
+fn expect_behind(ports: &mut MockedPorts, head: ChainHead, behind: Vec<Link>) {
+    let read = ports.audit.expect_links().with(eq(head.chain), eq(head.number), eq(1));
+    read.once().return_once(|_, _, _| Ok(behind));
+}
+
+/// Checks a chain that should end with `head`, and of which one read finds `stored`, all of it.
+async fn check_whole(head: ChainHead, stored: Vec<Link>) -> Result<Vec<ChainReport>, Error> {
+    let mut ports = ports_with_heads(vec![head]);
+    expect_links(&mut ports, head.chain, 0, stored);
+    expect_behind(&mut ports, head, vec![]);
+    ports.services().audit.verify().await
+}
+
 /// Checks a chain that should end with `head`, of which one read finds `stored`.
 async fn check(head: ChainHead, stored: Vec<Link>) -> Result<Vec<ChainReport>, Error> {
     let mut ports = ports_with_heads(vec![head]);
@@ -63,10 +78,12 @@ async fn an_installation_where_nothing_was_done_has_nothing_to_check() {
 }
 
 #[tokio::test]
-async fn a_chain_without_links_is_whole_and_is_not_read() {
+async fn a_chain_without_links_is_whole() {
     let empty = ChainHead { chain: chain(), number: 0, hash: LinkHash::ROOT };
+    let mut ports = ports_with_heads(vec![empty]);
+    expect_behind(&mut ports, empty, vec![]);
 
-    let reports = ports_with_heads(vec![empty]).services().audit.verify().await;
+    let reports = ports.services().audit.verify().await;
 
     assert_eq!(reports.unwrap(), [report(empty, None)]);
 }
@@ -76,7 +93,7 @@ async fn a_chain_as_it_was_written_is_whole() {
     for count in [1, 2, 5] {
         let head = head_of(&links(count));
 
-        let reports = check(head, links(count)).await;
+        let reports = check_whole(head, links(count)).await;
 
         assert_eq!(reports.unwrap(), [report(head, None)]);
     }
@@ -221,11 +238,54 @@ async fn links_written_since_the_head_was_read_are_ignored() {
     // Whatever they hold: the next check finds it.
     for stored in [links(3), tampered(links(3), 2)] {
         let head = head_of(&links(2));
+        let mut ports = ports_with_heads(vec![head]);
+        expect_behind(&mut ports, head, stored[2..].to_vec());
+        expect_links(&mut ports, head.chain, 0, stored);
+        ports.audit.expect_heads().once().returning(|| Ok(vec![head_of(&links(3))]));
 
-        let reports = check(head, stored).await;
+        let reports = ports.services().audit.verify().await;
 
         assert_eq!(reports.unwrap(), [report(head, None)]);
     }
+}
+
+#[tokio::test]
+async fn links_behind_a_head_that_stays_where_it_is_break_the_chain() {
+    let head = head_of(&links(2));
+    let mut ports = ports_with_heads(vec![head]);
+    expect_links(&mut ports, head.chain, 0, links(3));
+    expect_behind(&mut ports, head, links(3).split_off(2));
+    ports.audit.expect_heads().once().returning(move || Ok(vec![head]));
+
+    let reports = ports.services().audit.verify().await;
+
+    assert_eq!(reports.unwrap(), [report(head, Some(3))]);
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_breaks_the_chain_where_it_is() {
+    let stored = links(3);
+    let head = head_of(&stored);
+    let unreadable = || StoreError::Internal("an unknown action".into());
+    let mut ports = ports_with_heads(vec![head]);
+    ports
+        .audit
+        .expect_links()
+        .with(eq(chain()), eq(0), eq(BATCH))
+        .once()
+        .returning(move |_, _, _| Err(unreadable()));
+    let first = stored[..1].to_vec();
+    ports.audit.expect_links().with(eq(chain()), eq(0), eq(1)).once().return_once(|_, _, _| Ok(first));
+    ports
+        .audit
+        .expect_links()
+        .with(eq(chain()), eq(1), eq(1))
+        .once()
+        .returning(move |_, _, _| Err(unreadable()));
+
+    let reports = ports.services().audit.verify().await;
+
+    assert_eq!(reports.unwrap(), [report(head, Some(2))]);
 }
 
 #[tokio::test]
@@ -244,7 +304,7 @@ async fn a_chain_of_exactly_one_batch_is_read_once() {
     let stored = links(BATCH);
     let head = head_of(&stored);
 
-    let reports = check(head, stored).await;
+    let reports = check_whole(head, stored).await;
 
     assert_eq!(reports.unwrap(), [report(head, None)]);
 }
@@ -259,6 +319,7 @@ async fn a_long_chain_is_read_in_batches_that_build_on_each_other() {
     expect_links(&mut ports, head.chain, 0, first);
     expect_links(&mut ports, head.chain, BATCH, second);
     expect_links(&mut ports, head.chain, 2 * BATCH, third);
+    expect_behind(&mut ports, head, vec![]);
 
     let reports = ports.services().audit.verify().await;
 
@@ -288,6 +349,7 @@ async fn every_chain_is_checked_whatever_is_wrong_with_the_others() {
     let mut ports = ports_with_heads(vec![broken, whole]);
     expect_links(&mut ports, Chain::Installation, 0, tampered(installation, 0));
     expect_links(&mut ports, whole.chain, 0, links(2));
+    expect_behind(&mut ports, whole, vec![]);
 
     let reports = ports.services().audit.verify().await;
 
