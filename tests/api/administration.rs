@@ -171,7 +171,7 @@ fn what_needs_a_database_makes_none() {
         process.stdin.as_mut().unwrap().write_all(b"another good passphrase\n").unwrap();
         let output = process.wait_with_output().unwrap();
         let words = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && words.contains("no database"), "{arguments:?}: {words}");
+        assert!(!output.status.success() && words.contains("there is no database"), "{arguments:?}: {words}");
         assert!(!folder.path().join("launchway.db").exists());
     }
 }

@@ -38,6 +38,15 @@ fn page() -> String {
             operation_section(&mut html, &document, path, method, operation);
         }
     }
+    html.push_str("<h1>Types</h1>\n");
+    for (name, schema) in members(&document["components"]["schemas"]) {
+        // Envelopes are told of above, and requests beside their operations.
+        if !name.starts_with("Envelope") && !fields(&document, schema).is_empty() {
+            let _ = write!(html, "<section id=\"{}\">", escaped(name));
+            table(&mut html, &document, &escaped(name), schema);
+            html.push_str("</section>\n");
+        }
+    }
     html.push_str("</main></body></html>\n");
     html
 }
@@ -54,10 +63,48 @@ fn operation_section(html: &mut String, document: &Value, path: &str, method: &s
         text("summary"),
         text("description"),
     );
+    parameters(html, &operation["parameters"]);
     table(html, document, "Request body", &operation["requestBody"]["content"]["application/json"]["schema"]);
     let answer = &operation["responses"]["200"]["content"]["application/json"]["schema"];
     table(html, document, "Data of the answer", &resolved(document, answer)["properties"]["data"]);
     html.push_str("</section>\n");
+}
+
+/// A table of what goes into the path and the query, if anything does.
+fn parameters(html: &mut String, parameters: &Value) {
+    let Some(parameters) = parameters.as_array().filter(|parameters| !parameters.is_empty()) else { return };
+    html.push_str("<h3>Parameters</h3><table><tr><th>name</th><th>in</th><th></th></tr>");
+    for parameter in parameters {
+        let text = |key: &str| escaped(parameter[key].as_str().unwrap_or_default());
+        let note = if parameter["required"] == true { "" } else { "optional. " };
+        let _ = write!(
+            html,
+            "<tr><td><code>{}</code></td><td>{}</td><td>{note}{}</td></tr>",
+            text("name"),
+            text("in"),
+            text("description")
+        );
+    }
+    html.push_str("</table>");
+}
+
+/// What a value has to be beyond its type, in words.
+fn limits(field: &Value) -> String {
+    [
+        ("minimum", "at least"),
+        ("maximum", "at most"),
+        ("minLength", "characters: at least"),
+        ("maxLength", "characters: at most"),
+        ("pattern", "of the form"),
+        ("example", "such as"),
+    ]
+    .into_iter()
+    .filter(|(key, _)| !field[*key].is_null())
+    .map(|(key, words)| {
+        let value = field[key].as_str().map_or_else(|| field[key].to_string(), str::to_owned);
+        format!(" {words} <code>{}</code>.", escaped(&value))
+    })
+    .collect()
 }
 
 /// A table of the fields of `schema`, if it has any.
@@ -74,10 +121,11 @@ fn table(html: &mut String, document: &Value, title: &str, schema: &Value) {
         let about = field["description"].as_str().unwrap_or_default();
         let _ = write!(
             html,
-            "<tr><td><code>{}</code></td><td>{}</td><td>{note}{}</td></tr>",
+            "<tr><td><code>{}</code></td><td>{}</td><td>{note}{}{}</td></tr>",
             escaped(name),
             escaped(&type_of(document, field)),
-            escaped(about)
+            escaped(about),
+            limits(field)
         );
     }
     html.push_str("</table>");

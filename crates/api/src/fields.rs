@@ -157,14 +157,26 @@ impl Field for Permissions {
         let Value::Array(items) = value else {
             return Err(wrong_type("an array of strings", &value));
         };
-        items
+        let names = items.into_iter().map(String::read).collect::<Result<Vec<_>, _>>();
+        let names = names.map_err(|_not_text| "must be an array of strings".to_owned())?;
+        let (known, unknown): (Vec<_>, Vec<_>) = names
+            .iter()
+            .map(|name| name.parse::<Permission>().map_err(|_unknown| name))
+            .partition(Result::is_ok);
+        let unknown: Vec<_> = unknown
             .into_iter()
-            .map(|item| {
-                let name =
-                    String::read(item).map_err(|_not_text| "must be an array of strings".to_owned())?;
-                name.parse::<Permission>().map_err(|refused| refused.to_string())
-            })
-            .collect()
+            .filter_map(Result::err)
+            .take(UNKNOWN_SHOWN)
+            .map(|name| format!("`{}`", shown(name)))
+            .collect();
+        if unknown.is_empty() {
+            Ok(known.into_iter().flatten().collect())
+        } else {
+            Err(format!(
+                "must be of the form `resource:action`, such as `deploy:read`; unknown: {}",
+                unknown.join(", ")
+            ))
+        }
     }
 }
 

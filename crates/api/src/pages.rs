@@ -42,8 +42,17 @@ impl PageSizes {
         let number = fields.optional("page");
         let size = fields.optional("page_size");
         let same = fields.optional("pageSize");
-        let (number, size, same): (Option<i64>, Option<i64>, Option<i64>) = (number?, size?, same?);
-        PageRequest::new(number.unwrap_or(1), size.or(same).unwrap_or(self.default), self.largest)
+        let size = match (size, same) {
+            (Ok(size), Ok(same)) => at_least_1(fields, "page_size", size.or(same).unwrap_or(self.default)),
+            _ => Err(Refused),
+        };
+        let number = at_least_1(fields, "page", number?.unwrap_or(1));
+        let (number, size) = (number?, size?);
+        PageRequest::new(number, size, self.largest)
             .or_else(|(name, refused)| fields.refuse(format!("{name} {refused}")))
     }
+}
+
+fn at_least_1(fields: &mut Fields, name: &str, value: i64) -> Result<i64, Refused> {
+    if value >= 1 { Ok(value) } else { fields.refuse(format!("{name} must be at least 1, got {value}")) }
 }

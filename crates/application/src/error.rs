@@ -36,7 +36,10 @@ pub enum Error {
     )]
     SetupTokenNeeded,
     /// The first administrator exists.
-    #[error("an administrator is registered already; ask them to add you to an organization")]
+    #[error(
+        "an administrator is registered already: log in by `POST /api/v1/auth/login`, or ask them to add you to an \
+         organization"
+    )]
     RegistrationClosed,
     /// What was asked for does not exist, or belongs to another organization.
     #[error("{0} was not found")]

@@ -15,7 +15,7 @@ pub struct DataDir(PathBuf);
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// Another process uses it.
-    #[error("another Launchway is running on the data directory `{}`", .0.display())]
+    #[error("another Launchway is running on the data directory `{}`: stop it, or use another directory", .0.display())]
     InUse(PathBuf),
     /// A file in it cannot be read or written.
     #[error("cannot use `{}`", path.display())]

@@ -68,6 +68,9 @@ pub(crate) struct ResetPassword {
 /// Prints data to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Box<dyn Error>> {
     let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes())?;
-    Ok(output.flush()?)
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        // Whoever reads has read enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
 }

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use launchway_infrastructure::database::DatabaseUrl;
 use tracing_subscriber::filter::Targets;
 
-use self::reader::Reader;
+use self::reader::{Problem, Reader};
 pub(crate) use self::{
     reader::Problems,
     values::{AllowedEndpoint, Engine, LogFormat, ProxyBind, PublicUrl},
@@ -40,20 +40,20 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the environment and, if there is one, the file.
     pub(crate) fn load(file: Option<&Path>) -> Result<Self, Problems> {
-        let mut settings = BTreeMap::new();
-        if let Some(path) = file {
-            settings = reader::file(path)?;
-        }
+        let (mut settings, problems) = match file {
+            Some(path) => reader::file(path)?,
+            None => Default::default(),
+        };
         settings.extend(std::env::vars_os().filter_map(|(name, value)| {
             // A name that is no text is not one of ours; a value that is no text is shown as such.
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
         }));
-        Self::parse(settings)
+        Self::parse(settings, problems)
     }
 
-    /// Checks every setting, and tells of all that is wrong at once.
-    pub(crate) fn parse(settings: BTreeMap<String, String>) -> Result<Self, Problems> {
-        let mut read = Reader::new(settings);
+    /// Checks every setting, and tells of all that is wrong at once, `problems` included.
+    fn parse(settings: BTreeMap<String, String>, problems: Vec<Problem>) -> Result<Self, Problems> {
+        let mut read = Reader::new(settings, problems);
         let bind = read.setting("LAUNCHWAY_BIND", "127.0.0.1:8080", values::socket_address);
         let data_dir = read.setting("LAUNCHWAY_DATA_DIR", "./launchway-data", values::path);
         let in_data_dir = data_dir.as_deref().unwrap_or(Path::new(".")).join("launchway.db");
@@ -111,7 +111,7 @@ mod tests {
 
     fn parse(settings: &[(&str, &str)]) -> Result<Config, Problems> {
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Config::parse(settings.collect())
+        Config::parse(settings.collect(), Vec::new())
     }
 
     #[test]

@@ -8,7 +8,7 @@ use launchway_domain::secret::Entropy as _;
 use launchway_infrastructure::{
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
-    database::{Database, DatabaseOptions, DurableThrottle},
+    database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle},
     passwords::Argon2Hasher,
     secrets::XChaChaBox,
 };
@@ -69,6 +69,12 @@ pub(crate) fn offline<T>(
     when_alone: Tables,
     work: impl AsyncFnOnce(&Services) -> Result<T, launchway_application::Error>,
 ) -> Result<T, Box<dyn Error>> {
+    if let (Tables::MustBeThere, DatabaseUrl::Sqlite(file)) = (&when_alone, &config.database)
+        && !file.exists()
+    {
+        let file = file.display();
+        return Err(format!("there is no database at `{file}`: LAUNCHWAY_DATA_DIR says where it is").into());
+    }
     let data = DataDir::open(&config.data_dir)?;
     let lock = match data.lock() {
         Err(DataDirError::InUse(_)) => None,

@@ -27,8 +27,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(settings: BTreeMap<String, String>) -> Self {
-        Self { settings, effective: Vec::new(), problems: Vec::new() }
+    pub(super) fn new(settings: BTreeMap<String, String>, problems: Vec<Problem>) -> Self {
+        Self { settings, effective: Vec::new(), problems }
     }
 
     /// A setting that has a default. `None` means that it is wrong, which [`finish`](Self::finish) tells.
@@ -121,8 +121,8 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-/// The settings in a TOML file.
-pub(super) fn file(path: &Path) -> Result<BTreeMap<String, String>, Problems> {
+/// The settings in a TOML file, and what is wrong with some of them.
+pub(super) fn file(path: &Path) -> Result<(BTreeMap<String, String>, Vec<Problem>), Problems> {
     let problem = |what: String, hint: &str| Problems(vec![Problem { what, hint: hint.to_owned() }]);
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -148,8 +148,8 @@ pub(super) fn file(path: &Path) -> Result<BTreeMap<String, String>, Problems> {
             }),
         })
         .partition(Result::is_ok);
-    let problems: Vec<_> = problems.into_iter().filter_map(Result::err).collect();
-    if problems.is_empty() { Ok(settings.into_iter().flatten().collect()) } else { Err(Problems(problems)) }
+    let problems = problems.into_iter().filter_map(Result::err).collect();
+    Ok((settings.into_iter().flatten().collect(), problems))
 }
 
 fn as_text(value: &toml::Value) -> Option<String> {
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<BTreeMap<String, String>, Problems> {
+    fn read(text: &str) -> Result<(BTreeMap<String, String>, Vec<Problem>), Problems> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         super::file(file.path())
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_file_has_the_names_of_the_environment() {
-        let settings = read("LAUNCHWAY_BIND = \"[::1]:80\"\nLAUNCHWAY_MAX_BUILDS = 3\nLAUNCHWAY_TRUSTED_PROXIES = [\"10.0.0.1\", \"10.0.0.2\"]").unwrap();
+        let settings = read("LAUNCHWAY_BIND = \"[::1]:80\"\nLAUNCHWAY_MAX_BUILDS = 3\nLAUNCHWAY_TRUSTED_PROXIES = [\"10.0.0.1\", \"10.0.0.2\"]").unwrap().0;
         assert_eq!(settings["LAUNCHWAY_BIND"], "[::1]:80");
         assert_eq!(settings["LAUNCHWAY_MAX_BUILDS"], "3");
         assert_eq!(settings["LAUNCHWAY_TRUSTED_PROXIES"], "10.0.0.1,10.0.0.2");
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_file_is_told() {
         assert!(read("LAUNCHWAY_BIND = ").unwrap_err().to_string().contains("not valid TOML"));
-        let problems = read("bind = \"x\"\n[LAUNCHWAY_LOG]\na = 1").unwrap_err().to_string();
+        let problems = Problems(read("bind = \"x\"\n[LAUNCHWAY_LOG]\na = 1").unwrap().1).to_string();
         assert!(problems.contains("bind in") && problems.contains("LAUNCHWAY_LOG in"), "{problems}");
         assert!(super::file(Path::new("/nowhere")).unwrap_err().to_string().contains("cannot be read"));
     }

@@ -62,7 +62,7 @@ pub(super) fn database_url(raw: &str) -> Result<DatabaseUrl, String> {
 
 /// A database URL as it may be shown.
 pub(super) fn without_password(raw: &str) -> String {
-    if raw.parse::<DatabaseUrl>().is_err() {
+    if raw.parse::<DatabaseUrl>().is_err() && (raw.contains('@') || raw.contains("pass")) {
         // Who knows where in it the password is.
         return "***".to_owned();
     }
@@ -157,7 +157,14 @@ pub(super) fn count(raw: &str) -> Result<u16, String> {
 }
 
 pub(super) fn log_filter(raw: &str) -> Result<Targets, String> {
-    raw.parse().map_err(|_refused| {
+    // A lone word would be taken for the name of a module.
+    let is_level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word);
+    let filter = if raw.split(',').all(|part| part.contains('=') || is_level(part.trim())) {
+        raw.parse().ok()
+    } else {
+        None
+    };
+    filter.ok_or_else(|| {
         "error, warn, info, debug or trace, or such for a module: info,launchway_infrastructure=debug"
             .to_owned()
     })
@@ -199,6 +206,16 @@ mod tests {
         }
         for text in ["", "0", "0s", "-1s", "1.5s", "s", "ms", "1d", "99999999999s"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_level_is_not_taken_for_a_module() {
+        for text in ["info", "warn,launchway_api=debug", "off"] {
+            assert!(log_filter(text).is_ok(), "{text}");
+        }
+        for text in ["verbose", "inof", "info,launchway_api", "launchway_api=loud"] {
+            assert!(log_filter(text).is_err(), "{text}");
         }
     }
 
