@@ -83,6 +83,22 @@ typed_id!(
     /// Identifies a [`LoginAttempt`](crate::auth::LoginAttempt).
     LoginAttemptId
 );
+typed_id!(
+    /// Identifies a [`Job`](crate::jobs::Job).
+    JobId
+);
+typed_id!(
+    /// Identifies what a [`Job`](crate::jobs::Job) works on, such as an application.
+    SubjectId
+);
+typed_id!(
+    /// Identifies an installed server process across its restarts.
+    InstanceId
+);
+typed_id!(
+    /// Identifies one run of a server process, from its start to its end.
+    BootId
+);
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod auth;
 pub mod clock;
 pub mod ids;
+pub mod jobs;
 pub mod organizations;
 pub mod page;
 pub mod secret;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{audit, auth, organizations, users};
+use crate::{audit, auth, jobs, organizations, users};
 
 /// One change to what is stored. Each feature owns its own writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum Write {
     Organization(organizations::Write),
     /// The audit trail.
     Audit(audit::Write),
+    /// The queue of jobs.
+    Job(jobs::Write),
 }
 
 impl Write {
@@ -26,6 +28,7 @@ impl Write {
             Self::User(write) => write.needs_audit(),
             Self::Organization(_) => true,
             Self::Audit(_) => false,
+            Self::Job(write) => write.needs_audit(),
         }
     }
 }
@@ -138,7 +141,7 @@ mod tests {
         audit::Write::Append(entry).into()
     }
 
-    /// Every write that only keeps a login going, guards it, or changes nothing.
+    /// Every write that only keeps a login going, guards it, goes with another, or changes nothing.
     fn silent_writes() -> Vec<Write> {
         let (id, user_id) = (Uuid::nil().into(), Uuid::nil().into());
         let code = TokenHash::of("code");
@@ -148,7 +151,27 @@ mod tests {
             auth::Write::UseTotpStep { user_id, step: 1 }.into(),
             auth::Write::UseRecoveryCode { user_id, code, at: AT }.into(),
             change_settings(vec![]),
+            jobs::Write::Enqueue(a_job()).into(),
+            jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),
         ]
+    }
+
+    fn a_job() -> jobs::NewJob {
+        jobs::NewJob {
+            id: Uuid::nil().into(),
+            kind: jobs::JobKind::Deploy,
+            scope: Scope::of_record(Uuid::nil().into()),
+            subject: Uuid::nil().into(),
+            replaceable: true,
+            payload: String::new(),
+            run_at: AT,
+            enqueued_at: AT,
+        }
+    }
+
+    fn a_lease() -> jobs::Lease {
+        let worker = jobs::WorkerId { instance: Uuid::nil().into(), boot: Uuid::nil().into(), worker: 1 };
+        jobs::Lease { job: Uuid::nil().into(), attempt: 1, worker }
     }
 
     fn change_settings(changes: Vec<SettingsChange>) -> Write {
@@ -221,6 +244,7 @@ mod tests {
             users::Write::Insert(user).into(),
             users::Write::Rename { id, username: username.parse().unwrap(), at: AT }.into(),
             change_settings(vec![SettingsChange::AutoUpdate(true)]),
+            jobs::Write::RequestCancel { scope: a_job().scope, id: a_job().id, at: AT }.into(),
         ];
         writes.extend(login_writes().into_iter().map(Write::from));
         writes.extend(organization_writes().into_iter().map(Write::from));

@@ -13,6 +13,7 @@ mod connection;
 mod dialect;
 mod error;
 mod identities;
+mod jobs;
 mod key_check;
 pub mod migrations;
 mod options;

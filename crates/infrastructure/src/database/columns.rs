@@ -21,7 +21,8 @@ use diesel::{
 use launchway_domain::{
     clock::Timestamp,
     ids::{
-        ApiTokenId, AuditEntryId, LoginAttemptId, MembershipId, OrganizationId, SessionId, SettingsId, UserId,
+        ApiTokenId, AuditEntryId, BootId, InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId,
+        SessionId, SettingsId, SubjectId, UserId,
     },
 };
 use uuid::Uuid;
@@ -66,11 +67,15 @@ macro_rules! stored_as_id {
 stored_as_id!(
     ApiTokenId,
     AuditEntryId,
+    BootId,
+    InstanceId,
+    JobId,
     LoginAttemptId,
     MembershipId,
     OrganizationId,
     SessionId,
     SettingsId,
+    SubjectId,
     UserId
 );
 

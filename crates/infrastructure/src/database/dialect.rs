@@ -2,7 +2,7 @@
 
 use diesel::prelude::*;
 
-use super::{connection::AnyConnection, error::QueryError};
+use super::{columns::DbId, connection::AnyConnection, error::QueryError};
 
 /// Runs the same expression on either database's own connection.
 ///
@@ -25,15 +25,29 @@ pub(super) enum Lock {
     Migrations = 0x6c61_756e_0001,
     /// Counting tries to log in.
     LoginAttempts = 0x6c61_756e_0002,
+    /// Claiming jobs.
+    JobClaims = 0x6c61_756e_0003,
 }
 
 /// Waits until no other transaction holds `lock`, and holds it until this one ends.
 ///
 /// On SQLite there is one writer, so nothing has to wait.
 pub(super) fn hold(connection: &mut AnyConnection, lock: Lock) -> Result<(), QueryError> {
+    hold_number(connection, lock as i64)
+}
+
+/// The same for one thing alone, which need not be stored anywhere.
+///
+/// Two things may share a lock by chance; then one waits for the other without need.
+pub(super) fn hold_one(connection: &mut AnyConnection, id: DbId) -> Result<(), QueryError> {
+    let (high, low) = id.0.as_u64_pair();
+    hold_number(connection, (high ^ low).cast_signed())
+}
+
+fn hold_number(connection: &mut AnyConnection, number: i64) -> Result<(), QueryError> {
     if let AnyConnection::Postgres(postgres) = connection {
         diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
-            .bind::<diesel::sql_types::BigInt, _>(lock as i64)
+            .bind::<diesel::sql_types::BigInt, _>(number)
             .execute(postgres)?;
     }
     Ok(())

@@ -223,6 +223,44 @@ table! {
     }
 }
 
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    jobs (id) {
+        id -> Id,
+        kind -> Text,
+        organization_id -> Id,
+        subject -> Id,
+        replaceable -> Bool,
+        payload -> Text,
+        state -> Text,
+        attempt -> Integer,
+        excused -> Integer,
+        run_at -> Ts,
+        enqueued_at -> Ts,
+        started_at -> Nullable<Ts>,
+        finished_at -> Nullable<Ts>,
+        cancel_requested_at -> Nullable<Ts>,
+        superseded_by -> Nullable<Id>,
+        reason -> Nullable<Text>,
+        lease_instance -> Nullable<Id>,
+        lease_boot -> Nullable<Id>,
+        lease_worker -> Nullable<Integer>,
+        lease_until -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    job_turns (organization_id) {
+        organization_id -> Id,
+        last_turn -> BigInt,
+    }
+}
+
 allow_tables_to_appear_in_same_query!(
     users,
     passwords,
@@ -236,3 +274,5 @@ allow_tables_to_appear_in_same_query!(
 );
 
 allow_tables_to_appear_in_same_query!(audit_chains, audit_entries);
+
+allow_tables_to_appear_in_same_query!(jobs, job_turns);

@@ -9,7 +9,8 @@ use launchway_domain::{
 };
 
 use super::{
-    Database, audit, auth as auth_tables, connection::AnyConnection, error::QueryError, organizations, users,
+    Database, audit, auth as auth_tables, connection::AnyConnection, error::QueryError, jobs, organizations,
+    users,
 };
 
 /// How often a unit is tried on PostgreSQL when others get in its way.
@@ -53,6 +54,7 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             Write::User(write) => users::apply(connection, write)?,
             Write::Organization(write) => organizations::apply(connection, write)?,
             Write::Audit(write) => audit::apply(connection, write)?,
+            Write::Job(write) => jobs::apply(connection, write)?,
         }
     }
     Ok(extended)

@@ -36,6 +36,7 @@ mod fresh;
 mod group_commit;
 mod identities;
 mod installation;
+mod jobs;
 mod key_check;
 mod organizations;
 mod password_setups;

@@ -1,0 +1,140 @@
+//! Jobs: what takes longer than a request, kept in a durable queue and worked on under a lease.
+
+mod job;
+mod lease;
+mod state;
+
+use async_trait::async_trait;
+
+pub use self::{
+    job::{Job, JobKind, MAX_ATTEMPTS, NewJob},
+    lease::{ClaimLimits, ClaimedJob, Heartbeat, Lease, Rescued, WorkerId},
+    state::{Event, IllegalMove, JobState, Outcome},
+};
+use crate::{
+    clock::Timestamp,
+    ids::{BootId, InstanceId, JobId},
+    organizations::Scope,
+    store::{self, StoreError},
+};
+
+/// The queue as its workers use it. It writes nothing but its own tables; what has to go together
+/// with other changes is a [`Write`].
+///
+/// Promises:
+/// - a job is claimed by one worker at a time, and of one subject at most one runs;
+/// - of jobs that are replaceable and have the same subject and kind at most one waits, the newest;
+/// - no claim goes beyond the limits, however many are made at once;
+/// - who has the fewest running is served next, and of those who was served longest ago; within an
+///   organization, who was to run first;
+/// - a lease holds until it is given back, settled or [rescued](JobQueue::rescue); whoever lost it
+///   changes nothing any more;
+/// - an attempt that ends without an outcome leads back to the queue, unless the job was to be
+///   cancelled, a newer one waits in its place, or it had [`MAX_ATTEMPTS`].
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait JobQueue: Send + Sync {
+    /// Takes the next job that is due, as an attempt more, with a lease until `lease_until`; `None`
+    /// when there is none that may run.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        limits: ClaimLimits,
+        now: Timestamp,
+        lease_until: Timestamp,
+    ) -> Result<Option<ClaimedJob>, StoreError>;
+
+    /// Extends the lease, and tells whether the work is still wanted.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Heartbeat, StoreError>;
+
+    /// Gives a job back unfinished, because the worker has to stop. The attempt does not count.
+    /// Returns what has become of the job.
+    ///
+    /// # Errors
+    /// [`StoreError::Stale`] when the lease does not hold any more, [`StoreError::Unavailable`] or
+    /// [`StoreError::Internal`].
+    async fn release(&self, lease: &Lease, now: Timestamp) -> Result<JobState, StoreError>;
+
+    /// Gives a job back to be tried again from `run_at` on, and says why. The attempt counts.
+    /// Returns what has become of the job.
+    ///
+    /// # Errors
+    /// [`StoreError::Stale`] when the lease does not hold any more, [`StoreError::Unavailable`] or
+    /// [`StoreError::Internal`].
+    async fn retry(
+        &self,
+        lease: &Lease,
+        reason: &str,
+        now: Timestamp,
+        run_at: Timestamp,
+    ) -> Result<JobState, StoreError>;
+
+    /// Takes jobs from workers that are lost: those whose lease has ended by `now`, and at once
+    /// those that `instance` held in another run than `boot`. The attempts count. All of them are
+    /// taken together or none is.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn rescue(
+        &self,
+        instance: InstanceId,
+        boot: BootId,
+        now: Timestamp,
+    ) -> Result<Vec<Rescued>, StoreError>;
+
+    /// One job; `None` when the organization has none with that id.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn get(&self, scope: Scope, id: JobId) -> Result<Option<Job>, StoreError>;
+}
+
+/// Changes to jobs that go together with others: with what they are the work of, or with what came
+/// of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// A job more. If it is replaceable, one that waits, is replaceable and has the same subject and
+    /// kind is [`Superseded`](JobState::Superseded) by it.
+    Enqueue(NewJob),
+    /// A job is not wanted any more: one that waits is [`Cancelled`](JobState::Cancelled) at once,
+    /// the worker of one that runs learns it from its next heartbeat. `Stale` when the organization
+    /// has no such job, or it is over.
+    RequestCancel {
+        /// Whose.
+        scope: Scope,
+        /// Which.
+        id: JobId,
+        /// When.
+        at: Timestamp,
+    },
+    /// How a job ended. `Stale` when the lease does not hold any more.
+    Settle {
+        /// Which, and by whom.
+        lease: Lease,
+        /// How.
+        outcome: Outcome,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+impl Write {
+    /// Whether the trail has to tell of it. A job comes from a change and ends in one, which the
+    /// trail tells of; to cancel it is one by itself.
+    #[must_use]
+    pub fn needs_audit(&self) -> bool {
+        matches!(self, Self::RequestCancel { .. })
+    }
+}
+
+impl From<Write> for store::Write {
+    fn from(write: Write) -> Self {
+        Self::Job(write)
+    }
+}

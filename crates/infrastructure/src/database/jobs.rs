@@ -1,0 +1,107 @@
+//! The queue of jobs in the database.
+//!
+//! **Invariant:** whatever can make a job wait holds the lock of its subject, so that on PostgreSQL
+//! two of them never meet at the index of what waits. Locks are taken in one order: that of the
+//! subject, then rows.
+
+mod claim;
+mod interrupt;
+mod rows;
+mod writes;
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use launchway_domain::{
+    clock::Timestamp,
+    ids::{BootId, InstanceId, JobId},
+    jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, JobQueue, JobState, Lease, Rescued, WorkerId},
+    organizations::Scope,
+    store::StoreError,
+};
+
+pub(super) use self::writes::apply;
+use self::{
+    interrupt::{Interruption, give_back},
+    rows::{JobRow, held_by},
+};
+use super::{
+    Database,
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    error::QueryError,
+    schema::jobs,
+};
+
+#[async_trait]
+impl JobQueue for Database {
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        limits: ClaimLimits,
+        now: Timestamp,
+        lease_until: Timestamp,
+    ) -> Result<Option<ClaimedJob>, StoreError> {
+        let worker = *worker;
+        self.write(move |connection| claim::claim(connection, worker, limits, now, lease_until)).await
+    }
+
+    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Heartbeat, StoreError> {
+        let lease = *lease;
+        self.write(move |connection| heartbeat(connection, &lease, until)).await
+    }
+
+    async fn release(&self, lease: &Lease, now: Timestamp) -> Result<JobState, StoreError> {
+        let (lease, stopped) = (*lease, Interruption::stopped(now));
+        self.write(move |connection| Ok(give_back(connection, &lease, &stopped)?.state)).await
+    }
+
+    async fn retry(
+        &self,
+        lease: &Lease,
+        reason: &str,
+        now: Timestamp,
+        run_at: Timestamp,
+    ) -> Result<JobState, StoreError> {
+        let (lease, failed) = (*lease, Interruption::failed(reason, now, run_at));
+        self.write(move |connection| Ok(give_back(connection, &lease, &failed)?.state)).await
+    }
+
+    async fn rescue(
+        &self,
+        instance: InstanceId,
+        boot: BootId,
+        now: Timestamp,
+    ) -> Result<Vec<Rescued>, StoreError> {
+        self.write(move |connection| interrupt::rescue(connection, instance, boot, now)).await
+    }
+
+    async fn get(&self, scope: Scope, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.read_point(move |connection| {
+            let row: Option<JobRow> = jobs::table
+                .find(DbId::from(id))
+                .filter(jobs::organization_id.eq(DbId::from(scope.id())))
+                .select(JobRow::as_select())
+                .first(connection)
+                .optional()?;
+            Ok(row.map(Job::from))
+        })
+        .await
+    }
+}
+
+fn heartbeat(
+    connection: &mut AnyConnection,
+    lease: &Lease,
+    until: Timestamp,
+) -> Result<Heartbeat, QueryError> {
+    let held = diesel::update(jobs::table)
+        .filter(held_by(lease))
+        .set(jobs::lease_until.eq(DbTs(until)))
+        .execute(connection)?;
+    if held == 0 {
+        return Ok(Heartbeat::Lost);
+    }
+    let cancel: Option<DbTs> =
+        jobs::table.find(DbId::from(lease.job)).select(jobs::cancel_requested_at).first(connection)?;
+    Ok(if cancel.is_some() { Heartbeat::CancelRequested } else { Heartbeat::Held })
+}
