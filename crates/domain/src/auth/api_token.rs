@@ -33,3 +33,26 @@ text_value!(
     ApiTokenName,
     |raw| plain_text(&raw, 1, 50, "1 to 50 characters, none of them a control character")
 );
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_has_1_to_50_characters() {
+        assert!(" ".parse::<ApiTokenName>().is_err());
+        assert!("é".repeat(50).parse::<ApiTokenName>().is_ok());
+        assert!("é".repeat(51).parse::<ApiTokenName>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn an_accepted_name_survives_being_parsed_again(text in "\\PC{0,70}") {
+            if let Ok(name) = text.parse::<ApiTokenName>() {
+                prop_assert_eq!(name.as_str().parse::<ApiTokenName>(), Ok(name.clone()));
+            }
+        }
+    }
+}

@@ -96,6 +96,14 @@ mod tests {
         }
 
         #[test]
+        fn an_accepted_description_is_trimmed_and_in_bounds(text in "\\PC{0,130}") {
+            if let Ok(description) = text.parse::<Description>() {
+                prop_assert_eq!(description.as_str(), text.trim());
+                prop_assert!(description.as_str().chars().count() <= 100);
+            }
+        }
+
+        #[test]
         fn an_accepted_name_survives_being_parsed_again(text in "\\PC{0,70}") {
             if let Ok(name) = text.parse::<OrganizationName>() {
                 prop_assert_eq!(name.as_str().parse::<OrganizationName>(), Ok(name.clone()));
