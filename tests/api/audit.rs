@@ -130,6 +130,8 @@ fn pages_are_stable_and_totals_right(server: TestServer) {
     }
     let message = ada.get(&format!("{LOGS}?page=x&from=y&action=z")).failure(400, "validation_failed");
     assert_eq!(message.matches("; ").count(), 2, "{message}");
+    let message = ada.get(&format!("{LOGS}?page=0&page_size=0")).failure(400, "validation_failed");
+    assert_eq!(message, "page_size must be at least 1, got 0; page must be at least 1, got 0");
 }
 
 fn filters_narrow_the_trail(server: TestServer) {
@@ -154,6 +156,9 @@ fn filters_narrow_the_trail(server: TestServer) {
     let total =
         ada.get(&format!("{LOGS}?action=update&page_size=1")).success()["pagination"]["total_count"].clone();
     assert_eq!(total, found("action=update").len());
+    ada.get(&format!("{LOGS}?search={}", "x".repeat(200))).success();
+    let message = ada.get(&format!("{LOGS}?search={}", "x".repeat(201))).failure(400, "validation_failed");
+    assert!(message.starts_with("search must be at most 200 characters"), "{message}");
 }
 
 fn an_organization_sees_its_own_trail_only(server: TestServer) {

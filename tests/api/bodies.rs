@@ -171,6 +171,20 @@ fn of_a_field_given_twice_there_is_one_value() {
 }
 
 #[test]
+fn an_answer_names_at_most_20_unknown_fields() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let named = |count: usize| {
+        let mut body = json!({"theme": "dark"});
+        for number in 0..count {
+            body[format!("unknown{number}")] = json!(1);
+        }
+        admin.patch(THEME, &body).failure(400, "unknown_field").matches("is not a field").count()
+    };
+    assert_eq!((named(20), named(21)), (20, 20));
+}
+
+#[test]
 fn free_text_comes_back_as_it_was_sent() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();

@@ -216,6 +216,14 @@ fn an_id_that_is_none_is_told_apart_from_one_that_is_unknown() {
 }
 
 #[test]
+fn every_unknown_permission_is_named_at_once() {
+    let server = TestServer::on_sqlite();
+    let wish = json!({"name": "ci", "permissions": ["deploy:write", "deploy:read", "all"]});
+    let message = server.admin().post(TOKENS, &wish).failure(400, "validation_failed");
+    assert!(message.ends_with("unknown: `deploy:write`, `all`"), "{message}");
+}
+
+#[test]
 fn a_token_manages_neither_tokens_nor_passwords_nor_second_factors() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();

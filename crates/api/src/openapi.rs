@@ -17,6 +17,7 @@ use utoipa::{
 use crate::{
     audit, auth, docs,
     envelope::ErrorEnvelope,
+    error::ApiError,
     health, metrics,
     organizations::{self, MembershipView, OrganizationView},
     routes::Routes,
@@ -82,15 +83,17 @@ pub fn document() -> utoipa::openapi::OpenApi {
 /// This API as an OpenAPI 3.1 document
 #[utoipa::path(get, path = "/api/v1/openapi.json", tag = "operations",
     responses((status = 200, content_type = "application/json")))]
-pub(crate) async fn openapi_document() -> HttpResponse {
-    HttpResponse::Ok()
+pub(crate) async fn openapi_document() -> Result<HttpResponse, ApiError> {
+    let json = JSON.as_ref().map_err(|error| ApiError::internal(error.as_str()))?;
+    Ok(HttpResponse::Ok()
         .insert_header(ContentType::json())
         .insert_header((CACHE_CONTROL, "no-store"))
-        .body(JSON.as_str())
+        .body(json.as_str()))
 }
 
 /// The document never changes while the server runs.
-static JSON: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
+static JSON: LazyLock<Result<String, String>> =
+    LazyLock::new(|| document().to_json().map_err(|error| error.to_string()));
 
 /// How callers show who they are.
 struct Security;

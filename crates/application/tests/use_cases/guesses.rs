@@ -1,10 +1,10 @@
 //! Bounding how often a secret may be guessed.
 
-use std::time::Duration;
+use std::{pin::Pin, task::Poll, time::Duration};
 
 use chrono::TimeDelta;
 use launchway_application::Error;
-use launchway_domain::users::EmailAddress;
+use launchway_domain::{auth::Admission, users::EmailAddress};
 use launchway_testkit::builders::{a_client, parsed};
 
 use crate::{
@@ -108,4 +108,37 @@ async fn a_guess_that_cannot_be_taken_back_is_left_to_grow_old() {
 
 async fn not_reached() -> Result<(), Error> {
     panic!("a guess was made that was not admitted")
+}
+
+#[tokio::test]
+async fn a_flood_of_guesses_is_turned_away_and_not_queued() {
+    let mut ports = MockedPorts::default();
+    ports.throttle.expect_admit().returning(|_| Ok(Admission::Granted));
+    let guesses = ports.guesses();
+    let email = ada();
+    let guess = || guesses.bounded(&email, a_client().address, std::future::pending::<Result<(), Error>>());
+    let mut under_way: Vec<_> = (0..256).map(|_| Box::pin(guess())).collect();
+    for guess in &mut under_way {
+        assert!(poll_once(guess.as_mut()).await.is_none(), "one of the first 256 was turned away");
+    }
+
+    let one_more = poll_once(Box::pin(guess()).as_mut()).await.unwrap();
+    assert_refused(one_more, Error::RateLimited { retry_after: Duration::from_secs(1) });
+
+    drop(under_way.pop());
+    assert!(
+        poll_once(Box::pin(guess()).as_mut()).await.is_none(),
+        "a place that is free again was not given"
+    );
+}
+
+/// What the future has to say at once, if anything.
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|context| {
+        Poll::Ready(match future.as_mut().poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
 }
