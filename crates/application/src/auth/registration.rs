@@ -124,7 +124,7 @@ impl Registration {
         let NewAdmin { email, password, username, organization } = admin;
         let hash = self.hasher.hash(&password).await?;
         let now = self.tools.clock.now();
-        let name = organization.unwrap_or_else(|| OrganizationName::team_of(username.as_str()));
+        let name = organization.unwrap_or_else(|| OrganizationName::team_of(&username));
         let user = User::new(self.tools.ids.next().into(), username, email, UserKind::Admin, now);
         let organization = Organization::new(self.tools.ids.next().into(), name, Description::default(), now);
         let membership =

@@ -3,6 +3,7 @@
 use crate::{
     clock::Timestamp,
     ids::OrganizationId,
+    users::Username,
     value::{plain_text, text_value},
 };
 
@@ -41,9 +42,9 @@ impl OrganizationName {
 
     /// The name of a user's own organization when none was chosen: "Ada's Team".
     #[must_use]
-    pub fn team_of(username: &str) -> Self {
+    pub fn team_of(username: &Username) -> Self {
         const SUFFIX: &str = "'s Team";
-        let short: String = username.trim().chars().take(50 - SUFFIX.len()).collect();
+        let short: String = username.as_str().chars().take(50 - SUFFIX.len()).collect();
         Self(format!("{}{SUFFIX}", short.trim_end()))
     }
 }
@@ -90,9 +91,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_team_of_any_user_has_a_valid_name(username in "\\PC{1,50}") {
-            let team = OrganizationName::team_of(&username);
-            prop_assert_eq!(team.as_str().parse::<OrganizationName>(), Ok(team.clone()));
+        fn the_team_of_any_user_has_a_valid_name(text in "\\PC{1,50}") {
+            if let Ok(username) = text.parse::<Username>() {
+                let team = OrganizationName::team_of(&username);
+                prop_assert_eq!(team.as_str().parse::<OrganizationName>(), Ok(team.clone()));
+            }
         }
 
         #[test]
