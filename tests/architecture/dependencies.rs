@@ -26,11 +26,13 @@ const RULES: &[Rule] = &[
     Rule {
         folder: "domain",
         allowed: Allowed::Only(&[
+            "aho-corasick",
             "async-trait",
             "chrono",
             "data-encoding",
             "hmac",
             "idna",
+            "ipnet",
             "mockall",
             "regex",
             "sha1",

@@ -99,6 +99,22 @@ typed_id!(
     /// Identifies one run of a server process, from its start to its end.
     BootId
 );
+typed_id!(
+    /// Identifies an [`Application`](crate::applications::Application).
+    ApplicationId
+);
+typed_id!(
+    /// Identifies the [`ApplicationStatus`](crate::applications::ApplicationStatus) of an application.
+    ApplicationStatusId
+);
+typed_id!(
+    /// Identifies a [`Deployment`](crate::deployments::Deployment).
+    DeploymentId
+);
+typed_id!(
+    /// Identifies the [`DeploymentStatus`](crate::deployments::DeploymentStatus) of a deployment.
+    DeploymentStatusId
+);
 
 #[cfg(test)]
 mod tests {

@@ -113,6 +113,9 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
+    /// Nothing, if the lease holds: what else is in the unit is done only by who has the job.
+    /// `Stale` when it does not hold any more.
+    Prove(Lease),
     /// How a job ended. `Stale` when the lease does not hold any more.
     Settle {
         /// Which, and by whom.

@@ -1,11 +1,16 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+pub mod applications;
 pub mod audit;
 pub mod auth;
 pub mod clock;
+pub mod deployments;
+pub mod idempotency;
 pub mod ids;
 pub mod jobs;
+pub mod logs;
+pub mod network;
 pub mod organizations;
 pub mod page;
 pub mod secret;

@@ -1,5 +1,6 @@
 //! Organizations: the tenants of an installation, and who belongs to them.
 
+mod deploy_key;
 mod membership;
 mod organization;
 mod role;
@@ -7,7 +8,10 @@ mod scope;
 
 use async_trait::async_trait;
 
+#[cfg(feature = "mock")]
+pub use self::deploy_key::{MockDeployKeyRepository, MockKeyMaker};
 pub use self::{
+    deploy_key::{DeployKey, DeployKeyRepository, KeyMaker, KeyPair},
     membership::{Membership, MembershipDetail},
     organization::{Description, Organization, OrganizationName},
     role::Role,
@@ -90,7 +94,7 @@ pub enum Write {
         at: Timestamp,
     },
     /// The organization is gone, its members are none any more, and the API tokens that work in it
-    /// are void. `Stale` when it was gone.
+    /// are void. `Stale` when it was gone, `Refused(HasApplications)` while it has applications.
     Delete {
         /// Which.
         scope: Scope,
@@ -122,6 +126,10 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
+    /// The organization's first deploy key. `Stale` when it has one, or is gone.
+    FirstDeployKey(DeployKey),
+    /// The organization's deploy key from now on, whichever it had. `Stale` when it is gone.
+    ReplaceDeployKey(DeployKey),
 }
 
 impl From<Write> for store::Write {

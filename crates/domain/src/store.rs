@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{audit, auth, jobs, organizations, users};
+use crate::{applications, audit, auth, deployments, idempotency, jobs, logs, organizations, users};
 
 /// One change to what is stored. Each feature owns its own writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,14 @@ pub enum Write {
     Audit(audit::Write),
     /// The queue of jobs.
     Job(jobs::Write),
+    /// Applications.
+    Application(applications::Write),
+    /// Deployments.
+    Deployment(deployments::Write),
+    /// Log lines.
+    Log(logs::Write),
+    /// Requests that are carried out once.
+    Idempotency(idempotency::Write),
 }
 
 impl Write {
@@ -27,8 +35,10 @@ impl Write {
             Self::Auth(write) => write.needs_audit(),
             Self::User(write) => write.needs_audit(),
             Self::Organization(_) => true,
-            Self::Audit(_) => false,
+            Self::Audit(_) | Self::Log(_) | Self::Idempotency(_) => false,
             Self::Job(write) => write.needs_audit(),
+            Self::Application(write) => write.needs_audit(),
+            Self::Deployment(write) => write.needs_audit(),
         }
     }
 }
@@ -89,6 +99,8 @@ pub enum Rule {
     LastAdmin,
     /// An account that somebody uses is theirs alone.
     AccountInUse,
+    /// An organization that has applications stays.
+    HasApplications,
 }
 
 /// What may exist only once.
@@ -104,6 +116,12 @@ pub enum Unique {
     Membership,
     /// The name of a caller's API token in one organization.
     ApiTokenName,
+    /// The name of an application in one organization and environment.
+    ApplicationName,
+    /// A domain in the installation.
+    Domain,
+    /// A request that is to be carried out once.
+    IdempotencyKey,
 }
 
 #[cfg(test)]
@@ -152,6 +170,7 @@ mod tests {
             auth::Write::UseRecoveryCode { user_id, code, at: AT }.into(),
             change_settings(vec![]),
             jobs::Write::Enqueue(a_job()).into(),
+            jobs::Write::Prove(a_lease()).into(),
             jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),
         ]
     }

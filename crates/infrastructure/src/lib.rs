@@ -4,4 +4,5 @@ pub mod clock;
 pub mod data_dir;
 pub mod database;
 pub mod passwords;
+mod process;
 pub mod secrets;

@@ -17,6 +17,12 @@ pub const MAX_ATTEMPTS: i32 = 3;
 pub enum JobKind {
     /// Bringing a version of an application to life.
     Deploy,
+    /// Starting the live version of an application anew.
+    Restart,
+    /// Letting an application stand still.
+    Stop,
+    /// Removing what is left of a deleted application.
+    Remove,
     /// Running an extension.
     RunExtension,
     /// Delivering a message.
@@ -25,13 +31,17 @@ pub enum JobKind {
 
 impl JobKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Deploy, Self::RunExtension, Self::Deliver];
+    pub const ALL: [Self; 6] =
+        [Self::Deploy, Self::Restart, Self::Stop, Self::Remove, Self::RunExtension, Self::Deliver];
 
     /// The name that is stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deploy => "deploy",
+            Self::Restart => "restart",
+            Self::Stop => "stop",
+            Self::Remove => "remove",
             Self::RunExtension => "run_extension",
             Self::Deliver => "deliver",
         }

@@ -55,6 +55,9 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             Write::Organization(write) => organizations::apply(connection, write)?,
             Write::Audit(write) => audit::apply(connection, write)?,
             Write::Job(write) => jobs::apply(connection, write)?,
+            Write::Application(_) | Write::Deployment(_) | Write::Log(_) | Write::Idempotency(_) => {
+                unreachable!()
+            }
         }
     }
     Ok(extended)

@@ -40,6 +40,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
             remove_member(connection, *scope, *user_id, *at)?;
             require_an_admin(connection, *scope)
         }
+        Write::FirstDeployKey(_) | Write::ReplaceDeployKey(_) => unreachable!(),
     }
 }
 

@@ -1,0 +1,150 @@
+//! What is to be deployed, and how: everything of an application that people choose.
+
+use super::{
+    ApplicationName, BasePath, Branch, BuildPack, DockerfilePath, Environment, HealthCheckPath, Hostname,
+    Labels, Port, ProxyServer, Repository,
+};
+use crate::value::{InvalidValue, text_value};
+
+text_value!(
+    /// A command for `/bin/sh -c` in a container of the application.
+    RunCommand,
+    |raw| {
+        if (1..=RunCommand::LONGEST).contains(&raw.len()) && !raw.contains('\0') {
+            Ok(raw)
+        } else {
+            Err(InvalidValue::secret("a command of at most 16384 bytes without a NUL byte"))
+        }
+    }
+);
+
+impl RunCommand {
+    const LONGEST: usize = 16 * 1024;
+}
+
+/// What is to be deployed, and how. Its parts fit together: see [`Blueprint::check`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the specification's own")]
+pub struct Blueprint {
+    pub name: ApplicationName,
+    pub repository: Repository,
+    /// None for a prebuilt image.
+    pub branch: Option<Branch>,
+    pub base_path: BasePath,
+    pub dockerfile_path: DockerfilePath,
+    pub build_pack: BuildPack,
+    pub environment: Environment,
+    pub domain: Option<Hostname>,
+    pub port: Port,
+    pub pre_run_command: Option<RunCommand>,
+    pub post_run_command: Option<RunCommand>,
+    pub proxy_server: ProxyServer,
+    pub labels: Labels,
+    pub health_check_path: Option<HealthCheckPath>,
+    pub auto_deploy: bool,
+}
+
+/// A field of a blueprint that does not fit the others.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {reason}")]
+pub struct InvalidBlueprint {
+    /// Which.
+    pub field: &'static str,
+    /// What is wrong.
+    pub reason: &'static str,
+}
+
+impl Blueprint {
+    /// Tells which fields do not fit the build pack.
+    ///
+    /// # Errors
+    /// All of them.
+    pub fn check(&self) -> Result<(), Vec<InvalidBlueprint>> {
+        let mut problems = Vec::new();
+        let mut require = |holds: bool, field: &'static str, reason: &'static str| {
+            if !holds {
+                problems.push(InvalidBlueprint { field, reason });
+            }
+        };
+        let is_image = self.build_pack == BuildPack::Image;
+        let fits = matches!(self.repository, Repository::Image(_)) == is_image;
+        require(
+            fits,
+            "repository",
+            "must be an image reference for build pack `image`, and a git repository for others",
+        );
+        require(is_image || self.branch.is_some(), "branch", "is required");
+        if self.build_pack == BuildPack::Static {
+            let nothing_runs = "must be absent for build pack `static`: nothing runs there";
+            require(self.pre_run_command.is_none(), "pre_run_command", nothing_runs);
+            require(self.post_run_command.is_none(), "post_run_command", nothing_runs);
+            require(self.health_check_path.is_none(), "health_check_path", nothing_runs);
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::applications::{GitUrl, ImageRef};
+
+    fn blueprint(build_pack: BuildPack) -> Blueprint {
+        let git = || GitUrl::try_from("https://example.com/x.git".to_owned()).unwrap();
+        let (repository, branch) = match build_pack {
+            BuildPack::Image => (Repository::Image("nginx:1".parse::<ImageRef>().unwrap()), None),
+            _ => (Repository::Git(git()), Some("main".parse().unwrap())),
+        };
+        Blueprint {
+            name: "web".parse().unwrap(),
+            repository,
+            branch,
+            base_path: BasePath::default(),
+            dockerfile_path: DockerfilePath::default(),
+            build_pack,
+            environment: "production".parse().unwrap(),
+            domain: None,
+            port: Port::try_from(8080).unwrap(),
+            pre_run_command: None,
+            post_run_command: None,
+            proxy_server: ProxyServer::default(),
+            labels: Labels::default(),
+            health_check_path: None,
+            auto_deploy: true,
+        }
+    }
+
+    #[test]
+    fn what_a_build_pack_needs_is_there() {
+        for pack in BuildPack::ALL {
+            assert_eq!(blueprint(pack).check(), Ok(()));
+        }
+        let other = Blueprint { build_pack: BuildPack::Image, ..blueprint(BuildPack::Dockerfile) };
+        assert_eq!(other.check().unwrap_err().len(), 1);
+        let other = Blueprint { build_pack: BuildPack::Static, ..blueprint(BuildPack::Image) };
+        let fields: Vec<_> = other.check().unwrap_err().iter().map(|problem| problem.field).collect();
+        assert_eq!(fields, ["repository", "branch"]);
+    }
+
+    #[test]
+    fn where_nothing_runs_there_is_no_command_and_no_health_check() {
+        let command: RunCommand = "true".parse().unwrap();
+        let site = Blueprint {
+            pre_run_command: Some(command.clone()),
+            post_run_command: Some(command),
+            health_check_path: Some("/".parse().unwrap()),
+            ..blueprint(BuildPack::Static)
+        };
+        let fields: Vec<_> = site.check().unwrap_err().iter().map(|problem| problem.field).collect();
+        assert_eq!(fields, ["pre_run_command", "post_run_command", "health_check_path"]);
+    }
+
+    #[test]
+    fn a_command_has_at_most_16_kib_and_no_nul() {
+        assert!("x".repeat(16_384).parse::<RunCommand>().is_ok());
+        assert!("x".repeat(16_385).parse::<RunCommand>().is_err());
+        assert!("".parse::<RunCommand>().is_err());
+        assert!("a\0b".parse::<RunCommand>().is_err());
+        assert_eq!(" a\n b ".parse::<RunCommand>().unwrap().as_str(), " a\n b ");
+    }
+}

@@ -1,0 +1,113 @@
+//! How an application is.
+
+use crate::{deployments::DeploymentState, value::InvalidValue};
+
+/// How an application is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ApplicationState {
+    /// Its first version, or the first after a stop, is on its way.
+    UnderWay(Progress),
+    /// A version is live.
+    Running,
+    /// None is live, or the live one does not stay up.
+    Failed,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// How far a version has come that is not live yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the contract's own")]
+pub enum Progress {
+    Queued,
+    Cloning,
+    Building,
+    Deploying,
+}
+
+impl ApplicationState {
+    /// Every state.
+    pub const ALL: [Self; 7] = [
+        Self::UnderWay(Progress::Queued),
+        Self::UnderWay(Progress::Cloning),
+        Self::UnderWay(Progress::Building),
+        Self::UnderWay(Progress::Deploying),
+        Self::Running,
+        Self::Failed,
+        Self::Stopped,
+    ];
+
+    /// The name in the contract.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UnderWay(Progress::Queued) => "queued",
+            Self::UnderWay(Progress::Cloning) => "cloning",
+            Self::UnderWay(Progress::Building) => "building",
+            Self::UnderWay(Progress::Deploying) => "deploying",
+            Self::Running => "running",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// How an application without a version that runs is while its newest deployment is at
+    /// `deployment`; `None` when the version just went live.
+    #[must_use]
+    pub fn without_a_running_version(deployment: DeploymentState, is_stopped: bool) -> Option<Self> {
+        match deployment {
+            DeploymentState::Queued => Some(Self::UnderWay(Progress::Queued)),
+            DeploymentState::Cloning => Some(Self::UnderWay(Progress::Cloning)),
+            DeploymentState::Building => Some(Self::UnderWay(Progress::Building)),
+            DeploymentState::Deploying => Some(Self::UnderWay(Progress::Deploying)),
+            DeploymentState::Deployed => None,
+            DeploymentState::Failed | DeploymentState::Cancelled if is_stopped => Some(Self::Stopped),
+            DeploymentState::Failed | DeploymentState::Cancelled => Some(Self::Failed),
+        }
+    }
+}
+
+impl TryFrom<String> for ApplicationState {
+    type Error = InvalidValue;
+
+    fn try_from(raw: String) -> Result<Self, InvalidValue> {
+        let name = raw.trim();
+        Self::ALL.into_iter().find(|state| state.as_str() == name).ok_or_else(|| {
+            InvalidValue::text(
+                "one of queued, cloning, building, deploying, running, failed or stopped",
+                name,
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read_as_they_are_written() {
+        for state in ApplicationState::ALL {
+            assert_eq!(ApplicationState::try_from(state.as_str().to_owned()), Ok(state));
+        }
+        assert!(ApplicationState::try_from("lost".to_owned()).is_err());
+    }
+
+    #[test]
+    fn without_a_version_that_runs_an_application_is_what_its_deployment_is() {
+        for deployment in DeploymentState::ALL {
+            let state = ApplicationState::without_a_running_version(deployment, false);
+            match deployment {
+                DeploymentState::Deployed => assert_eq!(state, None),
+                DeploymentState::Failed | DeploymentState::Cancelled => {
+                    assert_eq!(state, Some(ApplicationState::Failed));
+                }
+                _ => assert_eq!(state.unwrap().as_str(), deployment.as_str()),
+            }
+        }
+        for ended in [DeploymentState::Failed, DeploymentState::Cancelled] {
+            let state = ApplicationState::without_a_running_version(ended, true);
+            assert_eq!(state, Some(ApplicationState::Stopped));
+        }
+    }
+}

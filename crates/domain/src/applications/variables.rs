@@ -1,0 +1,117 @@
+//! What an application is told by its environment, and its build by arguments.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::value::InvalidValue;
+
+/// Names and values. The values are secret: no log and no error shows them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<String, String>);
+
+/// Why variables were refused: which one, and what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidVariables(String);
+
+impl Variables {
+    /// The most that there may be.
+    pub const MOST: usize = 512;
+    /// The longest value, in bytes.
+    pub const LONGEST_VALUE: usize = 64 * 1024;
+
+    /// Each name with its value, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl TryFrom<BTreeMap<String, String>> for Variables {
+    type Error = InvalidVariables;
+
+    fn try_from(raw: BTreeMap<String, String>) -> Result<Self, InvalidVariables> {
+        if raw.len() > Self::MOST {
+            return Err(InvalidVariables(format!("must be at most 512 variables, got {}", raw.len())));
+        }
+        for (name, value) in &raw {
+            if !is_name(name) {
+                let refused = InvalidValue::text(
+                    "1 to 255 letters, digits or `_`, the first no digit, as the name of a variable",
+                    name,
+                );
+                return Err(InvalidVariables(refused.to_string()));
+            }
+            if value.len() > Self::LONGEST_VALUE || value.contains('\0') {
+                return Err(InvalidVariables(format!(
+                    "must have values of at most 65536 bytes without a NUL byte: `{name}` has not"
+                )));
+            }
+        }
+        Ok(Self(raw))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() <= 255
+        && name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+impl fmt::Debug for Variables {
+    /// The names only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(name: &str, value: &str) -> Result<Variables, InvalidVariables> {
+        BTreeMap::from([(name.to_owned(), value.to_owned())]).try_into()
+    }
+
+    #[test]
+    fn values_are_kept_as_they_came() {
+        let value = " a=b \"q\" 'q' $X `id`\nsecond\tline\u{1f680} ";
+        let variables = one("_A9", value).unwrap();
+        assert_eq!(variables.iter().collect::<Vec<_>>(), [("_A9", value)]);
+    }
+
+    #[test]
+    fn names_are_those_of_a_shell() {
+        assert!(one(&"A".repeat(255), "").is_ok());
+        for name in ["", "9A", "A-B", "A B", "A=B", "Ä", "A\n", &"A".repeat(256)] {
+            let refused = one(name, "hunter2").unwrap_err().to_string();
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_value_has_at_most_64_kib_and_no_nul() {
+        assert!(one("A", &"x".repeat(65_536)).is_ok());
+        assert!(one("A", &"x".repeat(65_537)).is_err());
+        let refused = one("A", "hunter2\0").unwrap_err().to_string();
+        assert!(refused.contains("`A`") && !refused.contains("hunter2"), "{refused}");
+    }
+
+    #[test]
+    fn there_are_at_most_512() {
+        let many = |count: usize| -> BTreeMap<String, String> {
+            (0..count).map(|number| (format!("V{number}"), String::new())).collect()
+        };
+        assert!(Variables::try_from(many(512)).is_ok());
+        assert!(Variables::try_from(many(513)).is_err());
+    }
+
+    #[test]
+    fn debug_output_shows_no_value() {
+        assert_eq!(format!("{:?}", one("TOKEN", "hunter2").unwrap()), r#"{"TOKEN"}"#);
+    }
+}

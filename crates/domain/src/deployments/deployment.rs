@@ -1,0 +1,226 @@
+//! The record of bringing one version of an application to life.
+
+use std::net::IpAddr;
+
+use super::DeploymentState;
+use crate::{
+    clock::Timestamp,
+    ids::{ApplicationId, DeploymentId, DeploymentStatusId, JobId, OrganizationId},
+    value::{InvalidValue, text_value},
+};
+
+/// Bringing one version of an application to life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployment {
+    /// Which.
+    pub id: DeploymentId,
+    /// Of what.
+    pub application_id: ApplicationId,
+    /// Whose.
+    pub organization_id: OrganizationId,
+    /// What is to be brought to life.
+    pub kind: DeploymentKind,
+    /// The job that does it.
+    pub job_id: JobId,
+    /// Where it is.
+    pub status: DeploymentStatus,
+    /// The commit that it is made of; none for a prebuilt image, or before it is known.
+    pub commit: Option<CommitHash>,
+    /// The image that it runs, once there is one.
+    pub image: Option<ImageName>,
+    /// The container that runs it, once there is one.
+    pub container: Option<ContainerRecord>,
+    /// When it was wished for.
+    pub created_at: Timestamp,
+    /// When anything about it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Deployment {
+    /// A deployment that waits.
+    #[must_use]
+    pub fn new(
+        (id, status_id): (DeploymentId, DeploymentStatusId),
+        (organization_id, application_id): (OrganizationId, ApplicationId),
+        kind: DeploymentKind,
+        job_id: JobId,
+        now: Timestamp,
+    ) -> Self {
+        let state = DeploymentState::Queued;
+        Self {
+            id,
+            application_id,
+            organization_id,
+            kind,
+            job_id,
+            status: DeploymentStatus { id: status_id, state, created_at: now, updated_at: now },
+            commit: None,
+            image: None,
+            container: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
+/// What is to be brought to life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeploymentKind {
+    /// What the source is now.
+    Fresh,
+    /// What an earlier deployment made.
+    Rollback {
+        /// Which.
+        to: DeploymentId,
+    },
+}
+
+/// Where a deployment is, as a record of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeploymentStatus {
+    /// Which.
+    pub id: DeploymentStatusId,
+    /// Where it is.
+    pub state: DeploymentState,
+    /// When the deployment was wished for.
+    pub created_at: Timestamp,
+    /// When the state last changed.
+    pub updated_at: Timestamp,
+}
+
+/// The container of a deployment, as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerRecord {
+    /// The engine's id of it.
+    pub id: ContainerId,
+    /// Its name.
+    pub name: String,
+    /// How it is.
+    pub state: ContainerState,
+    /// Where it is reached, while it runs.
+    pub address: Option<IpAddr>,
+}
+
+/// How a container is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the contract's own")]
+pub enum ContainerState {
+    Created,
+    Running,
+    Exited,
+    Removed,
+}
+
+impl ContainerState {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Created, Self::Running, Self::Exited, Self::Removed];
+
+    /// The name in the contract.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Running => "running",
+            Self::Exited => "exited",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl TryFrom<String> for ContainerState {
+    type Error = InvalidValue;
+
+    fn try_from(raw: String) -> Result<Self, InvalidValue> {
+        Self::ALL
+            .into_iter()
+            .find(|state| state.as_str() == raw)
+            .ok_or_else(|| InvalidValue::text("the state of a container", &raw))
+    }
+}
+
+text_value!(
+    /// A commit, by its full hash.
+    CommitHash,
+    |raw| {
+        let is_hash = matches!(raw.len(), 40 | 64)
+            && raw.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+        if is_hash { Ok(raw) } else { Err(InvalidValue::text("the hash of a commit", &raw)) }
+    }
+);
+
+impl CommitHash {
+    /// Enough of it for a person.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        &self.as_str()[..7]
+    }
+}
+
+text_value!(
+    /// A container, by the engine's id.
+    ContainerId,
+    |raw| {
+        let is_id = raw.len() == 64 && raw.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_id { Ok(raw) } else { Err(InvalidValue::text("the id of a container", &raw)) }
+    }
+);
+
+text_value!(
+    /// The image of a deployment: a name of our own making, so that nobody else moves it.
+    ImageName,
+    |raw| {
+        let is_name = raw.starts_with("launchway/")
+            && raw.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b':' | b'-'));
+        if is_name { Ok(raw) } else { Err(InvalidValue::text("the name of a deployment's image", &raw)) }
+    }
+);
+
+impl ImageName {
+    /// The image that `deployment` of `application` makes.
+    #[must_use]
+    pub fn of(application: ApplicationId, deployment: DeploymentId) -> Self {
+        Self(format!("launchway/{application}:{deployment}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_commit_is_a_whole_hash() {
+        for hash in ["a".repeat(40), "0".repeat(64)] {
+            assert_eq!(hash.parse::<CommitHash>().unwrap().short(), &hash[..7]);
+        }
+        for hash in ["", "abc1234", "-", &"A".repeat(40), &"g".repeat(40), &"a".repeat(41)] {
+            assert!(hash.parse::<CommitHash>().is_err(), "{hash:?}");
+        }
+    }
+
+    #[test]
+    fn a_container_id_has_64_hexadecimal_digits() {
+        assert!("f".repeat(64).parse::<ContainerId>().is_ok());
+        for id in ["", "--help", &"f".repeat(63), &"z".repeat(64)] {
+            assert!(id.parse::<ContainerId>().is_err(), "{id:?}");
+        }
+    }
+
+    #[test]
+    fn the_image_of_a_deployment_survives_being_parsed_again() {
+        let image = ImageName::of(Uuid::max().into(), Uuid::nil().into());
+        assert_eq!(image.as_str().parse(), Ok(image.clone()));
+        for name in ["nginx", "launchway/$(id)", "-launchway/x"] {
+            assert!(name.parse::<ImageName>().is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn container_states_are_read_as_they_are_written() {
+        for state in ContainerState::ALL {
+            assert_eq!(ContainerState::try_from(state.as_str().to_owned()), Ok(state));
+        }
+        assert!(ContainerState::try_from("dead".to_owned()).is_err());
+    }
+}

@@ -1,0 +1,111 @@
+//! Logs: what happened to an application, line by line.
+
+mod cleaning;
+mod line;
+mod lines;
+mod masking;
+
+use async_trait::async_trait;
+
+pub use self::{
+    cleaning::clean,
+    line::{Level, LogLine, LogLineId, NewLine},
+    lines::{LONGEST_LINE, LineAssembler},
+    masking::{MASK, Masker},
+};
+use crate::{
+    clock::Timestamp,
+    ids::{ApplicationId, DeploymentId},
+    organizations::Scope,
+    page::{Page, PageRequest},
+    store::{self, StoreError},
+};
+
+/// Which lines are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogFilter {
+    /// Those that contain this, ignoring case.
+    pub search: Option<String>,
+    /// Those of this kind.
+    pub level: Option<Level>,
+    /// Those not before this moment.
+    pub from: Option<Timestamp>,
+    /// Those not after this moment.
+    pub to: Option<Timestamp>,
+    /// Those of this deployment.
+    pub deployment: Option<DeploymentId>,
+}
+
+/// Keeps lines.
+///
+/// Promises: the lines of one call are durable when it returns, in their order, behind all earlier
+/// ones of the same application, and none is visible before. A line of an application that is gone
+/// is dropped.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait LogSink: Send + Sync {
+    /// Appends `lines`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`]; then none was appended.
+    async fn append(&self, lines: Vec<NewLine>) -> Result<(), StoreError>;
+
+    /// Forgets the oldest lines of every application, so that each keeps the newest `keep`. Returns
+    /// how many went, which is bounded for one call.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn trim(&self, keep: i64) -> Result<usize, StoreError>;
+}
+
+/// Reads lines. Every method sees what was last made durable, and none of a deleted application.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait LogReader: Send + Sync {
+    /// A page of an application's lines, newest first. Without a filter, or with a deployment as
+    /// the only one, its cost does not grow with the log. `None` when the organization has no such
+    /// application.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn page(
+        &self,
+        scope: Scope,
+        application: ApplicationId,
+        filter: &LogFilter,
+        page: PageRequest,
+    ) -> Result<Option<Page<LogLine>>, StoreError>;
+
+    /// The lines behind number `after`, oldest first, at most `limit`; `None` when the organization
+    /// has no such application.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn after(
+        &self,
+        scope: Scope,
+        application: ApplicationId,
+        filter: &LogFilter,
+        after: i64,
+        limit: i64,
+    ) -> Result<Option<Vec<LogLine>>, StoreError>;
+
+    /// The moment of the newest line that a deployment's container printed, to go on from.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn last_printed(&self, deployment: DeploymentId) -> Result<Option<Timestamp>, StoreError>;
+}
+
+/// Lines that become visible together with other changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// More lines.
+    Append(Vec<NewLine>),
+}
+
+impl From<Write> for store::Write {
+    fn from(write: Write) -> Self {
+        Self::Log(write)
+    }
+}

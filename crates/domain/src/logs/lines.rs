@@ -1,0 +1,109 @@
+//! From pieces of output to lines that can be kept.
+
+use super::{Masker, clean};
+
+/// The longest text of a line that is kept, in bytes.
+pub const LONGEST_LINE: usize = 16 * 1024;
+/// How much of a line is looked at, so that a secret that begins inside what is kept is seen whole.
+const LOOKED_AT: usize = LONGEST_LINE + 72 * 1024;
+
+/// Puts lines together from pieces, however they were cut.
+#[derive(Default)]
+pub struct LineAssembler {
+    /// The beginning of the line under way, at most [`LOOKED_AT`].
+    begun: Vec<u8>,
+    /// How many bytes of it were not kept.
+    cut: usize,
+}
+
+impl LineAssembler {
+    /// Takes the next piece and returns the lines that it ends, clean and masked. A carriage
+    /// return ends a line too, as progress bars use it.
+    pub fn push(&mut self, piece: &[u8], masker: &Masker) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut parts = piece.split(|byte| matches!(byte, b'\n' | b'\r')).peekable();
+        while let Some(part) = parts.next() {
+            let room = LOOKED_AT - self.begun.len();
+            let (kept, beyond) = part.split_at(part.len().min(room));
+            self.begun.extend_from_slice(kept);
+            self.cut += beyond.len();
+            if parts.peek().is_some() {
+                lines.extend(self.finish(masker));
+            }
+        }
+        lines
+    }
+
+    /// The line under way, at the end of the output; `None` when there is none.
+    pub fn finish(&mut self, masker: &Masker) -> Option<String> {
+        let (begun, cut) = (std::mem::take(&mut self.begun), std::mem::take(&mut self.cut));
+        (!begun.is_empty()).then(|| shown(&begun, cut, masker))
+    }
+}
+
+fn shown(raw: &[u8], cut: usize, masker: &Masker) -> String {
+    let mut text = masker.mask(&clean(raw));
+    let mut end = text.len().min(LONGEST_LINE);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let missing = cut + (text.len() - end);
+    if missing > 0 {
+        text.truncate(end);
+        text.push_str(&format!(" … [{missing} bytes more]"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::logs::MASK;
+
+    fn lines(masker: &Masker, pieces: &[&[u8]]) -> Vec<String> {
+        let mut assembler = LineAssembler::default();
+        let mut lines: Vec<String> = pieces.iter().flat_map(|piece| assembler.push(piece, masker)).collect();
+        lines.extend(assembler.finish(masker));
+        lines
+    }
+
+    #[test]
+    fn lines_end_with_a_line_feed_a_carriage_return_or_the_output() {
+        let masker = Masker::new([]);
+        assert_eq!(lines(&masker, &[b"a\nb\r\n\nc\rd"]), ["a", "b", "c", "d"]);
+        assert_eq!(lines(&masker, &[b"a", b"b\n", b"", b"c\n"]), ["ab", "c"]);
+        assert!(lines(&masker, &[b"", b"\n\n"]).is_empty());
+    }
+
+    #[test]
+    fn a_line_is_kept_up_to_16_kib_and_says_how_much_is_missing() {
+        let masker = Masker::new([]);
+        let line = |length: usize| lines(&masker, &[&vec![b'x'; length]]).remove(0);
+        assert_eq!(line(16_384), "x".repeat(16_384));
+        assert_eq!(line(16_385), format!("{} … [1 bytes more]", "x".repeat(16_384)));
+        assert_eq!(line(1_000_000), format!("{} … [983616 bytes more]", "x".repeat(16_384)));
+    }
+
+    #[test]
+    fn a_secret_that_ends_beyond_what_is_kept_is_hidden() {
+        let secret = "s".repeat(65_536);
+        let text = [vec![b'x'; LONGEST_LINE - 10], secret.clone().into_bytes()].concat();
+        let shown = lines(&Masker::new([secret.as_str()]), &[&text]).remove(0);
+        assert!(shown.contains(MASK) && !shown.contains("ss"), "{}", &shown[shown.len() - 40..]);
+    }
+
+    proptest! {
+        #[test]
+        fn however_the_output_is_cut_the_lines_are_the_same_and_no_secret_is_left(cuts in prop::collection::vec(0usize..60, 0..6)) {
+            let whole = b"first hunter2secret\nsecond line with hunter2secret and more\nlast".as_slice();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(whole.len())).collect();
+            cuts.extend([0, whole.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &whole[pair[0]..pair[1]]).collect();
+            let lines = lines(&Masker::new(["hunter2secret"]), &pieces);
+            prop_assert_eq!(lines, ["first [secret]", "second line with [secret] and more", "last"]);
+        }
+    }
+}

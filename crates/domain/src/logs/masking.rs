@@ -1,0 +1,176 @@
+//! Hiding what is known to be secret.
+
+use std::collections::BTreeSet;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
+
+use super::clean;
+
+/// What stands in the place of a secret.
+pub const MASK: &str = "[secret]";
+
+/// The shortest text that is hidden. Hiding shorter ones would tear every line apart.
+const SHORTEST: usize = 6;
+/// How much of the other forms of secrets is looked for, in bytes: a bound on memory.
+const MOST_ENCODED: usize = 1024 * 1024;
+
+/// Hides secrets in text: as they are, line by line, and in base64 and URL-encoded form.
+pub struct Masker {
+    searcher: Option<AhoCorasick>,
+}
+
+impl Masker {
+    /// Hides `secrets`. Those of fewer than six bytes are no secrets.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
+        let (mut plain, mut encoded, mut budget) = (BTreeSet::new(), BTreeSet::new(), MOST_ENCODED);
+        for secret in secrets {
+            // A line of a log never holds a line feed, so that a secret of several lines is hidden
+            // line by line.
+            for line in secret.split(['\n', '\r']) {
+                let is_long_enough = |text: &String| text.len() >= SHORTEST;
+                plain.extend(
+                    [line.to_owned(), line.trim().to_owned(), clean(line.as_bytes())]
+                        .into_iter()
+                        .filter(is_long_enough),
+                );
+            }
+            if secret.len() < SHORTEST {
+                continue;
+            }
+            for form in encoded_forms(secret.as_bytes()) {
+                if form.len() <= budget && form.len() >= SHORTEST {
+                    budget -= form.len();
+                    encoded.insert(form);
+                }
+            }
+        }
+        plain.append(&mut encoded);
+        let searcher = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .match_kind(MatchKind::Standard)
+            .build(&plain);
+        // Building fails only for more patterns than a body can bring.
+        Self { searcher: searcher.ok().filter(|_| !plain.is_empty()) }
+    }
+
+    /// The text with every secret in it hidden.
+    #[must_use]
+    pub fn mask(&self, text: &str) -> String {
+        let Some(searcher) = &self.searcher else { return text.to_owned() };
+        let mut hidden: Vec<(usize, usize)> =
+            searcher.find_overlapping_iter(text).map(|found| (found.start(), found.end())).collect();
+        if hidden.is_empty() {
+            return text.to_owned();
+        }
+        hidden.sort_unstable();
+        let (mut masked, mut shown) = (String::with_capacity(text.len()), 0);
+        for (start, end) in hidden {
+            if start >= shown {
+                masked.push_str(text.get(shown..start).unwrap_or_default());
+                masked.push_str(MASK);
+            }
+            shown = shown.max(end);
+        }
+        masked.push_str(text.get(shown..).unwrap_or_default());
+        masked
+    }
+}
+
+/// How a secret looks inside base64 text, wherever it begins there, and in a URL.
+fn encoded_forms(secret: &[u8]) -> Vec<String> {
+    let mut forms = Vec::new();
+    for offset in 0..3 {
+        let mut padded = vec![0; offset];
+        padded.extend_from_slice(secret);
+        // Characters that depend on what stands before or behind are left out.
+        let (first, last) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
+        for text in [BASE64_NOPAD.encode(&padded), BASE64URL_NOPAD.encode(&padded)] {
+            forms.extend(text.get(first..last).map(str::to_owned));
+        }
+    }
+    forms.extend([
+        url_encoded(secret, false),
+        url_encoded(secret, false).replace("%20", "+"),
+        url_encoded(secret, true),
+    ]);
+    forms
+}
+
+fn url_encoded(secret: &[u8], in_lower_case: bool) -> String {
+    let encoded = |byte: &u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(*byte).to_string(),
+        _ if in_lower_case => format!("%{byte:02x}"),
+        _ => format!("%{byte:02X}"),
+    };
+    secret.iter().map(encoded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use data_encoding::BASE64;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn mask(secrets: &[&str], text: &str) -> String {
+        Masker::new(secrets.iter().copied()).mask(text)
+    }
+
+    #[test]
+    fn a_secret_is_hidden_wherever_it_stands() {
+        assert_eq!(mask(&["hunter2"], "a hunter2, hunter2hunter2."), "a [secret], [secret][secret].");
+        assert_eq!(mask(&["hunter2"], "nothing"), "nothing");
+        assert_eq!(mask(&[], "hunter2"), "hunter2");
+    }
+
+    #[test]
+    fn secrets_that_overlap_are_hidden_together() {
+        assert_eq!(mask(&["abcdef", "defghi"], "xabcdefghiy"), "x[secret]y");
+        assert_eq!(mask(&["abcdef", "abcdefghi"], "abcdefghi"), "[secret]");
+    }
+
+    #[test]
+    fn a_text_of_fewer_than_6_bytes_is_no_secret() {
+        assert_eq!(mask(&["12345"], "12345"), "12345");
+        assert_eq!(mask(&["123456"], "123456"), "[secret]");
+    }
+
+    #[test]
+    fn a_secret_of_several_lines_is_hidden_line_by_line() {
+        let key = "-----BEGIN KEY-----\n  c2VjcmV0\r\nx\n-----END KEY-----";
+        assert_eq!(mask(&[key], "key: c2VjcmV0 x"), "key: [secret] x");
+    }
+
+    #[test]
+    fn a_secret_is_hidden_as_it_is_shown() {
+        let secret = "pass\u{8}word";
+        assert_eq!(mask(&[secret], &clean(secret.as_bytes())), "[secret]");
+    }
+
+    #[test]
+    fn a_secret_in_a_url_is_hidden() {
+        let secret = "p@ss word/ä";
+        for text in ["p%40ss%20word%2F%C3%A4", "p%40ss%20word%2f%c3%a4", "p%40ss+word%2F%C3%A4"] {
+            assert_eq!(mask(&[secret], &format!("https://x/?q={text}&z")), "https://x/?q=[secret]&z");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_secret_inside_base64_is_hidden(
+            before in prop::collection::vec(any::<u8>(), 0..9), after in prop::collection::vec(any::<u8>(), 0..9),
+        ) {
+            let secret = "hunter2-hunter2";
+            let whole = [before, secret.as_bytes().to_vec(), after].concat();
+            for encoded in [BASE64.encode(&whole), BASE64URL_NOPAD.encode(&whole)] {
+                prop_assert!(mask(&[secret], &encoded).contains(MASK), "{}", encoded);
+            }
+        }
+
+        #[test]
+        fn no_secret_is_left(secret in "[a-c]{6,8}", text in "[a-c]{0,60}") {
+            prop_assert!(!mask(&[&secret], &text).contains(&secret));
+        }
+    }
+}
