@@ -48,6 +48,7 @@ const RULES: &[Rule] = &[
         folder: "application",
         allowed: Allowed::Only(&[
             "async-trait",
+            "chrono",
             "launchway-domain",
             "serde",
             "serde_json",

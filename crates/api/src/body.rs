@@ -9,6 +9,7 @@ use actix_web::{
     web::{Bytes, BytesMut, Data},
 };
 use futures_util::StreamExt;
+use launchway_domain::idempotency::BodyHash;
 use serde_json::{Map, Value};
 use std::marker::PhantomData;
 
@@ -66,6 +67,11 @@ impl<T> FromRequest for Body<T> {
 impl<T: Input> Body<T> {
     /// Reads the body and takes its fields.
     pub(crate) async fn read(self) -> Result<T, ApiError> {
+        self.read_with_hash().await.map(|(input, _)| input)
+    }
+
+    /// The same with what recognises the body.
+    pub(crate) async fn read_with_hash(self) -> Result<(T, BodyHash), ApiError> {
         let timeout = self.api.options.body_timeout;
         let bytes = tokio::time::timeout(timeout, self.bytes()).await.map_err(|_elapsed| {
             ApiError::new(
@@ -73,7 +79,7 @@ impl<T: Input> Body<T> {
                 format!("the body did not arrive within {} seconds", timeout.as_secs_f32()),
             )
         })??;
-        T::read(Fields::new(object(&bytes)?))
+        Ok((T::read(Fields::new(object(&bytes)?))?, BodyHash::of(&bytes)))
     }
 
     async fn bytes(mut self) -> Result<Bytes, ApiError> {

@@ -62,17 +62,22 @@ impl<T: Serialize> Responder for Envelope<T> {
 }
 
 /// An answer whose body is `body` as JSON.
-pub(crate) fn json(mut response: actix_web::HttpResponseBuilder, body: &impl Serialize) -> HttpResponse {
-    // Answers differ by caller and hold secrets; nothing between us and them may keep them.
-    response
-        .insert_header(ContentType::json())
-        .insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")))
-        .insert_header((X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")));
+pub(crate) fn json(response: actix_web::HttpResponseBuilder, body: &impl Serialize) -> HttpResponse {
     match serde_json::to_vec(body) {
-        Ok(bytes) => response.body(bytes),
+        Ok(bytes) => json_bytes(response, bytes),
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "an answer could not be serialized");
             HttpResponse::InternalServerError().finish()
         }
     }
+}
+
+/// An answer whose body is JSON already.
+pub(crate) fn json_bytes(mut response: actix_web::HttpResponseBuilder, body: Vec<u8>) -> HttpResponse {
+    // Answers differ by caller and hold secrets; nothing between us and them may keep them.
+    response
+        .insert_header(ContentType::json())
+        .insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .insert_header((X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
+        .body(body)
 }

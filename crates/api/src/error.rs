@@ -122,7 +122,7 @@ impl From<Error> for ApiError {
             Error::Forbidden(_) | Error::SetupTokenNeeded => Code::Forbidden,
             Error::RegistrationClosed => Code::RegistrationClosed,
             Error::NotFound(_) => Code::NotFound,
-            Error::Conflict(_) => Code::Conflict,
+            Error::Conflict(_) | Error::Repeated => Code::Conflict,
             Error::RateLimited { .. } => Code::RateLimited,
             Error::Unavailable(_) => return Self::unavailable(error),
             Error::Internal(_) => return Self::internal(error),

@@ -4,10 +4,15 @@ use std::str::FromStr;
 
 use chrono::{DateTime, SubsecRound, Utc};
 use launchway_domain::{
+    applications::{
+        ApplicationName, ApplicationState, BasePath, Branch, BuildPack, DockerfilePath, Environment,
+        HealthCheckPath, Hostname, InvalidVariables, Labels, Port, ProxyServer, RunCommand, Variables,
+    },
     audit::{Action, Resource},
     auth::{ApiTokenName, Password, Permission, Permissions},
     clock::Timestamp,
     ids::InvalidId,
+    logs::Level,
     organizations::{Description, OrganizationName, Role},
     secret::Secret,
     users::{EmailAddress, FontFamily, FontSize, Language, Theme, Username},
@@ -214,17 +219,73 @@ macro_rules! text_fields {
 text_fields!(
     Action,
     ApiTokenName,
+    ApplicationName,
+    ApplicationState,
+    BasePath,
+    Branch,
+    BuildPack,
     Description,
+    DockerfilePath,
     EmailAddress,
+    Environment,
     FontFamily,
+    HealthCheckPath,
+    Hostname,
     Language,
+    Level,
     OrganizationName,
     Password,
+    ProxyServer,
     Resource,
     Role,
+    RunCommand,
     Theme,
     Username,
 );
+
+impl Field for Port {
+    fn read(value: Value) -> Result<Self, String> {
+        let number = value.as_i64().ok_or_else(|| wrong_type("a whole number", &value))?;
+        number.try_into().map_err(|refused: InvalidValue| refused.to_string())
+    }
+}
+
+impl Field for Labels {
+    fn read(value: Value) -> Result<Self, String> {
+        let Value::Array(items) = value else { return Err(wrong_type("an array of strings", &value)) };
+        let items = items.into_iter().map(String::read).collect::<Result<Vec<_>, _>>();
+        let items = items.map_err(|_not_text| "must be an array of strings".to_owned())?;
+        items.try_into().map_err(|refused: InvalidValue| refused.to_string())
+    }
+}
+
+impl Field for Variables {
+    fn read(value: Value) -> Result<Self, String> {
+        let Value::Object(items) = value else { return Err(wrong_type("an object of strings", &value)) };
+        let mut variables = std::collections::BTreeMap::new();
+        for (name, value) in items {
+            // Values are secret: an error names the variable only.
+            let Value::String(value) = value else {
+                return Err(format!("must be an object of strings: the value of `{}` is none", shown(&name)));
+            };
+            variables.insert(name, value);
+        }
+        variables.try_into().map_err(|refused: InvalidVariables| refused.to_string())
+    }
+}
+
+/// A choice in a query, where there is only text.
+pub(crate) struct Choice(pub(crate) bool);
+
+impl Field for Choice {
+    fn read(value: Value) -> Result<Self, String> {
+        match String::read(value)?.trim() {
+            "true" | "1" => Ok(Self(true)),
+            "false" | "0" => Ok(Self(false)),
+            other => Err(InvalidValue::text("`true` or `false`", other).to_string()),
+        }
+    }
+}
 
 impl Field for i64 {
     /// Also from text, because a query holds nothing else.

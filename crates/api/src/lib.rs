@@ -1,16 +1,20 @@
 #![doc = include_str!("../README.md")]
 
+mod applications;
 mod audit;
 mod auth;
 mod body;
 mod caller;
 mod client;
+mod deployments;
 mod docs;
 mod envelope;
 mod error;
 mod fields;
 mod front_door;
 mod health;
+mod idempotent;
+mod logs;
 mod metrics;
 mod moment;
 mod mounted;

@@ -6,9 +6,9 @@ use actix_web::{
 };
 
 use crate::{
-    audit, auth, docs,
+    applications, audit, auth, deployments, docs,
     error::{ApiError, Code},
-    health, metrics, openapi, organizations,
+    health, logs, metrics, openapi, organizations,
     routes::{Operation, Routes},
     users,
 };
@@ -30,6 +30,9 @@ fn all() -> Routes {
     auth::routes(&mut routes);
     users::routes(&mut routes);
     organizations::routes(&mut routes);
+    applications::routes(&mut routes);
+    deployments::routes(&mut routes);
+    logs::routes(&mut routes);
     audit::routes(&mut routes);
     health::routes(&mut routes);
     metrics::routes(&mut routes);

@@ -3,20 +3,22 @@
 mod requests;
 mod views;
 
-use actix_web::web::Data;
+use actix_web::{HttpResponse, web::Data};
 
 pub(crate) use self::views::{MembershipView, OrganizationView};
 use self::{
     requests::{
         AddMember, ChangeMember, CreateOrganization, OrganizationUsers, RemoveMember, UpdateOrganization,
     },
-    views::AddedMemberView,
+    views::{AddedMemberView, DeployKeyView},
 };
 use crate::{
     Api,
-    body::Body,
+    body::{Body, NoFields},
     caller::Caller,
     envelope::{Envelope, Nothing, Reply, success},
+    error::ApiError,
+    idempotent::Idempotent,
     query::Query,
     routes::Routes,
 };
@@ -27,6 +29,8 @@ pub(crate) fn routes(routes: &mut Routes) {
         .post("/api/v1/organizations", create_organization)
         .put("/api/v1/organizations", update_organization)
         .delete("/api/v1/organizations", delete_organization)
+        .get("/api/v1/organizations/deploy-key", deploy_key)
+        .post("/api/v1/organizations/deploy-key", rotate_deploy_key)
         .get("/api/v1/organizations/users", organization_users)
         .post("/api/v1/organizations/users", add_organization_user)
         .patch("/api/v1/organizations/users", change_organization_user)
@@ -47,15 +51,23 @@ pub(crate) async fn organization(api: Data<Api>, caller: Caller, query: Query) -
 
 /// Make an organization, with the caller as its admin
 #[utoipa::path(post, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
     request_body = CreateOrganization, responses((status = 200, body = Envelope<OrganizationView>)))]
 pub(crate) async fn create_organization(
     api: Data<Api>,
     caller: Caller,
-    body: Body<CreateOrganization>,
-) -> Reply<OrganizationView> {
-    let wish = body.read().await?.into();
-    let detail = api.services.organizations.create(&caller, wish).await?;
-    Ok(success("Organization created successfully", (&detail).into()))
+    body: Idempotent<CreateOrganization>,
+) -> Result<HttpResponse, ApiError> {
+    let organizations = &api.services.organizations;
+    let (wish, once) = body.read(&caller).await?;
+    once.answer(
+        &api,
+        "Organization created successfully",
+        async |key| organizations.create(&caller, wish.into(), key).await,
+        async |id| organizations.detail(&caller, Some(id.into())).await,
+        |detail| OrganizationView::from(&detail),
+    )
+    .await
 }
 
 /// Change this organization
@@ -81,6 +93,29 @@ pub(crate) async fn delete_organization(api: Data<Api>, caller: Caller, query: Q
     query.finish_query()?;
     api.services.organizations.delete(&caller, id?).await?;
     Ok(success("Organization deleted successfully", Nothing))
+}
+
+/// The public key that private repositories let this organization in by
+#[utoipa::path(get, path = "/api/v1/organizations/deploy-key", tag = "organizations", security(("bearer" = [])),
+    responses((status = 200, body = Envelope<DeployKeyView>)))]
+pub(crate) async fn deploy_key(api: Data<Api>, caller: Caller) -> Reply<DeployKeyView> {
+    let public_key = api.services.deploy_keys.public_key(&caller).await?;
+    Ok(success("Deploy key retrieved successfully", DeployKeyView { public_key }))
+}
+
+/// Replace the deploy key of this organization
+///
+/// Repositories that know only the old one do not let Launchway in any more.
+#[utoipa::path(post, path = "/api/v1/organizations/deploy-key", tag = "organizations", security(("bearer" = [])),
+    responses((status = 200, body = Envelope<DeployKeyView>)))]
+pub(crate) async fn rotate_deploy_key(
+    api: Data<Api>,
+    caller: Caller,
+    body: Body<NoFields>,
+) -> Reply<DeployKeyView> {
+    body.read().await?;
+    let public_key = api.services.deploy_keys.rotate(&caller).await?;
+    Ok(success("Deploy key replaced successfully", DeployKeyView { public_key }))
 }
 
 /// The members of an organization

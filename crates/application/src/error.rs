@@ -47,6 +47,9 @@ pub enum Error {
     /// The present state forbids it.
     #[error("{0}")]
     Conflict(String),
+    /// The request was carried out already, under the same idempotency key.
+    #[error("a request with this `Idempotency-Key` was carried out already")]
+    Repeated,
     /// Too many tries.
     #[error("too many tries; try again in {} seconds", retry_after.as_secs())]
     RateLimited {

@@ -1,14 +1,22 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+pub mod applications;
 pub mod audit;
 pub mod auth;
+mod bell;
+pub mod deployments;
 mod error;
+pub mod idempotency;
+pub mod logs;
 pub mod organizations;
 mod services;
+pub mod upkeep;
 pub mod users;
+pub mod worker;
 
 pub use self::{
+    bell::{Bell, Listener},
     error::Error,
     services::{Ports, Services, Tools},
 };

@@ -1,5 +1,6 @@
 //! Organizations and their members.
 
+mod deploy_keys;
 mod members;
 
 use std::{borrow::Cow, sync::Arc};
@@ -7,15 +8,19 @@ use std::{borrow::Cow, sync::Arc};
 use launchway_domain::{
     audit::{Action as Did, Author, Chain, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
+    idempotency::IdempotencyKey,
     ids::OrganizationId,
     organizations::{
         Description, Membership, Organization, OrganizationDetail, OrganizationName, OrganizationRepository,
         Role, Scope, Write,
     },
-    store::{StoreError, Unique},
+    store::{Rule, StoreError, Unique},
 };
 
-pub use self::members::{AddedMember, NewMember};
+pub use self::{
+    deploy_keys::DeployKeys,
+    members::{AddedMember, NewMember},
+};
 use crate::{Error, Tools};
 
 const CREATE: Permission = Permission::new(Resource::Organization, Action::Create);
@@ -58,9 +63,14 @@ impl Organizations {
     /// Makes an organization with the actor as its admin.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when the name is in use, ignoring case; [`Error::Forbidden`] without
-    /// the permission `organization:create`.
-    pub async fn create(&self, actor: &Actor, wish: NewOrganization) -> Result<OrganizationDetail, Error> {
+    /// [`Error::Conflict`] when the name is in use, ignoring case; [`Error::Repeated`] when `key`
+    /// was used; [`Error::Forbidden`] without the permission `organization:create`.
+    pub async fn create(
+        &self,
+        actor: &Actor,
+        wish: NewOrganization,
+        key: Option<IdempotencyKey>,
+    ) -> Result<OrganizationDetail, Error> {
         actor.require(CREATE)?;
         let now = self.tools.clock.now();
         let NewOrganization { name, description } = wish;
@@ -72,13 +82,15 @@ impl Organizations {
         // The first entry of the new organization's own trail.
         let author = Author { chain: Chain::Organization(id), ..actor.author() };
         let taken = name_is_taken(&organization.name);
-        let writes = vec![
+        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        writes.extend([
             Write::Insert(organization).into(),
             Write::InsertMembership(membership).into(),
             self.tools.record(author, event),
-        ];
+        ]);
         self.tools.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::OrganizationName) => taken,
+            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             error => error.into(),
         })?;
         self.detail_of(Scope::of_record(id)).await
@@ -139,7 +151,8 @@ impl Organizations {
     ///
     /// # Errors
     /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the
-    /// permission `organization:delete` there, [`Error::Conflict`] when they have no other.
+    /// permission `organization:delete` there, [`Error::Conflict`] when they have no other, or it
+    /// has applications.
     pub async fn delete(&self, actor: &Actor, id: OrganizationId) -> Result<(), Error> {
         let actor = acting_in(actor, Some(id))?;
         let scope = actor.require(DELETE)?;
@@ -154,6 +167,9 @@ impl Organizations {
         ];
         self.tools.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => ORGANIZATION,
+            StoreError::Refused(Rule::HasApplications) => {
+                Error::Conflict("the organization has applications: delete them first".to_owned())
+            }
             error => error.into(),
         })
     }

@@ -3,20 +3,30 @@
 use std::sync::Arc;
 
 use launchway_domain::{
+    applications::ApplicationRepository,
     audit::{AuditRepository, Author, Entry, Event, Write as AuditWrite},
     auth::{CredentialRepository, IdentityRepository, LoginThrottle, PasswordHasher, TokenHash},
     clock::Clock,
+    deployments::DeploymentRepository,
+    idempotency::{IdempotencyKey, IdempotencyStore, Write as IdempotencyWrite},
     ids::Ids,
-    organizations::OrganizationRepository,
+    logs::LogReader,
+    organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository},
     secret::{Entropy, SecretBox},
     store::{UnitOfWork, Write},
     users::UserRepository,
 };
+use uuid::Uuid;
 
 use crate::{
+    Bell,
+    applications::{ApplicationPolicy, Applications},
     audit::AuditTrail,
     auth::{ApiTokens, Authentication, Guesses, Logins, Passwords, Registration, TwoFactorLogin},
-    organizations::Organizations,
+    deployments::Deployments,
+    idempotency::Idempotency,
+    logs::Logs,
+    organizations::{DeployKeys, Organizations},
     users::Users,
 };
 
@@ -28,9 +38,19 @@ pub struct Tools {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub entropy: Arc<dyn Entropy>,
+    pub bell: Bell,
 }
 
 impl Tools {
+    /// The write that says that a request was carried out, and made `resource`; none without a key.
+    /// It comes first in its unit, so that of two twins the second one learns that it is one.
+    pub(crate) fn claim(&self, key: Option<IdempotencyKey>, resource: Uuid) -> Option<Write> {
+        let at = self.clock.now();
+        let claim =
+            |key| IdempotencyWrite::Claim { key, resource, since: at - IdempotencyKey::KEPT, at }.into();
+        key.map(claim)
+    }
+
     /// The write that tells the audit trail what `author` does.
     pub(crate) fn record(&self, author: Author, event: Event) -> Write {
         AuditWrite::Append(Entry::new(self.ids.next().into(), author, event, self.clock.now())).into()
@@ -46,6 +66,13 @@ pub struct Ports {
     pub users: Arc<dyn UserRepository>,
     pub organizations: Arc<dyn OrganizationRepository>,
     pub audit: Arc<dyn AuditRepository>,
+    pub applications: Arc<dyn ApplicationRepository>,
+    pub deployments: Arc<dyn DeploymentRepository>,
+    pub logs: Arc<dyn LogReader>,
+    pub idempotency: Arc<dyn IdempotencyStore>,
+    pub deploy_keys: Arc<dyn DeployKeyRepository>,
+    pub key_maker: Arc<dyn KeyMaker>,
+    pub policy: ApplicationPolicy,
     pub throttle: Arc<dyn LoginThrottle>,
     pub hasher: Arc<dyn PasswordHasher>,
     pub secrets: Arc<dyn SecretBox>,
@@ -65,6 +92,11 @@ pub struct Services {
     pub users: Users,
     pub organizations: Organizations,
     pub audit: AuditTrail,
+    pub deploy_keys: DeployKeys,
+    pub applications: Applications,
+    pub deployments: Deployments,
+    pub logs: Logs,
+    pub idempotency: Idempotency,
 }
 
 impl Services {
@@ -78,6 +110,13 @@ impl Services {
             users,
             organizations,
             audit,
+            applications,
+            deployments,
+            logs,
+            idempotency,
+            deploy_keys,
+            key_maker,
+            policy,
             throttle,
             hasher,
             secrets,
@@ -103,9 +142,14 @@ impl Services {
                 tools.clone(),
             ),
             api_tokens: ApiTokens::new(credentials.clone(), tools.clone()),
-            two_factor: TwoFactorLogin::new(credentials, secrets, guesses, tools.clone()),
+            two_factor: TwoFactorLogin::new(credentials, secrets.clone(), guesses, tools.clone()),
             users: Users::new(users, tools.clone()),
-            organizations: Organizations::new(organizations, tools),
+            organizations: Organizations::new(organizations, tools.clone()),
+            deploy_keys: DeployKeys::new(deploy_keys, key_maker, secrets.clone(), tools.clone()),
+            applications: Applications::new(applications.clone(), secrets.clone(), policy, tools.clone()),
+            deployments: Deployments::new(applications.clone(), deployments.clone(), tools.clone()),
+            logs: Logs::new(applications, deployments, logs),
+            idempotency: Idempotency::new(idempotency, secrets, tools),
             audit: AuditTrail::new(audit),
         }
     }

@@ -94,7 +94,13 @@ pub trait DeploymentRepository: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn get(&self, scope: Scope, id: DeploymentId) -> Result<Option<Deployment>, StoreError>;
 
-    /// The same with everything around it, in a bounded number of queries.
+    /// Those of `ids` that the organization has, in no order.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn many(&self, scope: Scope, ids: &[DeploymentId]) -> Result<Vec<Deployment>, StoreError>;
+
+    /// One deployment with everything around it, in a bounded number of queries.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].

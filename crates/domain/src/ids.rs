@@ -116,6 +116,19 @@ typed_id!(
     DeploymentStatusId
 );
 
+impl From<ApplicationId> for SubjectId {
+    /// An application is what its jobs work on.
+    fn from(id: ApplicationId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<SubjectId> for ApplicationId {
+    fn from(id: SubjectId) -> Self {
+        Self(id.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ pub use self::{
 };
 use crate::{
     clock::Timestamp,
-    ids::{BootId, InstanceId, JobId},
+    ids::{BootId, InstanceId, JobId, SubjectId},
     organizations::Scope,
     store::{self, StoreError},
 };
@@ -113,6 +113,16 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
+    /// No job about a subject is wanted any more: as [`RequestCancel`](Write::RequestCancel) for
+    /// each that is not over. There may be none.
+    RequestCancelAll {
+        /// Whose.
+        scope: Scope,
+        /// About what.
+        subject: SubjectId,
+        /// When.
+        at: Timestamp,
+    },
     /// Nothing, if the lease holds: what else is in the unit is done only by who has the job.
     /// `Stale` when it does not hold any more.
     Prove(Lease),
@@ -132,7 +142,7 @@ impl Write {
     /// trail tells of; to cancel it is one by itself.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
-        matches!(self, Self::RequestCancel { .. })
+        matches!(self, Self::RequestCancel { .. } | Self::RequestCancelAll { .. })
     }
 }
 

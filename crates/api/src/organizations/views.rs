@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::{moment::Moment, users::UserView};
 
 /// An organization. Its users are cut unless they are attached.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Serialize, ToSchema)]
 #[schema(as = Organization)]
 pub(crate) struct OrganizationView {
     id: Uuid,
@@ -44,7 +44,7 @@ impl From<&OrganizationDetail> for OrganizationView {
 }
 
 /// A membership. Its organization and its user are cut unless they are attached.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Serialize, ToSchema)]
 #[schema(as = OrganizationUser)]
 pub(crate) struct MembershipView {
     id: Uuid,
@@ -109,4 +109,13 @@ impl From<AddedMember> for AddedMemberView {
             setup_token: setup_token.map(|token| token.expose().to_owned()),
         }
     }
+}
+
+/// The public half of a deploy key.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeployKey)]
+pub(crate) struct DeployKeyView {
+    /// One line, as a code host wants it.
+    #[schema(example = "ssh-ed25519 AAAA… launchway")]
+    pub(super) public_key: String,
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A user. Organizations and memberships are cut unless they are attached.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Serialize, ToSchema)]
 #[schema(as = User)]
 pub(crate) struct UserView {
     id: Uuid,

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::ImageRef;
+use super::{BuildPack, ImageRef};
 use crate::{
     network::{AllowedEndpoint, is_loopback_or_link_local},
     secret::Secret,
@@ -22,6 +22,19 @@ pub enum Repository {
 }
 
 impl Repository {
+    /// Reads what somebody wrote for an application of `build_pack`, and takes the credentials out
+    /// of it.
+    ///
+    /// # Errors
+    /// [`InvalidValue`] for what is neither a repository nor, where one is wanted, an image.
+    pub fn parse(raw: &str, build_pack: BuildPack) -> Result<(Self, Option<GitCredentials>), InvalidValue> {
+        if build_pack == BuildPack::Image {
+            return Ok((Self::Image(raw.parse()?), None));
+        }
+        let (url, credentials) = GitUrl::parse(raw)?;
+        Ok((Self::Git(url), credentials))
+    }
+
     /// The text that is shown.
     #[must_use]
     pub fn as_str(&self) -> &str {

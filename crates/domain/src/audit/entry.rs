@@ -83,6 +83,12 @@ impl Author {
     pub fn operator(chain: Chain) -> Self {
         Self { chain, name: "operator".to_owned(), user_id: None, origin: None }
     }
+
+    /// Launchway itself, doing what somebody wished for earlier.
+    #[must_use]
+    pub fn launchway(chain: Chain) -> Self {
+        Self { chain, name: "launchway".to_owned(), user_id: None, origin: None }
+    }
 }
 
 /// What was done.

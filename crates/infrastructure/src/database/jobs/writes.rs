@@ -26,7 +26,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
     match write {
         Write::Enqueue(job) => enqueue(connection, job),
         Write::RequestCancel { scope, id, at } => request_cancel(connection, *scope, *id, *at),
-        Write::Prove(_) => unreachable!(),
+        Write::Prove(_) | Write::RequestCancelAll { .. } => unreachable!(),
         Write::Settle { lease, outcome, at } => settle(connection, lease, outcome, *at),
     }
 }

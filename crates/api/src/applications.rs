@@ -1,0 +1,159 @@
+//! Applications: endpoint 12 and its neighbours.
+
+mod requests;
+mod views;
+
+use actix_web::{HttpResponse, web::Data};
+use launchway_domain::applications::ApplicationFilter;
+
+pub(crate) use self::views::{ApplicationStatusView, ApplicationView};
+use self::{
+    requests::{CreateApplication, UpdateApplication, WhichApplication},
+    views::ApplicationsView,
+};
+use crate::{
+    Api,
+    body::Body,
+    caller::Caller,
+    envelope::{Envelope, Nothing, Reply, success},
+    error::ApiError,
+    fields::{Choice, SearchTerm},
+    idempotent::Idempotent,
+    pages::PageSizes,
+    query::Query,
+    routes::Routes,
+};
+
+const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };
+
+pub(crate) fn routes(routes: &mut Routes) {
+    routes
+        .post("/api/v1/deploy/application", create_application)
+        .get("/api/v1/deploy/application", application)
+        .put("/api/v1/deploy/application", update_application)
+        .delete("/api/v1/deploy/application", delete_application)
+        .get("/api/v1/deploy/applications", list_applications)
+        .post("/api/v1/deploy/application/restart", restart_application)
+        .post("/api/v1/deploy/application/stop", stop_application);
+}
+
+/// Make an application and deploy it
+#[utoipa::path(post, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
+    request_body = CreateApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
+pub(crate) async fn create_application(
+    api: Data<Api>,
+    caller: Caller,
+    body: Idempotent<CreateApplication>,
+) -> Result<HttpResponse, ApiError> {
+    let applications = &api.services.applications;
+    let (wish, once) = body.read(&caller).await?;
+    once.answer(
+        &api,
+        "Deployment created successfully",
+        async |key| applications.create(&caller, wish.into(), key).await,
+        async |id| applications.detail(&caller, id.into()).await,
+        ApplicationView::from,
+    )
+    .await
+}
+
+/// An application with its deployments and newest log lines
+#[utoipa::path(get, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
+    params(("id" = String, Query, description = "An application of this organization")),
+    responses((status = 200, body = Envelope<ApplicationView>)))]
+pub(crate) async fn application(api: Data<Api>, caller: Caller, query: Query) -> Reply<ApplicationView> {
+    let mut query = query.read()?;
+    let id = query.required_id("id");
+    query.finish_query()?;
+    let detail = api.services.applications.detail(&caller, id?).await?;
+    Ok(success("Application retrieved successfully", detail.into()))
+}
+
+/// Change an application, and deploy it again unless `redeploy` is false
+#[utoipa::path(put, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
+    params(
+        ("id" = String, Query, description = "An application of this organization"),
+        ("redeploy" = Option<bool>, Query, description = "Whether a deployment follows; true unless given"),
+    ),
+    request_body = UpdateApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
+pub(crate) async fn update_application(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query,
+    body: Body<UpdateApplication>,
+) -> Reply<ApplicationView> {
+    let mut query = query.read()?;
+    let id = query.required_id("id");
+    let redeploy = query.optional::<Choice>("redeploy");
+    query.finish_query()?;
+    let redeploy = redeploy?.is_none_or(|choice| choice.0);
+    let change = body.read().await?.into();
+    let detail = api.services.applications.update(&caller, id?, change, redeploy).await?;
+    Ok(success("Application updated successfully", detail.into()))
+}
+
+/// Delete an application with everything that it has
+#[utoipa::path(delete, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
+    params(("id" = String, Query, description = "An application of this organization")),
+    responses((status = 200, body = Envelope<Nothing>)))]
+pub(crate) async fn delete_application(api: Data<Api>, caller: Caller, query: Query) -> Reply<Nothing> {
+    let mut query = query.read()?;
+    let id = query.required_id("id");
+    query.finish_query()?;
+    api.services.applications.delete(&caller, id?).await?;
+    Ok(success("Application deleted successfully", Nothing))
+}
+
+/// The applications of this organization, newest first
+#[utoipa::path(get, path = "/api/v1/deploy/applications", tag = "applications", security(("bearer" = [])),
+    params(
+        ("page" = Option<i64>, Query, description = "From 1"),
+        ("page_size" = Option<i64>, Query, description = "10 unless given, 100 at most; also `pageSize`"),
+        ("search" = Option<String>, Query, description = "In name, repository and domain, ignoring case"),
+        ("environment" = Option<String>, Query, description = "Such as `production`"),
+        ("status" = Option<String>, Query, description = "Such as `running`"),
+    ),
+    responses((status = 200, body = Envelope<ApplicationsView>)))]
+pub(crate) async fn list_applications(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query,
+) -> Reply<ApplicationsView> {
+    let mut query = query.read()?;
+    let page = PAGES.take(&mut query);
+    let search = query.optional::<SearchTerm>("search");
+    let environment = query.optional("environment");
+    let state = query.optional("status");
+    query.finish_query()?;
+    let filter =
+        ApplicationFilter { search: search?.map(Into::into), environment: environment?, state: state? };
+    let found = api.services.applications.list(&caller, &filter, page?).await?;
+    Ok(success("Applications retrieved successfully", found.into()))
+}
+
+/// Start the live version of an application anew
+#[utoipa::path(post, path = "/api/v1/deploy/application/restart", tag = "applications", security(("bearer" = [])),
+    request_body = WhichApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
+pub(crate) async fn restart_application(
+    api: Data<Api>,
+    caller: Caller,
+    body: Body<WhichApplication>,
+) -> Reply<ApplicationView> {
+    let WhichApplication { id } = body.read().await?;
+    let detail = api.services.applications.restart(&caller, id).await?;
+    Ok(success("Application restart requested successfully", detail.into()))
+}
+
+/// Let an application stand still
+#[utoipa::path(post, path = "/api/v1/deploy/application/stop", tag = "applications", security(("bearer" = [])),
+    request_body = WhichApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
+pub(crate) async fn stop_application(
+    api: Data<Api>,
+    caller: Caller,
+    body: Body<WhichApplication>,
+) -> Reply<ApplicationView> {
+    let WhichApplication { id } = body.read().await?;
+    let detail = api.services.applications.stop(&caller, id).await?;
+    Ok(success("Application stopped successfully", detail.into()))
+}

@@ -1,0 +1,106 @@
+//! Requests that are carried out once, however often they are sent.
+
+use std::{
+    future::{Ready, ready},
+    time::Duration,
+};
+
+use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, http::header::HeaderValue};
+use launchway_application::{Error, idempotency::Earlier};
+use launchway_domain::{idempotency::IdempotencyKey, value::InvalidValue};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::{
+    Api,
+    body::{Body, Input},
+    caller::Caller,
+    envelope::{json_bytes, success},
+    error::{ApiError, Code},
+};
+
+/// How long the answer to a twin of this request is waited for.
+const TWIN: (u32, Duration) = (20, Duration::from_millis(50));
+
+/// A body that may come with an `Idempotency-Key`.
+pub(crate) struct Idempotent<T> {
+    body: Body<T>,
+    name: Option<HeaderValue>,
+    operation: String,
+}
+
+impl<T> FromRequest for Idempotent<T> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let body = Body::from_request(request, payload).into_inner();
+        let name = request.headers().get("idempotency-key").cloned();
+        let operation = format!("{} {}", request.method(), request.path());
+        ready(body.map(|body| Self { body, name, operation }))
+    }
+}
+
+impl<T: Input> Idempotent<T> {
+    /// Reads the body and takes its fields, and tells how to carry the request out once.
+    pub(crate) async fn read(self, caller: &Caller) -> Result<(T, Once), ApiError> {
+        let Self { body, name, operation } = self;
+        let (input, hash) = body.read_with_hash().await?;
+        let Some(name) = name else { return Ok((input, Once(None))) };
+        let name = name.to_str().unwrap_or_default().parse().map_err(|refused: InvalidValue| {
+            ApiError::new(Code::ValidationFailed, format!("the header Idempotency-Key {refused}"))
+        })?;
+        let scope = caller.organization().map_err(Error::from)?;
+        let user_id = caller.user_id();
+        Ok((input, Once(Some(IdempotencyKey { scope, user_id, operation, name, body: hash }))))
+    }
+}
+
+/// How to carry a request out once.
+pub(crate) struct Once(Option<IdempotencyKey>);
+
+impl Once {
+    /// Answers with what `make` makes, or with what was answered when it was made. `again` finds
+    /// what was made when its answer is not known any more.
+    pub(crate) async fn answer<T, V: Serialize>(
+        self,
+        api: &Api,
+        message: &'static str,
+        make: impl AsyncFnOnce(Option<IdempotencyKey>) -> Result<T, Error>,
+        again: impl AsyncFn(Uuid) -> Result<T, Error>,
+        view: impl Fn(T) -> V,
+    ) -> Result<HttpResponse, ApiError> {
+        let shown = |made: T| {
+            let body = serde_json::to_vec(&success(message, view(made)));
+            body.map_err(|error| ApiError::internal(error.to_string()))
+        };
+        let Some(key) = self.0 else { return Ok(json_bytes(HttpResponse::Ok(), shown(make(None).await?)?)) };
+        let idempotency = &api.services.idempotency;
+        let mut earlier = idempotency.earlier(&key).await?;
+        if earlier.is_none() {
+            match make(Some(key.clone())).await {
+                Err(Error::Repeated) => {
+                    // A twin of this request was faster; its answer is about to be there.
+                    for _ in 0..TWIN.0 {
+                        earlier = idempotency.earlier(&key).await?;
+                        if matches!(earlier, Some(Earlier::Answered(_))) {
+                            break;
+                        }
+                        tokio::time::sleep(TWIN.1).await;
+                    }
+                }
+                made => {
+                    let body = shown(made?)?;
+                    idempotency.keep(&key, &body).await?;
+                    return Ok(json_bytes(HttpResponse::Ok(), body));
+                }
+            }
+        }
+        let body = match earlier {
+            Some(Earlier::Answered(body)) => body,
+            Some(Earlier::CarriedOut(resource)) => shown(again(resource).await?)?,
+            None => return Err(Error::Repeated.into()),
+        };
+        Ok(json_bytes(HttpResponse::Ok(), body))
+    }
+}

@@ -1,0 +1,103 @@
+//! Log lines on the wire.
+
+use std::collections::HashMap;
+
+use launchway_application::logs::LogPage;
+use launchway_domain::{ids::DeploymentId, logs::LogLine, value::InvalidValue};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    applications::ApplicationView, deployments::DeploymentView, fields::Field, moment::Moment,
+    pages::Pagination,
+};
+
+/// A line of a log. What it is of is cut unless it is attached.
+#[derive(Clone, Serialize, ToSchema)]
+#[schema(as = ApplicationLog)]
+pub(crate) struct LogView {
+    id: Uuid,
+    application_id: Uuid,
+    #[schema(no_recursion)]
+    application: Option<Box<ApplicationView>>,
+    application_deployment_id: Uuid,
+    #[schema(no_recursion)]
+    application_deployment: Option<Box<DeploymentView>>,
+    #[schema(example = "build")]
+    level: &'static str,
+    log: String,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl From<&LogLine> for LogView {
+    fn from(line: &LogLine) -> Self {
+        Self {
+            id: line.id().into(),
+            application_id: line.application_id.into(),
+            application: None,
+            application_deployment_id: line.deployment_id.into(),
+            application_deployment: None,
+            level: line.level.as_str(),
+            log: line.text.clone(),
+            created_at: line.at.into(),
+            updated_at: line.at.into(),
+        }
+    }
+}
+
+/// Whether lines come with what they are of.
+#[derive(Default, PartialEq, Eq)]
+pub(super) enum Embedding {
+    #[default]
+    Whole,
+    None,
+}
+
+impl Field for Embedding {
+    fn read(value: Value) -> Result<Self, String> {
+        match String::read(value)?.trim() {
+            "none" => Ok(Self::None),
+            other => Err(InvalidValue::text("`none`, or absent", other).to_string()),
+        }
+    }
+}
+
+/// Lines, and where in the log they are.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ApplicationLogs)]
+pub(crate) struct LogsView {
+    logs: Vec<LogView>,
+    pagination: Pagination,
+    /// The same once more, for older clients.
+    total_count: i64,
+    page: i64,
+    page_size: i64,
+    total_pages: i64,
+}
+
+impl LogsView {
+    pub(super) fn new(found: &LogPage, embedding: Embedding) -> Self {
+        let lines = &found.lines;
+        let mut logs: Vec<LogView> = lines.items.iter().map(LogView::from).collect();
+        if embedding == Embedding::Whole {
+            let application = Box::new(ApplicationView::from(&found.application));
+            let deployments: HashMap<DeploymentId, Box<DeploymentView>> =
+                found.deployments.iter().map(|one| (one.id, Box::new(DeploymentView::from(one)))).collect();
+            for (log, line) in logs.iter_mut().zip(&lines.items) {
+                log.application = Some(application.clone());
+                log.application_deployment = deployments.get(&line.deployment_id).cloned();
+            }
+        }
+        Self {
+            logs,
+            pagination: Pagination::from(lines),
+            total_count: lines.total,
+            page: lines.request.number(),
+            page_size: lines.request.size(),
+            total_pages: lines.total_pages(),
+        }
+    }
+}

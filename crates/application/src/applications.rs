@@ -1,0 +1,225 @@
+//! Applications: making, showing, changing and deleting them.
+
+mod changes;
+mod operations;
+mod secrets;
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    applications::{
+        Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
+        Blueprint, GitCredentials, Hostname, Repository, SourcePolicy, Variables, Write,
+    },
+    audit::{Action as Did, Event, Resource as Audited},
+    auth::{Action, Actor, Permission, Resource},
+    deployments::DeploymentKind,
+    idempotency::IdempotencyKey,
+    ids::ApplicationId,
+    page::{Page, PageRequest},
+    secret::SecretBox,
+    store::{StoreError, Unique},
+};
+
+pub use self::changes::ApplicationChange;
+pub(crate) use self::secrets::{OpenSecrets, Vault};
+use crate::{
+    Error, Tools,
+    deployments::{Request, RequestedBy},
+};
+
+const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
+const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
+const UPDATE: Permission = Permission::new(Resource::Deploy, Action::Update);
+const DELETE: Permission = Permission::new(Resource::Deploy, Action::Delete);
+
+pub(crate) const APPLICATION: Error = Error::NotFound("the application");
+
+/// A wish for an application.
+#[derive(Debug)]
+pub struct NewApplication {
+    /// What is to be deployed, and how.
+    pub blueprint: Blueprint,
+    /// What its repository wants to see.
+    pub credentials: Option<GitCredentials>,
+    /// What its build is told.
+    pub build_variables: Variables,
+    /// What its environment is told.
+    pub environment_variables: Variables,
+}
+
+/// The variables of an application, as far as somebody may see them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShownVariables {
+    /// What its build is told.
+    pub build: Variables,
+    /// What its environment is told.
+    pub environment: Variables,
+}
+
+/// Which addresses and names the installation lets applications use.
+#[derive(Debug, Clone, Default)]
+pub struct ApplicationPolicy {
+    /// Which repositories.
+    pub sources: SourcePolicy,
+    /// The name that the installation itself is reached by.
+    pub public_host: Option<String>,
+}
+
+/// Makes, shows, changes and deletes applications, and starts and stops them.
+pub struct Applications {
+    applications: Arc<dyn ApplicationRepository>,
+    vault: Vault,
+    policy: ApplicationPolicy,
+    tools: Tools,
+}
+
+impl Applications {
+    /// Reads from `applications`, and keeps secrets in `secrets`.
+    pub fn new(
+        applications: Arc<dyn ApplicationRepository>,
+        secrets: Arc<dyn SecretBox>,
+        policy: ApplicationPolicy,
+        tools: Tools,
+    ) -> Self {
+        Self { applications, vault: Vault::new(secrets), policy, tools }
+    }
+
+    /// Makes an application and asks for its first deployment.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when its parts do not fit together or its repository may not be used,
+    /// [`Error::Conflict`] when its name or domain is in use, [`Error::Repeated`] when `key` was
+    /// used, [`Error::Forbidden`] without the permission `deploy:create`.
+    pub async fn create(
+        &self,
+        actor: &Actor,
+        wish: NewApplication,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(ApplicationDetail, ShownVariables), Error> {
+        let scope = actor.require(CREATE)?;
+        let NewApplication { blueprint, credentials, build_variables, environment_variables } = wish;
+        self.check(&blueprint)?;
+        let id: ApplicationId = self.tools.ids.next().into();
+        let secrets =
+            self.vault.seal(id, &OpenSecrets { build_variables, environment_variables, credentials })?;
+        let now = self.tools.clock.now();
+        let ids = (id, self.tools.ids.next().into());
+        let application = Application::new(ids, scope, actor.user_id(), blueprint, secrets, now);
+        let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
+        let event = described(
+            Event::new(
+                Did::Create,
+                Audited::Application,
+                id,
+                format!("created {}", titled(&application.blueprint)),
+            ),
+            &application.blueprint,
+        );
+        let conflict = conflicts(&application.blueprint);
+        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        writes.push(Write::Insert(Box::new(application)).into());
+        writes.extend(request.writes(&RequestedBy::Actor(actor), &self.tools));
+        writes.push(self.tools.record(actor.author(), event));
+        self.tools.store.commit(writes).await.map_err(conflict)?;
+        self.tools.bell.ring();
+        self.detail(actor, id).await
+    }
+
+    /// A page of the applications of the actor's organization, newest first.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] without the permission `deploy:read`.
+    pub async fn list(
+        &self,
+        actor: &Actor,
+        filter: &ApplicationFilter,
+        page: PageRequest,
+    ) -> Result<Page<(ApplicationSummary, ShownVariables)>, Error> {
+        let scope = actor.require(READ)?;
+        let Page { items, request, total } = self.applications.page(scope, filter, page).await?;
+        let items = items.into_iter().map(|summary| {
+            let variables = self.shown(actor, &summary.application)?;
+            Ok((summary, variables))
+        });
+        Ok(Page { items: items.collect::<Result<_, Error>>()?, request, total })
+    }
+
+    /// One application of the actor's organization, with everything around it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the
+    /// permission `deploy:read`.
+    pub async fn detail(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+    ) -> Result<(ApplicationDetail, ShownVariables), Error> {
+        let scope = actor.require(READ)?;
+        let detail = self.applications.detail(scope, id).await?.ok_or(APPLICATION)?;
+        let variables = self.shown(actor, &detail.summary.application)?;
+        Ok((detail, variables))
+    }
+
+    /// Who may not change an application does not see its variables.
+    fn shown(&self, actor: &Actor, application: &Application) -> Result<ShownVariables, Error> {
+        if actor.require(UPDATE).is_err() {
+            return Ok(ShownVariables::default());
+        }
+        let OpenSecrets { build_variables, environment_variables, .. } = self.vault.open(application)?;
+        Ok(ShownVariables { build: build_variables, environment: environment_variables })
+    }
+
+    /// What can be said about a blueprint without asking the network.
+    fn check(&self, blueprint: &Blueprint) -> Result<(), Error> {
+        let mut problems: Vec<String> = match blueprint.check() {
+            Ok(()) => Vec::new(),
+            Err(problems) => problems.iter().map(ToString::to_string).collect(),
+        };
+        if let Repository::Git(url) = &blueprint.repository
+            && let Err(refused) = self.policy.sources.check(url)
+        {
+            problems.push(format!("repository {refused}"));
+        }
+        let is_our_own = |domain: &Hostname| Some(domain.as_str()) == self.policy.public_host.as_deref();
+        if blueprint.domain.as_ref().is_some_and(is_our_own) {
+            problems.push("domain must not be the name that this installation is reached by".to_owned());
+        }
+        if problems.is_empty() { Ok(()) } else { Err(Error::Invalid(problems.join("; "))) }
+    }
+}
+
+/// The application in a sentence.
+pub(crate) fn titled(blueprint: &Blueprint) -> String {
+    format!("the application `{}` ({})", blueprint.name, blueprint.environment)
+}
+
+/// What a program may want to know of a blueprint. None of it is secret.
+fn described(event: Event, blueprint: &Blueprint) -> Event {
+    let event = event
+        .with("name", &blueprint.name)
+        .with("environment", &blueprint.environment)
+        .with("repository", blueprint.repository.as_str())
+        .with("build_pack", blueprint.build_pack.as_str());
+    match &blueprint.branch {
+        Some(branch) => event.with("branch", branch),
+        None => event,
+    }
+}
+
+/// What a refused commit means for who brought the blueprint.
+fn conflicts(blueprint: &Blueprint) -> impl FnOnce(StoreError) -> Error + use<> {
+    let (name, environment) = (blueprint.name.clone(), blueprint.environment.clone());
+    let domain = blueprint.domain.clone();
+    move |error| match (error, domain) {
+        (StoreError::Taken(Unique::ApplicationName), _) => Error::Conflict(format!(
+            "an application `{name}` exists already in the environment `{environment}`"
+        )),
+        (StoreError::Taken(Unique::Domain), Some(domain)) => {
+            Error::Conflict(format!("the domain `{domain}` is in use by another application"))
+        }
+        (StoreError::Taken(Unique::IdempotencyKey), _) => Error::Repeated,
+        (StoreError::Stale, _) => APPLICATION,
+        (error, _) => error.into(),
+    }
+}

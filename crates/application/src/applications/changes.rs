@@ -1,0 +1,193 @@
+//! Changing and deleting an application.
+
+use launchway_domain::{
+    applications::{
+        ApplicationDetail, ApplicationName, BasePath, Blueprint, Branch, BuildPack, DockerfilePath,
+        Environment, HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository, RunCommand, Variables,
+        Write,
+    },
+    audit::{Action as Did, Event, Resource as Audited},
+    auth::Actor,
+    deployments::{DeploymentKind, Write as DeploymentWrite},
+    ids::ApplicationId,
+    jobs::{JobKind, Write as JobWrite},
+    store::StoreError,
+};
+
+use super::{APPLICATION, Applications, DELETE, OpenSecrets, ShownVariables, UPDATE, conflicts, titled};
+use crate::{
+    Error,
+    deployments::{Request, RequestedBy, job_about},
+};
+
+/// What is to be different about an application. What is absent stays as it is.
+#[derive(Debug, Default)]
+#[expect(missing_docs, reason = "the fields are the specification's own")]
+pub struct ApplicationChange {
+    pub name: Option<ApplicationName>,
+    /// As it was written: what it is depends on the build pack.
+    pub repository: Option<String>,
+    pub branch: Option<Branch>,
+    pub base_path: Option<BasePath>,
+    pub dockerfile_path: Option<DockerfilePath>,
+    pub build_pack: Option<BuildPack>,
+    pub environment: Option<Environment>,
+    pub domain: Option<Hostname>,
+    pub port: Option<Port>,
+    pub pre_run_command: Option<RunCommand>,
+    pub post_run_command: Option<RunCommand>,
+    pub proxy_server: Option<ProxyServer>,
+    pub labels: Option<Labels>,
+    pub health_check_path: Option<HealthCheckPath>,
+    pub auto_deploy: Option<bool>,
+    pub build_variables: Option<Variables>,
+    pub environment_variables: Option<Variables>,
+}
+
+impl ApplicationChange {
+    /// The blueprint and the secrets after the change, and the names of what is given.
+    fn apply(
+        self,
+        old: Blueprint,
+        mut secrets: OpenSecrets,
+    ) -> Result<(Blueprint, OpenSecrets, Vec<&'static str>), Error> {
+        let mut given = Vec::new();
+        let mut note = |is_given: bool, name: &'static str| {
+            if is_given {
+                given.push(name);
+            }
+        };
+        note(self.name.is_some(), "name");
+        note(self.repository.is_some(), "repository");
+        note(self.branch.is_some(), "branch");
+        note(self.base_path.is_some(), "base_path");
+        note(self.dockerfile_path.is_some(), "dockerfile_path");
+        note(self.build_pack.is_some(), "build_pack");
+        note(self.environment.is_some(), "environment");
+        note(self.domain.is_some(), "domain");
+        note(self.port.is_some(), "port");
+        note(self.pre_run_command.is_some(), "pre_run_command");
+        note(self.post_run_command.is_some(), "post_run_command");
+        note(self.proxy_server.is_some(), "proxy_server");
+        note(self.labels.is_some(), "labels");
+        note(self.health_check_path.is_some(), "health_check_path");
+        note(self.auto_deploy.is_some(), "auto_deploy");
+        note(self.build_variables.is_some(), "build_variables");
+        note(self.environment_variables.is_some(), "environment_variables");
+
+        let build_pack = self.build_pack.unwrap_or(old.build_pack);
+        let repository = match self.repository {
+            Some(raw) => {
+                let (repository, credentials) = Repository::parse(&raw, build_pack)
+                    .map_err(|refused| Error::Invalid(format!("repository {refused}")))?;
+                secrets.credentials = credentials;
+                repository
+            }
+            None => old.repository,
+        };
+        let blueprint = Blueprint {
+            name: self.name.unwrap_or(old.name),
+            repository,
+            branch: self.branch.or(old.branch),
+            base_path: self.base_path.unwrap_or(old.base_path),
+            dockerfile_path: self.dockerfile_path.unwrap_or(old.dockerfile_path),
+            build_pack,
+            environment: self.environment.unwrap_or(old.environment),
+            domain: self.domain.or(old.domain),
+            port: self.port.unwrap_or(old.port),
+            pre_run_command: self.pre_run_command.or(old.pre_run_command),
+            post_run_command: self.post_run_command.or(old.post_run_command),
+            proxy_server: self.proxy_server.unwrap_or(old.proxy_server),
+            labels: self.labels.unwrap_or(old.labels),
+            health_check_path: self.health_check_path.or(old.health_check_path),
+            auto_deploy: self.auto_deploy.unwrap_or(old.auto_deploy),
+        };
+        let secrets = OpenSecrets {
+            build_variables: self.build_variables.unwrap_or(secrets.build_variables),
+            environment_variables: self.environment_variables.unwrap_or(secrets.environment_variables),
+            credentials: secrets.credentials,
+        };
+        Ok((blueprint, secrets, given))
+    }
+}
+
+impl Applications {
+    /// Changes an application of the actor's organization, and asks for a deployment of it unless
+    /// `redeploy` is false.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Invalid`] and
+    /// [`Error::Conflict`] as for a new one, [`Error::Forbidden`] without the permission
+    /// `deploy:update`.
+    pub async fn update(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+        change: ApplicationChange,
+        redeploy: bool,
+    ) -> Result<(ApplicationDetail, ShownVariables), Error> {
+        let scope = actor.require(UPDATE)?;
+        let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
+        let secrets = self.vault.open(&application)?;
+        let (blueprint, secrets, given) = change.apply(application.blueprint.clone(), secrets)?;
+        self.check(&blueprint)?;
+        if given.is_empty() && !redeploy {
+            return self.detail(actor, id).await;
+        }
+        let what = format!("changed {}", titled(&blueprint));
+        let event =
+            given.iter().fold(Event::new(Did::Update, Audited::Application, id, what), |event, name| {
+                // Commands may hold secrets as well as variables do.
+                event.with_changed_secret(name)
+            });
+        let conflict = conflicts(&blueprint);
+        let update = Write::Update {
+            scope,
+            id,
+            blueprint: Box::new(blueprint),
+            secrets: self.vault.seal(id, &secrets)?,
+            at: self.tools.clock.now(),
+        };
+        let mut writes = vec![update.into()];
+        if redeploy {
+            let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
+            writes.extend(request.writes(&RequestedBy::Actor(actor), &self.tools));
+        }
+        writes.push(self.tools.record(actor.author(), event));
+        self.tools.store.commit(writes).await.map_err(conflict)?;
+        self.tools.bell.ring();
+        self.detail(actor, id).await
+    }
+
+    /// Deletes an application of the actor's organization. What it has on the engine goes by and
+    /// by.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the
+    /// permission `deploy:delete`.
+    pub async fn delete(&self, actor: &Actor, id: ApplicationId) -> Result<(), Error> {
+        let scope = actor.require(DELETE)?;
+        let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
+        let now = self.tools.clock.now();
+        let event = Event::new(
+            Did::Delete,
+            Audited::Application,
+            id,
+            format!("deleted {}", titled(&application.blueprint)),
+        );
+        let writes = vec![
+            // First, so that whatever is under way is told before the application is gone.
+            JobWrite::RequestCancelAll { scope, subject: id.into(), at: now }.into(),
+            DeploymentWrite::FollowJobs { application: Some(id), at: now }.into(),
+            Write::Delete { scope, id, at: now }.into(),
+            JobWrite::Enqueue(job_about(&application, JobKind::Remove, &self.tools)).into(),
+            self.tools.record(actor.author(), event),
+        ];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => APPLICATION,
+            error => error.into(),
+        })?;
+        self.tools.bell.ring();
+        Ok(())
+    }
+}

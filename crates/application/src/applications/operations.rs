@@ -1,0 +1,89 @@
+//! Stopping an application, and starting it anew.
+
+use launchway_domain::{
+    applications::{Application, ApplicationDetail, Write},
+    audit::{Action as Did, Event, Resource as Audited},
+    auth::Actor,
+    deployments::Write as DeploymentWrite,
+    ids::ApplicationId,
+    jobs::{JobKind, Write as JobWrite},
+    store::{self, StoreError},
+};
+
+use super::{APPLICATION, Applications, ShownVariables, UPDATE, titled};
+use crate::{Error, deployments::job_about};
+
+impl Applications {
+    /// Lets an application of the actor's organization stand still. A deployment that waits or is
+    /// under way is cancelled.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Conflict`] when no version of
+    /// it is live, [`Error::Forbidden`] without the permission `deploy:update`.
+    pub async fn stop(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+    ) -> Result<(ApplicationDetail, ShownVariables), Error> {
+        let scope = actor.require(UPDATE)?;
+        let application = self.with_a_live_version(actor, id).await?;
+        let now = self.tools.clock.now();
+        let writes = vec![
+            JobWrite::RequestCancelAll { scope, subject: id.into(), at: now }.into(),
+            DeploymentWrite::FollowJobs { application: Some(id), at: now }.into(),
+            Write::SetStopped { scope, id, is_stopped: true, at: now }.into(),
+            JobWrite::Enqueue(job_about(&application, JobKind::Stop, &self.tools)).into(),
+            self.record_operation(actor, &application, "stopped"),
+        ];
+        self.carry_out(actor, id, writes).await
+    }
+
+    /// Starts the live version of an application of the actor's organization anew.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Conflict`] when no version of
+    /// it is live, [`Error::Forbidden`] without the permission `deploy:update`.
+    pub async fn restart(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+    ) -> Result<(ApplicationDetail, ShownVariables), Error> {
+        actor.require(UPDATE)?;
+        let application = self.with_a_live_version(actor, id).await?;
+        let writes = vec![
+            JobWrite::Enqueue(job_about(&application, JobKind::Restart, &self.tools)).into(),
+            self.record_operation(actor, &application, "restarted"),
+        ];
+        self.carry_out(actor, id, writes).await
+    }
+
+    async fn with_a_live_version(&self, actor: &Actor, id: ApplicationId) -> Result<Application, Error> {
+        let application = self.applications.get(actor.organization()?, id).await?.ok_or(APPLICATION)?;
+        if application.live.is_none() {
+            return Err(Error::Conflict(
+                "no version of this application is live: deploy it first".to_owned(),
+            ));
+        }
+        Ok(application)
+    }
+
+    fn record_operation(&self, actor: &Actor, application: &Application, what: &str) -> store::Write {
+        let what = format!("{what} {}", titled(&application.blueprint));
+        let event = Event::new(Did::Update, Audited::Application, application.id, what);
+        self.tools.record(actor.author(), event)
+    }
+
+    async fn carry_out(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+        writes: Vec<store::Write>,
+    ) -> Result<(ApplicationDetail, ShownVariables), Error> {
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => APPLICATION,
+            error => error.into(),
+        })?;
+        self.tools.bell.ring();
+        self.detail(actor, id).await
+    }
+}

@@ -1,0 +1,183 @@
+//! Deployments: asking for them, cancelling them, and carrying them out.
+
+mod log;
+mod pipeline;
+mod request;
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    applications::{Application, ApplicationRepository},
+    audit::{Action as Did, Event, Resource as Audited},
+    auth::{Action, Actor, Permission, Resource},
+    deployments::{
+        Deployment, DeploymentDetail, DeploymentKind, DeploymentRepository, DeploymentState, Write,
+    },
+    idempotency::IdempotencyKey,
+    ids::{ApplicationId, DeploymentId},
+    jobs::Write as JobWrite,
+    page::{Page, PageRequest},
+    store::{StoreError, Unique},
+};
+
+pub use self::pipeline::{HealthTimings, Pipeline, PipelinePorts};
+pub(crate) use self::{
+    log::secrets_of,
+    pipeline::{Course, Stop},
+    request::{Request, RequestedBy, job_about},
+};
+use crate::{
+    Error, Tools,
+    applications::{APPLICATION, titled},
+};
+
+const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
+const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
+const UPDATE: Permission = Permission::new(Resource::Deploy, Action::Update);
+
+const DEPLOYMENT: Error = Error::NotFound("the deployment");
+
+/// Asks for deployments, shows them and cancels them.
+pub struct Deployments {
+    applications: Arc<dyn ApplicationRepository>,
+    deployments: Arc<dyn DeploymentRepository>,
+    tools: Tools,
+}
+
+impl Deployments {
+    /// Reads from `applications` and `deployments`.
+    pub fn new(
+        applications: Arc<dyn ApplicationRepository>,
+        deployments: Arc<dyn DeploymentRepository>,
+        tools: Tools,
+    ) -> Self {
+        Self { applications, deployments, tools }
+    }
+
+    /// Asks for a deployment of what the source of an application is now.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the actor's organization has no such application,
+    /// [`Error::Repeated`] when `key` was used, [`Error::Forbidden`] without the permission
+    /// `deploy:create`.
+    pub async fn redeploy(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+        key: Option<IdempotencyKey>,
+    ) -> Result<DeploymentDetail, Error> {
+        let scope = actor.require(CREATE)?;
+        let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
+        let what = format!("asked for a deployment of {}", titled(&application.blueprint));
+        self.request(actor, &application, DeploymentKind::Fresh, what, key).await
+    }
+
+    /// Asks for what an earlier deployment made to be live again, as a new deployment.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the actor's organization has no such deployment,
+    /// [`Error::Conflict`] when it never was live, [`Error::Repeated`] when `key` was used,
+    /// [`Error::Forbidden`] without the permission `deploy:create`.
+    pub async fn roll_back(
+        &self,
+        actor: &Actor,
+        to: DeploymentId,
+        key: Option<IdempotencyKey>,
+    ) -> Result<DeploymentDetail, Error> {
+        let scope = actor.require(CREATE)?;
+        let earlier = self.deployments.get(scope, to).await?.ok_or(DEPLOYMENT)?;
+        if earlier.status.state != DeploymentState::Deployed {
+            return Err(Error::Conflict(format!(
+                "that deployment is {}: only one that was deployed can be gone back to",
+                earlier.status.state.as_str()
+            )));
+        }
+        let application = self.applications.get(scope, earlier.application_id).await?.ok_or(DEPLOYMENT)?;
+        let what = format!("asked to roll back {} to deployment {to}", titled(&application.blueprint));
+        self.request(actor, &application, DeploymentKind::Rollback { to }, what, key).await
+    }
+
+    /// Ends a deployment that waits, or lets its worker end it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the actor's organization has no such deployment,
+    /// [`Error::Conflict`] when it is over, [`Error::Forbidden`] without the permission
+    /// `deploy:update`.
+    pub async fn cancel(&self, actor: &Actor, id: DeploymentId) -> Result<DeploymentDetail, Error> {
+        let scope = actor.require(UPDATE)?;
+        let deployment = self.deployments.get(scope, id).await?.ok_or(DEPLOYMENT)?;
+        let over =
+            |state: DeploymentState| Error::Conflict(format!("the deployment is {} already", state.as_str()));
+        if deployment.status.state.is_over() {
+            return Err(over(deployment.status.state));
+        }
+        let at = self.tools.clock.now();
+        let event =
+            Event::new(Did::Update, Audited::Deployment, id, format!("cancelled the deployment {id}"));
+        let writes = vec![
+            JobWrite::RequestCancel { scope, id: deployment.job_id, at }.into(),
+            Write::FollowJobs { application: Some(deployment.application_id), at }.into(),
+            self.tools.record(actor.author(), event),
+        ];
+        match self.tools.store.commit(writes).await {
+            // It came to its end meanwhile.
+            Err(StoreError::Stale) => {
+                let state = self.deployments.get(scope, id).await?.map(|deployment| deployment.status.state);
+                return Err(state.map_or(DEPLOYMENT, over));
+            }
+            outcome => outcome?,
+        }
+        self.tools.bell.ring();
+        self.detail(actor, id).await
+    }
+
+    /// One deployment of the actor's organization, with everything around it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the
+    /// permission `deploy:read`.
+    pub async fn detail(&self, actor: &Actor, id: DeploymentId) -> Result<DeploymentDetail, Error> {
+        let scope = actor.require(READ)?;
+        self.deployments.detail(scope, id).await?.ok_or(DEPLOYMENT)
+    }
+
+    /// A page of the deployments of an application, newest first.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the actor's organization has no such application,
+    /// [`Error::Forbidden`] without the permission `deploy:read`.
+    pub async fn list(
+        &self,
+        actor: &Actor,
+        application: ApplicationId,
+        page: PageRequest,
+    ) -> Result<Page<Deployment>, Error> {
+        let scope = actor.require(READ)?;
+        self.applications.get(scope, application).await?.ok_or(APPLICATION)?;
+        Ok(self.deployments.page(scope, application, page).await?)
+    }
+
+    async fn request(
+        &self,
+        actor: &Actor,
+        application: &Application,
+        kind: DeploymentKind,
+        what: String,
+        key: Option<IdempotencyKey>,
+    ) -> Result<DeploymentDetail, Error> {
+        let request = Request::of(application, kind, &self.tools);
+        let id = request.deployment.id;
+        let event =
+            Event::new(Did::Create, Audited::Deployment, id, what).with("application_id", application.id);
+        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        writes.extend(request.writes(&RequestedBy::Actor(actor), &self.tools));
+        writes.push(self.tools.record(actor.author(), event));
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => APPLICATION,
+            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
+            error => error.into(),
+        })?;
+        self.tools.bell.ring();
+        self.detail(actor, id).await
+    }
+}

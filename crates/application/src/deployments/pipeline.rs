@@ -1,0 +1,302 @@
+//! Carrying out a deployment: source, build, start, check, switch, retire.
+//!
+//! **Invariant:** until [`Write::GoLive`] is durable, whatever happens leaves the live version as it
+//! was; from then on, an attempt only goes forward. Each step may be repeated.
+
+mod health;
+mod making;
+mod operations;
+mod releasing;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use launchway_domain::{
+    applications::{Application, ApplicationRepository},
+    audit::{Action as Did, Author, Chain, Event, Resource as Audited},
+    deployments::{
+        Deployer, Deployment, DeploymentRepository, DeploymentState, EngineInventory, HealthProbe,
+        ImageBuilder, Owner, Progress, SiteStore, SourceFetcher, StepError, TrafficRouter, Write,
+    },
+    ids::{ApplicationId, DeploymentId},
+    jobs::{ClaimedJob, Lease, Outcome, Write as JobWrite},
+    logs::{Level, LogSink, Write as LogWrite},
+    organizations::DeployKeyRepository,
+    secret::SecretBox,
+    store::{self, StoreError},
+};
+
+use super::log::{DeploymentLog, secrets_of};
+use crate::{
+    Error, Tools,
+    applications::{OpenSecrets, Vault, titled},
+};
+
+/// What deployments are made with.
+#[expect(missing_docs, reason = "the types say it")]
+pub struct PipelinePorts {
+    pub applications: Arc<dyn ApplicationRepository>,
+    pub deployments: Arc<dyn DeploymentRepository>,
+    pub logs: Arc<dyn LogSink>,
+    pub deploy_keys: Arc<dyn DeployKeyRepository>,
+    pub secrets: Arc<dyn SecretBox>,
+    pub source: Arc<dyn SourceFetcher>,
+    pub images: Arc<dyn ImageBuilder>,
+    pub deployer: Arc<dyn Deployer>,
+    pub inventory: Arc<dyn EngineInventory>,
+    pub probe: Arc<dyn HealthProbe>,
+    pub sites: Arc<dyn SiteStore>,
+    pub router: Arc<dyn TrafficRouter>,
+}
+
+/// How patient the check of a new version is.
+#[derive(Debug, Clone, Copy)]
+pub struct HealthTimings {
+    /// How long a version may take until it answers.
+    pub limit: Duration,
+    /// How long a version that is not asked by HTTP has to stay up.
+    pub stability: Duration,
+    /// How long to wait between two questions.
+    pub pause: Duration,
+}
+
+impl HealthTimings {
+    /// Those of an installation with `limit`.
+    #[must_use]
+    pub fn within(limit: Duration) -> Self {
+        Self { limit, stability: Duration::from_secs(1), pause: Duration::from_millis(50) }
+    }
+}
+
+/// Carries out deployments, and what else is done to applications.
+pub struct Pipeline {
+    ports: PipelinePorts,
+    vault: Vault,
+    timings: HealthTimings,
+    tools: Tools,
+}
+
+/// How far an attempt has come, for who may have to end it.
+#[derive(Default)]
+pub(crate) struct Course(AtomicBool);
+
+impl Course {
+    /// From here on there is no way back.
+    fn pass_the_point_of_no_return(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_past_the_point_of_no_return(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Why an attempt ended without an outcome.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Stop {
+    /// The job is somebody else's by now.
+    #[error("the lease does not hold any more")]
+    Lost,
+    /// A fault of this machine or of the database: trying again may help.
+    #[error("{0}")]
+    Fault(String),
+    /// What was asked for cannot work.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<StepError> for Stop {
+    fn from(error: StepError) -> Self {
+        match error {
+            StepError::Fault(reason) => Self::Fault(reason),
+            StepError::Refused(reason) => Self::Refused(reason),
+        }
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Stale => Self::Lost,
+            error => {
+                tracing::error!(%error, source = ?std::error::Error::source(&error), "a deployment meets the database's fault");
+                Self::Fault("the database is not available".to_owned())
+            }
+        }
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        tracing::error!(%error, source = ?std::error::Error::source(&error), "a deployment meets a fault");
+        Self::Refused("a secret of this application cannot be opened".to_owned())
+    }
+}
+
+/// One attempt at a deployment.
+struct Attempt<'a> {
+    lease: Lease,
+    application: Application,
+    deployment: Deployment,
+    secrets: OpenSecrets,
+    owner: Owner,
+    log: Arc<DeploymentLog>,
+    course: &'a Course,
+}
+
+impl Pipeline {
+    /// Works with `ports`.
+    pub fn new(ports: PipelinePorts, timings: HealthTimings, tools: Tools) -> Self {
+        let vault = Vault::new(Arc::clone(&ports.secrets));
+        Self { ports, vault, timings, tools }
+    }
+
+    /// One attempt at the deployment of `claimed`, to its end. Everything that the attempt comes to
+    /// is durable when this returns `Ok`.
+    pub(crate) async fn deploy(&self, claimed: &ClaimedJob, course: &Course) -> Result<(), Stop> {
+        let Some(attempt) = self.begin(claimed, course).await? else {
+            // The application is gone, and nobody waits for this any more.
+            return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
+        };
+        let outcome = tokio::select! {
+            outcome = Box::pin(self.carry_out(&attempt)) => outcome,
+            never = attempt.log.keep_writing() => match never {},
+        };
+        match outcome {
+            Ok(()) => self.succeed(&attempt).await,
+            Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, reason).await,
+            Err(Stop::Fault(reason)) => {
+                attempt.log.say(Level::Warn, format!("This attempt came to nothing: {reason}")).await;
+                attempt.log.flush().await;
+                Err(Stop::Fault(reason))
+            }
+            Err(Stop::Lost) => Err(Stop::Lost),
+        }
+    }
+
+    async fn begin<'a>(&self, claimed: &ClaimedJob, course: &'a Course) -> Result<Option<Attempt<'a>>, Stop> {
+        let (scope, id) = (claimed.job.scope, ApplicationId::from(claimed.job.subject));
+        let Ok(deployment_id) = claimed.job.payload.parse() else { return Ok(None) };
+        let Some(deployment) = self.ports.deployments.get(scope, deployment_id).await? else {
+            return Ok(None);
+        };
+        let Some(application) = self.ports.applications.get(scope, id).await? else { return Ok(None) };
+        let secrets = self.vault.open(&application)?;
+        let owner = Owner {
+            organization: scope.id(),
+            application: id,
+            deployment: deployment_id,
+            attempt: claimed.lease.attempt,
+        };
+        let log = DeploymentLog::new(
+            Arc::clone(&self.ports.logs),
+            Arc::clone(&self.tools.clock),
+            deployment.clone(),
+            secrets_of(&secrets),
+        );
+        Ok(Some(Attempt { lease: claimed.lease, application, deployment, secrets, owner, log, course }))
+    }
+
+    async fn carry_out(&self, attempt: &Attempt<'_>) -> Result<(), Stop> {
+        if attempt.application.live == Some(attempt.deployment.id) {
+            attempt.course.pass_the_point_of_no_return();
+            return self.take_over(attempt).await;
+        }
+        if attempt.owner.attempt > 1 {
+            attempt.log.say(Level::Info, format!("Attempt {}", attempt.owner.attempt)).await;
+        }
+        self.clear_away(attempt.owner.deployment).await?;
+        let version = self.make(attempt).await?;
+        let released = self.release(attempt, &version).await;
+        if released.is_err() && !attempt.course.is_past_the_point_of_no_return() {
+            self.ports.deployer.remove(attempt.deployment.id).await?;
+        }
+        released
+    }
+
+    /// Removes what attempts at a deployment left, unless their version is live.
+    pub(crate) async fn clear_up_after(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
+        let Ok(deployment) = claimed.job.payload.parse::<DeploymentId>() else { return Ok(()) };
+        let application = self.ports.applications.get(claimed.job.scope, claimed.job.subject.into()).await?;
+        if application.is_some_and(|application| application.live == Some(deployment)) {
+            return Ok(());
+        }
+        Ok(self.clear_away(deployment).await?)
+    }
+
+    async fn clear_away(&self, deployment: DeploymentId) -> Result<(), StepError> {
+        self.ports.source.discard(deployment).await?;
+        self.ports.deployer.remove(deployment).await
+    }
+
+    async fn succeed(&self, attempt: &Attempt<'_>) -> Result<(), Stop> {
+        attempt.log.flush().await;
+        let (id, at) = (attempt.deployment.id, self.tools.clock.now());
+        let progress = Progress { state: Some(DeploymentState::Deployed), ..Progress::default() };
+        let duration = (at - attempt.deployment.created_at).as_seconds_f64();
+        let line = attempt.log.line(Level::Info, &format!("Deployed in {duration:.1} s"));
+        let event = self.ended(&attempt.application, &attempt.deployment, "deployed");
+        self.commit(
+            attempt.lease,
+            vec![
+                Write::Advance { id, progress, at }.into(),
+                LogWrite::Append(vec![line]).into(),
+                JobWrite::Settle { lease: attempt.lease, outcome: Outcome::Succeeded, at }.into(),
+                event,
+            ],
+        )
+        .await
+    }
+
+    async fn fail(&self, claimed: &ClaimedJob, attempt: &Attempt<'_>, reason: String) -> Result<(), Stop> {
+        if let Err(error) = self.ports.source.discard(attempt.deployment.id).await {
+            tracing::warn!(deployment.id = %attempt.deployment.id, %error, "a work folder stays until the next start");
+        }
+        attempt.log.flush().await;
+        let event = self.ended(&attempt.application, &attempt.deployment, "could not deploy");
+        self.settle(claimed, Outcome::Failed { reason }, vec![event]).await
+    }
+
+    /// Ends a job; the deployment, if it has one, ends with it.
+    pub(crate) async fn settle(
+        &self,
+        claimed: &ClaimedJob,
+        outcome: Outcome,
+        more: Vec<store::Write>,
+    ) -> Result<(), Stop> {
+        let (at, application) = (self.tools.clock.now(), Some(claimed.job.subject.into()));
+        let mut writes = vec![
+            JobWrite::Settle { lease: claimed.lease, outcome, at }.into(),
+            Write::FollowJobs { application, at }.into(),
+        ];
+        writes.extend(more);
+        Ok(self.tools.store.commit(writes).await?)
+    }
+
+    /// Changes something, if the job is still ours.
+    async fn commit(&self, lease: Lease, writes: Vec<store::Write>) -> Result<(), Stop> {
+        let writes = [JobWrite::Prove(lease).into()].into_iter().chain(writes).collect();
+        Ok(self.tools.store.commit(writes).await?)
+    }
+
+    /// What the trail is told at the end.
+    fn ended(&self, application: &Application, deployment: &Deployment, what: &str) -> store::Write {
+        let author = Author::launchway(Chain::Organization(application.organization_id));
+        let what = format!("{what} {}", titled(&application.blueprint));
+        let event = Event::new(Did::Update, Audited::Deployment, deployment.id, what)
+            .with("application_id", application.id);
+        self.tools.record(author, event)
+    }
+}
+
+impl Attempt<'_> {
+    /// How the deployment goes on.
+    fn advance(&self, progress: Progress, tools: &Tools) -> store::Write {
+        Write::Advance { id: self.deployment.id, progress, at: tools.clock.now() }.into()
+    }
+}

@@ -1,0 +1,68 @@
+//! Waiting until a version answers.
+
+use std::net::SocketAddr;
+
+use launchway_domain::{
+    applications::HealthCheckPath,
+    deployments::{Condition, Container, ProbeTarget, StepError},
+};
+use tokio::time::{Duration, Instant};
+
+use super::Pipeline;
+
+/// How often the engine is asked whether the container still runs: a question to it is slow.
+const LOOK_EVERY: Duration = Duration::from_millis(400);
+
+impl Pipeline {
+    /// Returns when `container` answers on `port`, and refuses it when it ends or the time is over.
+    /// Without a path to ask by HTTP, it has to stay up for a while too.
+    pub(super) async fn wait_until_healthy(
+        &self,
+        container: &Container,
+        port: u16,
+        path: Option<HealthCheckPath>,
+    ) -> Result<(), StepError> {
+        let is_asked = path.is_some();
+        let target = ProbeTarget { address: SocketAddr::new(container.address, port), path };
+        let deadline = Instant::now() + self.timings.limit;
+        let (mut next_look, mut answered_since) = (Instant::now() + LOOK_EVERY, None);
+        loop {
+            let probed = self.ports.probe.probe(&target).await;
+            let now = Instant::now();
+            match &probed {
+                Ok(()) if is_asked => return Ok(()),
+                Ok(()) => {
+                    let since = *answered_since.get_or_insert(now);
+                    if now - since >= self.timings.stability {
+                        return self.require_running(container).await;
+                    }
+                }
+                Err(_) => answered_since = None,
+            }
+            if now >= next_look {
+                self.require_running(container).await?;
+                next_look = Instant::now() + LOOK_EVERY;
+            }
+            if now >= deadline {
+                let seconds = self.timings.limit.as_secs_f64();
+                let what = probed.err().unwrap_or_else(|| "it does not stay up".to_owned());
+                return Err(StepError::Refused(format!("not healthy within {seconds} s: {what}")));
+            }
+            tokio::time::sleep(self.timings.pause).await;
+        }
+    }
+
+    async fn require_running(&self, container: &Container) -> Result<(), StepError> {
+        let reason = match self.ports.deployer.condition(&container.id).await? {
+            Condition::Running { .. } => return Ok(()),
+            Condition::Exited { out_of_memory: true, .. } => {
+                "the container was ended because it used more memory than it may".to_owned()
+            }
+            Condition::Exited { code, .. } => {
+                format!("the container exited with code {code} before it was healthy")
+            }
+            Condition::Gone => "the container is gone".to_owned(),
+        };
+        Err(StepError::Refused(reason))
+    }
+}

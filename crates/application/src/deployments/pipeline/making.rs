@@ -1,0 +1,143 @@
+//! From source to something that can be released.
+
+use std::path::PathBuf;
+
+use launchway_domain::{
+    applications::{BuildPack, GitUrl, Repository},
+    deployments::{
+        BuildPlan, Checkout, CommitHash, DeploymentKind, DeploymentState, GitSource, ImageName, Progress,
+    },
+    ids::DeploymentId,
+    logs::Level,
+    organizations::{DeployKey, Scope},
+    secret::Secret,
+};
+
+use super::{Attempt, Pipeline, Stop};
+
+/// What is to be live.
+pub(super) enum Version {
+    /// A container of this image.
+    Container(ImageName),
+    /// The files in this folder.
+    Site(PathBuf),
+}
+
+impl Pipeline {
+    pub(super) async fn make(&self, attempt: &Attempt<'_>) -> Result<Version, Stop> {
+        let version = match (attempt.deployment.kind, &attempt.application.blueprint.repository) {
+            (DeploymentKind::Rollback { to }, _) => self.find_again(attempt, to).await?,
+            (DeploymentKind::Fresh, Repository::Image(image)) => {
+                self.enter(attempt, DeploymentState::Deploying).await?;
+                attempt.log.say(Level::Info, format!("Getting the image {image}")).await;
+                let output = attempt.log.output(Level::Build);
+                let obtained = self.ports.images.obtain(&attempt.owner, image, output.clone()).await;
+                output.finish().await;
+                Version::Container(obtained?)
+            }
+            (DeploymentKind::Fresh, Repository::Git(url)) => self.build(attempt, url).await?,
+        };
+        if let Version::Container(image) = &version {
+            let progress = Progress { image: Some(image.clone()), ..Progress::default() };
+            self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await?;
+        }
+        Ok(version)
+    }
+
+    /// What an earlier deployment made.
+    async fn find_again(&self, attempt: &Attempt<'_>, to: DeploymentId) -> Result<Version, Stop> {
+        self.enter(attempt, DeploymentState::Deploying).await?;
+        attempt.log.say(Level::Info, format!("Going back to deployment {to}")).await;
+        let gone = || Stop::Refused("what that deployment made is not there any more".to_owned());
+        let scope = Scope::of_record(attempt.owner.organization);
+        let earlier = self.ports.deployments.get(scope, to).await?.ok_or_else(gone)?;
+        if let Some(commit) = &earlier.commit {
+            let progress = Progress { commit: Some(commit.clone()), ..Progress::default() };
+            self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await?;
+        }
+        match earlier.image {
+            Some(image) => Ok(Version::Container(self.ports.images.reuse(&attempt.owner, &image).await?)),
+            None => {
+                let release = self.ports.sites.release(attempt.owner.application, to).await;
+                Ok(Version::Site(release.ok_or_else(gone)?))
+            }
+        }
+    }
+
+    async fn build(&self, attempt: &Attempt<'_>, url: &GitUrl) -> Result<Version, Stop> {
+        self.enter(attempt, DeploymentState::Cloning).await?;
+        let checkout = self.fetch(attempt, url).await?;
+        self.enter(attempt, DeploymentState::Building).await?;
+        let blueprint = &attempt.application.blueprint;
+        let version = match blueprint.build_pack {
+            BuildPack::Static => {
+                attempt.log.say(Level::Info, "Publishing the files").await;
+                let folder = &blueprint.base_path;
+                Version::Site(self.ports.sites.publish(&attempt.owner, &checkout, folder).await?)
+            }
+            BuildPack::Dockerfile | BuildPack::Image => {
+                attempt.log.say(Level::Info, "Building the image").await;
+                let plan = BuildPlan {
+                    owner: attempt.owner,
+                    checkout,
+                    base_path: blueprint.base_path.clone(),
+                    dockerfile: blueprint.dockerfile_path.clone(),
+                    variables: attempt.secrets.build_variables.clone(),
+                };
+                let output = attempt.log.output(Level::Build);
+                let built = self.ports.images.build(&plan, output.clone()).await;
+                output.finish().await;
+                Version::Container(built?)
+            }
+        };
+        self.ports.source.discard(attempt.deployment.id).await?;
+        self.enter(attempt, DeploymentState::Deploying).await?;
+        Ok(version)
+    }
+
+    async fn fetch(&self, attempt: &Attempt<'_>, url: &GitUrl) -> Result<Checkout, Stop> {
+        let blueprint = &attempt.application.blueprint;
+        let Some(branch) = blueprint.branch.clone() else {
+            return Err(Stop::Refused("the application has no branch to deploy".to_owned()));
+        };
+        let source = GitSource {
+            url: url.clone(),
+            branch,
+            credentials: attempt.secrets.credentials.clone(),
+            key: self.deploy_key(attempt).await?,
+        };
+        let commit = self.ports.source.head(&source).await?;
+        self.record_commit(attempt, &commit).await?;
+        attempt
+            .log
+            .say(Level::Info, format!("Fetching commit {} of {}", commit.short(), source.branch))
+            .await;
+        let output = attempt.log.output(Level::Info);
+        let fetched = self.ports.source.fetch(&source, &commit, &attempt.owner, output.clone()).await;
+        output.finish().await;
+        Ok(fetched?)
+    }
+
+    async fn deploy_key(&self, attempt: &Attempt<'_>) -> Result<Option<Secret<String>>, Stop> {
+        let organization = attempt.owner.organization;
+        let Some(key) = self.ports.deploy_keys.deploy_key(Scope::of_record(organization)).await? else {
+            return Ok(None);
+        };
+        let unreadable = || Stop::Refused("the organization's deploy key cannot be opened".to_owned());
+        let opened = self.ports.secrets.open(&DeployKey::place(organization), &key.private_key);
+        let bytes = opened.map_err(|_broken| unreadable())?;
+        let text = String::from_utf8(bytes.expose().clone()).map_err(|_broken| unreadable())?;
+        Ok(Some(Secret::new(text)))
+    }
+
+    async fn record_commit(&self, attempt: &Attempt<'_>, commit: &CommitHash) -> Result<(), Stop> {
+        let progress = Progress { commit: Some(commit.clone()), ..Progress::default() };
+        self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await
+    }
+
+    /// Says where the deployment is now.
+    async fn enter(&self, attempt: &Attempt<'_>, state: DeploymentState) -> Result<(), Stop> {
+        let progress = Progress { state: Some(state), ..Progress::default() };
+        self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await
+    }
+}

@@ -1,0 +1,131 @@
+//! What else is done to applications by a worker: restart, stop, remove.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use launchway_domain::{
+    applications::{Application, Write as ApplicationWrite},
+    deployments::{
+        Container, ContainerRecord, ContainerState, Deployment, FoundObject, StepError, Target, Write,
+    },
+    ids::{ApplicationId, DeploymentId},
+    jobs::{ClaimedJob, Outcome},
+    logs::Level,
+    organizations::Scope,
+};
+
+use super::{Pipeline, Stop, releasing::running};
+use crate::deployments::log::{DeploymentLog, secrets_of};
+
+/// The version that an operation is about.
+struct Live {
+    application: Application,
+    deployment: Deployment,
+    log: Arc<DeploymentLog>,
+}
+
+impl Pipeline {
+    /// Starts the live version anew.
+    pub(crate) async fn restart(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
+        let Some(live) = self.live(claimed).await? else {
+            return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
+        };
+        live.log.say(Level::Info, "Restarting").await;
+        let restarted = self.start_again(&live).await;
+        let (scope, id) = (claimed.job.scope, live.application.id);
+        let at = self.tools.clock.now();
+        let (outcome, write) = match restarted {
+            Ok(()) => {
+                live.log.say(Level::Info, "Restarted").await;
+                (Outcome::Succeeded, ApplicationWrite::SetStopped { scope, id, is_stopped: false, at })
+            }
+            Err(StepError::Fault(reason)) => return Err(Stop::Fault(reason)),
+            Err(StepError::Refused(reason)) => {
+                live.log.say(Level::Error, format!("The restart failed: {reason}")).await;
+                let write =
+                    ApplicationWrite::SetStable { deployment: live.deployment.id, is_stable: false, at };
+                (Outcome::Failed { reason }, write)
+            }
+        };
+        live.log.flush().await;
+        let event = self.ended(&live.application, &live.deployment, "restarted");
+        self.settle(claimed, outcome, vec![write.into(), event]).await
+    }
+
+    /// Lets the live version stand still.
+    pub(crate) async fn stop(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
+        let Some(live) = self.live(claimed).await? else {
+            return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
+        };
+        self.ports.router.withdraw(live.application.id).await?;
+        let mut more = Vec::new();
+        if let Some(container) = live.deployment.container.clone() {
+            self.ports.deployer.stop(&container.id).await?;
+            let container = ContainerRecord { state: ContainerState::Exited, address: None, ..container };
+            let at = self.tools.clock.now();
+            more.push(Write::RecordContainer { id: live.deployment.id, container, at }.into());
+        }
+        live.log.say(Level::Info, "Stopped").await;
+        live.log.flush().await;
+        self.settle(claimed, Outcome::Succeeded, more).await
+    }
+
+    /// Removes what is left of a deleted application.
+    pub(crate) async fn remove(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
+        let id = ApplicationId::from(claimed.job.subject);
+        self.ports.router.withdraw(id).await?;
+        let found = self.ports.inventory.everything().await?;
+        let of_it = || found.iter().filter(|found| found.owner.application == id);
+        // Containers first: an image that runs cannot be removed.
+        let is_container = |what: &FoundObject| matches!(what, FoundObject::Container { .. });
+        for found in of_it().filter(|found| is_container(&found.what)) {
+            self.ports.inventory.remove(found).await?;
+        }
+        for found in of_it().filter(|found| !is_container(&found.what)) {
+            self.ports.inventory.remove(found).await?;
+        }
+        self.ports.sites.remove(id).await?;
+        self.settle(claimed, Outcome::Succeeded, Vec::new()).await
+    }
+
+    /// The deployments of an application that have a container.
+    pub(super) async fn containers_of(
+        &self,
+        application: ApplicationId,
+    ) -> Result<Vec<DeploymentId>, StepError> {
+        let found = self.ports.inventory.everything().await?;
+        let containers = found.into_iter().filter(|found| {
+            found.owner.application == application && matches!(found.what, FoundObject::Container { .. })
+        });
+        Ok(containers.map(|found| found.owner.deployment).collect())
+    }
+
+    async fn start_again(&self, live: &Live) -> Result<(), StepError> {
+        let blueprint = &live.application.blueprint;
+        let Some(recorded) = &live.deployment.container else {
+            let release = self.ports.sites.release(live.application.id, live.deployment.id).await;
+            let folder =
+                release.ok_or_else(|| StepError::Refused("the published files are gone".to_owned()))?;
+            return self.ports.router.switch(live.application.id, &Target::Site(folder)).await;
+        };
+        let container: Container = self.ports.deployer.restart(&recorded.id).await?;
+        let port = blueprint.port.get();
+        self.wait_until_healthy(&container, port, blueprint.health_check_path.clone()).await?;
+        let (id, at) = (live.deployment.id, self.tools.clock.now());
+        let write = Write::RecordContainer { id, container: running(&container), at };
+        let recorded = self.tools.store.commit(vec![write.into()]).await;
+        recorded.map_err(|error| StepError::Fault(format!("the record cannot be written: {error}")))?;
+        let target = Target::Container(SocketAddr::new(container.address, port));
+        self.ports.router.switch(live.application.id, &target).await
+    }
+
+    async fn live(&self, claimed: &ClaimedJob) -> Result<Option<Live>, Stop> {
+        let (scope, id): (Scope, ApplicationId) = (claimed.job.scope, claimed.job.subject.into());
+        let Some(application) = self.ports.applications.get(scope, id).await? else { return Ok(None) };
+        let Some(live) = application.live else { return Ok(None) };
+        let Some(deployment) = self.ports.deployments.get(scope, live).await? else { return Ok(None) };
+        let masker = secrets_of(&self.vault.open(&application)?);
+        let (sink, clock) = (Arc::clone(&self.ports.logs), Arc::clone(&self.tools.clock));
+        let log = DeploymentLog::new(sink, clock, deployment.clone(), masker);
+        Ok(Some(Live { application, deployment, log }))
+    }
+}

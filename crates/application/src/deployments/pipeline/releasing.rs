@@ -1,0 +1,230 @@
+//! From something that can be released to what is live.
+
+use std::{net::SocketAddr, time::Duration};
+
+use launchway_domain::{
+    applications::RunCommand,
+    deployments::{
+        Container, ContainerPlan, ContainerRecord, ContainerState, ImageName, Progress, StepError, Target,
+        Write,
+    },
+    ids::DeploymentId,
+    logs::{Level, Write as LogWrite},
+    organizations::Scope,
+};
+
+use super::{Attempt, Pipeline, Stop, making::Version};
+
+/// How many of a container's last lines are shown when it fails.
+const LAST_WORDS: usize = 50;
+/// How often the router is asked before it is left to find out by itself.
+const SWITCHES: u32 = 5;
+
+impl Pipeline {
+    /// Brings `version` to life in the place of the live one.
+    pub(super) async fn release(&self, attempt: &Attempt<'_>, version: &Version) -> Result<(), Stop> {
+        match version {
+            Version::Container(image) => self.release_container(attempt, image).await,
+            Version::Site(folder) => {
+                self.go_live(attempt, "Live").await?;
+                self.switch(attempt, &Target::Site(folder.clone())).await;
+                self.retire(attempt, attempt.application.live).await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn release_container(&self, attempt: &Attempt<'_>, image: &ImageName) -> Result<(), Stop> {
+        let blueprint = &attempt.application.blueprint;
+        let plan = ContainerPlan {
+            owner: attempt.owner,
+            image: image.clone(),
+            environment: attempt.secrets.environment_variables.clone(),
+            port: blueprint.port,
+        };
+        if let Some(command) = &blueprint.pre_run_command {
+            attempt.log.say(Level::Info, "Running the pre-run command").await;
+            self.run_once(attempt, &plan, command).await.map_err(|error| in_command("pre-run", error))?;
+        }
+        attempt.log.say(Level::Info, "Starting the container").await;
+        let container = self.ports.deployer.start(&plan).await?;
+        self.record_container(attempt, &container).await?;
+        attempt.log.say(Level::Info, self.question(attempt, &container)).await;
+        let port = blueprint.port.get();
+        if let Err(error) =
+            self.wait_until_healthy(&container, port, blueprint.health_check_path.clone()).await
+        {
+            self.log_last_words(attempt, &container).await;
+            return Err(error.into());
+        }
+        self.ports.deployer.keep(&container.id).await?;
+        let address = SocketAddr::new(container.address, port);
+        self.go_live(attempt, &format!("Live at http://{address}")).await?;
+        self.switch(attempt, &Target::Container(address)).await;
+        if let Some(command) = &blueprint.post_run_command {
+            attempt.log.say(Level::Info, "Running the post-run command").await;
+            if let Err(error) = self.run_once(attempt, &plan, command).await {
+                attempt.log.say(Level::Error, format!("The post-run command failed: {error}")).await;
+            }
+        }
+        self.retire(attempt, attempt.application.live).await;
+        Ok(())
+    }
+
+    /// Goes on where an earlier attempt was lost after its version had become the live one.
+    pub(super) async fn take_over(&self, attempt: &Attempt<'_>) -> Result<(), Stop> {
+        attempt.log.say(Level::Info, "Going on after an interruption").await;
+        if let Some(target) = self.target_of(attempt).await {
+            self.switch(attempt, &target).await;
+        }
+        // Which version was live before is not known any more. What no record accounts for is
+        // removed, and this is such a moment.
+        if let Err(error) = self.remove_others(attempt).await {
+            attempt.log.say(Level::Warn, format!("The old version is removed later: {error}")).await;
+        }
+        Ok(())
+    }
+
+    async fn target_of(&self, attempt: &Attempt<'_>) -> Option<Target> {
+        let container = attempt.deployment.container.as_ref();
+        if let Some(address) = container.and_then(|container| container.address) {
+            return Some(Target::Container(SocketAddr::new(
+                address,
+                attempt.application.blueprint.port.get(),
+            )));
+        }
+        let release = self.ports.sites.release(attempt.owner.application, attempt.deployment.id).await;
+        release.map(Target::Site)
+    }
+
+    async fn remove_others(&self, attempt: &Attempt<'_>) -> Result<(), StepError> {
+        let mut others: Vec<DeploymentId> = self
+            .containers_of(attempt.owner.application)
+            .await?
+            .into_iter()
+            .filter(|deployment| *deployment != attempt.deployment.id)
+            .collect();
+        others.dedup();
+        for other in others {
+            self.retire(attempt, Some(other)).await;
+        }
+        Ok(())
+    }
+
+    async fn run_once(
+        &self,
+        attempt: &Attempt<'_>,
+        plan: &ContainerPlan,
+        command: &RunCommand,
+    ) -> Result<(), StepError> {
+        let output = attempt.log.output(Level::Runtime);
+        let ran = self.ports.deployer.run_once(plan, command, output.clone()).await;
+        output.finish().await;
+        ran
+    }
+
+    async fn record_container(&self, attempt: &Attempt<'_>, container: &Container) -> Result<(), Stop> {
+        let progress = Progress { container: Some(running(container)), ..Progress::default() };
+        self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await
+    }
+
+    /// The moment from which the new version is the one that counts.
+    async fn go_live(&self, attempt: &Attempt<'_>, text: &str) -> Result<(), Stop> {
+        attempt.log.flush().await;
+        let (id, at) = (attempt.deployment.id, self.tools.clock.now());
+        let line = attempt.log.line(Level::Info, text);
+        let writes = vec![Write::GoLive { id, at }.into(), LogWrite::Append(vec![line]).into()];
+        // Whoever ends this attempt now must not do so half way.
+        attempt.course.pass_the_point_of_no_return();
+        self.commit(attempt.lease, writes).await
+    }
+
+    /// The record is what counts: a router that cannot be told now is told again later.
+    async fn switch(&self, attempt: &Attempt<'_>, target: &Target) {
+        for left in (0..SWITCHES).rev() {
+            let Err(error) = self.ports.router.switch(attempt.owner.application, target).await else {
+                return;
+            };
+            if left == 0 {
+                attempt.log.say(Level::Warn, format!("Traffic follows later: {error}")).await;
+            } else {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
+
+    /// Ends the version that was live before. It must not fail what is live already.
+    async fn retire(&self, attempt: &Attempt<'_>, old: Option<DeploymentId>) {
+        let Some(old) = old.filter(|old| *old != attempt.deployment.id) else { return };
+        let retired = self.end_version(Scope::of_record(attempt.owner.organization), old).await;
+        let text = match retired {
+            Ok(()) => return,
+            Err(error) => format!("The old version is removed later: {error}"),
+        };
+        attempt.log.say(Level::Warn, text).await;
+    }
+
+    /// Lets a version's container end in peace, and removes it.
+    async fn end_version(&self, scope: Scope, deployment: DeploymentId) -> Result<(), StepError> {
+        let faulty = |error| StepError::Fault(format!("the record cannot be read: {error}"));
+        let record = self.ports.deployments.get(scope, deployment).await.map_err(faulty)?;
+        let container = record.and_then(|record| record.container);
+        if let Some(container) = &container {
+            self.ports.deployer.stop(&container.id).await?;
+        }
+        self.ports.deployer.remove(deployment).await?;
+        if let Some(container) = container {
+            let removed = ContainerRecord { state: ContainerState::Removed, address: None, ..container };
+            let at = self.tools.clock.now();
+            let write = Write::RecordContainer { id: deployment, container: removed, at };
+            self.tools.store.commit(vec![write.into()]).await.map_err(faulty)?;
+        }
+        Ok(())
+    }
+
+    async fn log_last_words(&self, attempt: &Attempt<'_>, container: &Container) {
+        match self.ports.inventory.last_words(&container.id, LAST_WORDS).await {
+            Ok(lines) if lines.is_empty() => {
+                attempt.log.say(Level::Info, "The container printed nothing").await
+            }
+            Ok(lines) => {
+                attempt.log.say(Level::Info, "The container's last lines:").await;
+                let output = attempt.log.output(Level::Runtime);
+                for line in lines {
+                    use launchway_domain::deployments::Output as _;
+                    output.write(&line.text).await;
+                    output.finish().await;
+                }
+            }
+            Err(error) => {
+                attempt.log.say(Level::Warn, format!("The container's output cannot be read: {error}")).await
+            }
+        }
+    }
+
+    fn question(&self, attempt: &Attempt<'_>, container: &Container) -> String {
+        let blueprint = &attempt.application.blueprint;
+        let address = SocketAddr::new(container.address, blueprint.port.get());
+        match &blueprint.health_check_path {
+            Some(path) => format!("Waiting for http://{address}{path}"),
+            None => format!("Waiting for {address}"),
+        }
+    }
+}
+
+/// How a container that was just started is recorded.
+pub(super) fn running(container: &Container) -> ContainerRecord {
+    ContainerRecord {
+        id: container.id.clone(),
+        name: container.name.clone(),
+        state: ContainerState::Running,
+        address: Some(container.address),
+    }
+}
+
+fn in_command(which: &str, error: StepError) -> StepError {
+    match error {
+        StepError::Refused(reason) => StepError::Refused(format!("the {which} command failed: {reason}")),
+        fault => fault,
+    }
+}

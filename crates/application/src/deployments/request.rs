@@ -1,0 +1,76 @@
+//! The wish for a deployment, as what has to be written for it.
+
+use launchway_domain::{
+    applications::Application,
+    auth::Actor,
+    deployments::{Deployment, DeploymentKind, Write},
+    jobs::{JobKind, NewJob, Write as JobWrite},
+    logs::{Level, NewLine, Write as LogWrite},
+    organizations::Scope,
+    store,
+};
+
+use crate::Tools;
+
+/// A deployment that is asked for, and the job that will do it.
+pub(crate) struct Request {
+    pub(crate) deployment: Deployment,
+    job: NewJob,
+}
+
+/// Who asks.
+pub(crate) enum RequestedBy<'a> {
+    Actor(&'a Actor),
+}
+
+impl Request {
+    /// A deployment of `application` that waits.
+    pub(crate) fn of(application: &Application, kind: DeploymentKind, tools: &Tools) -> Self {
+        let mut job = job_about(application, JobKind::Deploy, tools);
+        let ids = (tools.ids.next().into(), tools.ids.next().into());
+        let whose = (application.organization_id, application.id);
+        let deployment = Deployment::new(ids, whose, kind, job.id, tools.clock.now());
+        job.payload = deployment.id.to_string();
+        Self { deployment, job }
+    }
+
+    /// What makes it durable. One that waits already for the same application gives way.
+    pub(crate) fn writes(self, by: &RequestedBy<'_>, tools: &Tools) -> Vec<store::Write> {
+        let RequestedBy::Actor(actor) = by;
+        let who = &actor.user().username;
+        let text = match self.deployment.kind {
+            DeploymentKind::Fresh => format!("Deployment requested by {who}"),
+            DeploymentKind::Rollback { to } => format!("Rollback to deployment {to} requested by {who}"),
+        };
+        let at = tools.clock.now();
+        let line = NewLine {
+            application_id: self.deployment.application_id,
+            deployment_id: self.deployment.id,
+            level: Level::Info,
+            text,
+            at,
+        };
+        let application = Some(self.deployment.application_id);
+        vec![
+            JobWrite::Enqueue(self.job).into(),
+            Write::Insert(self.deployment).into(),
+            Write::FollowJobs { application, at }.into(),
+            LogWrite::Append(vec![line]).into(),
+        ]
+    }
+}
+
+/// A job that works on `application`. A newer one of its kind takes its place while it waits.
+pub(crate) fn job_about(application: &Application, kind: JobKind, tools: &Tools) -> NewJob {
+    let now = tools.clock.now();
+    NewJob {
+        id: tools.ids.next().into(),
+        kind,
+        scope: Scope::of_record(application.organization_id),
+        subject: application.id.into(),
+        replaceable: true,
+        payload: String::new(),
+        run_at: now,
+        enqueued_at: now,
+    }
+}

@@ -1,0 +1,165 @@
+//! Reading the logs of applications.
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    applications::{Application, ApplicationRepository},
+    auth::{Action, Actor, Permission, Resource},
+    deployments::{Deployment, DeploymentRepository},
+    ids::{ApplicationId, DeploymentId},
+    logs::{LogFilter, LogLine, LogLineId, LogReader},
+    page::{Page, PageRequest},
+};
+
+use crate::{Error, applications::APPLICATION};
+
+const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
+
+/// Whose log is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogSubject {
+    /// That of an application.
+    Application(ApplicationId),
+    /// That of one deployment.
+    Deployment(DeploymentId),
+}
+
+/// A log that somebody may read: from which application, and what of it.
+#[derive(Debug, Clone)]
+pub struct OpenLog {
+    /// The application.
+    pub application: Application,
+    filter: LogFilter,
+}
+
+/// Lines, with what they are of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPage {
+    /// The application.
+    pub application: Application,
+    /// The deployments that the lines are of.
+    pub deployments: Vec<Deployment>,
+    /// The lines.
+    pub lines: Page<LogLine>,
+}
+
+/// Shows the logs of applications and deployments.
+pub struct Logs {
+    applications: Arc<dyn ApplicationRepository>,
+    deployments: Arc<dyn DeploymentRepository>,
+    reader: Arc<dyn LogReader>,
+}
+
+impl Logs {
+    /// Reads from `reader`.
+    pub fn new(
+        applications: Arc<dyn ApplicationRepository>,
+        deployments: Arc<dyn DeploymentRepository>,
+        reader: Arc<dyn LogReader>,
+    ) -> Self {
+        Self { applications, deployments, reader }
+    }
+
+    /// The log of `subject`, narrowed by `filter`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the actor's organization has no such application or deployment,
+    /// [`Error::Forbidden`] without the permission `deploy:read`.
+    pub async fn open(
+        &self,
+        actor: &Actor,
+        subject: LogSubject,
+        mut filter: LogFilter,
+    ) -> Result<OpenLog, Error> {
+        let scope = actor.require(READ)?;
+        let id = match subject {
+            LogSubject::Application(id) => id,
+            LogSubject::Deployment(id) => {
+                const DEPLOYMENT: Error = Error::NotFound("the deployment");
+                let deployment = self.deployments.get(scope, id).await?.ok_or(DEPLOYMENT)?;
+                filter.deployment = Some(id);
+                deployment.application_id
+            }
+        };
+        let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
+        Ok(OpenLog { application, filter })
+    }
+
+    /// A page of a log, newest first.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the application is gone meanwhile.
+    pub async fn page(&self, actor: &Actor, log: OpenLog, page: PageRequest) -> Result<LogPage, Error> {
+        let scope = actor.require(READ)?;
+        let lines =
+            self.reader.page(scope, log.application.id, &log.filter, page).await?.ok_or(APPLICATION)?;
+        self.with_deployments(actor, log.application, lines).await
+    }
+
+    /// The lines of a log behind `after`, or from its beginning, oldest first, as many as a page has.
+    /// The total is that of this page.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a line of another application, [`Error::NotFound`] when the
+    /// application is gone meanwhile.
+    pub async fn after(
+        &self,
+        actor: &Actor,
+        log: OpenLog,
+        after: Option<LogLineId>,
+        page: PageRequest,
+    ) -> Result<LogPage, Error> {
+        let lines = self.lines_after(actor, &log, after, page.size()).await?;
+        let total = i64::try_from(lines.len()).unwrap_or(i64::MAX);
+        self.with_deployments(actor, log.application, Page { items: lines, request: page, total }).await
+    }
+
+    /// The same lines alone, at most `limit`: what a follower asks for again and again.
+    ///
+    /// # Errors
+    /// As [`after`](Logs::after).
+    pub async fn lines_after(
+        &self,
+        actor: &Actor,
+        log: &OpenLog,
+        after: Option<LogLineId>,
+        limit: i64,
+    ) -> Result<Vec<LogLine>, Error> {
+        let scope = actor.require(READ)?;
+        let id = log.application.id;
+        let number = match after {
+            Some(line) => line.number_in(id).ok_or_else(|| {
+                Error::Invalid("after must be the id of a line of this application's log".to_owned())
+            })?,
+            None => 0,
+        };
+        self.reader.after(scope, id, &log.filter, number, limit).await?.ok_or(APPLICATION)
+    }
+
+    /// Whether nothing more will come to the log of a deployment that is over. The log of an
+    /// application never ends.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the deployment is gone meanwhile.
+    pub async fn is_complete(&self, actor: &Actor, log: &OpenLog) -> Result<bool, Error> {
+        let scope = actor.require(READ)?;
+        let Some(id) = log.filter.deployment else { return Ok(false) };
+        let deployment = self.deployments.get(scope, id).await?.ok_or(APPLICATION)?;
+        let application = self.applications.get(scope, log.application.id).await?.ok_or(APPLICATION)?;
+        Ok(deployment.status.state.is_over() && application.live != Some(id))
+    }
+
+    async fn with_deployments(
+        &self,
+        actor: &Actor,
+        application: Application,
+        lines: Page<LogLine>,
+    ) -> Result<LogPage, Error> {
+        let scope = actor.require(READ)?;
+        let mut ids: Vec<DeploymentId> = lines.items.iter().map(|line| line.deployment_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let deployments = self.deployments.many(scope, &ids).await?;
+        Ok(LogPage { application, deployments, lines })
+    }
+}

@@ -1,0 +1,86 @@
+//! The key by which an organization's private repositories let Launchway in.
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    audit::{Action as Did, Event, Resource as Audited},
+    auth::Actor,
+    organizations::{DeployKey, DeployKeyRepository, KeyMaker, Scope, Write},
+    secret::SecretBox,
+    store::StoreError,
+};
+
+use super::{ORGANIZATION, READ, UPDATE};
+use crate::{Error, Tools};
+
+/// Shows and rotates deploy keys.
+pub struct DeployKeys {
+    keys: Arc<dyn DeployKeyRepository>,
+    maker: Arc<dyn KeyMaker>,
+    secrets: Arc<dyn SecretBox>,
+    tools: Tools,
+}
+
+impl DeployKeys {
+    /// Reads from `keys`, and makes new ones by `maker`.
+    pub fn new(
+        keys: Arc<dyn DeployKeyRepository>,
+        maker: Arc<dyn KeyMaker>,
+        secrets: Arc<dyn SecretBox>,
+        tools: Tools,
+    ) -> Self {
+        Self { keys, maker, secrets, tools }
+    }
+
+    /// The public key of the organization that the actor acts in, made on first use.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] without the permission `organization:read`.
+    pub async fn public_key(&self, actor: &Actor) -> Result<String, Error> {
+        let scope = actor.require(READ)?;
+        if let Some(key) = self.keys.deploy_key(scope).await? {
+            return Ok(key.public_key);
+        }
+        let key = self.make(scope)?;
+        let writes =
+            vec![Write::FirstDeployKey(key.clone()).into(), self.record(actor, scope, "made the deploy key")];
+        match self.tools.store.commit(writes).await {
+            Ok(()) => Ok(key.public_key),
+            // Somebody else asked at the same moment, and theirs counts.
+            Err(StoreError::Stale) => Ok(self.keys.deploy_key(scope).await?.ok_or(ORGANIZATION)?.public_key),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Replaces the key of the organization that the actor acts in. Repositories that know the old
+    /// one only do not let Launchway in any more.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] without the permission `organization:update`.
+    pub async fn rotate(&self, actor: &Actor) -> Result<String, Error> {
+        let scope = actor.require(UPDATE)?;
+        let key = self.make(scope)?;
+        let public_key = key.public_key.clone();
+        let writes =
+            vec![Write::ReplaceDeployKey(key).into(), self.record(actor, scope, "replaced the deploy key")];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => ORGANIZATION,
+            error => error.into(),
+        })?;
+        Ok(public_key)
+    }
+
+    fn make(&self, scope: Scope) -> Result<DeployKey, Error> {
+        let pair = self.maker.make("launchway").map_err(|reason| Error::Internal(reason.into()))?;
+        let place = DeployKey::place(scope.id());
+        let private_key = self.secrets.seal(&place, pair.private_key.expose().as_bytes())?;
+        let created_at = self.tools.clock.now();
+        Ok(DeployKey { organization_id: scope.id(), public_key: pair.public_key, private_key, created_at })
+    }
+
+    fn record(&self, actor: &Actor, scope: Scope, what: &str) -> launchway_domain::store::Write {
+        let event = Event::new(Did::Update, Audited::Organization, scope.id(), what)
+            .with_changed_secret("deploy_key");
+        self.tools.record(actor.author(), event)
+    }
+}

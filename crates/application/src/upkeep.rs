@@ -1,0 +1,182 @@
+//! Upkeep: what has to be looked after again and again, whoever asks.
+
+mod reaper;
+mod runtime_logs;
+mod stability;
+
+use std::{sync::Arc, time::Duration};
+
+use launchway_domain::{
+    deployments::{DeploymentRepository, EngineInventory, LiveVersion, Write as DeploymentWrite},
+    idempotency::{IdempotencyKey, IdempotencyStore},
+    ids::{BootId, InstanceId},
+    jobs::JobQueue,
+    logs::{LogReader, LogSink},
+    secret::SecretBox,
+    store::StoreError,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+pub use self::stability::StabilityLimits;
+use self::{runtime_logs::RuntimeLogs, stability::Stability};
+use crate::{Tools, applications::Vault};
+
+/// What upkeep works with.
+#[expect(missing_docs, reason = "the types say it")]
+pub struct UpkeepPorts {
+    pub queue: Arc<dyn JobQueue>,
+    pub deployments: Arc<dyn DeploymentRepository>,
+    pub inventory: Arc<dyn EngineInventory>,
+    pub logs: Arc<dyn LogSink>,
+    pub log_reader: Arc<dyn LogReader>,
+    pub idempotency: Arc<dyn IdempotencyStore>,
+    pub secrets: Arc<dyn SecretBox>,
+}
+
+/// How often things are looked after.
+#[derive(Debug, Clone, Copy)]
+pub struct UpkeepTimings {
+    /// Jobs of lost workers.
+    pub rescue: Duration,
+    /// What containers print, and whether they stay up, when there is no news of them.
+    pub rounds: Duration,
+    /// What no record accounts for.
+    pub reap: Duration,
+    /// What is too old.
+    pub forget: Duration,
+}
+
+impl Default for UpkeepTimings {
+    fn default() -> Self {
+        Self {
+            rescue: Duration::from_secs(10),
+            rounds: Duration::from_secs(2),
+            reap: Duration::from_secs(60),
+            forget: Duration::from_secs(60 * 60),
+        }
+    }
+}
+
+/// How many log lines each application keeps.
+const KEPT_LINES: i64 = 200_000;
+
+/// Looks after jobs, containers, logs and leftovers.
+pub struct Upkeep {
+    ports: UpkeepPorts,
+    vault: Vault,
+    identity: (InstanceId, BootId),
+    timings: UpkeepTimings,
+    limits: StabilityLimits,
+    tools: Tools,
+}
+
+impl Upkeep {
+    /// Looks after what `instance`, in its run `boot`, is responsible for.
+    pub fn new(
+        ports: UpkeepPorts,
+        (instance, boot): (InstanceId, BootId),
+        timings: UpkeepTimings,
+        limits: StabilityLimits,
+        tools: Tools,
+    ) -> Self {
+        let vault = Vault::new(Arc::clone(&ports.secrets));
+        Self { ports, vault, identity: (instance, boot), timings, limits, tools }
+    }
+
+    /// Takes over what an earlier run of this instance left: before the first job is claimed.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database cannot be asked.
+    pub async fn begin(&self) -> Result<(), StoreError> {
+        self.rescue().await
+    }
+
+    /// Looks after everything until `stop` says so.
+    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            () = async {
+                tokio::join!(self.keep_rescuing(), self.keep_watching(), self.keep_reaping(), self.keep_forgetting());
+            } => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+
+    async fn keep_rescuing(&self) {
+        loop {
+            sleep(self.timings.rescue).await;
+            if let Err(error) = self.rescue().await {
+                tracing::warn!(%error, "lost jobs could not be looked for");
+            }
+        }
+    }
+
+    async fn rescue(&self) -> Result<(), StoreError> {
+        let (instance, boot) = self.identity;
+        let now = self.tools.clock.now();
+        let rescued = self.ports.queue.rescue(instance, boot, now).await?;
+        for rescued in &rescued {
+            let (job, state) = (rescued.job.id, rescued.job.state.as_str());
+            tracing::info!(job.id = %job, state, lost_by = %rescued.lost_by, "took a job from a lost worker");
+        }
+        self.tools
+            .store
+            .commit(vec![DeploymentWrite::FollowJobs { application: None, at: now }.into()])
+            .await?;
+        if !rescued.is_empty() {
+            self.tools.bell.ring();
+        }
+        Ok(())
+    }
+
+    /// Collects what containers print and notices those that do not stay up.
+    async fn keep_watching(&self) {
+        let (mut logs, mut stability) = (RuntimeLogs::default(), Stability::default());
+        loop {
+            self.ports.inventory.wait_for_news(self.timings.rounds).await;
+            let round = Instant::now();
+            match self.ports.deployments.live().await {
+                Ok(live) => {
+                    let running: Vec<&LiveVersion> =
+                        live.iter().filter(|version| !version.application.is_stopped).collect();
+                    self.collect(&mut logs, &running).await;
+                    self.check_stability(&mut stability, &running).await;
+                }
+                Err(error) => tracing::warn!(%error, "live versions could not be looked for"),
+            }
+            // News may come thick and fast; a round costs a question to the engine.
+            sleep(Duration::from_millis(500).saturating_sub(round.elapsed())).await;
+        }
+    }
+
+    async fn keep_reaping(&self) {
+        loop {
+            if let Err(reason) = self.reap().await {
+                tracing::warn!(reason, "leftovers could not be removed");
+            }
+            sleep(self.timings.reap).await;
+        }
+    }
+
+    async fn keep_forgetting(&self) {
+        loop {
+            let before = self.tools.clock.now() - IdempotencyKey::KEPT;
+            if let Err(error) = self.ports.idempotency.forget(before).await {
+                tracing::warn!(%error, "old requests could not be forgotten");
+            }
+            loop {
+                match self.ports.logs.trim(KEPT_LINES).await {
+                    Ok(0) => break,
+                    Ok(lines) => tracing::info!(lines, "forgot old log lines"),
+                    Err(error) => {
+                        tracing::warn!(%error, "old log lines could not be forgotten");
+                        break;
+                    }
+                }
+            }
+            sleep(self.timings.forget).await;
+        }
+    }
+}

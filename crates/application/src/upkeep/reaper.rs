@@ -1,0 +1,56 @@
+//! Removing what no record accounts for.
+
+use std::collections::HashMap;
+
+use launchway_domain::{
+    deployments::{Found, FoundObject, Standing},
+    ids::DeploymentId,
+};
+
+use super::Upkeep;
+
+/// How old a container has to be before nobody can be about to record it.
+const YOUNG: chrono::TimeDelta = chrono::TimeDelta::minutes(2);
+
+impl Upkeep {
+    /// Removes containers and images of this installation that nobody will use again.
+    pub(super) async fn reap(&self) -> Result<(), String> {
+        let found = self.ports.inventory.everything().await.map_err(|error| error.to_string())?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut ids: Vec<DeploymentId> = found.iter().map(|found| found.owner.deployment).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let standing = self.ports.deployments.standing(&ids).await.map_err(|error| error.to_string())?;
+        let standing: HashMap<DeploymentId, Standing> =
+            standing.into_iter().map(|standing| (standing.deployment, standing)).collect();
+        // Containers first: an image that runs cannot be removed.
+        let (containers, images): (Vec<&Found>, Vec<&Found>) =
+            found.iter().partition(|found| matches!(found.what, FoundObject::Container { .. }));
+        for found in containers.into_iter().chain(images) {
+            if self.is_wanted(found, standing.get(&found.owner.deployment)) {
+                continue;
+            }
+            match self.ports.inventory.remove(found).await {
+                Ok(()) => {
+                    tracing::info!(deployment.id = %found.owner.deployment, what = ?found.what, "removed a leftover")
+                }
+                Err(error) => tracing::warn!(%error, what = ?found.what, "a leftover could not be removed"),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, found: &Found, standing: Option<&Standing>) -> bool {
+        let is_open = standing.is_some_and(|standing| standing.is_open);
+        match &found.what {
+            FoundObject::Container { created_at, .. } => {
+                let is_young = self.tools.clock.now() - *created_at < YOUNG;
+                let is_live = standing.is_some_and(|standing| standing.is_live);
+                is_live || is_open || (is_young && standing.is_none())
+            }
+            FoundObject::Image(_) => is_open || standing.is_some_and(|standing| standing.is_worth_keeping),
+        }
+    }
+}

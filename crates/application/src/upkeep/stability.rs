@@ -1,0 +1,113 @@
+//! Noticing live versions that do not stay up.
+
+use std::{collections::HashMap, time::Duration};
+
+use launchway_domain::{
+    applications::{ApplicationState, Write},
+    deployments::{Condition, ContainerId, FoundObject, LiveVersion},
+    logs::Level,
+};
+use tokio::time::Instant;
+
+use super::Upkeep;
+
+/// When a version is taken for one that does not stay up.
+#[derive(Debug, Clone, Copy)]
+pub struct StabilityLimits {
+    /// So many restarts …
+    pub restarts: u32,
+    /// … within this time.
+    pub within: Duration,
+    /// How long it has to stay up to be trusted again.
+    pub calm: Duration,
+}
+
+impl Default for StabilityLimits {
+    fn default() -> Self {
+        Self { restarts: 5, within: Duration::from_secs(600), calm: Duration::from_secs(60) }
+    }
+}
+
+/// What was seen of each container.
+#[derive(Default)]
+pub(super) struct Stability(HashMap<ContainerId, Seen>);
+
+struct Seen {
+    restarts: u32,
+    /// When each of the newest restarts was noticed.
+    noticed: Vec<Instant>,
+}
+
+impl Upkeep {
+    /// Marks the applications whose live version keeps ending, and those that are well again.
+    pub(super) async fn check_stability(&self, stability: &mut Stability, live: &[&LiveVersion]) {
+        let found = match self.ports.inventory.everything().await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::debug!(%error, "containers could not be looked at");
+                return;
+            }
+        };
+        let conditions: HashMap<&ContainerId, Condition> = found
+            .iter()
+            .filter_map(|found| match &found.what {
+                FoundObject::Container { id, condition, .. } => Some((id, *condition)),
+                FoundObject::Image(_) => None,
+            })
+            .collect();
+        let mut known = std::mem::take(&mut stability.0);
+        for version in live {
+            let Some(container) = &version.deployment.container else { continue };
+            let condition = conditions.get(&container.id).copied().unwrap_or(Condition::Gone);
+            let seen = known.remove(&container.id);
+            let seen = self.look_at(version, condition, seen).await;
+            stability.0.insert(container.id.clone(), seen);
+        }
+    }
+
+    async fn look_at(&self, version: &LiveVersion, condition: Condition, seen: Option<Seen>) -> Seen {
+        let now = Instant::now();
+        let restarts = match condition {
+            Condition::Running { restarts, .. } | Condition::Exited { restarts, .. } => restarts,
+            Condition::Gone => 0,
+        };
+        let mut seen = seen.unwrap_or(Seen { restarts, noticed: Vec::new() });
+        let more = restarts.saturating_sub(seen.restarts).min(self.limits.restarts);
+        seen.noticed.extend((0..more).map(|_| now));
+        seen.noticed.retain(|noticed| now - *noticed < self.limits.within);
+        seen.restarts = restarts;
+        let is_marked = version.application.status.state == ApplicationState::Failed;
+        let is_looping = seen.noticed.len() >= self.limits.restarts as usize;
+        let is_calm = seen.noticed.last().is_none_or(|last| now - *last >= self.limits.calm);
+        match condition {
+            Condition::Gone if !is_marked => {
+                self.mark(version, false, "The container is gone: deploy again to get a new one".to_owned())
+                    .await;
+            }
+            Condition::Running { .. } | Condition::Exited { .. } if is_looping && !is_calm && !is_marked => {
+                let text = format!(
+                    "The container does not stay up: it was started again {} times",
+                    seen.noticed.len()
+                );
+                self.mark(version, false, text).await;
+            }
+            Condition::Running { .. } if is_calm && is_marked => {
+                seen.noticed.clear();
+                self.mark(version, true, "The container stays up again".to_owned()).await;
+            }
+            _ => {}
+        }
+        seen
+    }
+
+    async fn mark(&self, version: &LiveVersion, is_stable: bool, text: String) {
+        let at = self.tools.clock.now();
+        let write = Write::SetStable { deployment: version.deployment.id, is_stable, at };
+        match self.tools.store.commit(vec![write.into()]).await {
+            Ok(()) => self.note(version, if is_stable { Level::Info } else { Level::Error }, text).await,
+            Err(error) => {
+                tracing::warn!(%error, deployment.id = %version.deployment.id, "a state could not be kept")
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The worker: takes jobs from the queue, carries them out under their lease, and ends them.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::TimeDelta;
+use launchway_domain::{
+    deployments::Write as DeploymentWrite,
+    jobs::{ClaimLimits, ClaimedJob, Heartbeat, JobKind, JobQueue, JobState, Lease, Outcome, WorkerId},
+    store::StoreError,
+};
+use tokio::{sync::watch, task::JoinSet, time::timeout};
+
+use crate::{
+    Tools,
+    deployments::{Course, Pipeline, Stop},
+};
+
+/// How long things take at most.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkerTimings {
+    /// How long a lease holds without a sign of life.
+    pub lease: Duration,
+    /// How often a sign of life is given.
+    pub heartbeat: Duration,
+    /// How often the queue is looked at when nobody rings.
+    pub look: Duration,
+    /// How long one attempt may take.
+    pub job: Duration,
+    /// How long jobs may go on once the worker has to stop.
+    pub grace: Duration,
+}
+
+impl Default for WorkerTimings {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(10),
+            look: Duration::from_secs(1),
+            job: Duration::from_secs(30 * 60),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How long to wait before the n-th new attempt.
+fn backoff(attempt: i32) -> TimeDelta {
+    let doublings = u32::try_from(attempt.clamp(1, 6) - 1).unwrap_or_default();
+    TimeDelta::seconds(5 * 2_i64.pow(doublings))
+}
+
+/// Takes jobs and carries them out, several at once.
+pub struct Worker {
+    queue: Arc<dyn JobQueue>,
+    pipeline: Arc<Pipeline>,
+    identity: WorkerId,
+    limits: ClaimLimits,
+    timings: WorkerTimings,
+    tools: Tools,
+}
+
+/// Why work on a job ends before its end.
+enum Interruption {
+    /// Nobody wants it any more.
+    Cancelled,
+    /// It is somebody else's.
+    Lost,
+    /// The worker has to stop.
+    Stopping,
+    /// It took too long.
+    TookTooLong,
+}
+
+impl Worker {
+    /// Takes jobs from `queue` as `identity`.
+    pub fn new(
+        queue: Arc<dyn JobQueue>,
+        pipeline: Arc<Pipeline>,
+        identity: WorkerId,
+        limits: ClaimLimits,
+        timings: WorkerTimings,
+        tools: Tools,
+    ) -> Self {
+        Self { queue, pipeline, identity, limits, timings, tools }
+    }
+
+    /// Works until `stop` says so, and then gives back what is not finished in time.
+    pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let (mut bell, mut jobs) = (self.tools.bell.listen(), JoinSet::new());
+        while !*stop.borrow() {
+            while jobs.try_join_next().is_some() {}
+            let claimed = if jobs.len() < self.limits.global { self.claim().await } else { None };
+            if let Some(claimed) = claimed {
+                let (worker, stop) = (Arc::clone(&self), stop.clone());
+                jobs.spawn(async move { worker.work(&claimed, stop).await });
+                continue;
+            }
+            tokio::select! {
+                () = bell.wait(self.timings.look) => {}
+                _ = stop.changed() => {}
+                Some(_) = jobs.join_next() => {}
+            }
+        }
+        while jobs.join_next().await.is_some() {}
+    }
+
+    /// Carries out every job that is due, one after the other, until there is none: for tests.
+    pub async fn drain(&self) {
+        let (_keep, stop) = watch::channel(false);
+        while let Some(claimed) = self.claim().await {
+            self.work(&claimed, stop.clone()).await;
+        }
+    }
+
+    async fn claim(&self) -> Option<ClaimedJob> {
+        let now = self.tools.clock.now();
+        match self.queue.claim(&self.identity, self.limits, now, now + self.timings.lease).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                tracing::warn!(%error, "the queue cannot be asked");
+                None
+            }
+        }
+    }
+
+    #[tracing::instrument(skip_all, fields(job.id = %claimed.job.id, job.kind = claimed.job.kind.as_str(), job.attempt = claimed.lease.attempt))]
+    async fn work(&self, claimed: &ClaimedJob, stop: watch::Receiver<bool>) {
+        let course = Course::default();
+        let ended = tokio::select! {
+            ended = Box::pin(self.carry_out(claimed, &course)) => Ok(ended),
+            why = self.interruption(&claimed.lease, &course, stop) => Err(why),
+        };
+        let settled = match ended {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Stop::Refused(reason))) => self.end(claimed, Outcome::Failed { reason }).await,
+            Ok(Err(Stop::Fault(reason))) => self.retry(claimed, &reason).await,
+            Ok(Err(Stop::Lost)) | Err(Interruption::Lost) => {
+                tracing::warn!("the lease does not hold any more");
+                Ok(())
+            }
+            Err(Interruption::Cancelled) => self.end(claimed, Outcome::Cancelled).await,
+            Err(Interruption::TookTooLong) => {
+                let minutes = self.timings.job.as_secs() / 60;
+                self.end(
+                    claimed,
+                    Outcome::Failed { reason: format!("it took longer than {minutes} minutes") },
+                )
+                .await
+            }
+            Err(Interruption::Stopping) => self.release(claimed).await,
+        };
+        if let Err(stop) = settled {
+            // The lease ends by itself, and then the job is rescued.
+            tracing::warn!(reason = %stop, "the end of a job could not be recorded");
+        }
+        self.tools.bell.ring();
+    }
+
+    async fn carry_out(&self, claimed: &ClaimedJob, course: &Course) -> Result<(), Stop> {
+        match claimed.job.kind {
+            JobKind::Deploy => self.pipeline.deploy(claimed, course).await,
+            JobKind::Restart => self.pipeline.restart(claimed).await,
+            JobKind::Stop => self.pipeline.stop(claimed).await,
+            JobKind::Remove => self.pipeline.remove(claimed).await,
+            kind @ (JobKind::RunExtension | JobKind::Deliver) => {
+                Err(Stop::Refused(format!("this version does not know how to do `{}`", kind.as_str())))
+            }
+        }
+    }
+
+    /// Keeps the lease, and returns when the work has to end all the same.
+    async fn interruption(
+        &self,
+        lease: &Lease,
+        course: &Course,
+        mut stop: watch::Receiver<bool>,
+    ) -> Interruption {
+        let (mut bell, mut is_closed) = (self.tools.bell.listen(), false);
+        let started = tokio::time::Instant::now();
+        let mut last_sign = started;
+        loop {
+            tokio::select! {
+                () = bell.wait(self.timings.heartbeat) => {}
+                is_told = told_to_stop(&mut stop), if !is_closed => {
+                    is_closed = true;
+                    if is_told {
+                        tokio::time::sleep(self.timings.grace).await;
+                        return Interruption::Stopping;
+                    }
+                }
+            }
+            let may_end = !course.is_past_the_point_of_no_return();
+            let until = self.tools.clock.now() + self.timings.lease;
+            match self.queue.heartbeat(lease, until).await {
+                Ok(Heartbeat::Lost) => return Interruption::Lost,
+                Ok(Heartbeat::CancelRequested) if may_end => return Interruption::Cancelled,
+                Ok(Heartbeat::Held | Heartbeat::CancelRequested) => last_sign = tokio::time::Instant::now(),
+                Err(error) if last_sign.elapsed() >= self.timings.lease => {
+                    tracing::warn!(%error, "no sign of life could be given in time");
+                    return Interruption::Lost;
+                }
+                Err(error) => tracing::warn!(%error, "no sign of life could be given"),
+            }
+            if started.elapsed() >= self.timings.job && may_end {
+                return Interruption::TookTooLong;
+            }
+        }
+    }
+
+    /// Ends a job that was interrupted, or that cannot be done, with what it left.
+    async fn end(&self, claimed: &ClaimedJob, outcome: Outcome) -> Result<(), Stop> {
+        self.clear_away(claimed).await;
+        self.pipeline.settle(claimed, outcome, Vec::new()).await
+    }
+
+    async fn retry(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), Stop> {
+        self.clear_away(claimed).await;
+        let now = self.tools.clock.now();
+        let run_at = now + backoff(claimed.lease.attempt);
+        let state = self.queue.retry(&claimed.lease, reason, now, run_at).await?;
+        self.follow(claimed, state).await
+    }
+
+    async fn release(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
+        self.clear_away(claimed).await;
+        let state = self.queue.release(&claimed.lease, self.tools.clock.now()).await?;
+        self.follow(claimed, state).await
+    }
+
+    async fn follow(&self, claimed: &ClaimedJob, state: JobState) -> Result<(), Stop> {
+        tracing::info!(state = state.as_str(), "gave a job back");
+        let (application, at) = (Some(claimed.job.subject.into()), self.tools.clock.now());
+        match self.tools.store.commit(vec![DeploymentWrite::FollowJobs { application, at }.into()]).await {
+            Err(StoreError::Stale) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes what an attempt left. What cannot be removed now goes before the next attempt, or
+    /// because no record accounts for it.
+    async fn clear_away(&self, claimed: &ClaimedJob) {
+        if claimed.job.kind != JobKind::Deploy {
+            return;
+        }
+        let cleared = timeout(self.timings.lease / 2, self.pipeline.clear_up_after(claimed)).await;
+        match cleared {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "what an attempt left could not be removed"),
+            Err(_elapsed) => tracing::warn!("what an attempt left could not be removed in time"),
+        }
+    }
+}
+
+/// Returns when the worker has to stop, or nobody can tell it to any more.
+async fn told_to_stop(stop: &mut watch::Receiver<bool>) -> bool {
+    stop.wait_for(|stop| *stop).await.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_new_attempt_waits_twice_as_long() {
+        let seconds: Vec<i64> = (1..=4).map(|attempt| backoff(attempt).num_seconds()).collect();
+        assert_eq!(seconds, [5, 10, 20, 40]);
+        assert_eq!(backoff(i32::MAX), backoff(6));
+    }
+}
