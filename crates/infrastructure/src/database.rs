@@ -6,19 +6,24 @@
 //! **Invariant:** a SQLite file has one writer, and a caller is told that a change succeeded only
 //! after the transaction that holds it was made durable.
 
+mod applications;
 mod audit;
 mod auth;
 mod columns;
 mod connection;
+mod deployments;
 mod dialect;
 mod error;
+mod idempotency;
 mod identities;
 mod jobs;
 mod key_check;
+mod logs;
 pub mod migrations;
 mod options;
 mod organizations;
 mod schema;
+mod search;
 mod statistics;
 mod throttle;
 mod unit_of_work;

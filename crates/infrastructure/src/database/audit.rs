@@ -21,17 +21,15 @@ use launchway_domain::{
     store::StoreError,
 };
 
+use self::rows::{EntryRow, HeadRow};
 pub(super) use self::writes::apply;
-use self::{
-    rows::{EntryRow, HeadRow},
-    writes::lower_case,
-};
 use super::{
     Database,
     columns::{DbId, DbTs},
     connection::{AnyConnection, MultiBackend},
     error::QueryError,
     schema::{audit_chains, audit_entries},
+    search::{containing, lower_case},
 };
 
 #[async_trait]
@@ -188,11 +186,4 @@ fn newest_first(
     entries: audit_entries::BoxedQuery<'static, MultiBackend>,
 ) -> Result<Vec<EntryRow>, QueryError> {
     Ok(entries.order(audit_entries::number.desc()).select(EntryRow::as_select()).load(connection)?)
-}
-
-/// The pattern of texts that contain `search`, ignoring case, in which nothing has a meaning of its
-/// own.
-fn containing(search: &str) -> String {
-    let literal = lower_case(search).replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
-    format!("%{literal}%")
 }

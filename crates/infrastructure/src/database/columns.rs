@@ -21,8 +21,9 @@ use diesel::{
 use launchway_domain::{
     clock::Timestamp,
     ids::{
-        ApiTokenId, AuditEntryId, BootId, InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId,
-        SessionId, SettingsId, SubjectId, UserId,
+        ApiTokenId, ApplicationId, ApplicationStatusId, AuditEntryId, BootId, DeploymentId,
+        DeploymentStatusId, InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId, SessionId,
+        SettingsId, SubjectId, UserId,
     },
 };
 use uuid::Uuid;
@@ -66,8 +67,12 @@ macro_rules! stored_as_id {
 }
 stored_as_id!(
     ApiTokenId,
+    ApplicationId,
+    ApplicationStatusId,
     AuditEntryId,
     BootId,
+    DeploymentId,
+    DeploymentStatusId,
     InstanceId,
     JobId,
     LoginAttemptId,

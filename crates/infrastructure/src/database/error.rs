@@ -107,7 +107,7 @@ fn from_diesel(error: Error) -> StoreError {
 }
 
 /// What may exist only once: how PostgreSQL names the constraint, and how SQLite names the columns.
-const UNIQUE: [(Unique, &str, &str); 5] = [
+const UNIQUE: [(Unique, &str, &str); 7] = [
     (Unique::Installation, "installation_pkey", "installation.id"),
     (Unique::UserEmail, "users_email_key", "users.email_key"),
     (Unique::OrganizationName, "organizations_name_key", "organizations.name_key"),
@@ -121,6 +121,12 @@ const UNIQUE: [(Unique, &str, &str); 5] = [
         "api_tokens_organization_id_user_id_name_key",
         "api_tokens.organization_id, api_tokens.user_id, api_tokens.name",
     ),
+    (
+        Unique::ApplicationName,
+        "applications_organization_id_name_environment_key",
+        "applications.organization_id, applications.name, applications.environment",
+    ),
+    (Unique::Domain, "applications_domain_key", "applications.domain"),
 ];
 
 fn taken(information: &dyn DatabaseErrorInformation) -> Option<Unique> {

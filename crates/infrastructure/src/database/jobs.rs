@@ -1,8 +1,8 @@
 //! The queue of jobs in the database.
 //!
 //! **Invariant:** whatever can make a job wait holds the lock of its subject, so that on PostgreSQL
-//! two of them never meet at the index of what waits. Locks are taken in one order: that of the
-//! subject, then rows.
+//! two of them never meet at the index of what waits. So does what goes together with changes to
+//! the subject. Locks are taken in one order: that of the subject, then rows.
 
 mod claim;
 mod interrupt;

@@ -1,5 +1,6 @@
 //! Organizations and memberships in the database: what is read.
 
+mod deploy_keys;
 mod rows;
 mod writes;
 
@@ -12,8 +13,11 @@ use launchway_domain::{
     users::EmailAddress,
 };
 
-use self::rows::{MembershipRow, OrganizationRow};
-pub(super) use self::writes::{apply, require_member};
+use self::rows::MembershipRow;
+pub(super) use self::{
+    rows::OrganizationRow,
+    writes::{apply, require, require_member},
+};
 use super::{
     Database,
     columns::DbId,

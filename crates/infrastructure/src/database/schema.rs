@@ -261,6 +261,137 @@ table! {
     }
 }
 
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    applications (id) {
+        id -> Id,
+        organization_id -> Id,
+        user_id -> Id,
+        name -> Text,
+        repository -> Text,
+        branch -> Nullable<Text>,
+        base_path -> Text,
+        dockerfile_path -> Text,
+        build_pack -> Text,
+        environment -> Text,
+        domain -> Nullable<Text>,
+        port -> BigInt,
+        pre_run_command -> Nullable<Text>,
+        post_run_command -> Nullable<Text>,
+        proxy_server -> Text,
+        labels -> Text,
+        health_check_path -> Nullable<Text>,
+        auto_deploy -> Bool,
+        build_variables -> Text,
+        environment_variables -> Text,
+        credentials -> Nullable<Text>,
+        status_id -> Id,
+        status -> Text,
+        status_updated_at -> Ts,
+        live_deployment_id -> Nullable<Id>,
+        is_stopped -> Bool,
+        search -> Text,
+        created_at -> Ts,
+        updated_at -> Ts,
+        deleted_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    deployments (id) {
+        id -> Id,
+        application_id -> Id,
+        organization_id -> Id,
+        kind -> Text,
+        rollback_to -> Nullable<Id>,
+        job_id -> Id,
+        status_id -> Id,
+        status -> Text,
+        status_updated_at -> Ts,
+        commit_hash -> Nullable<Text>,
+        image -> Nullable<Text>,
+        container_id -> Nullable<Text>,
+        container_name -> Nullable<Text>,
+        container_state -> Nullable<Text>,
+        container_address -> Nullable<Text>,
+        created_at -> Ts,
+        updated_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    log_heads (application_id) {
+        application_id -> Id,
+        first_number -> BigInt,
+        last_number -> BigInt,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    deployment_log_heads (deployment_id, application_id) {
+        deployment_id -> Id,
+        application_id -> Id,
+        first_number -> BigInt,
+        last_number -> BigInt,
+        last_printed_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    application_logs (application_id, number) {
+        application_id -> Id,
+        number -> BigInt,
+        deployment_id -> Id,
+        deployment_number -> BigInt,
+        level -> Text,
+        log -> Text,
+        search -> Nullable<Text>,
+        created_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    idempotency_keys (organization_id, user_id, operation, name) {
+        organization_id -> Id,
+        user_id -> Id,
+        operation -> Text,
+        name -> Text,
+        body_hash -> Binary,
+        resource -> Id,
+        answer -> Nullable<Text>,
+        created_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    deploy_keys (organization_id) {
+        organization_id -> Id,
+        public_key -> Text,
+        private_key -> Text,
+        created_at -> Ts,
+    }
+}
+
 allow_tables_to_appear_in_same_query!(
     users,
     passwords,
@@ -271,8 +402,15 @@ allow_tables_to_appear_in_same_query!(
     sessions,
     api_tokens,
     password_setups,
+    applications,
+    deployments,
+    log_heads,
+    deployment_log_heads,
+    deploy_keys,
 );
 
 allow_tables_to_appear_in_same_query!(audit_chains, audit_entries);
 
 allow_tables_to_appear_in_same_query!(jobs, job_turns);
+
+allow_tables_to_appear_in_same_query!(jobs, deployments);

@@ -9,8 +9,8 @@ use launchway_domain::{
 };
 
 use super::{
-    Database, audit, auth as auth_tables, connection::AnyConnection, error::QueryError, jobs, organizations,
-    users,
+    Database, applications, audit, auth as auth_tables, connection::AnyConnection, deployments,
+    error::QueryError, idempotency, jobs, logs, organizations, users,
 };
 
 /// How often a unit is tried on PostgreSQL when others get in its way.
@@ -55,9 +55,10 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             Write::Organization(write) => organizations::apply(connection, write)?,
             Write::Audit(write) => audit::apply(connection, write)?,
             Write::Job(write) => jobs::apply(connection, write)?,
-            Write::Application(_) | Write::Deployment(_) | Write::Log(_) | Write::Idempotency(_) => {
-                unreachable!()
-            }
+            Write::Application(write) => applications::apply(connection, write)?,
+            Write::Deployment(write) => deployments::apply(connection, write)?,
+            Write::Log(write) => logs::apply(connection, write)?,
+            Write::Idempotency(write) => idempotency::apply(connection, write)?,
         }
     }
     Ok(extended)

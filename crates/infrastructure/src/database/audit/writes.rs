@@ -14,6 +14,7 @@ use crate::database::{
     dialect::each_backend,
     error::QueryError,
     schema::{audit_chains, audit_entries},
+    search::lower_case,
 };
 
 /// Carries out one change.
@@ -33,12 +34,6 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
         ))
         .execute(connection)?;
     Ok(())
-}
-
-/// A text as searches and filters compare it. Letter by letter, so that a part of a text comes out
-/// as the same part of the whole.
-pub(super) fn lower_case(text: &str) -> String {
-    text.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// The end of a chain, which is made if need be. On PostgreSQL nobody else appends to the chain

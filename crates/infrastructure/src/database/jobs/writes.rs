@@ -3,7 +3,7 @@
 use diesel::prelude::*;
 use launchway_domain::{
     clock::Timestamp,
-    ids::JobId,
+    ids::{JobId, SubjectId},
     jobs::{Event, JobState, Lease, NewJob, Outcome, Write},
     organizations::Scope,
     store::StoreError,
@@ -26,7 +26,8 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
     match write {
         Write::Enqueue(job) => enqueue(connection, job),
         Write::RequestCancel { scope, id, at } => request_cancel(connection, *scope, *id, *at),
-        Write::Prove(_) | Write::RequestCancelAll { .. } => unreachable!(),
+        Write::RequestCancelAll { scope, subject, at } => request_cancel_all(connection, *scope, *subject, *at),
+        Write::Prove(lease) => prove(connection, lease),
         Write::Settle { lease, outcome, at } => settle(connection, lease, outcome, *at),
     }
 }
@@ -81,6 +82,7 @@ fn request_cancel(
     id: JobId,
     at: Timestamp,
 ) -> Result<(), QueryError> {
+    hold_subject_of(connection, id)?;
     let job = held_job(connection, id)?.filter(|job| job.scope == scope).ok_or(StoreError::Stale)?;
     let Ok(cancelled) = job.state.after(Event::Cancel) else { return Err(StoreError::Stale.into()) };
     let this = jobs::table.find(DbId::from(id));
@@ -93,12 +95,59 @@ fn request_cancel(
     Ok(())
 }
 
+/// Refuses a lease that does not hold. On PostgreSQL it holds until this transaction ends.
+fn prove(connection: &mut AnyConnection, lease: &Lease) -> Result<(), QueryError> {
+    hold_subject_of(connection, lease.job)?;
+    let held = jobs::table.filter(held_by(lease)).select(jobs::id);
+    let found: Option<DbId> = match connection {
+        AnyConnection::Sqlite(sqlite) => held.get_result(sqlite),
+        AnyConnection::Postgres(postgres) => held.for_no_key_update().get_result(postgres),
+    }
+    .optional()?;
+    guarded(found.into_iter().count())
+}
+
+/// Takes the lock of a job's subject before that of its row, because what else is in the unit may
+/// need it.
+fn hold_subject_of(connection: &mut AnyConnection, id: JobId) -> Result<(), QueryError> {
+    if matches!(connection, AnyConnection::Sqlite(_)) {
+        return Ok(());
+    }
+    let subject: Option<DbId> =
+        jobs::table.find(DbId::from(id)).select(jobs::subject).first(connection).optional()?;
+    hold_one(connection, subject.ok_or(StoreError::Stale)?)
+}
+
+fn request_cancel_all(
+    connection: &mut AnyConnection,
+    scope: Scope,
+    subject: SubjectId,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    hold_one(connection, subject.into())?;
+    let open: Vec<DbId> = jobs::table
+        .filter(jobs::subject.eq(DbId::from(subject)))
+        .filter(jobs::organization_id.eq(DbId::from(scope.id())))
+        .filter(jobs::finished_at.is_null())
+        .select(jobs::id)
+        .load(connection)?;
+    for id in open {
+        match request_cancel(connection, scope, id.into(), at) {
+            // It came to its end between the two statements.
+            Err(QueryError::Store(StoreError::Stale)) => {}
+            outcome => outcome?,
+        }
+    }
+    Ok(())
+}
+
 fn settle(
     connection: &mut AnyConnection,
     lease: &Lease,
     outcome: &Outcome,
     at: Timestamp,
 ) -> Result<(), QueryError> {
+    hold_subject_of(connection, lease.job)?;
     let settled = JobState::Running.after(outcome.event()).map_err(QueryError::unreadable)?;
     guarded(
         diesel::update(jobs::table)

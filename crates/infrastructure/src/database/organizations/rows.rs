@@ -14,7 +14,7 @@ use crate::database::{
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = organizations)]
-pub(super) struct OrganizationRow {
+pub(in crate::database) struct OrganizationRow {
     #[diesel(deserialize_as = DbId)]
     id: OrganizationId,
     #[diesel(deserialize_as = String)]

@@ -11,11 +11,12 @@ use launchway_domain::{
     store::{Rule, StoreError},
 };
 
+use super::deploy_keys;
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::{QueryError, guarded},
-    schema::{api_tokens, memberships, organizations, password_setups, users},
+    schema::{api_tokens, applications, memberships, organizations, password_setups, users},
 };
 
 /// Carries out one change.
@@ -40,7 +41,14 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
             remove_member(connection, *scope, *user_id, *at)?;
             require_an_admin(connection, *scope)
         }
-        Write::FirstDeployKey(_) | Write::ReplaceDeployKey(_) => unreachable!(),
+        Write::FirstDeployKey(key) => {
+            hold(connection, key.organization_id)?;
+            deploy_keys::insert_first(connection, key)
+        }
+        Write::ReplaceDeployKey(key) => {
+            hold(connection, key.organization_id)?;
+            deploy_keys::replace(connection, key)
+        }
     }
 }
 
@@ -64,6 +72,21 @@ fn hold(connection: &mut AnyConnection, id: OrganizationId) -> Result<(), QueryE
     guarded(found.into_iter().count())
 }
 
+/// Refuses an organization that is gone. On PostgreSQL it is not deleted until this transaction ends.
+pub(in crate::database) fn require(
+    connection: &mut AnyConnection,
+    id: OrganizationId,
+) -> Result<(), QueryError> {
+    let organization = not_deleted(id.into());
+    let found: Option<DbId> = match connection {
+        AnyConnection::Sqlite(sqlite) => organization.get_result(sqlite),
+        // Others may be busy for it as well; only who changes it or its members has to wait.
+        AnyConnection::Postgres(postgres) => organization.for_share().get_result(postgres),
+    }
+    .optional()?;
+    guarded(found.into_iter().count())
+}
+
 /// Refuses who is no member. On PostgreSQL the organization is not deleted and nobody leaves it until
 /// this transaction ends.
 pub(in crate::database) fn require_member(
@@ -71,15 +94,8 @@ pub(in crate::database) fn require_member(
     organization_id: OrganizationId,
     user_id: UserId,
 ) -> Result<(), QueryError> {
+    require(connection, organization_id)?;
     let id = DbId::from(organization_id);
-    let organization = not_deleted(id);
-    let found: Option<DbId> = match connection {
-        AnyConnection::Sqlite(sqlite) => organization.get_result(sqlite),
-        // Others may be busy for their own members; only who changes them has to wait.
-        AnyConnection::Postgres(postgres) => organization.for_share().get_result(postgres),
-    }
-    .optional()?;
-    guarded(found.into_iter().count())?;
     // A statement of its own: the one that waited sees the members as they were when it began.
     let membership = memberships::table
         .inner_join(users::table.on(users::id.eq(memberships::user_id)))
@@ -161,6 +177,7 @@ fn delete(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result
             .set((organizations::deleted_at.eq(at), organizations::updated_at.eq(at)))
             .execute(connection)?,
     )?;
+    require_no_application(connection, id)?;
     // In an order, so that two who delete organizations do not wait for each other.
     let invited: Vec<DbId> = password_setups::table
         .inner_join(memberships::table.on(memberships::user_id.eq(password_setups::user_id)))
@@ -180,6 +197,15 @@ fn delete(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result
         .set(api_tokens::revoked_at.eq(at))
         .execute(connection)?;
     invited.into_iter().try_for_each(|user_id| void_password_setup(connection, user_id))
+}
+
+/// A statement of its own: the one before waited for who was about to make an application.
+fn require_no_application(connection: &mut AnyConnection, id: DbId) -> Result<(), QueryError> {
+    let applications = applications::table
+        .filter(applications::organization_id.eq(id))
+        .filter(applications::deleted_at.is_null());
+    let has_one: bool = diesel::select(exists(applications)).get_result(connection)?;
+    if has_one { Err(StoreError::Refused(Rule::HasApplications).into()) } else { Ok(()) }
 }
 
 fn insert_membership(connection: &mut AnyConnection, membership: &Membership) -> Result<(), QueryError> {

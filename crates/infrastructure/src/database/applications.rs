@@ -1,0 +1,151 @@
+//! Applications in the database: what is read.
+//!
+//! **Invariant:** whatever changes an application or one of its deployments holds the lock of the
+//! application first. It is the lock of its jobs' subject too, so that on PostgreSQL the two never
+//! wait for each other crosswise.
+
+mod rows;
+mod state;
+mod writes;
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use launchway_domain::{
+    applications::{
+        Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
+    },
+    ids::ApplicationId,
+    organizations::Scope,
+    page::{Page, PageRequest},
+    store::StoreError,
+};
+
+pub(super) use self::{
+    rows::{ApplicationRow, read},
+    state::{follow, set_state},
+    writes::apply,
+};
+use super::{
+    Database,
+    columns::DbId,
+    connection::{AnyConnection, MultiBackend},
+    deployments,
+    error::QueryError,
+    logs,
+    organizations::OrganizationRow,
+    schema::{applications, organizations as organization_table, users},
+    search::containing,
+    users::UserRow,
+};
+
+#[async_trait]
+impl ApplicationRepository for Database {
+    async fn page(
+        &self,
+        scope: Scope,
+        filter: &ApplicationFilter,
+        page: PageRequest,
+    ) -> Result<Page<ApplicationSummary>, StoreError> {
+        let filter = filter.clone();
+        self.read(move |connection| page_of(connection, scope, &filter, page)).await
+    }
+
+    async fn get(&self, scope: Scope, id: ApplicationId) -> Result<Option<Application>, StoreError> {
+        self.read_point(move |connection| {
+            let row: Option<ApplicationRow> = applications::table
+                .find(DbId::from(id))
+                .filter(applications::organization_id.eq(DbId::from(scope.id())))
+                .filter(applications::deleted_at.is_null())
+                .select(ApplicationRow::as_select())
+                .first(connection)
+                .optional()?;
+            row.map(Application::try_from).transpose()
+        })
+        .await
+    }
+
+    async fn detail(&self, scope: Scope, id: ApplicationId) -> Result<Option<ApplicationDetail>, StoreError> {
+        self.read(move |connection| {
+            let Some(summary) = summary_of(connection, scope, id)? else { return Ok(None) };
+            let deployments = deployments::newest(connection, id, ApplicationDetail::DEPLOYMENTS)?;
+            let logs = logs::newest(connection, id, None, ApplicationDetail::LOGS)?;
+            Ok(Some(ApplicationDetail { summary, deployments, logs }))
+        })
+        .await
+    }
+}
+
+type SummaryRow = (ApplicationRow, OrganizationRow, UserRow);
+
+fn summary((application, organization, user): SummaryRow) -> Result<ApplicationSummary, QueryError> {
+    Ok(ApplicationSummary {
+        application: application.try_into()?,
+        organization: organization.into(),
+        user: user.try_into()?,
+    })
+}
+
+/// An application with whom it belongs to; `None` when the organization has none with that id.
+pub(super) fn summary_of(
+    connection: &mut AnyConnection,
+    scope: Scope,
+    id: ApplicationId,
+) -> Result<Option<ApplicationSummary>, QueryError> {
+    let row: Option<SummaryRow> = applications::table
+        .inner_join(organization_table::table.on(organization_table::id.eq(applications::organization_id)))
+        // Who made it may have been deleted since.
+        .inner_join(users::table.on(users::id.eq(applications::user_id)))
+        .filter(applications::id.eq(DbId::from(id)))
+        .filter(applications::organization_id.eq(DbId::from(scope.id())))
+        .filter(applications::deleted_at.is_null())
+        .select((ApplicationRow::as_select(), OrganizationRow::as_select(), UserRow::as_select()))
+        .first(connection)
+        .optional()?;
+    row.map(summary).transpose()
+}
+
+fn page_of(
+    connection: &mut AnyConnection,
+    scope: Scope,
+    filter: &ApplicationFilter,
+    page: PageRequest,
+) -> Result<Page<ApplicationSummary>, QueryError> {
+    // PostgreSQL does not even compare a text with a NUL in it, and the texts lie on lines.
+    if filter.search.as_ref().is_some_and(|search| search.contains(['\0', '\n'])) {
+        return Ok(Page { items: Vec::new(), request: page, total: 0 });
+    }
+    let total = matching(scope, filter).count().get_result(connection)?;
+    let ids: Vec<DbId> = matching(scope, filter)
+        .order((applications::created_at.desc(), applications::id.desc()))
+        .limit(page.size())
+        .offset(page.offset())
+        .select(applications::id)
+        .load(connection)?;
+    let rows: Vec<SummaryRow> = applications::table
+        .inner_join(organization_table::table.on(organization_table::id.eq(applications::organization_id)))
+        .inner_join(users::table.on(users::id.eq(applications::user_id)))
+        .filter(applications::id.eq_any(ids))
+        .order((applications::created_at.desc(), applications::id.desc()))
+        .select((ApplicationRow::as_select(), OrganizationRow::as_select(), UserRow::as_select()))
+        .load(connection)?;
+    let items = rows.into_iter().map(summary).collect::<Result<_, _>>()?;
+    Ok(Page { items, request: page, total })
+}
+
+/// The applications of an organization that pass the filter.
+fn matching(scope: Scope, filter: &ApplicationFilter) -> applications::BoxedQuery<'static, MultiBackend> {
+    let mut matching = applications::table
+        .filter(applications::organization_id.eq(DbId::from(scope.id())))
+        .filter(applications::deleted_at.is_null())
+        .into_boxed();
+    if let Some(environment) = &filter.environment {
+        matching = matching.filter(applications::environment.eq(environment.as_str().to_owned()));
+    }
+    if let Some(state) = filter.state {
+        matching = matching.filter(applications::status.eq(state.as_str()));
+    }
+    if let Some(search) = &filter.search {
+        matching = matching.filter(applications::search.like(containing(search)).escape('\\'));
+    }
+    matching
+}

@@ -1,0 +1,63 @@
+//! How an application is, by what becomes of its deployments.
+
+use std::collections::HashMap;
+
+use diesel::prelude::*;
+use launchway_domain::{
+    applications::ApplicationState, clock::Timestamp, deployments::DeploymentState, ids::ApplicationId,
+};
+use uuid::Uuid;
+
+use crate::database::{
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    deployments,
+    error::QueryError,
+    schema::applications,
+};
+
+/// Sets the state of `applications`. One that is so already keeps the moment since when it is.
+pub(in crate::database) fn set_state(
+    connection: &mut AnyConnection,
+    applications: Vec<DbId>,
+    state: ApplicationState,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    diesel::update(applications::table)
+        .filter(applications::id.eq_any(applications))
+        .filter(applications::status.ne(state.as_str()))
+        .set((
+            applications::status.eq(state.as_str()),
+            applications::status_updated_at.eq(DbTs(at)),
+            applications::updated_at.eq(DbTs(at)),
+        ))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Lets the states of applications follow a deployment of each that moved on to the state beside
+/// its id: an application of which no version runs is what its newest open deployment is, or what
+/// the last one came to.
+pub(in crate::database) fn follow(
+    connection: &mut AnyConnection,
+    moved: &[(ApplicationId, DeploymentState)],
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    let ids: Vec<DbId> = moved.iter().map(|(application, _)| DbId::from(*application)).collect();
+    let standing_still: Vec<(DbId, bool)> = applications::table
+        .filter(applications::id.eq_any(ids))
+        .filter(applications::live_deployment_id.is_null().or(applications::is_stopped))
+        .select((applications::id, applications::is_stopped))
+        .load(connection)?;
+    let ended: HashMap<Uuid, DeploymentState> =
+        moved.iter().map(|(application, state)| (Uuid::from(*application), *state)).collect();
+    let open = deployments::newest_open(connection, standing_still.iter().map(|(id, _)| *id).collect())?;
+    let mut by_state: HashMap<ApplicationState, Vec<DbId>> = HashMap::new();
+    for (id, is_stopped) in standing_still {
+        let Some(deployment) = open.get(&id.0).or_else(|| ended.get(&id.0)) else { continue };
+        if let Some(state) = ApplicationState::without_a_running_version(*deployment, is_stopped) {
+            by_state.entry(state).or_default().push(id);
+        }
+    }
+    by_state.into_iter().try_for_each(|(state, ids)| set_state(connection, ids, state, at))
+}

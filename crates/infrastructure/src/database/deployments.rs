@@ -1,0 +1,217 @@
+//! Deployments in the database: what is read.
+
+mod jobs;
+mod rows;
+mod writes;
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use launchway_domain::{
+    applications::Application,
+    deployments::{
+        Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, LiveVersion, Standing,
+    },
+    ids::{ApplicationId, DeploymentId},
+    organizations::Scope,
+    page::{Page, PageRequest},
+    store::StoreError,
+};
+use uuid::Uuid;
+
+use self::rows::{DeploymentRow, is_open};
+pub(super) use self::writes::{apply, held_application_of};
+use super::{
+    Database,
+    applications::{ApplicationRow, summary_of},
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    error::QueryError,
+    logs,
+    schema::{applications, deployments},
+};
+
+/// How many deployments one query asks for. Databases limit the parameters of a query.
+const AT_ONCE: usize = 1000;
+
+#[async_trait]
+impl DeploymentRepository for Database {
+    async fn page(
+        &self,
+        scope: Scope,
+        application: ApplicationId,
+        page: PageRequest,
+    ) -> Result<Page<Deployment>, StoreError> {
+        self.read(move |connection| page_of(connection, scope, application, page)).await
+    }
+
+    async fn get(&self, scope: Scope, id: DeploymentId) -> Result<Option<Deployment>, StoreError> {
+        self.read_point(move |connection| visible(connection, scope, id)).await
+    }
+
+    async fn many(&self, scope: Scope, ids: &[DeploymentId]) -> Result<Vec<Deployment>, StoreError> {
+        let ids: Vec<DbId> = ids.iter().copied().map(DbId::from).collect();
+        self.read(move |connection| {
+            let mut found = Vec::with_capacity(ids.len());
+            for some in ids.chunks(AT_ONCE) {
+                let rows: Vec<DeploymentRow> = deployments::table
+                    .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+                    .filter(deployments::id.eq_any(some.to_vec()))
+                    .filter(applications::organization_id.eq(DbId::from(scope.id())))
+                    .filter(applications::deleted_at.is_null())
+                    .select(DeploymentRow::as_select())
+                    .load(connection)?;
+                for row in rows {
+                    found.push(row.try_into()?);
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    async fn detail(&self, scope: Scope, id: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError> {
+        self.read(move |connection| {
+            let Some(deployment) = visible(connection, scope, id)? else { return Ok(None) };
+            let Some(application) = summary_of(connection, scope, deployment.application_id)? else {
+                return Ok(None);
+            };
+            let logs = logs::newest(connection, deployment.application_id, Some(id), DeploymentDetail::LOGS)?;
+            Ok(Some(DeploymentDetail { deployment, application, logs }))
+        })
+        .await
+    }
+
+    async fn live(&self) -> Result<Vec<LiveVersion>, StoreError> {
+        self.read(|connection| {
+            let rows: Vec<(ApplicationRow, DeploymentRow)> = applications::table
+                .inner_join(
+                    deployments::table.on(applications::live_deployment_id.eq(deployments::id.nullable())),
+                )
+                .filter(applications::deleted_at.is_null())
+                .order(applications::id.asc())
+                .select((ApplicationRow::as_select(), DeploymentRow::as_select()))
+                .load(connection)?;
+            let version = |(application, deployment): (ApplicationRow, DeploymentRow)| {
+                let application = Application::try_from(application)?;
+                Ok(LiveVersion { application, deployment: deployment.try_into()? })
+            };
+            rows.into_iter().map(version).collect()
+        })
+        .await
+    }
+
+    async fn standing(&self, deployments: &[DeploymentId]) -> Result<Vec<Standing>, StoreError> {
+        let ids: Vec<DbId> = deployments.iter().copied().map(DbId::from).collect();
+        self.read(move |connection| {
+            let mut standing = Vec::with_capacity(ids.len());
+            for some in ids.chunks(AT_ONCE) {
+                standing.extend(standing_of(connection, some)?);
+            }
+            Ok(standing)
+        })
+        .await
+    }
+}
+
+/// One deployment of an application that is there.
+fn visible(
+    connection: &mut AnyConnection,
+    scope: Scope,
+    id: DeploymentId,
+) -> Result<Option<Deployment>, QueryError> {
+    let row: Option<DeploymentRow> = deployments::table
+        .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+        .filter(deployments::id.eq(DbId::from(id)))
+        .filter(applications::organization_id.eq(DbId::from(scope.id())))
+        .filter(applications::deleted_at.is_null())
+        .select(DeploymentRow::as_select())
+        .first(connection)
+        .optional()?;
+    row.map(Deployment::try_from).transpose()
+}
+
+fn page_of(
+    connection: &mut AnyConnection,
+    scope: Scope,
+    application: ApplicationId,
+    page: PageRequest,
+) -> Result<Page<Deployment>, QueryError> {
+    let of_application = || {
+        deployments::table
+            .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+            .filter(deployments::application_id.eq(DbId::from(application)))
+            .filter(applications::organization_id.eq(DbId::from(scope.id())))
+            .filter(applications::deleted_at.is_null())
+    };
+    let total = of_application().count().get_result(connection)?;
+    let rows: Vec<DeploymentRow> = of_application()
+        .order((deployments::created_at.desc(), deployments::id.desc()))
+        .limit(page.size())
+        .offset(page.offset())
+        .select(DeploymentRow::as_select())
+        .load(connection)?;
+    let items = rows.into_iter().map(Deployment::try_from).collect::<Result<_, _>>()?;
+    Ok(Page { items, request: page, total })
+}
+
+/// The newest deployments of an application, at most `limit`, newest first.
+pub(super) fn newest(
+    connection: &mut AnyConnection,
+    application: ApplicationId,
+    limit: i64,
+) -> Result<Vec<Deployment>, QueryError> {
+    let rows: Vec<DeploymentRow> = deployments::table
+        .filter(deployments::application_id.eq(DbId::from(application)))
+        .order((deployments::created_at.desc(), deployments::id.desc()))
+        .limit(limit)
+        .select(DeploymentRow::as_select())
+        .load(connection)?;
+    rows.into_iter().map(Deployment::try_from).collect()
+}
+
+/// Where the newest deployment that is not over is, for each of `applications` that has one.
+pub(super) fn newest_open(
+    connection: &mut AnyConnection,
+    applications: Vec<DbId>,
+) -> Result<HashMap<Uuid, DeploymentState>, QueryError> {
+    let open: Vec<(DbId, String)> = deployments::table
+        .filter(is_open())
+        .filter(deployments::application_id.eq_any(applications))
+        .order((deployments::created_at.asc(), deployments::id.asc()))
+        .select((deployments::application_id, deployments::status))
+        .load(connection)?;
+    // Of each application the last one stays.
+    open.into_iter().map(|(application, status)| Ok((application.0, state(status)?))).collect()
+}
+
+fn state(stored: String) -> Result<DeploymentState, QueryError> {
+    DeploymentState::try_from(stored).map_err(QueryError::unreadable)
+}
+
+type StandingRow = (DbId, String, Option<DbId>, Option<DbTs>);
+
+fn standing_of(connection: &mut AnyConnection, ids: &[DbId]) -> Result<Vec<Standing>, QueryError> {
+    let rows: Vec<StandingRow> = deployments::table
+        .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+        .filter(deployments::id.eq_any(ids.to_vec()))
+        .order(deployments::id.asc())
+        .select((
+            deployments::id,
+            deployments::status,
+            applications::live_deployment_id,
+            applications::deleted_at,
+        ))
+        .load(connection)?;
+    let standing = |(id, status, live, deleted_at): StandingRow| {
+        let (state, is_there) = (state(status)?, deleted_at.is_none());
+        Ok(Standing {
+            deployment: id.into(),
+            is_live: is_there && live == Some(id),
+            is_open: !state.is_over(),
+            is_worth_keeping: is_there && state == DeploymentState::Deployed,
+        })
+    };
+    rows.into_iter().map(standing).collect()
+}

@@ -1,0 +1,153 @@
+//! Deployments whose job went its own way.
+
+use std::collections::BTreeSet;
+
+use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Bool};
+use launchway_domain::{
+    clock::Timestamp,
+    deployments::DeploymentState,
+    ids::{ApplicationId, DeploymentId},
+    jobs::JobState,
+    logs::{Level, NewLine},
+};
+use uuid::Uuid;
+
+use super::rows::is_open;
+use crate::database::{
+    applications::follow,
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    dialect::hold_one,
+    error::QueryError,
+    logs::append,
+    schema::{deployments, jobs},
+};
+
+diesel::alias!(deployments as successors: Successors);
+
+/// How many deployments follow at once, oldest first. The next call goes on behind them.
+const AT_ONCE: i64 = 1000;
+
+/// Lets deployments follow their jobs.
+pub(super) fn follow_jobs(
+    connection: &mut AnyConnection,
+    application: Option<ApplicationId>,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    let strays = held_strays(connection, application)?;
+    if strays.is_empty() {
+        return Ok(());
+    }
+    for to in [DeploymentState::Queued, DeploymentState::Cancelled, DeploymentState::Failed] {
+        let ids: Vec<DbId> =
+            strays.iter().filter(|stray| stray.moves_to() == to).map(|stray| DbId::from(stray.id)).collect();
+        diesel::update(deployments::table)
+            .filter(deployments::id.eq_any(ids))
+            .set((
+                deployments::status.eq(to.as_str()),
+                deployments::status_updated_at.eq(DbTs(at)),
+                deployments::updated_at.eq(DbTs(at)),
+            ))
+            .execute(connection)?;
+    }
+    let lines: Vec<NewLine> = strays.iter().filter_map(|stray| stray.line(at)).collect();
+    append(connection, &lines)?;
+    let moved: Vec<_> = strays.iter().map(|stray| (stray.application_id, stray.moves_to())).collect();
+    follow(connection, &moved, at)
+}
+
+/// A deployment that is not where its job is.
+struct Stray {
+    id: DeploymentId,
+    application_id: ApplicationId,
+    job: JobState,
+    /// Why the last attempt of the job came to nothing.
+    reason: Option<String>,
+    /// The deployment whose job took the place of this one's.
+    replaced_by: Option<DeploymentId>,
+}
+
+impl Stray {
+    fn moves_to(&self) -> DeploymentState {
+        match self.job {
+            JobState::Queued | JobState::Running => DeploymentState::Queued,
+            JobState::Cancelled | JobState::Superseded => DeploymentState::Cancelled,
+            JobState::Failed | JobState::Succeeded => DeploymentState::Failed,
+        }
+    }
+
+    /// What the log says about it.
+    fn line(&self, at: Timestamp) -> Option<NewLine> {
+        let (level, text) = match self.job {
+            JobState::Queued | JobState::Running => return None,
+            JobState::Cancelled => (Level::Info, "Cancelled".to_owned()),
+            JobState::Superseded => {
+                let by = self.replaced_by.map_or("a newer one".to_owned(), |id| format!("deployment {id}"));
+                (Level::Info, format!("Cancelled: replaced by {by}"))
+            }
+            JobState::Failed => {
+                let reason = self.reason.as_deref().unwrap_or("the worker was lost");
+                (Level::Error, format!("Failed: {reason}"))
+            }
+            JobState::Succeeded => (Level::Error, "Failed: its job ended without an outcome".to_owned()),
+        };
+        let (application_id, deployment_id) = (self.application_id, self.id);
+        Some(NewLine { application_id, deployment_id, level, text, at })
+    }
+}
+
+/// The deployments that are not where their jobs are. On PostgreSQL nobody else changes them until
+/// this transaction ends.
+fn held_strays(
+    connection: &mut AnyConnection,
+    application: Option<ApplicationId>,
+) -> Result<Vec<Stray>, QueryError> {
+    let applications: BTreeSet<Uuid> = match application {
+        Some(application) => BTreeSet::from([application.into()]),
+        None => stray_applications(connection)?,
+    };
+    // In an order, so that two who do this do not wait for each other.
+    for application in &applications {
+        hold_one(connection, DbId(*application))?;
+    }
+    let rows: Vec<(DbId, DbId, String, Option<String>, Option<DbId>)> = deployments::table
+        .inner_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
+        .left_join(successors.on(jobs::superseded_by.eq(successors.field(deployments::job_id).nullable())))
+        .filter(is_open())
+        .filter(went_its_own_way())
+        .filter(deployments::application_id.eq_any(applications.into_iter().map(DbId)))
+        .order((deployments::created_at.asc(), deployments::id.asc()))
+        .limit(AT_ONCE)
+        .select((
+            deployments::id,
+            deployments::application_id,
+            jobs::state,
+            jobs::reason,
+            successors.field(deployments::id).nullable(),
+        ))
+        .load(connection)?;
+    let stray = |(id, application_id, job, reason, replaced_by): (DbId, DbId, String, _, Option<DbId>)| {
+        let job = JobState::try_from(job).map_err(QueryError::unreadable)?;
+        let replaced_by = replaced_by.map(DeploymentId::from);
+        Ok(Stray { id: id.into(), application_id: application_id.into(), job, reason, replaced_by })
+    };
+    rows.into_iter().map(stray).collect()
+}
+
+fn stray_applications(connection: &mut AnyConnection) -> Result<BTreeSet<Uuid>, QueryError> {
+    let ids: Vec<DbId> = deployments::table
+        .inner_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
+        .filter(is_open())
+        .filter(went_its_own_way())
+        .order((deployments::created_at.asc(), deployments::id.asc()))
+        .limit(AT_ONCE)
+        .select(deployments::application_id)
+        .load(connection)?;
+    Ok(ids.into_iter().map(|id| id.0).collect())
+}
+
+/// Of an open deployment and its job: the job waits again, or is over.
+fn went_its_own_way() -> SqlLiteral<Bool> {
+    sql("((jobs.state = 'queued' AND deployments.status <> 'queued') \
+         OR jobs.state NOT IN ('queued', 'running'))")
+}

@@ -1,0 +1,283 @@
+//! Logs in the database: what is read.
+//!
+//! **Invariant:** the kept lines of an application have the numbers from its head's first to its
+//! last without a gap, and so have those of a deployment by their own numbers. So every page is a
+//! range of numbers, and costs the same however long the log is and wherever the page lies.
+
+mod append;
+mod rows;
+mod trim;
+
+use std::ops::RangeInclusive;
+
+use async_trait::async_trait;
+use diesel::{dsl::sql, prelude::*, sql_types::Text};
+use launchway_domain::{
+    clock::Timestamp,
+    ids::{ApplicationId, DeploymentId},
+    logs::{LogFilter, LogLine, LogReader, LogSink, NewLine},
+    organizations::Scope,
+    page::{Page, PageRequest},
+    store::StoreError,
+};
+
+pub(super) use self::append::{append, apply};
+use self::rows::LineRow;
+use super::{
+    Database,
+    columns::{DbId, DbTs},
+    connection::{AnyConnection, MultiBackend},
+    error::QueryError,
+    schema::{application_logs, applications, deployment_log_heads, log_heads},
+    search::containing,
+};
+
+#[async_trait]
+impl LogSink for Database {
+    async fn append(&self, lines: Vec<NewLine>) -> Result<(), StoreError> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.write(move |connection| append(connection, &lines)).await
+    }
+
+    async fn trim(&self, keep: i64) -> Result<usize, StoreError> {
+        self.write(move |connection| trim::trim(connection, keep)).await
+    }
+}
+
+#[async_trait]
+impl LogReader for Database {
+    async fn page(
+        &self,
+        scope: Scope,
+        application: ApplicationId,
+        filter: &LogFilter,
+        page: PageRequest,
+    ) -> Result<Option<Page<LogLine>>, StoreError> {
+        let filter = filter.clone();
+        self.read(move |connection| {
+            if !is_there(connection, scope, application)? {
+                return Ok(None);
+            }
+            page_of(connection, application, &filter, page).map(Some)
+        })
+        .await
+    }
+
+    async fn after(
+        &self,
+        scope: Scope,
+        application: ApplicationId,
+        filter: &LogFilter,
+        after: i64,
+        limit: i64,
+    ) -> Result<Option<Vec<LogLine>>, StoreError> {
+        let filter = filter.clone();
+        self.read(move |connection| {
+            if !is_there(connection, scope, application)? {
+                return Ok(None);
+            }
+            lines_after(connection, application, &filter, after, limit).map(Some)
+        })
+        .await
+    }
+
+    async fn last_printed(&self, deployment: DeploymentId) -> Result<Option<Timestamp>, StoreError> {
+        self.read_point(move |connection| {
+            let printed: Option<Option<DbTs>> = deployment_log_heads::table
+                .inner_join(applications::table.on(applications::id.eq(deployment_log_heads::application_id)))
+                .filter(deployment_log_heads::deployment_id.eq(DbId::from(deployment)))
+                .filter(applications::deleted_at.is_null())
+                .select(deployment_log_heads::last_printed_at)
+                .first(connection)
+                .optional()?;
+            Ok(printed.flatten().map(Timestamp::from))
+        })
+        .await
+    }
+}
+
+fn is_there(
+    connection: &mut AnyConnection,
+    scope: Scope,
+    application: ApplicationId,
+) -> Result<bool, QueryError> {
+    let found: Option<DbId> = applications::table
+        .find(DbId::from(application))
+        .filter(applications::organization_id.eq(DbId::from(scope.id())))
+        .filter(applications::deleted_at.is_null())
+        .select(applications::id)
+        .first(connection)
+        .optional()?;
+    Ok(found.is_some())
+}
+
+/// A stretch of a log: lines of an application by their numbers, or of one of its deployments by
+/// theirs.
+#[derive(Clone)]
+struct Stretch {
+    application: DbId,
+    deployment: Option<DbId>,
+    numbers: RangeInclusive<i64>,
+}
+
+impl Stretch {
+    /// All kept lines. Its numbers end before they begin when there are none.
+    fn whole(
+        connection: &mut AnyConnection,
+        application: ApplicationId,
+        deployment: Option<DeploymentId>,
+    ) -> Result<Self, QueryError> {
+        let (application, deployment) = (DbId::from(application), deployment.map(DbId::from));
+        let ends: Option<(i64, i64)> = match deployment {
+            None => log_heads::table
+                .find(application)
+                .select((log_heads::first_number, log_heads::last_number))
+                .first(connection),
+            Some(deployment) => deployment_log_heads::table
+                .find((deployment, application))
+                .select((deployment_log_heads::first_number, deployment_log_heads::last_number))
+                .first(connection),
+        }
+        .optional()?;
+        let (first, last) = ends.unwrap_or((1, 0));
+        Ok(Self { application, deployment, numbers: first..=last })
+    }
+
+    fn length(&self) -> i64 {
+        (self.numbers.end() - self.numbers.start() + 1).max(0)
+    }
+
+    /// The lines that are left when the newest `offset` are passed over, at most `size`.
+    fn part(self, offset: i64, size: i64) -> Self {
+        let newest = self.numbers.end().saturating_sub(offset);
+        let oldest = newest.saturating_sub(size - 1).max(*self.numbers.start());
+        Self { numbers: oldest..=newest, ..self }
+    }
+
+    fn lines(&self) -> application_logs::BoxedQuery<'static, MultiBackend> {
+        let lines = application_logs::table.filter(application_logs::application_id.eq(self.application));
+        let (first, last) = (*self.numbers.start(), *self.numbers.end());
+        match self.deployment {
+            None => lines.filter(application_logs::number.between(first, last)).into_boxed(),
+            Some(deployment) => lines
+                .filter(application_logs::deployment_id.eq(deployment))
+                .filter(application_logs::deployment_number.between(first, last))
+                .into_boxed(),
+        }
+    }
+}
+
+fn page_of(
+    connection: &mut AnyConnection,
+    application: ApplicationId,
+    filter: &LogFilter,
+    page: PageRequest,
+) -> Result<Page<LogLine>, QueryError> {
+    if holds_nul(filter) {
+        return Ok(Page { items: Vec::new(), request: page, total: 0 });
+    }
+    // Read once: what is appended meanwhile is on no page of this answer.
+    let whole = Stretch::whole(connection, application, filter.deployment)?;
+    let (items, total) = if is_about_place_only(filter) {
+        let total = whole.length();
+        let part = whole.part(page.offset(), page.size());
+        (newest_first(connection, &part, part.lines())?, total)
+    } else {
+        let total = matching(connection, whole.lines(), filter).count().get_result(connection)?;
+        let lines = matching(connection, whole.lines(), filter).limit(page.size()).offset(page.offset());
+        (newest_first(connection, &whole, lines)?, total)
+    };
+    Ok(Page { items, request: page, total })
+}
+
+/// The newest lines of an application, or of one of its deployments, at most `limit`, oldest first.
+pub(super) fn newest(
+    connection: &mut AnyConnection,
+    application: ApplicationId,
+    deployment: Option<DeploymentId>,
+    limit: i64,
+) -> Result<Vec<LogLine>, QueryError> {
+    let part = Stretch::whole(connection, application, deployment)?.part(0, limit);
+    let mut lines = newest_first(connection, &part, part.lines())?;
+    lines.reverse();
+    Ok(lines)
+}
+
+fn lines_after(
+    connection: &mut AnyConnection,
+    application: ApplicationId,
+    filter: &LogFilter,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<LogLine>, QueryError> {
+    if holds_nul(filter) {
+        return Ok(Vec::new());
+    }
+    let mut lines = application_logs::table
+        .filter(application_logs::application_id.eq(DbId::from(application)))
+        .filter(application_logs::number.gt(after))
+        .into_boxed();
+    if let Some(deployment) = filter.deployment {
+        lines = lines.filter(application_logs::deployment_id.eq(DbId::from(deployment)));
+    }
+    let rows: Vec<LineRow> = matching(connection, lines, filter)
+        .order(application_logs::number.asc())
+        .limit(limit)
+        .select(LineRow::as_select())
+        .load(connection)?;
+    Ok(rows.into_iter().map(LogLine::from).collect())
+}
+
+fn is_about_place_only(filter: &LogFilter) -> bool {
+    let LogFilter { search, level, from, to, deployment: _ } = filter;
+    search.is_none() && level.is_none() && from.is_none() && to.is_none()
+}
+
+/// PostgreSQL does not even compare a text with a NUL in it, and no line has one.
+fn holds_nul(filter: &LogFilter) -> bool {
+    filter.search.as_ref().is_some_and(|search| search.contains('\0'))
+}
+
+/// Those of `lines` that pass the filter, whose deployment they have already.
+fn matching(
+    connection: &AnyConnection,
+    mut lines: application_logs::BoxedQuery<'static, MultiBackend>,
+    filter: &LogFilter,
+) -> application_logs::BoxedQuery<'static, MultiBackend> {
+    if let Some(level) = filter.level {
+        lines = lines.filter(application_logs::level.eq(level.as_str()));
+    }
+    if let Some(from) = filter.from {
+        lines = lines.filter(application_logs::created_at.ge(DbTs(from)));
+    }
+    if let Some(to) = filter.to {
+        lines = lines.filter(application_logs::created_at.le(DbTs(to)));
+    }
+    if let Some(search) = &filter.search {
+        let looked_at = sql::<Text>(match connection {
+            AnyConnection::Sqlite(_) => "COALESCE(application_logs.search, lower(application_logs.log))",
+            // In this collation it knows A to Z and nothing else, as SQLite does.
+            AnyConnection::Postgres(_) => {
+                "COALESCE(application_logs.search, lower(application_logs.log COLLATE \"C\"))"
+            }
+        });
+        lines = lines.filter(looked_at.like(containing(search)).escape('\\'));
+    }
+    lines
+}
+
+fn newest_first(
+    connection: &mut AnyConnection,
+    stretch: &Stretch,
+    lines: application_logs::BoxedQuery<'static, MultiBackend>,
+) -> Result<Vec<LogLine>, QueryError> {
+    // Both orders are the same, but only one of them is that of the index.
+    let lines = match stretch.deployment {
+        None => lines.order(application_logs::number.desc()),
+        Some(_) => lines.order(application_logs::deployment_number.desc()),
+    };
+    let rows: Vec<LineRow> = lines.select(LineRow::as_select()).load(connection)?;
+    Ok(rows.into_iter().map(LogLine::from).collect())
+}
