@@ -3,6 +3,10 @@
 pub mod clock;
 pub mod data_dir;
 pub mod database;
+mod files;
+pub mod git;
 pub mod passwords;
 mod process;
 pub mod secrets;
+pub mod sites;
+pub mod ssh_keys;

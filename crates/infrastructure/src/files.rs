@@ -1,0 +1,55 @@
+//! Files and folders, away from the threads that serve requests.
+
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use launchway_domain::deployments::StepError;
+
+/// Does `work`, which waits for a disk, where nobody else has to wait for it.
+pub(crate) async fn off_thread<T: Send + 'static>(
+    what: &'static str,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, StepError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| fault(what, &error)),
+        Err(error) => Err(fault(what, &io::Error::other(error))),
+    }
+}
+
+/// This machine's file system is at fault.
+pub(crate) fn fault(what: &str, error: &io::Error) -> StepError {
+    StepError::Fault(format!("cannot {what}: {error}"))
+}
+
+/// A folder that only its owner may enter, with those above it.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A file that only its owner may read, and that was not there before.
+pub(crate) fn write_private_file(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// What is in a folder.
+pub(crate) fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+}
+
+/// Removes a file, or a folder with everything in it. It is no error when there is none.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}

@@ -1,0 +1,200 @@
+//! What was fetched before, so that the next fetch brings only what is new.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use data_encoding::HEXLOWER;
+use launchway_domain::{
+    applications::GitUrl,
+    deployments::{CommitHash, StepError},
+    ids::OrganizationId,
+};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::OwnedMutexGuard;
+
+use super::{
+    Wish,
+    command::{Git, git_dir, succeeded},
+    complaint::Trouble,
+};
+use crate::{files, process::Finished};
+
+/// How many fetches a cache collects before it is made anew: nothing ever tidies it up.
+const MOST_PACKS: usize = 50;
+/// The file that says that a fetch into this cache has begun and not ended.
+const UNFINISHED: &str = "unfinished";
+
+type Turns = HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>;
+
+/// The folder of all caches, and who may use which.
+#[derive(Debug)]
+pub(super) struct Caches {
+    root: PathBuf,
+    turns: Mutex<Turns>,
+}
+
+impl Caches {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self { root, turns: Mutex::default() }
+    }
+
+    pub(super) fn folder(&self, organization: OrganizationId, url: &GitUrl) -> PathBuf {
+        self.root.join(hash(&format!("{organization}\n{}", url.as_str())))
+    }
+
+    /// Waits until nobody else uses the cache.
+    pub(super) async fn turn(&self, folder: &Path) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            turns.entry(folder.to_owned()).or_default().clone()
+        };
+        turn.lock_owned().await
+    }
+
+    /// Removes the caches that a fetch was cut off in.
+    pub(super) async fn remove_unfinished(&self) -> Result<(), StepError> {
+        let root = self.root.clone();
+        files::off_thread("remove unfinished fetches", move || {
+            let all = files::entries(&root)?;
+            let mut unfinished = all.iter().filter(|cache| cache.join(UNFINISHED).exists());
+            unfinished.try_for_each(|cache| files::remove(cache))
+        })
+        .await
+    }
+}
+
+/// The cache of one repository of one organization. Whoever has it has its turn.
+#[derive(Debug)]
+pub(super) struct Cache {
+    pub(super) folder: PathBuf,
+    /// Whether an earlier fetch made it.
+    pub(super) was_there: bool,
+}
+
+impl Cache {
+    /// The one that is there, if it can be used, or a new one.
+    pub(super) async fn open(git: &Git<'_>, folder: &Path, commit: &CommitHash) -> Result<Self, StepError> {
+        let looked_at = folder.to_owned();
+        let is_good = files::off_thread("look at a cached repository", move || is_good(&looked_at)).await?;
+        if is_good {
+            Ok(Self { folder: folder.to_owned(), was_there: true })
+        } else {
+            Self::make(git, folder, commit).await
+        }
+    }
+
+    /// A new one in the place of whatever is there.
+    pub(super) async fn make(git: &Git<'_>, folder: &Path, commit: &CommitHash) -> Result<Self, StepError> {
+        let removed = folder.to_owned();
+        files::off_thread("remove a cached repository", move || {
+            files::remove(&removed)?;
+            files::make_private_folder(&removed)?;
+            // Until the first fetch has ended there is nothing to use.
+            fs::write(removed.join(UNFINISHED), "")
+        })
+        .await?;
+        let format = if commit.as_str().len() == 64 { "sha256" } else { "sha1" };
+        let made = git
+            .local(folder, git.limits.answer)
+            .args(["init", "--quiet", "--bare", "--template=", &format!("--object-format={format}")])
+            .run()
+            .await;
+        match made {
+            Ok(finished) if finished.succeeded() => Ok(Self { folder: folder.to_owned(), was_there: false }),
+            Ok(finished) => {
+                Err(StepError::Fault(format!("git cannot make a cache: {}", finished.last_complaints(2))))
+            }
+            Err(error) => Err(StepError::Fault(format!("git cannot make a cache: {error}"))),
+        }
+    }
+
+    /// Brings the wanted commit here, unless it is here.
+    pub(super) async fn fetch(&self, git: &Git<'_>, wish: &Wish<'_>) -> Result<(), Trouble> {
+        let place = format!("refs/deploy/{}", hash(wish.source.branch.as_str()));
+        if self.was_there && self.commit_at(git, &place).await.as_ref() == Some(wish.commit) {
+            return Ok(());
+        }
+        // By its hash: the branch may have moved since it was asked. Old servers only give what a
+        // branch is at.
+        let by_hash = self.fetch_into(git, wish, &format!("+{}:{place}", wish.commit)).await;
+        match by_hash {
+            Err(trouble) if trouble.is_unknown_commit => {}
+            fetched => return fetched,
+        }
+        let by_name = format!("+refs/heads/{}:{place}", wish.source.branch);
+        match self.fetch_into(git, wish, &by_name).await {
+            Ok(()) if self.commit_at(git, &place).await.as_ref() == Some(wish.commit) => Ok(()),
+            Ok(()) | Err(Trouble { is_unknown_commit: true, .. }) => {
+                let (commit, branch) = (wish.commit.short(), &wish.source.branch);
+                Err(Trouble::refused(format!(
+                    "{} no longer gives commit {commit}, because the branch `{branch}` has moved: \
+                     deploy again to get what it is at now.",
+                    wish.source.url.as_str()
+                )))
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    async fn fetch_into(&self, git: &Git<'_>, wish: &Wish<'_>, what: &str) -> Result<(), Trouble> {
+        let mark = self.folder.join(UNFINISHED);
+        let begun = mark.clone();
+        files::off_thread("write to a cached repository", move || fs::write(begun, "")).await?;
+        let finished = git
+            .remote(git.limits.fetch)
+            .arg(git_dir(&self.folder))
+            .args(["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--force"])
+            .args(["--no-write-fetch-head", "--no-auto-maintenance", "--no-show-forced-updates", "--"])
+            .arg(&git.route.url)
+            .arg(what)
+            .run()
+            .await;
+        let (folder, has_ended) = (self.folder.clone(), finished.is_ok());
+        files::off_thread("tidy a cached repository", move || {
+            if has_ended {
+                remove_half_packs(&folder)?;
+                files::remove(&mark)
+            } else {
+                // It was killed, and locks and large files may be left.
+                files::remove(&folder)
+            }
+        })
+        .await?;
+        succeeded(finished, wish.source).map(drop)
+    }
+
+    async fn commit_at(&self, git: &Git<'_>, place: &str) -> Option<CommitHash> {
+        let asked = git
+            .local(&self.folder, git.limits.answer)
+            .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
+            .arg(format!("{place}^{{commit}}"));
+        let finished = asked.run().await.ok().filter(Finished::succeeded)?;
+        String::from_utf8(finished.answer).ok()?.trim().parse().ok()
+    }
+}
+
+fn is_good(folder: &Path) -> io::Result<bool> {
+    if !folder.join("HEAD").exists() || folder.join(UNFINISHED).exists() {
+        return Ok(false);
+    }
+    let packs = files::entries(&folder.join("objects/pack")).unwrap_or_default();
+    let is_pack = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "pack");
+    Ok(packs.iter().filter(is_pack).count() < MOST_PACKS)
+}
+
+/// A fetch that fails leaves what it has got so far, which nobody reads.
+fn remove_half_packs(folder: &Path) -> io::Result<()> {
+    let is_half =
+        |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tmp_"));
+    let packs = files::entries(&folder.join("objects/pack")).unwrap_or_default();
+    packs.iter().filter(is_half).try_for_each(|path| files::remove(path))
+}
+
+fn hash(text: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(text))
+}

@@ -1,0 +1,173 @@
+//! How git is started.
+
+use std::{ffi::OsString, path::Path, time::Duration};
+
+use launchway_domain::deployments::{CommitHash, GitSource, StepError};
+
+use super::{
+    GitLimits,
+    complaint::{Trouble, explain},
+    route::Route,
+    scratch::Scratch,
+};
+use crate::process::{Finished, Invocation};
+
+/// Settings that every call has, whatever the machine or the repository says.
+const SETTINGS: &[(&str, &str)] = &[
+    // Nothing that a repository or this machine brings along is run.
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.attributesFile", "/dev/null"),
+    ("init.templateDir", ""),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("safe.bareRepository", "explicit"),
+    // Nobody is asked.
+    ("credential.helper", ""),
+    ("core.askPass", ""),
+    // Nothing runs on after the call, and every fetch leaves one file.
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("fetch.unpackLimit", "1"),
+    ("fetch.writeCommitGraph", "false"),
+    // What is sent is checked. The exceptions are mistakes of old programs that harm nobody.
+    ("transfer.fsckObjects", "true"),
+    ("fetch.fsck.zeroPaddedFilemode", "ignore"),
+    ("fetch.fsck.missingSpaceBeforeDate", "ignore"),
+    ("fetch.fsck.badTimezone", "ignore"),
+    ("core.protectNTFS", "true"),
+    ("core.protectHFS", "true"),
+    // What was checked is what is connected to.
+    ("http.followRedirects", "false"),
+    ("http.proxy", ""),
+    ("http.lowSpeedLimit", "1024"),
+    ("advice.detachedHead", "false"),
+    ("init.defaultBranch", "main"),
+];
+
+/// What every call has as its environment, besides its settings.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("HOME", "/nonexistent"),
+    ("LC_ALL", "C.UTF-8"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", "/bin/false"),
+    ("SSH_ASKPASS", "/bin/false"),
+    ("GIT_PROTOCOL_FROM_USER", "0"),
+    ("GIT_LFS_SKIP_SMUDGE", "1"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    // Git gives this text to a shell. It is always the same: the rest is in the file it names.
+    ("GIT_SSH_COMMAND", "ssh -F ./ssh_config"),
+    ("GIT_SSH_VARIANT", "ssh"),
+];
+
+/// The most memory that git may ask for: packs are mapped whole.
+const MEMORY: u64 = 4 * 1024 * 1024 * 1024;
+
+/// Git on the way to one repository.
+pub(super) struct Git<'a> {
+    pub(super) limits: &'a GitLimits,
+    pub(super) scratch: &'a Scratch,
+    pub(super) route: &'a Route,
+}
+
+impl Git<'_> {
+    /// The commit that the branch of `source` is at.
+    pub(super) async fn head(&self, source: &GitSource) -> Result<CommitHash, StepError> {
+        let name = format!("refs/heads/{}", source.branch);
+        let heads = ["ls-remote", "--quiet", "--exit-code", "--heads", "--"];
+        let asked = self.remote(self.limits.answer).args(heads).arg(&self.route.url).arg(&name);
+        let finished = asked.run().await;
+        let nothing = finished.as_ref().is_ok_and(|finished| finished.status.code() == Some(2));
+        if nothing {
+            return Err(self.without_branch(source).await);
+        }
+        let finished = succeeded(finished, source).map_err(|trouble| trouble.error)?;
+        // Patterns fit the ends of names too: `refs/heads/a/refs/heads/main`.
+        let text = String::from_utf8_lossy(&finished.answer);
+        let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
+        let hash = lines.find_map(|(hash, found)| (found == name).then_some(hash));
+        match hash.map(str::parse) {
+            Some(Ok(hash)) => Ok(hash),
+            Some(Err(_)) => Err(StepError::Refused(format!("{} does not speak git.", source.url.as_str()))),
+            None => Err(no_branch(source)),
+        }
+    }
+
+    async fn without_branch(&self, source: &GitSource) -> StepError {
+        let any = self.remote(self.limits.answer).args(["ls-remote", "--quiet", "--heads", "--"]);
+        match any.arg(&self.route.url).run().await {
+            Ok(finished) if finished.succeeded() && finished.answer.is_empty() => {
+                StepError::Refused(format!("The repository {} has no commits yet.", source.url.as_str()))
+            }
+            _ => no_branch(source),
+        }
+    }
+
+    /// A call that connects to the repository.
+    pub(super) fn remote(&self, limit: Duration) -> Invocation {
+        let stall = self.limits.stall.as_secs().max(1).to_string();
+        let mut settings = settings();
+        settings.push(("http.lowSpeedTime".into(), stall.into()));
+        settings
+            .extend(self.route.settings.iter().map(|(name, value)| ((*name).into(), value.clone().into())));
+        let started = self.started(limit, settings).env("GIT_ALLOW_PROTOCOL", self.route.protocol);
+        self.route.environment.iter().fold(started, |started, (name, value)| started.env(name, value))
+    }
+
+    /// A call that connects to nobody.
+    pub(super) fn local(&self, cache: &Path, limit: Duration) -> Invocation {
+        self.started(limit, settings()).env("GIT_ALLOW_PROTOCOL", "").arg(git_dir(cache))
+    }
+
+    fn started(&self, limit: Duration, settings: Vec<(OsString, OsString)>) -> Invocation {
+        let limits = [
+            "prlimit".to_owned(),
+            format!("--fsize={}", self.limits.pack_bytes),
+            format!("--cpu={}", limit.as_secs().max(1)),
+            format!("--as={MEMORY}"),
+            "--core=0".to_owned(),
+            "--".to_owned(),
+        ];
+        let mut git = Invocation::new("git", limit)
+            .under(limits)
+            .in_folder(self.scratch.folder())
+            .env("GIT_CONFIG_GLOBAL", self.scratch.folder().join("gitconfig"))
+            .env("GIT_CONFIG_COUNT", settings.len().to_string());
+        for (name, value) in ENVIRONMENT {
+            git = git.env(name, value);
+        }
+        // By the environment, because a command line can be read by every user of this machine.
+        for (number, (name, value)) in settings.into_iter().enumerate() {
+            git = git.env(format!("GIT_CONFIG_KEY_{number}"), name);
+            git = git.env(format!("GIT_CONFIG_VALUE_{number}"), value);
+        }
+        git
+    }
+}
+
+fn settings() -> Vec<(OsString, OsString)> {
+    SETTINGS.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+}
+
+pub(super) fn git_dir(cache: &Path) -> OsString {
+    let mut option = OsString::from("--git-dir=");
+    option.push(cache);
+    option
+}
+
+/// What a call answered, or what its complaints mean.
+pub(super) fn succeeded(
+    finished: Result<Finished, crate::process::ProcessError>,
+    source: &GitSource,
+) -> Result<Finished, Trouble> {
+    match finished {
+        Ok(finished) if finished.succeeded() => Ok(finished),
+        other => Err(explain(other, source)),
+    }
+}
+
+fn no_branch(source: &GitSource) -> StepError {
+    StepError::Refused(format!("There is no branch `{}` in {}.", source.branch, source.url.as_str()))
+}

@@ -1,0 +1,106 @@
+//! The folder of one call: what git reads and writes besides the cache.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use launchway_domain::deployments::StepError;
+
+use crate::files;
+
+/// A folder that only its owner may enter, and that goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    folder: PathBuf,
+    files: Vec<&'static str>,
+}
+
+impl Scratch {
+    /// Makes one in `work` with `files`, which may hold secrets.
+    pub(super) async fn make(work: &Path, files: Vec<(&'static str, String)>) -> Result<Self, StepError> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let folder = work.join(format!(".scratch-{}-{number}", std::process::id()));
+        files::off_thread("write the files that git needs", move || {
+            files::remove(&folder)?;
+            files::make_private_folder(&folder)?;
+            let names = files.iter().map(|(name, _)| *name).collect();
+            // From here on dropping it removes it, half written or not.
+            let scratch = Self { folder, files: names };
+            files::make_private_folder(&scratch.tree())?;
+            for (name, text) in files {
+                files::write_private_file(&scratch.folder.join(name), &text)?;
+            }
+            Ok(scratch)
+        })
+        .await
+    }
+
+    /// Where git runs: what the files name is relative to it.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the files of a commit go.
+    pub(super) fn tree(&self) -> PathBuf {
+        self.folder.join("tree")
+    }
+
+    /// What git remembers of them.
+    pub(super) fn index(&self) -> PathBuf {
+        self.folder.join("index")
+    }
+
+    /// Removes what a first try has put there.
+    pub(super) async fn empty_tree(&self) -> Result<(), StepError> {
+        let (tree, index) = (self.tree(), self.index());
+        files::off_thread("empty a checkout", move || {
+            files::remove(&index)?;
+            files::remove(&tree)?;
+            files::make_private_folder(&tree)
+        })
+        .await
+    }
+
+    /// Moves the files of a commit to `root`, in one step: whoever finds that folder finds it whole.
+    pub(super) async fn hand_over_tree(&self, root: &Path) -> Result<(), StepError> {
+        let (tree, root) = (self.tree(), root.to_owned());
+        files::off_thread("move a checkout to its place", move || {
+            files::remove(&root)?;
+            std::fs::rename(&tree, &root)
+        })
+        .await
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // The key first, whatever becomes of the rest.
+        for name in &self.files {
+            let _gone = std::fs::remove_file(self.folder.join(name));
+        }
+        let folder = std::mem::take(&mut self.folder);
+        let is_small = !folder.join("tree").exists();
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) if !is_small => drop(runtime.spawn_blocking(move || remove_patiently(&folder))),
+            _ => remove_patiently(&folder),
+        }
+    }
+}
+
+/// A git that has just been killed may still be about to write a file.
+fn remove_patiently(folder: &Path) {
+    let mut removed = Ok(());
+    for _ in 0..3 {
+        removed = files::remove(folder);
+        match &removed {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            _ => break,
+        }
+    }
+    if let Err(error) = removed {
+        tracing::warn!(folder = %folder.display(), %error, "a folder of git stays until the next start");
+    }
+}

@@ -1,0 +1,76 @@
+//! The files of a commit.
+
+use super::{
+    Wish,
+    cache::Cache,
+    command::{Git, succeeded},
+    complaint::Trouble,
+};
+use crate::process::ProcessError;
+
+/// What a commit holds that a person should know of.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Contents {
+    /// The paths of the repositories inside, which are not fetched.
+    pub(super) submodules: Vec<String>,
+}
+
+/// Looks at what a commit holds, before any of it is written: a small commit can name the same
+/// folder a million times.
+pub(super) async fn list(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Result<Contents, Trouble> {
+    let asked = git
+        .local(&cache.folder, git.limits.answer)
+        .args(["ls-tree", "-r", "-t", "-l", "-z", "--full-tree", "--end-of-options"])
+        .arg(wish.commit.as_str());
+    let listed = match asked.run().await {
+        Err(ProcessError::AnsweredTooMuch(_)) => return Err(too_many(wish)),
+        listed => succeeded(listed, wish.source)?,
+    };
+    let (mut contents, mut bytes, mut entries) = (Contents::default(), 0_u64, 0_usize);
+    for line in listed.answer.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+        let line = String::from_utf8_lossy(line);
+        let (attributes, path) = line.split_once('\t').unwrap_or_default();
+        let mut attributes = attributes.split_ascii_whitespace();
+        if attributes.next() == Some("160000") {
+            contents.submodules.push(path.replace(char::is_control, "?"));
+        }
+        // Folders and submodules have `-` for their size.
+        bytes = bytes.saturating_add(attributes.nth(2).and_then(|size| size.parse().ok()).unwrap_or(0));
+        entries += 1;
+        if entries > wish.limits.tree_entries {
+            return Err(too_many(wish));
+        }
+    }
+    if bytes > wish.limits.tree_bytes {
+        let (url, limit) = (wish.source.url.as_str(), size(wish.limits.tree_bytes));
+        return Err(Trouble::refused(format!("{url} is too large: its files are more than {limit}.")));
+    }
+    Ok(contents)
+}
+
+/// Writes the files of a commit as a clone would have them: links are links, and no filter runs,
+/// because none is configured.
+pub(super) async fn check_out(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Result<(), Trouble> {
+    let mut tree = std::ffi::OsString::from("--work-tree=");
+    tree.push(git.scratch.tree());
+    let written = git
+        .local(&cache.folder, git.limits.fetch)
+        .env("GIT_INDEX_FILE", git.scratch.index())
+        .arg(tree)
+        .args(["read-tree", "--reset", "-u", "--no-recurse-submodules"])
+        .arg(wish.commit.as_str())
+        .run()
+        .await;
+    succeeded(written, wish.source).map(drop)
+}
+
+fn too_many(wish: &Wish<'_>) -> Trouble {
+    let (url, limit) = (wish.source.url.as_str(), wish.limits.tree_entries);
+    Trouble::refused(format!("{url} is too large: it has more than {limit} files and folders."))
+}
+
+/// A limit as people write it.
+pub(super) fn size(bytes: u64) -> String {
+    const MIB: u64 = 1024 * 1024;
+    if bytes >= MIB { format!("{} MiB", bytes / MIB) } else { format!("{bytes} bytes") }
+}

@@ -1,0 +1,165 @@
+//! Published folders: each release is a folder of its own.
+//!
+//! **Invariant:** a release is at its place whole or not at all, and never changes there; no link
+//! in it leads out of it.
+
+mod copy;
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use launchway_domain::{
+    applications::BasePath,
+    deployments::{Checkout, Owner, SiteStore, StepError},
+    ids::{ApplicationId, DeploymentId},
+};
+
+use self::copy::{CopyError, copy};
+use crate::files::{fault, make_private_folder, off_thread, remove};
+
+/// Keeps releases as `<root>/<application>/<deployment>`.
+#[derive(Debug, Clone)]
+pub struct ReleaseFolders {
+    root: PathBuf,
+}
+
+impl ReleaseFolders {
+    /// Keeps releases under `root`, and makes it if need be.
+    ///
+    /// # Errors
+    /// [`io::Error`] when that cannot be done.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        make_private_folder(root)?;
+        Ok(Self { root: root.canonicalize()? })
+    }
+
+    fn of(&self, application: ApplicationId) -> PathBuf {
+        self.root.join(application.to_string())
+    }
+}
+
+#[async_trait]
+impl SiteStore for ReleaseFolders {
+    async fn publish(
+        &self,
+        owner: &Owner,
+        checkout: &Checkout,
+        folder: &BasePath,
+    ) -> Result<PathBuf, StepError> {
+        let releases = self.of(owner.application);
+        let publication = Publication {
+            place: releases.join(owner.deployment.to_string()),
+            draft: releases.join(format!(".{}-{}", owner.deployment, owner.attempt)),
+            releases,
+            checkout: checkout.root.clone(),
+            folder: folder.clone(),
+        };
+        let unwanted = Unwanted::default();
+        let is_unwanted = unwanted.0.clone();
+        let published = tokio::task::spawn_blocking(move || publication.carry_out(&is_unwanted));
+        published.await.map_err(|error| fault("publish a site", &io::Error::other(error)))?
+    }
+
+    async fn release(&self, application: ApplicationId, deployment: DeploymentId) -> Option<PathBuf> {
+        let place = self.of(application).join(deployment.to_string());
+        tokio::fs::metadata(&place).await.is_ok_and(|found| found.is_dir()).then_some(place)
+    }
+
+    async fn remove(&self, application: ApplicationId) -> Result<(), StepError> {
+        let (releases, gone) = (self.of(application), self.root.join(format!(".{application}")));
+        off_thread("remove the releases of an application", move || {
+            // What an earlier call could not remove to its end.
+            remove(&gone)?;
+            match fs::rename(&releases, &gone) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                moved => moved.and_then(|()| remove(&gone)),
+            }
+        })
+        .await
+    }
+}
+
+/// Ends a publication whose caller has gone.
+#[derive(Default)]
+struct Unwanted(Arc<AtomicBool>);
+
+impl Drop for Unwanted {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Publication {
+    /// All releases of the application.
+    releases: PathBuf,
+    /// Where the release belongs.
+    place: PathBuf,
+    /// Where it is made, beside it.
+    draft: PathBuf,
+    checkout: PathBuf,
+    folder: BasePath,
+}
+
+impl Publication {
+    fn carry_out(&self, is_unwanted: &AtomicBool) -> Result<PathBuf, StepError> {
+        if self.place.is_dir() {
+            return Ok(self.place.clone());
+        }
+        let source = self.source()?;
+        let published = self.write(&source, is_unwanted);
+        if published.is_err() {
+            // Nobody looks at a draft, and the next try begins with removing it.
+            let _left = remove(&self.draft);
+        }
+        match published {
+            Ok(()) => Ok(self.place.clone()),
+            Err(CopyError::Refused(sentence)) => Err(StepError::Refused(sentence)),
+            Err(CopyError::Io(error)) => Err(fault("publish a site", &error)),
+        }
+    }
+
+    /// The folder that is published, which no link may lead out of the checkout.
+    fn source(&self) -> Result<PathBuf, StepError> {
+        let folder = self.folder.as_str();
+        let root = self.checkout.canonicalize().map_err(|error| fault("find a checkout", &error))?;
+        let source = match root.join(self.folder.relative()).canonicalize() {
+            Ok(source) => source,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(fault("enter a checkout", &error));
+            }
+            Err(_) => {
+                return Err(StepError::Refused(format!("There is no folder `{folder}` in the repository.")));
+            }
+        };
+        if !source.starts_with(&root) {
+            Err(StepError::Refused(format!("The folder `{folder}` leads out of the repository.")))
+        } else if !source.is_dir() {
+            Err(StepError::Refused(format!("`{folder}` is no folder of the repository.")))
+        } else {
+            Ok(source)
+        }
+    }
+
+    fn write(&self, source: &Path, is_unwanted: &AtomicBool) -> Result<(), CopyError> {
+        remove(&self.draft)?;
+        make_private_folder(&self.releases)?;
+        copy(source, &self.draft, is_unwanted)?;
+        // One call for all files: a sync of each would take minutes.
+        rustix::fs::syncfs(File::open(&self.draft)?).map_err(io::Error::from)?;
+        match fs::rename(&self.draft, &self.place) {
+            // Another attempt was faster, and its release is as good.
+            Err(_) if self.place.is_dir() => remove(&self.draft)?,
+            moved => moved?,
+        }
+        File::open(&self.releases)?.sync_all()?;
+        Ok(())
+    }
+}
