@@ -44,6 +44,12 @@ impl DataDir {
         Ok(Self(path.to_owned()))
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Makes sure that no other server uses the directory.
     ///
     /// # Errors

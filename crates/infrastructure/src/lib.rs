@@ -10,3 +10,4 @@ mod process;
 pub mod secrets;
 pub mod sites;
 pub mod ssh_keys;
+pub mod traffic;

@@ -1,5 +1,6 @@
 //! The configuration: environment variables, or a TOML file with the same names.
 
+mod deployments;
 mod reader;
 mod values;
 
@@ -12,13 +13,15 @@ use std::{
 };
 
 use ipnet::IpNet;
+use launchway_domain::network::AllowedEndpoint;
 use launchway_infrastructure::database::DatabaseUrl;
 use tracing_subscriber::filter::Targets;
 
 use self::reader::{Problem, Reader};
 pub(crate) use self::{
+    deployments::DeploymentConfig,
     reader::Problems,
-    values::{AllowedEndpoint, Engine, LogFormat, ProxyBind, PublicUrl},
+    values::{Engine, LogFormat, ProxyBind, PublicUrl},
 };
 
 /// Everything that can be set.
@@ -31,6 +34,7 @@ pub(crate) struct Config {
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) secret_key_file: Option<PathBuf>,
     pub(crate) body_timeout: Duration,
+    pub(crate) deployments: DeploymentConfig,
     pub(crate) log: Targets,
     pub(crate) log_format: LogFormat,
     /// Every setting as it took effect, for [`fmt::Display`].
@@ -65,6 +69,7 @@ impl Config {
         let body_timeout = read.setting("LAUNCHWAY_BODY_TIMEOUT", "15s", values::duration);
         let log = read.setting("LAUNCHWAY_LOG", "info", values::log_filter);
         let log_format = read.setting("LAUNCHWAY_LOG_FORMAT", "text", values::log_format);
+        let deployments = DeploymentConfig::read(&mut read);
         read_for_later_features(&mut read);
         let effective = read.finish()?;
         // `finish` has told of every setting that is missing here.
@@ -77,6 +82,7 @@ impl Config {
             trusted_proxies: trusted_proxies.ok_or_else(missing)?,
             secret_key_file: secret_key_file.flatten(),
             body_timeout: body_timeout.ok_or_else(missing)?,
+            deployments: deployments.ok_or_else(missing)?,
             log: log.ok_or_else(missing)?,
             log_format: log_format.ok_or_else(missing)?,
             effective,
@@ -84,16 +90,9 @@ impl Config {
     }
 }
 
-/// Settings of deployments, the front proxy and notifications: checked from the beginning, so
-/// that an installation's configuration does not break when these arrive.
+/// Settings of the front proxy and of notifications: checked from the beginning, so that an
+/// installation's configuration does not break when these arrive.
 fn read_for_later_features(read: &mut Reader) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).to_string();
-    read.setting::<Engine>("LAUNCHWAY_ENGINE", "docker", values::engine);
-    read.setting("LAUNCHWAY_MAX_BUILDS", &cores, values::count);
-    read.setting("LAUNCHWAY_HEALTH_TIMEOUT", "60s", values::duration);
-    read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_GIT_ALLOW", "", values::endpoints);
-    read.optional("LAUNCHWAY_GIT_KNOWN_HOSTS", values::path);
-    read.optional("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", values::path);
     read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_OUTBOUND_ALLOW", "", values::endpoints);
     read.setting::<ProxyBind>("LAUNCHWAY_PROXY_BIND", "127.0.0.1:8000", values::proxy_bind);
 }

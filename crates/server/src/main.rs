@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod background;
 mod cli;
 mod config;
 mod key;

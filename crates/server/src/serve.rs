@@ -13,6 +13,7 @@ use prometheus_client::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    background::Background,
     cli,
     config::Config,
     telemetry,
@@ -33,8 +34,9 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
 async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     let data = DataDir::open(&config.data_dir)?;
     let _lock = data.lock()?;
-    let Wiring { database, services, setup_token } =
-        Wiring::new(config, &data, Tables::BringUpToDate).await?;
+    let wiring = Wiring::new(config, &data, Tables::BringUpToDate).await?;
+    let background = Background::start(config, &data, &wiring).await?;
+    let Wiring { database, services, setup_token, .. } = wiring;
     let metrics = Metrics::default();
     metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));
     let options = ApiOptions {
@@ -63,6 +65,7 @@ async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     announce(&addresses, setup_token.as_deref())?;
     server.await?;
     stop.abort();
+    background.stop().await;
     database.close().await;
     tracing::info!("stopped");
     Ok(())

@@ -2,15 +2,15 @@
 
 use std::{error::Error, sync::Arc};
 
-use launchway_application::{Ports, Services, Tools};
+use launchway_application::{Bell, Ports, Services, Tools, applications::ApplicationPolicy};
 use launchway_domain::auth::{ThrottleLimits, Token, TokenHash, TokenKind};
-use launchway_domain::secret::Entropy as _;
+use launchway_domain::secret::{Entropy as _, SecretBox};
 use launchway_infrastructure::{
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
     database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle},
     passwords::Argon2Hasher,
-    secrets::XChaChaBox,
+    ssh_keys::Ed25519Keys,
 };
 
 use crate::{cli, config::Config, key};
@@ -19,6 +19,8 @@ use crate::{cli, config::Config, key};
 pub(crate) struct Wiring {
     pub(crate) database: Database,
     pub(crate) services: Services,
+    pub(crate) tools: Tools,
+    pub(crate) secrets: Arc<dyn SecretBox>,
     /// What the first administrator needs from elsewhere; `None` once there is one.
     pub(crate) setup_token: Option<String>,
 }
@@ -48,8 +50,10 @@ impl Wiring {
             // There is no token any more; nobody knows this one.
             None => Token::new(TokenKind::Setup, SystemEntropy.bits_256()).hash(),
         };
-        let services = Services::new(ports(&database, secrets, recognised));
-        Ok(Self { database, services, setup_token })
+        let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
+        let ports = ports(config, &database, Arc::clone(&secrets), recognised);
+        let tools = ports.tools.clone();
+        Ok(Self { database, services: Services::new(ports), tools, secrets, setup_token })
     }
 }
 
@@ -116,7 +120,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-fn ports(database: &Database, secrets: XChaChaBox, setup_token: TokenHash) -> Ports {
+fn ports(config: &Config, database: &Database, secrets: Arc<dyn SecretBox>, setup_token: TokenHash) -> Ports {
     let entropy = Arc::new(SystemEntropy);
     let store = Arc::new(database.clone());
     Ports {
@@ -125,15 +129,26 @@ fn ports(database: &Database, secrets: XChaChaBox, setup_token: TokenHash) -> Po
             clock: Arc::new(SystemClock),
             ids: Arc::new(TimeOrderedIds),
             entropy: entropy.clone(),
+            bell: Bell::default(),
         },
         identities: store.clone(),
         credentials: store.clone(),
         users: store.clone(),
         organizations: store.clone(),
-        audit: store,
+        audit: store.clone(),
+        applications: store.clone(),
+        deployments: store.clone(),
+        logs: store.clone(),
+        idempotency: store.clone(),
+        deploy_keys: store,
+        key_maker: Arc::new(Ed25519Keys::new(entropy.clone())),
+        policy: ApplicationPolicy {
+            sources: config.deployments.sources.clone(),
+            public_host: config.public_url.as_ref().map(|url| url.host().to_owned()),
+        },
         throttle: Arc::new(DurableThrottle::new(database.clone(), ThrottleLimits::CONTRACT)),
         hasher: Arc::new(Argon2Hasher::new(entropy)),
-        secrets: Arc::new(secrets),
+        secrets,
         setup_token,
     }
 }

@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
-use ipnet::IpNet;
-use launchway_infrastructure::database::DatabaseUrl;
+use ipnet::{IpNet, Ipv4Net};
+use launchway_domain::network::AllowedEndpoint;
+use launchway_infrastructure::{database::DatabaseUrl, docker::Builder};
 use tracing_subscriber::filter::Targets;
 
 /// What runs the containers.
@@ -30,26 +31,57 @@ pub(crate) enum ProxyBind {
     At(SocketAddr),
 }
 
-/// A network and a port that may be reached although it is private.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AllowedEndpoint {
-    network: IpNet,
-    port: u16,
-}
-
 /// The origin that people reach this installation by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PublicUrl(String);
+pub(crate) struct PublicUrl {
+    origin: String,
+    host: String,
+}
 
 impl PublicUrl {
     /// Scheme, host and port, as browsers write an origin.
     pub(crate) fn origin(&self) -> &str {
-        &self.0
+        &self.origin
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.host
     }
 }
 
 pub(super) fn socket_address(raw: &str) -> Result<SocketAddr, String> {
     raw.parse().map_err(|_refused| "an address and a port, such as 127.0.0.1:8080 or [::]:8080".to_owned())
+}
+
+/// A network that holds at least one of the `/24` that organizations get.
+pub(super) fn network_pool(raw: &str) -> Result<Ipv4Net, String> {
+    let pool = raw.parse::<Ipv4Net>().ok().filter(|pool| pool.prefix_len() <= 24);
+    pool.map(|pool| pool.trunc())
+        .ok_or_else(|| "a private network of at least 256 addresses, such as 10.192.0.0/12".to_owned())
+}
+
+/// An amount of memory in bytes.
+pub(super) fn memory(raw: &str) -> Result<u64, String> {
+    const MEBIBYTE: u64 = 1024 * 1024;
+    let (number, unit) = match raw.as_bytes() {
+        [.., b'm' | b'M'] => (&raw[..raw.len() - 1], MEBIBYTE),
+        [.., b'g' | b'G'] => (&raw[..raw.len() - 1], 1024 * MEBIBYTE),
+        _ => (raw, 1),
+    };
+    // The engine refuses less than 6 MiB.
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    bytes
+        .filter(|bytes| (6 * MEBIBYTE..=1 << 50).contains(bytes))
+        .ok_or_else(|| "an amount of memory of at least 6m, such as 512m or 2g".to_owned())
+}
+
+pub(super) fn builder(raw: &str) -> Result<Builder, String> {
+    match raw {
+        "auto" => Ok(Builder::Auto),
+        "legacy" => Ok(Builder::Legacy),
+        "buildkit" => Ok(Builder::BuildKit),
+        _ => Err("auto, legacy or buildkit".to_owned()),
+    }
 }
 
 pub(super) fn path(raw: &str) -> Result<PathBuf, String> {
@@ -100,7 +132,8 @@ pub(super) fn public_url(raw: &str) -> Result<PublicUrl, String> {
         && url.path() == "/"
         && url.query().is_none()
         && url.fragment().is_none();
-    if is_origin { Ok(PublicUrl(url.origin().ascii_serialization())) } else { Err(hint()) }
+    let host = url.host_str().unwrap_or_default().to_owned();
+    if is_origin { Ok(PublicUrl { origin: url.origin().ascii_serialization(), host }) } else { Err(hint()) }
 }
 
 pub(super) fn networks(raw: &str) -> Result<Vec<IpNet>, String> {

@@ -1,0 +1,53 @@
+//! The settings of deployments.
+
+use std::{path::PathBuf, time::Duration};
+
+use ipnet::Ipv4Net;
+use launchway_domain::{applications::SourcePolicy, network::AllowedEndpoint};
+use launchway_infrastructure::docker::Builder;
+
+use super::{Engine, reader::Reader, values};
+
+/// What can be set about deployments.
+#[derive(Debug)]
+pub(crate) struct DeploymentConfig {
+    pub(crate) max_builds: usize,
+    pub(crate) health_timeout: Duration,
+    pub(crate) sources: SourcePolicy,
+    pub(crate) known_hosts: Option<PathBuf>,
+    pub(crate) network_pool: Ipv4Net,
+    pub(crate) container_memory: u64,
+    pub(crate) builder: Builder,
+    pub(crate) build_memory: u64,
+    pub(crate) build_timeout: Duration,
+}
+
+impl DeploymentConfig {
+    /// Reads the settings; `None` when one was refused.
+    pub(super) fn read(read: &mut Reader) -> Option<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+        let engine = read.setting::<Engine>("LAUNCHWAY_ENGINE", "docker", values::engine);
+        let max_builds = read.setting("LAUNCHWAY_MAX_BUILDS", &cores, values::count);
+        let health_timeout = read.setting("LAUNCHWAY_HEALTH_TIMEOUT", "60s", values::duration);
+        let allow = read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_GIT_ALLOW", "", values::endpoints);
+        let known_hosts = read.optional("LAUNCHWAY_GIT_KNOWN_HOSTS", values::path);
+        let local_root = read.optional("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", values::path);
+        let network_pool = read.setting("LAUNCHWAY_NETWORK_POOL", "10.192.0.0/12", values::network_pool);
+        let container_memory = read.setting("LAUNCHWAY_CONTAINER_MEMORY", "1g", values::memory);
+        let builder = read.setting("LAUNCHWAY_BUILDER", "auto", values::builder);
+        let build_memory = read.setting("LAUNCHWAY_BUILD_MEMORY", "2g", values::memory);
+        let build_timeout = read.setting("LAUNCHWAY_BUILD_TIMEOUT", "20m", values::duration);
+        let Engine::Docker = engine?;
+        Some(Self {
+            max_builds: max_builds?,
+            health_timeout: health_timeout?,
+            sources: SourcePolicy { allow: allow?, local_root: local_root? },
+            known_hosts: known_hosts?,
+            network_pool: network_pool?,
+            container_memory: container_memory?,
+            builder: builder?,
+            build_memory: build_memory?,
+            build_timeout: build_timeout?,
+        })
+    }
+}
