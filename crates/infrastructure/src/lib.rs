@@ -3,8 +3,10 @@
 pub mod clock;
 pub mod data_dir;
 pub mod database;
+pub mod docker;
 mod files;
 pub mod git;
+pub mod health;
 pub mod passwords;
 mod process;
 pub mod secrets;

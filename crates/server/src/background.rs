@@ -35,7 +35,11 @@ pub(crate) struct Background {
 
 impl Background {
     /// Takes over what an earlier run left, and begins to work.
-    pub(crate) async fn start(config: &Config, data: &DataDir, wiring: &Wiring) -> Result<Self, Box<dyn Error>> {
+    pub(crate) async fn start(
+        config: &Config,
+        data: &DataDir,
+        wiring: &Wiring,
+    ) -> Result<Self, Box<dyn Error>> {
         let instance: InstanceId =
             data.private_file("instance-id", || format!("{}\n", TimeOrderedIds.next()))?.trim().parse()?;
         let boot: BootId = TimeOrderedIds.next().into();
@@ -45,10 +49,8 @@ impl Background {
         let worker = worker(config, data, wiring, engine, WorkerId { instance, boot, worker: 1 }).await?;
 
         let (stop, told) = watch::channel(false);
-        let tasks = vec![
-            spawn(Arc::new(worker).run(told.clone())),
-            spawn(async move { upkeep.run(told).await }),
-        ];
+        let tasks =
+            vec![spawn(Arc::new(worker).run(told.clone())), spawn(async move { upkeep.run(told).await })];
         Ok(Self { stop, tasks })
     }
 
@@ -83,7 +85,7 @@ async fn worker(
         images: engine.clone(),
         deployer: engine.clone(),
         inventory: engine,
-        probe: Arc::new(NetworkProbe),
+        probe: Arc::new(NetworkProbe::default()),
         sites: Arc::new(ReleaseFolders::open(&data.path().join("sites"))?),
         router: Arc::new(DirectAddresses),
     };

@@ -39,7 +39,7 @@ impl DeploymentConfig {
         let build_timeout = read.setting("LAUNCHWAY_BUILD_TIMEOUT", "20m", values::duration);
         let Engine::Docker = engine?;
         Some(Self {
-            max_builds: max_builds?,
+            max_builds: max_builds?.into(),
             health_timeout: health_timeout?,
             sources: SourcePolicy { allow: allow?, local_root: local_root? },
             known_hosts: known_hosts?,

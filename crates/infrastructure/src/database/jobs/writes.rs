@@ -26,7 +26,9 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
     match write {
         Write::Enqueue(job) => enqueue(connection, job),
         Write::RequestCancel { scope, id, at } => request_cancel(connection, *scope, *id, *at),
-        Write::RequestCancelAll { scope, subject, at } => request_cancel_all(connection, *scope, *subject, *at),
+        Write::RequestCancelAll { scope, subject, at } => {
+            request_cancel_all(connection, *scope, *subject, *at)
+        }
         Write::Prove(lease) => prove(connection, lease),
         Write::Settle { lease, outcome, at } => settle(connection, lease, outcome, *at),
     }

@@ -1,0 +1,103 @@
+//! The command line of docker, one function for each of its commands.
+//!
+//! Whoever calls these functions cannot add an option: they take ids, names of our own making and
+//! parsed references, none of which begins with a dash. What people wrote is the input, an inherited
+//! variable, or stands behind the option or the image that it belongs to.
+
+mod containers;
+mod images;
+mod networks;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use launchway_domain::deployments::Output;
+use serde_json::Value;
+
+pub(super) use self::{
+    containers::NewContainer,
+    images::{ImageId, NewImage},
+    networks::NetworkId,
+};
+use super::{complaints::Failure, labels::Label};
+use crate::process::{Finished, Invocation};
+
+/// How many lines of a complaint are looked at.
+const LINES_OF_COMPLAINT: usize = 20;
+
+/// The client of docker.
+#[derive(Debug, Clone)]
+pub(super) struct Docker {
+    program: PathBuf,
+    environment: Arc<[(OsString, OsString)]>,
+    limit: Duration,
+}
+
+impl Docker {
+    pub(super) fn new(program: &Path, environment: &[(OsString, OsString)], limit: Duration) -> Self {
+        Self { program: program.to_owned(), environment: environment.into(), limit }
+    }
+
+    /// A command of docker that may take as long as most.
+    fn call(&self, words: &[&str]) -> Invocation {
+        self.call_within(self.limit, words)
+    }
+
+    fn call_within(&self, limit: Duration, words: &[&str]) -> Invocation {
+        let call = Invocation::new(&self.program, limit).args(words);
+        self.environment.iter().fold(call, |call, (name, value)| call.env(name, value))
+    }
+}
+
+/// What docker answers to a call that succeeds.
+async fn answer(call: Invocation) -> Result<String, Failure> {
+    let finished = call.run().await.map_err(Failure::Client)?;
+    succeeded(&finished)?;
+    Ok(text(&finished))
+}
+
+/// Each record of an answer that has one on each line, without those that docker was asked for and
+/// does not have.
+async fn existing_records(call: Invocation) -> Result<Vec<Value>, Failure> {
+    let finished = call.run().await.map_err(Failure::Client)?;
+    match succeeded(&finished) {
+        Err(failure) if !failure.is_gone() => Err(failure),
+        _ => parsed(&text(&finished)),
+    }
+}
+
+/// Hands everything that docker prints to `output`.
+async fn tell(call: Invocation, output: Arc<dyn Output>) -> Result<(), Failure> {
+    succeeded(&call.run_into(output).await.map_err(Failure::Client)?)
+}
+
+fn succeeded(finished: &Finished) -> Result<(), Failure> {
+    if finished.succeeded() {
+        Ok(())
+    } else {
+        Err(Failure::Complaint(finished.last_complaints(LINES_OF_COMPLAINT)))
+    }
+}
+
+fn text(finished: &Finished) -> String {
+    String::from_utf8_lossy(&finished.answer).into_owned()
+}
+
+fn parsed(text: &str) -> Result<Vec<Value>, Failure> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.map(serde_json::from_str).collect::<Result<_, _>>().map_err(|_not_json| unreadable())
+}
+
+/// The answer of an engine that is not docker, or not well.
+fn unreadable() -> Failure {
+    Failure::Complaint("docker answered what cannot be read".to_owned())
+}
+
+/// `--filter label=…` for each label; what is found has all of them.
+fn with_labels(call: Invocation, labels: &[Label]) -> Invocation {
+    labels.iter().fold(call, |call, label| call.arg("--filter").arg(format!("label={}", label.as_str())))
+}

@@ -1,0 +1,191 @@
+//! The commands about containers.
+
+use std::{sync::Arc, time::Duration};
+
+use launchway_domain::{
+    applications::RunCommand,
+    clock::Timestamp,
+    deployments::{ContainerId, ImageName, Output},
+};
+use serde_json::Value;
+
+use super::{Docker, NetworkId, answer, existing_records, tell, unreadable, with_labels};
+use crate::{
+    docker::{ContainerLimits, complaints::Failure, environment::ContainerEnvironment, labels::Label},
+    process::Invocation,
+};
+
+/// How long a program has to end by itself, in seconds.
+const GRACE: &str = "10";
+
+/// What root may do inside: what images need that prepare files and then become another user, and
+/// low ports. Without `NET_RAW` nobody forges packets; without `MKNOD`, `SETFCAP`, `SETPCAP`,
+/// `SYS_CHROOT` and `AUDIT_WRITE` nobody misses anything.
+const CAPABILITIES: [&str; 8] =
+    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
+
+/// What is read of a container: not its environment, which is secret.
+const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"restarts":{{json .RestartCount}},"state":{{json .State}},"labels":{{json .Config.Labels}},"networks":{{json .NetworkSettings.Networks}}}"#;
+
+/// A container that is to be made.
+#[derive(Debug)]
+pub(in crate::docker) struct NewContainer<'a> {
+    pub(in crate::docker) name: &'a str,
+    pub(in crate::docker) labels: &'a [Label],
+    pub(in crate::docker) network: &'a NetworkId,
+    pub(in crate::docker) limits: &'a ContainerLimits,
+    pub(in crate::docker) environment: &'a ContainerEnvironment,
+    pub(in crate::docker) image: &'a ImageName,
+    /// What a shell runs instead of the image's own program.
+    pub(in crate::docker) command: Option<&'a RunCommand>,
+}
+
+impl Docker {
+    /// Makes a container that does not run yet.
+    ///
+    /// There is no `--init`: an image with a supervisor of its own insists on being the first
+    /// process, and a missing program would be told as an exit code only.
+    pub(in crate::docker) async fn create(
+        &self,
+        container: &NewContainer<'_>,
+    ) -> Result<ContainerId, Failure> {
+        let mut call = self
+            .call(&["create", "--pull", "never", "--name", container.name])
+            .args(["--network", container.network.as_str(), "--restart", "no"])
+            .args(["--security-opt", "no-new-privileges", "--cap-drop", "ALL"]);
+        for capability in CAPABILITIES {
+            call = call.args(["--cap-add", capability]);
+        }
+        call = limited(call, container.limits).args([
+            "--log-driver",
+            "json-file",
+            "--log-opt",
+            "max-size=10m",
+            "--log-opt",
+            "max-file=3",
+        ]);
+        for label in container.labels {
+            call = call.args(["--label", label.as_str()]);
+        }
+        call = call.args(["--env-file", "/dev/stdin"]).input(container.environment.file.as_slice());
+        for (name, value) in &container.environment.inherited {
+            call = call.args(["--env", name]).env(name, value);
+        }
+        call = match container.command {
+            None => call.arg(container.image.as_str()),
+            Some(command) => {
+                call.args(["--entrypoint", "/bin/sh", container.image.as_str(), "-c"]).arg(command.as_str())
+            }
+        };
+        answer(call).await?.trim().parse().map_err(|_not_an_id| unreadable())
+    }
+
+    pub(in crate::docker) async fn start(&self, container: &ContainerId) -> Result<(), Failure> {
+        answer(self.call(&["start", container.as_str()])).await.map(drop)
+    }
+
+    /// Starts a container and hands over what it prints until it ends. An error may also mean that
+    /// its program failed.
+    pub(in crate::docker) async fn start_attached(
+        &self,
+        container: &ContainerId,
+        limit: Duration,
+        output: Arc<dyn Output>,
+    ) -> Result<(), Failure> {
+        tell(self.call_within(limit, &["start", "--attach", container.as_str()]), output).await
+    }
+
+    pub(in crate::docker) async fn keep(&self, container: &ContainerId) -> Result<(), Failure> {
+        answer(self.call(&["update", "--restart", "unless-stopped", container.as_str()])).await.map(drop)
+    }
+
+    pub(in crate::docker) async fn restart(&self, container: &ContainerId) -> Result<(), Failure> {
+        answer(self.call(&["restart", "-t", GRACE, container.as_str()])).await.map(drop)
+    }
+
+    pub(in crate::docker) async fn stop(&self, container: &ContainerId) -> Result<(), Failure> {
+        answer(self.call(&["stop", "-t", GRACE, container.as_str()])).await.map(drop)
+    }
+
+    /// Ends containers at once and removes them with what they wrote. One that is gone is no error.
+    pub(in crate::docker) async fn remove(&self, containers: &[ContainerId]) -> Result<(), Failure> {
+        if containers.is_empty() {
+            return Ok(());
+        }
+        let call = self.call(&["rm", "--force", "--volumes"]);
+        match answer(call.args(containers.iter().map(ContainerId::as_str))).await {
+            Err(failure) if !failure.is_gone() => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
+    /// The containers with all of these labels, whether they run or not.
+    pub(in crate::docker) async fn containers(&self, labels: &[Label]) -> Result<Vec<ContainerId>, Failure> {
+        let call = self.call(&["ps", "--all", "--quiet", "--no-trunc"]);
+        let listed = answer(with_labels(call, labels)).await?;
+        let ids = listed.lines().filter(|line| !line.trim().is_empty());
+        ids.map(|id| id.trim().parse()).collect::<Result<_, _>>().map_err(|_not_an_id| unreadable())
+    }
+
+    /// How each container is that is still there.
+    pub(in crate::docker) async fn inspect(&self, containers: &[ContainerId]) -> Result<Vec<Value>, Failure> {
+        if containers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let call = self.call(&["container", "inspect", "--format", FORMAT]);
+        existing_records(call.args(containers.iter().map(ContainerId::as_str))).await
+    }
+
+    /// Everything that a container printed since a moment, each line behind its time.
+    pub(in crate::docker) async fn logs_since(
+        &self,
+        container: &ContainerId,
+        since: Option<Timestamp>,
+        output: Arc<dyn Output>,
+    ) -> Result<(), Failure> {
+        let mut call = self.call(&["logs", "--timestamps"]);
+        if let Some(since) = since {
+            call = call.arg("--since").arg(since.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
+        }
+        tell(call.arg(container.as_str()), output).await
+    }
+
+    /// The last lines that a container printed, each behind its time.
+    pub(in crate::docker) async fn last_logs(
+        &self,
+        container: &ContainerId,
+        lines: usize,
+        output: Arc<dyn Output>,
+    ) -> Result<(), Failure> {
+        let lines = lines.to_string();
+        tell(self.call(&["logs", "--timestamps", "--tail", &lines, container.as_str()]), output).await
+    }
+
+    /// Hands over what happens to containers with these labels, from a moment in nanoseconds since
+    /// 1970 on. Returns when the limit is reached or the engine is gone.
+    pub(in crate::docker) async fn events(
+        &self,
+        labels: &[Label],
+        since: i64,
+        limit: Duration,
+        output: Arc<dyn Output>,
+    ) -> Result<(), Failure> {
+        let since = format!("{}.{:09}", since.div_euclid(1_000_000_000), since.rem_euclid(1_000_000_000));
+        let mut call = self
+            .call_within(limit, &["events", "--format", "{{json .}}", "--since", &since])
+            .args(["--filter", "type=container"]);
+        for event in ["start", "die", "oom", "destroy"] {
+            call = call.arg("--filter").arg(format!("event={event}"));
+        }
+        tell(with_labels(call, labels), output).await
+    }
+}
+
+fn limited(call: Invocation, limits: &ContainerLimits) -> Invocation {
+    let (memory, pids) = (limits.memory.to_string(), limits.pids.to_string());
+    let call = call.args(["--pids-limit", &pids, "--memory", &memory, "--memory-swap", &memory]);
+    match limits.cpus {
+        Some(cpus) => call.args(["--cpus", &cpus.to_string()]),
+        None => call,
+    }
+}

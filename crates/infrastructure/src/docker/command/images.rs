@@ -1,0 +1,154 @@
+//! The commands about images.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use launchway_domain::deployments::{ImageName, Output};
+use serde_json::Value;
+
+use super::{Docker, answer, existing_records, tell, unreadable, with_labels};
+use crate::docker::{Builder, complaints::Failure, environment::BuildArguments, labels::Label};
+
+/// An image, by the engine's id: `sha256:…`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::docker) struct ImageId(String);
+
+impl ImageId {
+    fn parse(text: &str) -> Option<Self> {
+        let hex = text.trim().strip_prefix("sha256:")?;
+        let is_id = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_id.then(|| Self(text.trim().to_owned()))
+    }
+
+    /// The id in a record of docker.
+    pub(in crate::docker) fn read(record: &Value) -> Option<Self> {
+        Self::parse(record.get("id")?.as_str()?)
+    }
+
+    pub(in crate::docker) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An image that is to be built.
+#[derive(Debug)]
+pub(in crate::docker) struct NewImage<'a> {
+    pub(in crate::docker) name: &'a ImageName,
+    pub(in crate::docker) labels: &'a [Label],
+    pub(in crate::docker) arguments: &'a BuildArguments,
+    pub(in crate::docker) memory: u64,
+    pub(in crate::docker) dockerfile: Vec<u8>,
+    /// The folder whose files may be copied; none without.
+    pub(in crate::docker) folder: Option<&'a Path>,
+}
+
+impl Docker {
+    /// Whether the client can build without BuildKit. Asks no engine.
+    pub(in crate::docker) async fn has_legacy_builder(&self) -> Result<bool, Failure> {
+        let help = answer(self.call(&["build", "--help"]).env("DOCKER_BUILDKIT", "0")).await?;
+        // BuildKit takes this option too, ignores it, and does not show it.
+        Ok(help.contains("--memory-swap"))
+    }
+
+    pub(in crate::docker) async fn build(
+        &self,
+        image: NewImage<'_>,
+        builder: Builder,
+        limit: Duration,
+        output: Arc<dyn Output>,
+    ) -> Result<(), Failure> {
+        let call = self.call_within(limit, &["build"]);
+        let mut call = if builder == Builder::BuildKit {
+            // The builder inside the engine, whichever the operator uses otherwise: only what it
+            // makes is there to be run.
+            call.env("DOCKER_BUILDKIT", "1").env("BUILDX_BUILDER", "default").args(["--progress", "plain"])
+        } else {
+            let memory = image.memory.to_string();
+            call.env("DOCKER_BUILDKIT", "0").args([
+                "--force-rm",
+                "--memory",
+                &memory,
+                "--memory-swap",
+                &memory,
+            ])
+        };
+        for label in image.labels {
+            call = call.arg("--label").arg(label.as_str());
+        }
+        for argument in &image.arguments.options {
+            call = call.arg("--build-arg").arg(argument);
+        }
+        for (name, value) in &image.arguments.inherited {
+            call = call.env(name, value);
+        }
+        call = call.args(["--tag", image.name.as_str()]);
+        call = match image.folder {
+            Some(folder) => call.args(["--file", "-"]).arg(folder),
+            None => call.arg("-"),
+        };
+        tell(call.input(image.dockerfile), output).await
+    }
+
+    /// Asks the registry. The reference is one that docker lists, so that it is no option.
+    pub(in crate::docker) async fn pull(
+        &self,
+        reference: &str,
+        limit: Duration,
+        output: Arc<dyn Output>,
+    ) -> Result<(), Failure> {
+        tell(self.call_within(limit, &["pull", "--", reference]), output).await
+    }
+
+    pub(in crate::docker) async fn tag(&self, image: &ImageName, name: &ImageName) -> Result<(), Failure> {
+        answer(self.call(&["tag", image.as_str(), name.as_str()])).await.map(drop)
+    }
+
+    /// Whether an image has exactly this reference. An id, or the beginning of one, is none.
+    pub(in crate::docker) async fn has_image(&self, reference: &str) -> Result<bool, Failure> {
+        let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}", "--filter"]);
+        let listed = answer(call.arg(format!("reference={reference}"))).await?;
+        Ok(listed.lines().any(|line| ImageId::parse(line).is_some()))
+    }
+
+    /// The images with all of these labels, whether they have a name or not.
+    pub(in crate::docker) async fn images(&self, labels: &[Label]) -> Result<Vec<ImageId>, Failure> {
+        let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}"]);
+        let listed = answer(with_labels(call, labels)).await?;
+        let ids = listed.lines().filter(|line| !line.trim().is_empty()).map(ImageId::parse);
+        ids.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
+    }
+
+    /// Labels and names of each image that is still there.
+    pub(in crate::docker) async fn inspect_images(&self, images: &[ImageId]) -> Result<Vec<Value>, Failure> {
+        const FORMAT: &str =
+            r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}},"names":{{json .RepoTags}}}"#;
+        if images.is_empty() {
+            return Ok(Vec::new());
+        }
+        let call = self.call(&["image", "inspect", "--format", FORMAT]);
+        existing_records(call.args(images.iter().map(ImageId::as_str))).await
+    }
+
+    /// Takes a name from an image, and removes the image with its last one.
+    pub(in crate::docker) async fn remove_image(&self, image: &ImageName) -> Result<(), Failure> {
+        answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
+    }
+
+    /// Removes an image that has no name.
+    pub(in crate::docker) async fn remove_nameless(&self, image: &ImageId) -> Result<(), Failure> {
+        answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_id_is_a_whole_hash() {
+        let id = format!("sha256:{}", "a".repeat(64));
+        assert_eq!(ImageId::parse(&format!("{id}\n")).unwrap().as_str(), id);
+        for text in ["", "sha256:12", "--help", &"a".repeat(64), &format!("sha256:{}", "g".repeat(64))] {
+            assert_eq!(ImageId::parse(text), None);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! What it means when docker complains: whether the engine, what was asked for, or something that
+//! is gone.
+
+use launchway_domain::deployments::StepError;
+
+use crate::process::ProcessError;
+
+/// Why a call of docker did not succeed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The client could not be run to its end.
+    Client(ProcessError),
+    /// The client ended and complained.
+    Complaint(String),
+}
+
+/// What a complaint means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// The engine or this machine is at fault; trying again may help.
+    Fault,
+    /// What was asked about is not there.
+    Gone,
+    /// What was asked for cannot work.
+    Refusal,
+    /// Nothing that is known.
+    Unknown,
+}
+
+/// Parts of complaints in lower case, and what they mean. The first that fits counts.
+const MEANINGS: &[(&str, Meaning)] = &[
+    ("cannot connect to the docker daemon", Meaning::Fault),
+    ("error during connect", Meaning::Fault),
+    ("permission denied while trying to connect", Meaning::Fault),
+    ("for api route and version", Meaning::Fault),
+    ("buildx component is missing", Meaning::Fault),
+    ("unknown flag", Meaning::Fault),
+    ("no space left on device", Meaning::Fault),
+    ("disk quota exceeded", Meaning::Fault),
+    ("cannot allocate memory", Meaning::Fault),
+    ("resource temporarily unavailable", Meaning::Fault),
+    ("too many open files", Meaning::Fault),
+    ("input/output error", Meaning::Fault),
+    ("read-only file system", Meaning::Fault),
+    ("context deadline exceeded", Meaning::Fault),
+    ("unexpected eof", Meaning::Fault),
+    ("no such container", Meaning::Gone),
+    ("no such object", Meaning::Gone),
+    ("no such image", Meaning::Gone),
+    ("no such network", Meaning::Gone),
+    ("is already in progress", Meaning::Gone),
+    ("no command specified", Meaning::Refusal),
+    ("executable file not found", Meaning::Refusal),
+    ("exec format error", Meaning::Refusal),
+    ("argument list too long", Meaning::Refusal),
+    ("exec: \"", Meaning::Refusal),
+    ("chdir to cwd", Meaning::Refusal),
+    ("unable to find user", Meaning::Refusal),
+    ("no matching entries in passwd file", Meaning::Refusal),
+    ("unable to find image", Meaning::Refusal),
+    ("invalid reference format", Meaning::Refusal),
+];
+
+/// Complaints by which a registry was not asked at all, in lower case.
+const NOT_ASKED: &[&str] = &[
+    "dial tcp",
+    "no such host",
+    "i/o timeout",
+    "tls handshake timeout",
+    "connection refused",
+    "connection reset",
+    "network is unreachable",
+    "client.timeout",
+    "request canceled",
+    "server misbehaving",
+    "proxyconnect",
+    "toomanyrequests",
+    "bad gateway",
+    "service unavailable",
+];
+
+impl Failure {
+    /// Whether what was asked about is not there.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Complaint(text) if meaning(&last_line(text)) == Meaning::Gone)
+    }
+
+    /// Whether the complaint has these words.
+    pub(super) fn says(&self, words: &str) -> bool {
+        matches!(self, Self::Complaint(text) if text.contains(words))
+    }
+
+    /// Whether a registry could not be asked, and so may have what was asked for.
+    pub(super) fn is_registry_out_of_reach(&self) -> bool {
+        let Self::Complaint(text) = self else { return false };
+        let text = last_line(text).to_lowercase();
+        meaning(&text) == Meaning::Unknown && NOT_ASKED.iter().any(|words| text.contains(words))
+    }
+
+    /// As an error of a step that is at fault unless docker says clearly that it is not.
+    pub(super) fn or_fault(self) -> StepError {
+        self.into_step(StepError::Fault)
+    }
+
+    /// As an error of a step in which people's own programs run, and fail.
+    pub(super) fn or_refused(self) -> StepError {
+        self.into_step(StepError::Refused)
+    }
+
+    fn into_step(self, unknown: fn(String) -> StepError) -> StepError {
+        let text = match self {
+            Self::Client(error) => return StepError::Fault(told_whole(&error)),
+            Self::Complaint(text) => last_line(&text),
+        };
+        match meaning(&text) {
+            Meaning::Fault | Meaning::Gone => StepError::Fault(sentence(&text)),
+            Meaning::Refusal => StepError::Refused(sentence(&text)),
+            Meaning::Unknown => unknown(sentence(&text)),
+        }
+    }
+}
+
+/// An error with everything behind it.
+fn told_whole(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(behind) = source {
+        text = format!("{text}: {behind}");
+        source = behind.source();
+    }
+    text
+}
+
+fn meaning(text: &str) -> Meaning {
+    let text = text.to_lowercase();
+    let known = MEANINGS.iter().find(|(words, _)| text.contains(words));
+    known.map_or(Meaning::Unknown, |(_, meaning)| *meaning)
+}
+
+/// The line that tells why: the last one that is no advice. Earlier lines may be what people's own
+/// programs printed, and must not decide anything.
+fn last_line(text: &str) -> String {
+    let is_advice = |line: &&str| {
+        let line = line.trim();
+        line.is_empty()
+            || line.starts_with("Run 'docker")
+            || line.starts_with("See 'docker")
+            || line.starts_with("Error: failed to start containers")
+    };
+    text.lines().rfind(|line| !is_advice(line)).unwrap_or_default().trim().to_owned()
+}
+
+/// The longest part of a complaint that a person is told, in characters.
+const LONGEST_SENTENCE: usize = 500;
+
+/// A complaint without what only the engine's makers need.
+fn sentence(text: &str) -> String {
+    let mut text = text;
+    for prefix in ["docker: ", "ERROR: ", "Error: ", "Error response from daemon: "] {
+        text = text.strip_prefix(prefix).unwrap_or(text);
+    }
+    // What the runtime went through comes before what went wrong.
+    if let Some((_, reason)) = text.split_once("unable to start container process: ") {
+        text = reason;
+    }
+    let text = text.strip_suffix(": unknown").unwrap_or(text).trim_end_matches('.');
+    if text.is_empty() {
+        return "docker failed without a word".to_owned();
+    }
+    text.chars().filter(|c| !c.is_control()).take(LONGEST_SENTENCE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(text: &str) -> Failure {
+        Failure::Complaint(text.to_owned())
+    }
+
+    #[test]
+    fn every_complaint_means_a_fault_or_a_refusal() {
+        let fault = |text: &str| StepError::Fault(text.to_owned());
+        let refused = |text: &str| StepError::Refused(text.to_owned());
+        for (text, expected) in [
+            (
+                "Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?\n",
+                fault("Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?"),
+            ),
+            (
+                "request returned 500 Internal Server Error for API route and version http://x/v1.41, check",
+                fault(
+                    "request returned 500 Internal Server Error for API route and version http://x/v1.41, check",
+                ),
+            ),
+            (
+                "Error response from daemon: write /x: no space left on device",
+                fault("write /x: no space left on device"),
+            ),
+            (
+                "ERROR: BuildKit is enabled but the buildx component is missing or broken.",
+                fault("BuildKit is enabled but the buildx component is missing or broken"),
+            ),
+            (
+                "Error response from daemon: failed to create shim task: OCI runtime create failed: runc \
+                 create failed: unable to start container process: exec: \"nope\": executable file not found \
+                 in $PATH: unknown\nError: failed to start containers: 0aa0fe0ac15a\n",
+                refused("exec: \"nope\": executable file not found in $PATH"),
+            ),
+            (
+                "Error response from daemon: No command specified\n\nRun 'docker create --help' for more",
+                refused("No command specified"),
+            ),
+            (
+                "docker: exec /app: exec format error.\nSee 'docker run --help'.",
+                refused("exec /app: exec format error"),
+            ),
+            ("Error response from daemon: No such container: x", fault("No such container: x")),
+            (
+                "Error response from daemon: OCI runtime create failed: fork: resource temporarily unavailable",
+                fault("OCI runtime create failed: fork: resource temporarily unavailable"),
+            ),
+            ("Error response from daemon: something new", fault("something new")),
+            ("", fault("docker failed without a word")),
+        ] {
+            assert_eq!(complaint(text).or_fault(), expected, "{text}");
+        }
+        let fails = "The command '/bin/sh -c false' returned a non-zero code: 1";
+        assert_eq!(complaint(fails).or_refused(), refused(fails));
+    }
+
+    #[test]
+    fn what_a_build_printed_decides_nothing() {
+        let text = "no space left on device\nThe command '/bin/sh -c x' returned a non-zero code: 1";
+        assert!(matches!(complaint(text).or_refused(), StepError::Refused(_)));
+    }
+
+    #[test]
+    fn what_is_gone_is_known() {
+        for text in ["Error: No such object: x", "Error response from daemon: No such image: x:y"] {
+            assert!(complaint(text).is_gone(), "{text}");
+        }
+        assert!(!complaint("Cannot connect to the Docker daemon at x: no such container").is_gone());
+    }
+
+    #[test]
+    fn a_registry_that_says_no_was_asked() {
+        let lookup = "Error response from daemon: Get \"https://r/v2/\": dial tcp: lookup r: no such host";
+        assert!(complaint(lookup).is_registry_out_of_reach());
+        for asked in ["manifest for nginx:nope not found: manifest unknown", "pull access denied for x"] {
+            assert!(!complaint(asked).is_registry_out_of_reach(), "{asked}");
+        }
+        assert!(!complaint("Cannot connect to the Docker daemon: dial tcp").is_registry_out_of_reach());
+    }
+
+    #[test]
+    fn a_missing_client_is_a_fault() {
+        let missing = Failure::Client(ProcessError::NotInstalled("docker".to_owned()));
+        assert_eq!(missing.or_refused(), StepError::Fault("`docker` is not installed".to_owned()));
+    }
+}

@@ -1,0 +1,262 @@
+//! Runs containers.
+
+mod unfinished;
+
+use std::{net::IpAddr, sync::Arc};
+
+use async_trait::async_trait;
+use launchway_domain::{
+    applications::RunCommand,
+    deployments::{
+        Condition, Container, ContainerId, ContainerPlan, Deployer, ImageName, Output, Owner, StepError,
+    },
+    ids::DeploymentId,
+};
+use serde_json::Value;
+
+use self::unfinished::Unfinished;
+use super::{
+    DockerEngine,
+    command::{NetworkId, NewContainer},
+    complaints::Failure,
+    environment::ContainerEnvironment,
+    labels::{self, Label},
+    networks::Network,
+};
+use crate::process::ProcessError;
+
+/// How a program ends that was killed.
+const KILLED: i32 = 137;
+
+#[async_trait]
+impl Deployer for DockerEngine {
+    /// A container that ends at once is there all the same, so that its last words can be read.
+    /// Its address is then one of its network at which nobody answers.
+    async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError> {
+        let unfinished = Unfinished::new(&self.docker);
+        let started = self.start_marked(plan, unfinished.label()).await;
+        unfinished.end(started.is_ok()).await;
+        started
+    }
+
+    async fn run_once(
+        &self,
+        plan: &ContainerPlan,
+        command: &RunCommand,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        let unfinished = Unfinished::new(&self.docker);
+        let ended = self.run_marked(plan, command, unfinished.label(), output).await;
+        unfinished.end(false).await;
+        ended
+    }
+
+    async fn keep(&self, container: &ContainerId) -> Result<(), StepError> {
+        self.docker.keep(container).await.map_err(Failure::or_fault)
+    }
+
+    async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError> {
+        let record = self.record(container).await?;
+        Ok(record.as_ref().map_or(Condition::Gone, condition))
+    }
+
+    async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
+        let gone = || StepError::Refused("the container is gone".to_owned());
+        self.docker.restart(container).await.map_err(|failure| match failure.is_gone() {
+            true => gone(),
+            false => failure.or_fault(),
+        })?;
+        let record = self.record(container).await?.ok_or_else(gone)?;
+        let network = match address(&record) {
+            Some(_) => None,
+            None => self.read_networks(&network_id(&record).into_iter().collect::<Vec<_>>()).await?.pop(),
+        };
+        read(&record, network.as_ref()).ok_or_else(gone)
+    }
+
+    async fn stop(&self, container: &ContainerId) -> Result<(), StepError> {
+        match self.docker.stop(container).await {
+            Err(failure) if !failure.is_gone() => Err(failure.or_fault()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError> {
+        self.remove_marked(&[Label::of_deployment(deployment)]).await
+    }
+}
+
+impl DockerEngine {
+    async fn start_marked(&self, plan: &ContainerPlan, call: Label) -> Result<Container, StepError> {
+        let name = format!("launchway-{}-{}", plan.owner.deployment, plan.owner.attempt);
+        let network = self.network(plan.owner.organization).await?;
+        let id = self.create(plan, &name, &network, None, call).await?;
+        self.docker.start(&id).await.map_err(Failure::or_fault)?;
+        let record = self.record(&id).await?;
+        let started = record.and_then(|record| read(&record, Some(&network)));
+        started
+            .ok_or_else(|| StepError::Fault("the container was removed as soon as it was started".to_owned()))
+    }
+
+    async fn run_marked(
+        &self,
+        plan: &ContainerPlan,
+        command: &RunCommand,
+        call: Label,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        let limit = self.options.command_time;
+        let (deployment, attempt) = (plan.owner.deployment, plan.owner.attempt);
+        let name = format!("launchway-{deployment}-{attempt}-task-{}", call.value());
+        let network = self.network(plan.owner.organization).await?;
+        let id = self.create(plan, &name, &network, Some(command), call).await?;
+        let failure = match self.docker.start_attached(&id, limit, output).await {
+            Ok(()) => return Ok(()),
+            Err(Failure::Client(ProcessError::TookTooLong(..))) => {
+                return Err(StepError::Refused(format!("the command took longer than {limit:?}")));
+            }
+            Err(failure) => failure,
+        };
+        // Docker ends like the command or for reasons of its own; only the container knows which.
+        let record = self.record(&id).await?;
+        let was_started = record.as_ref().is_some_and(|record| {
+            let state = |key: &str| record.get("state")?.get(key)?.as_str();
+            state("Error") == Some("") && state("Status") == Some("exited")
+        });
+        match record.as_ref().map(condition) {
+            Some(Condition::Exited { code, out_of_memory, .. }) if was_started => {
+                Err(StepError::Refused(self.how_it_ended(code, out_of_memory)))
+            }
+            _ => Err(failure.or_fault()),
+        }
+    }
+
+    fn how_it_ended(&self, code: i32, out_of_memory: bool) -> String {
+        let mebibytes = self.options.limits.memory / 1024 / 1024;
+        match out_of_memory && code == KILLED {
+            true => format!("the command wanted more than {mebibytes} MiB of memory"),
+            false => format!("the command ended with exit code {code}"),
+        }
+    }
+
+    /// Makes a container, in place of the one that has its name.
+    async fn create(
+        &self,
+        plan: &ContainerPlan,
+        name: &str,
+        network: &Network,
+        command: Option<&RunCommand>,
+        call: Label,
+    ) -> Result<ContainerId, StepError> {
+        let environment = ContainerEnvironment::of(&plan.environment)?;
+        let mut labels = labels::of(self.options.instance, &plan.owner);
+        labels.push(call);
+        let container = NewContainer {
+            name,
+            labels: &labels,
+            network: &network.id,
+            limits: &self.options.limits,
+            environment: &environment,
+            image: &plan.image,
+            command,
+        };
+        match self.docker.create(&container).await {
+            Err(failure) if failure.says("is already in use") => {
+                self.remove_attempt(&plan.owner).await?;
+                self.docker.create(&container).await
+            }
+            created => created,
+        }
+        .map_err(|failure| not_created(failure, &plan.image))
+    }
+
+    async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError> {
+        let marks = labels::of(self.options.instance, owner);
+        self.remove_marked(&marks).await
+    }
+
+    /// Removes the containers of this installation that have all of these labels.
+    async fn remove_marked(&self, labels: &[Label]) -> Result<(), StepError> {
+        let mut marks = vec![Label::of_instance(self.options.instance)];
+        marks.extend_from_slice(labels);
+        let found = self.docker.containers(&marks).await.map_err(Failure::or_fault)?;
+        self.docker.remove(&found).await.map_err(Failure::or_fault)
+    }
+
+    async fn record(&self, container: &ContainerId) -> Result<Option<Value>, StepError> {
+        let records = self.docker.inspect(std::slice::from_ref(container)).await;
+        Ok(records.map_err(Failure::or_fault)?.into_iter().next())
+    }
+}
+
+fn not_created(failure: Failure, image: &ImageName) -> StepError {
+    if failure.is_gone() {
+        StepError::Refused(format!("the image `{}` is not there any more", image.as_str()))
+    } else {
+        failure.or_fault()
+    }
+}
+
+/// A started container; `None` when docker's record of it cannot be read.
+fn read(record: &Value, network: Option<&Network>) -> Option<Container> {
+    Some(Container {
+        id: record.get("id")?.as_str()?.parse().ok()?,
+        name: record.get("name")?.as_str()?.trim_start_matches('/').to_owned(),
+        address: address(record).or(network.map(Network::nobody))?,
+    })
+}
+
+/// The address in the one network that the container is in, while it runs.
+fn address(record: &Value) -> Option<IpAddr> {
+    let networks = record.get("networks")?.as_object()?;
+    networks.values().find_map(|network| network.get("IPAddress")?.as_str()?.parse().ok())
+}
+
+fn network_id(record: &Value) -> Option<NetworkId> {
+    let networks = record.get("networks")?.as_object()?;
+    networks.values().find_map(|network| NetworkId::parse(network.get("NetworkID")?.as_str()?))
+}
+
+/// How a container is by docker's record of it.
+pub(super) fn condition(record: &Value) -> Condition {
+    let state = record.get("state").unwrap_or(&Value::Null);
+    let is = |key: &str| state.get(key).and_then(Value::as_bool).unwrap_or_default();
+    let number = |value: Option<&Value>| value.and_then(Value::as_i64).unwrap_or_default();
+    let restarts = u32::try_from(number(record.get("restarts"))).unwrap_or_default();
+    if matches!(state.get("Status").and_then(Value::as_str), Some("removing" | "dead")) {
+        return Condition::Gone;
+    }
+    // Docker calls a container running that waits for its next start.
+    match address(record).filter(|_| is("Running") && !is("Restarting")) {
+        Some(address) => Condition::Running { address, restarts },
+        None => Condition::Exited {
+            code: i32::try_from(number(state.get("ExitCode"))).unwrap_or(i32::MAX),
+            out_of_memory: is("OOMKilled"),
+            restarts,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_container_runs_stands_still_or_is_gone() {
+        let networks = json!({ "n": { "IPAddress": "10.0.0.2" } });
+        let at = |state: Value| condition(&json!({ "state": state, "restarts": 2, "networks": networks }));
+        let exited = |code, out_of_memory| Condition::Exited { code, out_of_memory, restarts: 2 };
+        let address = "10.0.0.2".parse().unwrap();
+        assert_eq!(
+            at(json!({ "Status": "running", "Running": true })),
+            Condition::Running { address, restarts: 2 }
+        );
+        assert_eq!(at(json!({ "Status": "exited", "ExitCode": 3 })), exited(3, false));
+        assert_eq!(at(json!({ "Status": "exited", "ExitCode": 137, "OOMKilled": true })), exited(137, true));
+        let waits = json!({ "Status": "restarting", "Running": true, "Restarting": true, "ExitCode": 1 });
+        assert_eq!(at(waits), exited(1, false));
+        assert_eq!(at(json!({ "Status": "removing" })), Condition::Gone);
+    }
+}

@@ -1,0 +1,69 @@
+//! What a call has begun and must not leave behind.
+
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+use launchway_domain::secret::Entropy as _;
+use tokio::{runtime::Handle, time::sleep};
+
+use crate::{
+    clock::SystemEntropy,
+    docker::{command::Docker, labels::Label},
+};
+
+/// When what a dropped call made is looked for: the engine may still be making it at first.
+const LOOKS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
+
+/// A call that makes a container. Should it be dropped before it has ended, its container is
+/// removed in the background; what is missed there, because this process ends too, is found by its
+/// labels later.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    docker: Docker,
+    label: Label,
+    has_ended: bool,
+}
+
+impl Unfinished {
+    pub(super) fn new(docker: &Docker) -> Self {
+        let call = HEXLOWER.encode(&SystemEntropy.bits_256()[..8]);
+        Self { docker: docker.clone(), label: Label::of_call(&call), has_ended: false }
+    }
+
+    /// What marks the container of this call, and no other.
+    pub(super) fn label(&self) -> Label {
+        self.label.clone()
+    }
+
+    /// The call has ended; its container stays or goes.
+    pub(super) async fn end(mut self, stays: bool) {
+        if !stays && !remove(&self.docker, &self.label).await {
+            tracing::warn!(label = self.label.as_str(), "a container could not be removed yet");
+        }
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        let (docker, label) = (self.docker.clone(), self.label.clone());
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                for pause in LOOKS {
+                    sleep(pause).await;
+                    remove(&docker, &label).await;
+                }
+            });
+        }
+    }
+}
+
+async fn remove(docker: &Docker, label: &Label) -> bool {
+    match docker.containers(std::slice::from_ref(label)).await {
+        Ok(found) => docker.remove(&found).await.is_ok(),
+        Err(_unreachable) => false,
+    }
+}

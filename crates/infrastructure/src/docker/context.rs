@@ -1,0 +1,253 @@
+//! What of a checkout a build is made from, wherever the repository's links lead.
+//!
+//! **Invariant:** nothing outside the checkout is opened or even asked for, so that an error does
+//! not tell what is there. Docker itself follows links, so that it is given a folder that is none
+//! and the text of the Dockerfile instead of its path. Nobody else changes a checkout meanwhile.
+
+use std::{
+    collections::VecDeque,
+    ffi::OsString,
+    fs, io,
+    path::{Component, Path, PathBuf},
+};
+
+use launchway_domain::{
+    applications::{BasePath, DockerfilePath},
+    deployments::StepError,
+};
+
+const LARGEST_DOCKERFILE: u64 = 1024 * 1024;
+/// As many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// What a build is made from.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BuildContext {
+    /// The folder whose files the build may copy.
+    pub(super) folder: PathBuf,
+    /// The text of the Dockerfile.
+    pub(super) dockerfile: Vec<u8>,
+}
+
+/// Why a path could not be followed.
+enum Lost {
+    NotThere,
+    LeadsOut,
+    Io(io::Error),
+}
+
+impl BuildContext {
+    /// Finds it below `root`. Blocks.
+    pub(super) fn find(
+        root: &Path,
+        base_path: &BasePath,
+        dockerfile: &DockerfilePath,
+        largest: u64,
+    ) -> Result<Self, StepError> {
+        let root = fs::canonicalize(root)
+            .map_err(|error| StepError::Fault(format!("the checkout cannot be read: {error}")))?;
+        let base = base_path.as_str();
+        let folder = beneath(&root, &root, base_path.relative()).map_err(|lost| {
+            lost.told(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
+        })?;
+        if !folder.is_dir() {
+            return Err(StepError::Refused(format!("`{base}` is no folder")));
+        }
+        let path = dockerfile.as_str();
+        let file = beneath(&root, &folder, path).map_err(|lost| {
+            lost.told(&format!("there is no Dockerfile at `{path}`"), &format!("the Dockerfile `{path}`"))
+        })?;
+        let dockerfile = text_of(&file, path)?;
+        // The client reads this one by itself.
+        beneath(&root, &folder, ".dockerignore")
+            .map(drop)
+            .or_else(|lost| if matches!(lost, Lost::NotThere) { Ok(()) } else { Err(lost) })
+            .map_err(|lost| lost.told("there is no `.dockerignore`", "the file `.dockerignore`"))?;
+        let mut left = largest;
+        measure(&folder, &mut left).map_err(|error| match error {
+            None => StepError::Refused(format!(
+                "the folder `{base}` has more than {} MiB of files",
+                largest / 1024 / 1024
+            )),
+            Some(error) => StepError::Fault(format!("the checkout cannot be read: {error}")),
+        })?;
+        Ok(Self { folder, dockerfile })
+    }
+}
+
+impl Lost {
+    fn told(self, not_there: &str, subject: &str) -> StepError {
+        match self {
+            Self::NotThere => StepError::Refused(not_there.to_owned()),
+            Self::LeadsOut => {
+                StepError::Refused(format!("{subject} is a link that leads out of the repository"))
+            }
+            Self::Io(error) => StepError::Fault(format!("the checkout cannot be read: {error}")),
+        }
+    }
+}
+
+fn text_of(file: &Path, path: &str) -> Result<Vec<u8>, StepError> {
+    let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
+    let metadata = fs::symlink_metadata(file).map_err(broken)?;
+    if !metadata.is_file() {
+        return Err(StepError::Refused(format!("the Dockerfile `{path}` is no file")));
+    }
+    if metadata.len() > LARGEST_DOCKERFILE {
+        return Err(StepError::Refused(format!("the Dockerfile `{path}` has more than 1 MiB")));
+    }
+    fs::read(file).map_err(broken)
+}
+
+/// Follows `path` from `start`, which is `root` or below it, one name at a time.
+fn beneath(root: &Path, start: &Path, path: &str) -> Result<PathBuf, Lost> {
+    let mut place = start.to_owned();
+    let mut ahead: VecDeque<OsString> = Path::new(path).iter().map(OsString::from).collect();
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        match Path::new(&name).components().next() {
+            None | Some(Component::CurDir) => continue,
+            Some(Component::ParentDir) if place == root => return Err(Lost::LeadsOut),
+            Some(Component::ParentDir) => {
+                place.pop();
+                continue;
+            }
+            Some(Component::RootDir | Component::Prefix(_)) => return Err(Lost::LeadsOut),
+            Some(Component::Normal(_)) => {}
+        }
+        let next = place.join(&name);
+        let metadata = fs::symlink_metadata(&next).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Lost::NotThere,
+            _ => Lost::Io(error),
+        })?;
+        if !metadata.is_symlink() {
+            place = next;
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            return Err(Lost::NotThere);
+        }
+        let target = fs::read_link(&next).map_err(Lost::Io)?;
+        for part in target.iter().rev() {
+            ahead.push_front(part.to_owned());
+        }
+    }
+    Ok(place)
+}
+
+/// Takes the size of every file off `left`; `Err(None)` when nothing is left.
+fn measure(folder: &Path, left: &mut u64) -> Result<(), Option<io::Error>> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let metadata = entry.metadata()?;
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            } else if metadata.is_file() {
+                *left = left.checked_sub(metadata.len()).ok_or(None)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    struct Repository(tempfile::TempDir);
+
+    impl Repository {
+        fn new() -> Self {
+            let repository = Self(tempfile::tempdir().unwrap());
+            fs::create_dir_all(repository.0.path().join("repo/app")).unwrap();
+            fs::write(repository.0.path().join("secret"), "hunter2").unwrap();
+            repository
+        }
+
+        fn write(self, path: &str, text: &str) -> Self {
+            fs::write(self.0.path().join("repo").join(path), text).unwrap();
+            self
+        }
+
+        fn link(self, path: &str, target: &str) -> Self {
+            symlink(target, self.0.path().join("repo").join(path)).unwrap();
+            self
+        }
+
+        fn find(&self, base_path: &str, dockerfile: &str) -> Result<BuildContext, StepError> {
+            let root = self.0.path().join("repo");
+            BuildContext::find(&root, &base_path.parse().unwrap(), &dockerfile.parse().unwrap(), 1000)
+        }
+
+        fn refusal(&self, base_path: &str, dockerfile: &str) -> String {
+            match self.find(base_path, dockerfile) {
+                Err(StepError::Refused(sentence)) => sentence,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_dockerfile_is_found_in_the_base_path() {
+        let context = Repository::new().write("app/Dockerfile", "FROM x").find("/app", "Dockerfile").unwrap();
+        assert_eq!(context.dockerfile, b"FROM x");
+        assert!(context.folder.ends_with("repo/app"));
+    }
+
+    #[test]
+    fn links_inside_the_repository_are_followed() {
+        let repository =
+            Repository::new().write("real", "FROM x").link("app/Dockerfile", "../real").link("web", "app/.");
+        assert_eq!(repository.find("/web", "Dockerfile").unwrap().dockerfile, b"FROM x");
+    }
+
+    #[test]
+    fn links_out_of_the_repository_tell_nothing_of_what_is_there() {
+        for target in [
+            "/etc/passwd",
+            "/no/such/file",
+            "../secret",
+            "../nothing",
+            "app/../../secret",
+            "/proc/self/environ",
+        ] {
+            let told = Repository::new().link("Dockerfile", target).refusal("/", "Dockerfile");
+            assert_eq!(told, "the Dockerfile `Dockerfile` is a link that leads out of the repository");
+        }
+        for target in ["/etc", "/nothing", "..", "../.."] {
+            let told = Repository::new().link("out", target).refusal("/out", "Dockerfile");
+            assert_eq!(told, "the folder `/out` is a link that leads out of the repository");
+            let told = Repository::new().link("out", target).refusal("/", "out/passwd");
+            assert_eq!(told, "the Dockerfile `out/passwd` is a link that leads out of the repository");
+        }
+        let repository = Repository::new().write("Dockerfile", "FROM x").link(".dockerignore", "/etc/passwd");
+        let told = repository.refusal("/", "Dockerfile");
+        assert_eq!(told, "the file `.dockerignore` is a link that leads out of the repository");
+    }
+
+    #[test]
+    fn what_is_missing_or_no_file_is_told() {
+        let repository = Repository::new().link("round", "round").write("file", "");
+        assert_eq!(repository.refusal("/", "Dockerfile"), "there is no Dockerfile at `Dockerfile`");
+        assert_eq!(repository.refusal("/", "round"), "there is no Dockerfile at `round`");
+        assert_eq!(repository.refusal("/", "app"), "the Dockerfile `app` is no file");
+        assert_eq!(repository.refusal("/nothing", "Dockerfile"), "there is no folder `/nothing`");
+        assert_eq!(repository.refusal("/file", "Dockerfile"), "`/file` is no folder");
+        assert_eq!(repository.refusal("/", "file/x"), "there is no Dockerfile at `file/x`");
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused() {
+        let repository = Repository::new().write("Dockerfile", "FROM x").write("app/a", &"x".repeat(994));
+        assert!(repository.find("/", "Dockerfile").is_ok());
+        let told = repository.write("app/b", "x").refusal("/", "Dockerfile");
+        assert_eq!(told, "the folder `/` has more than 0 MiB of files");
+        let large = Repository::new().write("Dockerfile", &"#".repeat(1024 * 1024 + 1));
+        assert_eq!(large.refusal("/", "Dockerfile"), "the Dockerfile `Dockerfile` has more than 1 MiB");
+    }
+}

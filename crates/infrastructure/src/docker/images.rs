@@ -1,0 +1,173 @@
+//! Builds, gets and names images.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use launchway_domain::{
+    applications::{ImageRef, Variables},
+    deployments::{BuildPlan, ImageBuilder, ImageName, Output, Owner, StepError},
+};
+use tokio::task::spawn_blocking;
+
+use super::{
+    Builder, DockerEngine,
+    command::{ImageId, NewImage},
+    complaints::Failure,
+    context::BuildContext,
+    environment::BuildArguments,
+    labels::{self, Label},
+    references,
+};
+use crate::process::ProcessError;
+
+#[async_trait]
+impl ImageBuilder for DockerEngine {
+    async fn build(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<ImageName, StepError> {
+        let arguments = BuildArguments::of(&plan.variables)?;
+        let context = self.context(plan).await?;
+        let name = ImageName::of(plan.owner.application, plan.owner.deployment);
+        let labels = labels::of(self.options.instance, &plan.owner);
+        let image = NewImage {
+            name: &name,
+            labels: &labels,
+            arguments: &arguments,
+            memory: self.options.build_limits.memory,
+            dockerfile: context.dockerfile,
+            folder: Some(&context.folder),
+        };
+        self.build_image(image, output).await?;
+        self.remove_nameless(&plan.owner).await;
+        Ok(name)
+    }
+
+    /// The image is given labels too, by a build without any step: a second name alone would leave
+    /// it unmarked.
+    async fn obtain(
+        &self,
+        owner: &Owner,
+        image: &ImageRef,
+        output: Arc<dyn Output>,
+    ) -> Result<ImageName, StepError> {
+        let no_image = || StepError::Refused(format!("there is no image `{}`", image.as_str()));
+        let reference = references::familiar(image).ok_or_else(no_image)?;
+        let pulled = self.docker.pull(&reference, self.options.build_limits.time, output.clone()).await;
+        if let Err(failure) = pulled {
+            self.fall_back(image, &reference, failure, &output).await?;
+        }
+        let name = ImageName::of(owner.application, owner.deployment);
+        let labels = labels::of(self.options.instance, owner);
+        let marked = NewImage {
+            name: &name,
+            labels: &labels,
+            arguments: &BuildArguments::of(&Variables::default())?,
+            memory: self.options.build_limits.memory,
+            dockerfile: format!("FROM {reference}\n").into_bytes(),
+            folder: None,
+        };
+        self.build_image(marked, output).await?;
+        self.remove_nameless(owner).await;
+        Ok(name)
+    }
+
+    async fn reuse(&self, owner: &Owner, image: &ImageName) -> Result<ImageName, StepError> {
+        let name = ImageName::of(owner.application, owner.deployment);
+        match self.docker.tag(image, &name).await {
+            Ok(()) => Ok(name),
+            Err(failure) if failure.is_gone() => {
+                Err(StepError::Refused("the image of that deployment is not there any more".to_owned()))
+            }
+            Err(failure) => Err(failure.or_fault()),
+        }
+    }
+}
+
+impl DockerEngine {
+    async fn context(&self, plan: &BuildPlan) -> Result<BuildContext, StepError> {
+        let (root, base_path) = (plan.checkout.root.clone(), plan.base_path.clone());
+        let (dockerfile, largest) = (plan.dockerfile.clone(), self.options.build_limits.context);
+        spawn_blocking(move || BuildContext::find(&root, &base_path, &dockerfile, largest))
+            .await
+            .map_err(|error| StepError::Fault(format!("the checkout cannot be read: {error}")))?
+    }
+
+    async fn build_image(&self, image: NewImage<'_>, output: Arc<dyn Output>) -> Result<(), StepError> {
+        let limits = self.options.build_limits;
+        let builder = self.builder().await?;
+        let failure = match self.docker.build(image, builder, limits.time, output).await {
+            Ok(()) => return Ok(()),
+            Err(failure) => failure,
+        };
+        let was_killed = failure.says("returned a non-zero code: 137");
+        Err(match failure {
+            Failure::Client(ProcessError::TookTooLong(..)) => {
+                StepError::Refused(format!("the build took longer than {:?}", limits.time))
+            }
+            failure => match failure.or_refused() {
+                StepError::Refused(sentence) if was_killed => StepError::Refused(format!(
+                    "the build failed: {sentence}: it was killed, most likely because it wanted more than \
+                     {} MiB of memory",
+                    limits.memory / 1024 / 1024
+                )),
+                StepError::Refused(sentence) => StepError::Refused(format!("the build failed: {sentence}")),
+                fault @ StepError::Fault(_) => fault,
+            },
+        })
+    }
+
+    async fn builder(&self) -> Result<Builder, StepError> {
+        let choose = async || match self.options.builder {
+            Builder::Auto => match self.docker.has_legacy_builder().await {
+                Ok(true) => Ok(Builder::Legacy),
+                Ok(false) => Ok(Builder::BuildKit),
+                Err(failure) => Err(failure.or_fault()),
+            },
+            chosen => Ok(chosen),
+        };
+        self.builder.get_or_try_init(choose).await.copied()
+    }
+
+    /// Makes do with the image as it is here, when the registry could not be asked.
+    async fn fall_back(
+        &self,
+        image: &ImageRef,
+        reference: &str,
+        failure: Failure,
+        output: &Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        if let Failure::Client(ProcessError::TookTooLong(..)) = failure {
+            return Err(StepError::Refused(format!("getting the image `{}` took too long", image.as_str())));
+        }
+        let asked = !failure.is_registry_out_of_reach();
+        let why = match failure.or_refused() {
+            StepError::Refused(sentence) => sentence,
+            fault @ StepError::Fault(_) => return Err(fault),
+        };
+        if asked || !self.docker.has_image(reference).await.map_err(Failure::or_fault)? {
+            return Err(StepError::Refused(format!("there is no image `{}`: {why}", image.as_str())));
+        }
+        let line =
+            format!("The registry cannot be asked; the image `{}` is used as it is here.\n", image.as_str());
+        output.write(line.as_bytes()).await;
+        Ok(())
+    }
+
+    /// Removes what earlier attempts at the deployment built: they have lost their name to this one.
+    async fn remove_nameless(&self, owner: &Owner) {
+        if owner.attempt < 2 {
+            return;
+        }
+        let marks = [Label::of_instance(self.options.instance), Label::of_deployment(owner.deployment)];
+        let found = match self.docker.images(&marks).await {
+            Ok(found) => self.docker.inspect_images(&found).await,
+            Err(failure) => Err(failure),
+        };
+        for record in found.unwrap_or_default() {
+            let is_nameless =
+                record.get("names").and_then(|names| names.as_array()).is_none_or(Vec::is_empty);
+            if let Some(id) = ImageId::read(&record).filter(|_| is_nameless) {
+                // A container of the earlier attempt may still use it.
+                let _in_use = self.docker.remove_nameless(&id).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The labels by which everything that we make is found again.
+
+use launchway_domain::{
+    deployments::Owner,
+    ids::{DeploymentId, InstanceId, OrganizationId},
+};
+use serde_json::Value;
+
+pub(super) const INSTANCE: &str = "launchway.instance";
+const ORGANIZATION: &str = "launchway.organization";
+const APPLICATION: &str = "launchway.application";
+const DEPLOYMENT: &str = "launchway.deployment";
+const ATTEMPT: &str = "launchway.attempt";
+const CALL: &str = "launchway.call";
+
+/// A label, as `name=value`. The values are ids of our own making.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Label(String);
+
+impl Label {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What is behind the `=`.
+    pub(super) fn value(&self) -> &str {
+        self.0.split_once('=').map_or("", |(_, value)| value)
+    }
+
+    pub(super) fn of_instance(instance: InstanceId) -> Self {
+        Self(format!("{INSTANCE}={instance}"))
+    }
+
+    pub(super) fn of_organization(organization: OrganizationId) -> Self {
+        Self(format!("{ORGANIZATION}={organization}"))
+    }
+
+    pub(super) fn of_deployment(deployment: DeploymentId) -> Self {
+        Self(format!("{DEPLOYMENT}={deployment}"))
+    }
+
+    /// Of what one call makes, so that exactly this is removed when the call does not succeed.
+    pub(super) fn of_call(call: &str) -> Self {
+        Self(format!("{CALL}={call}"))
+    }
+}
+
+/// Everything that says whose something is.
+pub(super) fn of(instance: InstanceId, owner: &Owner) -> Vec<Label> {
+    vec![
+        Label::of_instance(instance),
+        Label::of_organization(owner.organization),
+        Label(format!("{APPLICATION}={}", owner.application)),
+        Label::of_deployment(owner.deployment),
+        Label(format!("{ATTEMPT}={}", owner.attempt)),
+    ]
+}
+
+/// Whose something is by the labels that docker tells; `None` when they cannot be read.
+pub(super) fn owner(labels: &Value) -> Option<Owner> {
+    let text = |name: &str| labels.get(name)?.as_str();
+    Some(Owner {
+        organization: text(ORGANIZATION)?.parse().ok()?,
+        application: text(APPLICATION)?.parse().ok()?,
+        deployment: text(DEPLOYMENT)?.parse().ok()?,
+        attempt: text(ATTEMPT)?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use launchway_testkit::CountingIds;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_owner_is_read_as_it_was_written() {
+        let whose = Owner {
+            organization: CountingIds::nth(1).into(),
+            application: CountingIds::nth(2).into(),
+            deployment: CountingIds::nth(3).into(),
+            attempt: 4,
+        };
+        let labels = of(CountingIds::nth(5).into(), &whose);
+        let told: serde_json::Map<String, Value> = labels
+            .iter()
+            .filter_map(|label| label.as_str().split_once('='))
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect();
+        assert_eq!(owner(&Value::Object(told)), Some(whose));
+        assert_eq!(owner(&json!({ ORGANIZATION: "x" })), None);
+        assert_eq!(owner(&Value::Null), None);
+    }
+}

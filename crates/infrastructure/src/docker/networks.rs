@@ -1,0 +1,145 @@
+//! The network of each organization.
+//!
+//! Each is a bridge of its own, and the engine lets nothing pass from one bridge to another. A
+//! container is in the network of its organization and in no other, the engine's default one
+//! included.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::Ipv4Net;
+use launchway_domain::{deployments::StepError, ids::OrganizationId};
+use serde_json::Value;
+
+use super::{DockerEngine, command::NetworkId, complaints::Failure, labels::Label};
+
+/// The length of the prefix of an organization's network: 253 containers.
+const PREFIX: u8 = 24;
+/// How many subnets are tried that somebody else takes at the same moment.
+const MOST_TRIES: usize = 16;
+
+/// A network that is there.
+#[derive(Debug, Clone)]
+pub(super) struct Network {
+    pub(super) id: NetworkId,
+    subnets: Vec<Ipv4Net>,
+    created: String,
+}
+
+impl Network {
+    fn read(record: &Value) -> Option<Self> {
+        let subnets = record.get("subnets").and_then(Value::as_array).into_iter().flatten();
+        Some(Self {
+            id: NetworkId::parse(record.get("id")?.as_str()?)?,
+            subnets: subnets.filter_map(|subnet| subnet.get("Subnet")?.as_str()?.parse().ok()).collect(),
+            created: record.get("created")?.as_str()?.to_owned(),
+        })
+    }
+
+    /// An address of the network that no container ever has, and at which nobody answers.
+    pub(super) fn nobody(&self) -> IpAddr {
+        self.subnets.first().map_or(Ipv4Addr::BROADCAST, Ipv4Net::network).into()
+    }
+}
+
+impl DockerEngine {
+    /// The network of an organization, which is made if it is not there.
+    pub(super) async fn network(&self, organization: OrganizationId) -> Result<Network, StepError> {
+        if let Some(network) = self.oldest_network(organization).await? {
+            return Ok(network);
+        }
+        let _alone = self.networks.lock().await;
+        if let Some(network) = self.oldest_network(organization).await? {
+            return Ok(network);
+        }
+        self.create_network(organization).await
+    }
+
+    /// Another process may make the same network at the same moment: then both take the older one.
+    async fn oldest_network(&self, organization: OrganizationId) -> Result<Option<Network>, StepError> {
+        let found = self.docker.networks(&self.network_labels(organization)).await;
+        let found = found.map_err(Failure::or_fault)?;
+        let mut networks = self.read_networks(&found).await?;
+        networks.sort_by(|a, b| (&a.created, a.id.as_str()).cmp(&(&b.created, b.id.as_str())));
+        Ok(networks.into_iter().next())
+    }
+
+    async fn create_network(&self, organization: OrganizationId) -> Result<Network, StepError> {
+        let labels = self.network_labels(organization);
+        let mut taken: Vec<Ipv4Net> = Vec::new();
+        for _ in 0..MOST_TRIES {
+            let everyone = self.docker.networks(&[]).await.map_err(Failure::or_fault)?;
+            let others = self.read_networks(&everyone).await?;
+            let others = others.iter().flat_map(|network| &network.subnets).chain(&taken);
+            let subnet =
+                lowest_free(self.options.network_pool, others.copied().collect()).ok_or_else(|| {
+                    StepError::Fault("there is no room for another network in the pool".to_owned())
+                })?;
+            match self.docker.create_network(organization, subnet, &labels).await {
+                Ok(ours) => {
+                    let Some(network) = self.oldest_network(organization).await? else { continue };
+                    if network.id != ours {
+                        // Nobody uses it yet.
+                        let _left_behind = self.docker.remove_network(&ours).await;
+                    }
+                    return Ok(network);
+                }
+                Err(failure) if failure.says("overlaps") => taken.push(subnet),
+                Err(failure) if failure.says("already exists") => {
+                    match self.oldest_network(organization).await? {
+                        Some(network) => return Ok(network),
+                        None => return Err(failure.or_fault()),
+                    }
+                }
+                Err(failure) => return Err(failure.or_fault()),
+            }
+        }
+        Err(StepError::Fault("every subnet that was tried for a network was taken".to_owned()))
+    }
+
+    /// The networks with these ids that are still there.
+    pub(super) async fn read_networks(&self, networks: &[NetworkId]) -> Result<Vec<Network>, StepError> {
+        let records = self.docker.inspect_networks(networks).await.map_err(Failure::or_fault)?;
+        Ok(records.iter().filter_map(Network::read).collect())
+    }
+
+    fn network_labels(&self, organization: OrganizationId) -> [Label; 2] {
+        [Label::of_instance(self.options.instance), Label::of_organization(organization)]
+    }
+}
+
+/// The lowest subnet of the pool that shares no address with others.
+fn lowest_free(pool: Ipv4Net, taken: Vec<Ipv4Net>) -> Option<Ipv4Net> {
+    let overlaps = |one: &Ipv4Net, other: &Ipv4Net| one.contains(other) || other.contains(one);
+    let mut subnets = pool.subnets(pool.prefix_len().max(PREFIX)).ok()?;
+    subnets.find(|subnet| !taken.iter().any(|other| overlaps(subnet, other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn net(text: &str) -> Ipv4Net {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_lowest_subnet_that_nobody_has_is_taken() {
+        let pool = net("10.0.0.0/22");
+        for (taken, free) in [
+            (vec![], Some("10.0.0.0/24")),
+            (vec!["10.0.0.0/24", "10.0.2.0/24"], Some("10.0.1.0/24")),
+            (vec!["10.0.0.128/25"], Some("10.0.1.0/24")),
+            (vec!["10.0.0.0/23", "172.17.0.0/16"], Some("10.0.2.0/24")),
+            (vec!["10.0.0.0/8"], None),
+        ] {
+            let taken = taken.into_iter().map(net).collect();
+            assert_eq!(lowest_free(pool, taken), free.map(net));
+        }
+    }
+
+    #[test]
+    fn a_small_pool_is_one_network() {
+        assert_eq!(lowest_free(net("10.0.0.64/26"), vec![]), Some(net("10.0.0.64/26")));
+        assert_eq!(lowest_free(net("10.0.0.64/26"), vec![net("10.0.0.65/32")]), None);
+    }
+}
