@@ -168,7 +168,10 @@ impl Pipeline {
             never = attempt.log.keep_writing() => match never {},
         };
         match outcome {
-            Ok(()) => self.succeed(&attempt).await,
+            Ok(()) => {
+                attempt.log.flush().await;
+                self.settle(claimed, Outcome::Succeeded, Vec::new()).await
+            }
             Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, reason).await,
             Err(Stop::Fault(reason)) => {
                 attempt.log.say(Level::Warn, format!("This attempt came to nothing: {reason}")).await;
@@ -234,23 +237,20 @@ impl Pipeline {
         self.ports.deployer.remove(deployment).await
     }
 
-    async fn succeed(&self, attempt: &Attempt<'_>) -> Result<(), Stop> {
+    /// Says that the version is live: what is left to do concerns the old one only.
+    async fn finish(&self, attempt: &Attempt<'_>) -> Result<(), Stop> {
+        if attempt.deployment.status.state.is_over() {
+            return Ok(());
+        }
         attempt.log.flush().await;
         let (id, at) = (attempt.deployment.id, self.tools.clock.now());
         let progress = Progress { state: Some(DeploymentState::Deployed), ..Progress::default() };
         let duration = (at - attempt.deployment.created_at).as_seconds_f64();
         let line = attempt.log.line(Level::Info, &format!("Deployed in {duration:.1} s"));
         let event = self.ended(&attempt.application, &attempt.deployment, "deployed");
-        self.commit(
-            attempt.lease,
-            vec![
-                Write::Advance { id, progress, at }.into(),
-                LogWrite::Append(vec![line]).into(),
-                JobWrite::Settle { lease: attempt.lease, outcome: Outcome::Succeeded, at }.into(),
-                event,
-            ],
-        )
-        .await
+        let writes =
+            vec![Write::Advance { id, progress, at }.into(), LogWrite::Append(vec![line]).into(), event];
+        self.commit(attempt.lease, writes).await
     }
 
     async fn fail(&self, claimed: &ClaimedJob, attempt: &Attempt<'_>, reason: String) -> Result<(), Stop> {

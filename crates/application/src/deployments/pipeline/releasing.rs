@@ -28,6 +28,7 @@ impl Pipeline {
             Version::Site(folder) => {
                 self.go_live(attempt, "Live").await?;
                 self.switch(attempt, &Target::Site(folder.clone())).await;
+                self.finish(attempt).await?;
                 self.retire(attempt, attempt.application.live).await;
                 Ok(())
             }
@@ -67,16 +68,20 @@ impl Pipeline {
                 attempt.log.say(Level::Error, format!("The post-run command failed: {error}")).await;
             }
         }
+        self.finish(attempt).await?;
         self.retire(attempt, attempt.application.live).await;
         Ok(())
     }
 
     /// Goes on where an earlier attempt was lost after its version had become the live one.
     pub(super) async fn take_over(&self, attempt: &Attempt<'_>) -> Result<(), Stop> {
-        attempt.log.say(Level::Info, "Going on after an interruption").await;
+        if !attempt.deployment.status.state.is_over() {
+            attempt.log.say(Level::Info, "Going on after an interruption").await;
+        }
         if let Some(target) = self.target_of(attempt).await {
             self.switch(attempt, &target).await;
         }
+        self.finish(attempt).await?;
         // Which version was live before is not known any more. What no record accounts for is
         // removed, and this is such a moment.
         if let Err(error) = self.remove_others(attempt).await {
