@@ -4,8 +4,11 @@
 //! organizations or tokens never share one.
 
 mod actor;
+mod application;
 mod audit;
 mod client;
+mod deployment;
+mod log;
 mod organization;
 mod page;
 mod passwords;
@@ -16,8 +19,11 @@ use std::{fmt::Debug, str::FromStr};
 
 pub use self::{
     actor::{ActorBuilder, an_actor, scope_of},
+    application::{ApplicationBuilder, a_blueprint, an_application},
     audit::{EntryBuilder, an_entry, chained, head_of},
     client::{a_client, an_origin},
+    deployment::{DeploymentBuilder, a_container, a_deployment},
+    log::{LogLineBuilder, a_log_line},
     organization::{MembershipBuilder, OrganizationBuilder, a_membership, an_organization},
     page::a_page,
     passwords::a_password,

@@ -28,16 +28,21 @@ macro_rules! contract {
 }
 
 mod api_tokens;
+mod applications;
 mod audit;
 mod availability;
 mod builders;
 mod credentials;
+mod deploy_keys;
+mod deployments;
 mod fresh;
 mod group_commit;
+mod idempotency;
 mod identities;
 mod installation;
 mod jobs;
 mod key_check;
+mod logs;
 mod organizations;
 mod password_setups;
 mod schema;

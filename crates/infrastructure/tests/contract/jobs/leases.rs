@@ -11,6 +11,8 @@ use super::{a_job_on, a_worker, claim, enqueue, job, running, settle, somebody, 
 use crate::builders::{at, audited, id, is_stale};
 
 contract!(
+    a_lease_that_holds_is_proved_and_stays_as_it_is,
+    of_who_proves_a_lease_and_who_takes_it_away_one_is_first,
     a_heartbeat_extends_the_lease,
     a_job_ends_as_its_worker_says,
     an_outcome_is_stored_with_what_came_of_it_or_not_at_all,
@@ -58,10 +60,35 @@ async fn an_outcome_is_stored_with_what_came_of_it_or_not_at_all(db: Database) {
     assert_eq!(db.heartbeat(&claimed.lease, at(60)).await.unwrap(), Heartbeat::Held);
 }
 
+async fn a_lease_that_holds_is_proved_and_stays_as_it_is(db: Database) {
+    let scope = somebody(&db).await;
+    let claimed = running(&db, scope).await;
+    db.commit(vec![Write::Prove(claimed.lease).into()]).await.unwrap();
+    assert_eq!(job(&db, scope, claimed.job.id).await, claimed.job);
+    assert_eq!(db.rescue(id(), id(), at(29)).await.unwrap(), vec![]);
+    assert_eq!(db.rescue(id(), id(), at(30)).await.unwrap().len(), 1);
+}
+
+async fn of_who_proves_a_lease_and_who_takes_it_away_one_is_first(db: Database) {
+    let scope = somebody(&db).await;
+    for seconds in 0..10 {
+        let claimed = running(&db, scope).await;
+        let cancel = Write::RequestCancel { scope, id: claimed.job.id, at: at(seconds) };
+        let proved = db.commit(vec![Write::Prove(claimed.lease).into()]);
+        let rescued = db.rescue(id(), id(), at(1000));
+        let (proved, rescued) = tokio::join!(proved, rescued);
+        assert!(proved.is_ok() || is_stale(&proved), "{proved:?}");
+        assert_eq!(rescued.unwrap().len(), 1);
+        assert!(is_stale(&db.commit(vec![Write::Prove(claimed.lease).into()]).await));
+        db.commit(audited(vec![cancel.into()])).await.unwrap();
+    }
+}
+
 /// Asserts that nobody can do anything with the lease.
 async fn assert_void(db: &Database, lease: Lease) {
     assert_eq!(db.heartbeat(&lease, at(1000)).await.unwrap(), Heartbeat::Lost, "{lease:?}");
     assert!(is_stale(&settle(db, lease, Outcome::Succeeded, 1).await), "{lease:?}");
+    assert!(is_stale(&db.commit(vec![Write::Prove(lease).into()]).await), "{lease:?}");
     let retried = db.retry(&lease, "again", at(1), at(1)).await;
     assert!(matches!(retried, Err(StoreError::Stale)), "{lease:?}: {retried:?}");
     let released = db.release(&lease, at(1)).await;

@@ -1,0 +1,103 @@
+//! Live versions, and what the records say about what is left of deployments.
+
+use launchway_domain::{
+    deployments::{DeploymentRepository as _, DeploymentState as S, LiveVersion, Standing},
+    ids::DeploymentId,
+};
+use launchway_infrastructure::database::Database;
+use launchway_testkit::builders::a_deployment;
+
+use super::{bring_to_life, deploy, insert_deployment, now, web};
+use crate::{
+    applications::{again, delete, set_stopped, stored},
+    builders::{Resident, id},
+};
+
+contract!(
+    live_versions_are_those_of_the_whole_installation,
+    a_stopped_application_still_has_its_live_version,
+    a_deleted_application_has_no_live_version,
+    what_stands_is_live_open_or_worth_keeping,
+    nothing_of_a_deleted_application_is_live_or_worth_keeping,
+    many_are_told_at_once_and_the_unknown_are_left_out,
+);
+
+pub(super) async fn standing(db: &Database, deployments: &[DeploymentId]) -> Vec<Standing> {
+    db.standing(deployments).await.unwrap()
+}
+
+async fn live_versions_are_those_of_the_whole_installation(db: Database) {
+    let mut expected = Vec::new();
+    for name in ["ada", "bob"] {
+        let resident = Resident::of(&db, name).await;
+        let application = stored(&db, &resident, "web").await;
+        let deployment = deploy(&db, &application, 1).await;
+        bring_to_life(&db, deployment.id, 2).await;
+        deploy(&db, &application, 3).await;
+        stored(&db, &resident, "never deployed").await;
+        let application = again(&db, &application).await;
+        expected.push(LiveVersion { application, deployment: now(&db, &deployment).await });
+    }
+    expected.sort_by_key(|version| version.application.id);
+    assert_eq!(db.live().await.unwrap(), expected);
+}
+
+async fn a_stopped_application_still_has_its_live_version(db: Database) {
+    let application = web(&db).await;
+    let deployment = deploy(&db, &application, 1).await;
+    bring_to_life(&db, deployment.id, 2).await;
+    set_stopped(&db, &application, true, 3).await.unwrap();
+    let live = db.live().await.unwrap();
+    assert_eq!(live.len(), 1);
+    assert!(live[0].application.is_stopped);
+    assert_eq!(live[0].deployment.id, deployment.id);
+}
+
+async fn a_deleted_application_has_no_live_version(db: Database) {
+    let application = web(&db).await;
+    let deployment = deploy(&db, &application, 1).await;
+    bring_to_life(&db, deployment.id, 2).await;
+    delete(&db, &application, 3).await.unwrap();
+    assert_eq!(db.live().await.unwrap(), []);
+}
+
+async fn what_stands_is_live_open_or_worth_keeping(db: Database) {
+    let application = web(&db).await;
+    for (number, state) in (1..).zip(S::ALL) {
+        let deployment = a_deployment().of(&application).numbered(number).in_state(state).build();
+        insert_deployment(&db, &deployment).await;
+        let expected = Standing {
+            deployment: deployment.id,
+            is_live: false,
+            is_open: !state.is_over(),
+            is_worth_keeping: state == S::Deployed,
+        };
+        assert_eq!(standing(&db, &[deployment.id]).await, [expected], "{state:?}");
+    }
+    let live = deploy(&db, &application, 99).await;
+    bring_to_life(&db, live.id, 100).await;
+    let expected = Standing { deployment: live.id, is_live: true, is_open: false, is_worth_keeping: true };
+    assert_eq!(standing(&db, &[live.id]).await, [expected]);
+}
+
+async fn nothing_of_a_deleted_application_is_live_or_worth_keeping(db: Database) {
+    let application = web(&db).await;
+    let (live, open) = (deploy(&db, &application, 1).await, deploy(&db, &application, 2).await);
+    bring_to_life(&db, live.id, 3).await;
+    delete(&db, &application, 4).await.unwrap();
+    for (deployment, is_open) in [(live, false), (open, true)] {
+        let id = deployment.id;
+        let expected = Standing { deployment: id, is_live: false, is_open, is_worth_keeping: false };
+        assert_eq!(standing(&db, &[id]).await, [expected]);
+    }
+}
+
+async fn many_are_told_at_once_and_the_unknown_are_left_out(db: Database) {
+    let application = web(&db).await;
+    let deployment = deploy(&db, &application, 1).await;
+    assert_eq!(standing(&db, &[]).await, []);
+    let mut ids: Vec<DeploymentId> = (0..2500).map(|_| id()).collect();
+    ids.push(deployment.id);
+    let told = standing(&db, &ids).await;
+    assert_eq!(told.iter().map(|one| one.deployment).collect::<Vec<_>>(), [deployment.id]);
+}
