@@ -1,7 +1,6 @@
 //! The folder of one call: what git reads and writes besides the cache.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -65,11 +64,12 @@ impl Scratch {
     }
 
     /// Moves the files of a commit to `root`, in one step: whoever finds that folder finds it whole.
-    pub(super) async fn hand_over_tree(&self, root: &Path) -> Result<(), StepError> {
-        let (tree, root) = (self.tree(), root.to_owned());
+    pub(super) async fn hand_over_tree(self, root: &Path) -> Result<(), StepError> {
+        let root = root.to_owned();
+        // It takes this along, so that nothing is removed while it is being moved.
         files::off_thread("move a checkout to its place", move || {
             files::remove(&root)?;
-            std::fs::rename(&tree, &root)
+            std::fs::rename(self.tree(), &root)
         })
         .await
     }
@@ -82,25 +82,15 @@ impl Drop for Scratch {
             let _gone = std::fs::remove_file(self.folder.join(name));
         }
         let folder = std::mem::take(&mut self.folder);
-        let is_small = !folder.join("tree").exists();
+        let remove = move || {
+            if let Err(error) = files::remove(&folder) {
+                let folder = folder.display();
+                tracing::warn!(%folder, %error, "a folder of git stays until the next start");
+            }
+        };
         match tokio::runtime::Handle::try_current() {
-            Ok(runtime) if !is_small => drop(runtime.spawn_blocking(move || remove_patiently(&folder))),
-            _ => remove_patiently(&folder),
+            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+            Err(_) => remove(),
         }
-    }
-}
-
-/// A git that has just been killed may still be about to write a file.
-fn remove_patiently(folder: &Path) {
-    let mut removed = Ok(());
-    for _ in 0..3 {
-        removed = files::remove(folder);
-        match &removed {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
-            _ => break,
-        }
-    }
-    if let Err(error) = removed {
-        tracing::warn!(folder = %folder.display(), %error, "a folder of git stays until the next start");
     }
 }
