@@ -176,7 +176,9 @@ impl SourceFetcher for GitFetcher {
         let route = Route::find(source, &self.options).await?;
         let scratch = Scratch::make(&self.options.work, route.files.clone()).await?;
         let git = Git { limits: &self.options.limits, scratch: &scratch, route: &route };
-        git.head(source).await
+        let head = git.head(source).await;
+        scratch.remove().await?;
+        head
     }
 
     async fn fetch(
@@ -195,10 +197,18 @@ impl SourceFetcher for GitFetcher {
         let limits = &self.options.limits;
         let git = Git { limits, scratch: &scratch, route: &route };
         let wish = Wish { source, commit, limits, output: &*output };
-        self.bring(&git, &wish, &claim).await?;
-        let root = self.checkout(owner);
-        scratch.hand_over_tree(&root).await?;
-        Ok(Checkout { root })
+        let brought = self.bring(&git, &wish, &claim).await;
+        match brought {
+            Ok(()) => {
+                let root = self.checkout(owner);
+                scratch.hand_over_tree(&root).await?;
+                Ok(Checkout { root })
+            }
+            Err(error) => {
+                scratch.remove().await?;
+                Err(error)
+            }
+        }
     }
 
     async fn discard(&self, deployment: DeploymentId) -> Result<(), StepError> {

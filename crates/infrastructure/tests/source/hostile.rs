@@ -58,7 +58,7 @@ async fn nothing_that_a_repository_brings_along_runs() {
     repository.write(".gitattributes", "* filter=evil diff=evil merge=evil\n");
     repository.write(".gitconfig", format!("[filter \"evil\"]\n\tsmudge = {filter}\n"));
     repository.write(".lfsconfig", "[lfs]\n\turl = https://evil.example.com\n");
-    repository.git(&["add", "--all"]);
+    repository.git(&["-c", "core.hooksPath=/dev/null", "add", "--all"]);
     repository.git(&["-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", "evil"]);
     for (name, value) in [
         ("core.fsmonitor", filter),

@@ -36,8 +36,8 @@ async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
     arena.repository("shop");
     let web = Web::serve(&arena.path("repositories"), Manner::Open);
     // What is written does not look like this machine, and what it resolves to is.
-    for host in ["localhost.", "LOCALHOST.", "0", "127.1"] {
-        let url = format!("https://{host}:{}/shop/.git", web.port);
+    for host in ["127.1", "0x7f000001", "2130706433", "017700000001", "0"] {
+        let url = format!("ssh://git@{host}:{}/shop", web.port);
         let told = refusal(arena.fetcher().head(&source(&url)).await);
         assert!(told.contains("may not be used here"), "{told}");
     }

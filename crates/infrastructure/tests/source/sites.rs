@@ -162,11 +162,11 @@ async fn links_within_the_folder_are_kept() {
 #[tokio::test]
 async fn a_link_out_of_the_folder_is_refused_by_name_and_nothing_is_published() {
     let absolute = |stage: &Stage| stage.web("index.html");
-    let through_the_checkout = |_: &Stage| PathBuf::from("../../checkout/web/index.html");
+    let through_the_checkout = |_: &Stage| PathBuf::from("../../web/index.html");
     type Target<'a> = (&'a str, &'a dyn Fn(&Stage) -> PathBuf);
     let targets: [Target<'_>; 7] = [
         ("a file of this machine", &|_| "/etc/passwd".into()),
-        ("a file beside the folder", &|_| "../secret".into()),
+        ("a file beside the folder", &|_| "../../secret".into()),
         ("the root", &|_| "/".into()),
         ("another release", &|stage| stage.folder.path().join("sites")),
         ("the checkout by its whole path", &absolute),
