@@ -5,9 +5,14 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    thread::sleep,
+    time::Duration,
 };
 
 use launchway_domain::deployments::StepError;
+
+const MOST_TRIES: u32 = 5;
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// Does `work`, which waits for a disk, where nobody else has to wait for it.
 pub(crate) async fn off_thread<T: Send + 'static>(
@@ -26,8 +31,13 @@ pub(crate) fn fault(what: &str, error: &io::Error) -> StepError {
 }
 
 /// A folder that only its owner may enter, with those above it.
-pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn make_private_folders(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A folder that only its owner may enter, and that was not there before.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
 }
 
 /// A file that only its owner may read, and that was not there before.
@@ -43,13 +53,19 @@ pub(crate) fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Removes a file, or a folder with everything in it. It is no error when there is none.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let removed = match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+            Ok(_) => fs::remove_file(path),
+            Err(error) => Err(error),
+        };
+        match removed.as_ref().map_err(io::Error::kind) {
+            Ok(()) | Err(io::ErrorKind::NotFound) => return Ok(()),
+            // A program that has just been killed may still be about to write a file.
+            Err(io::ErrorKind::DirectoryNotEmpty) if tries < MOST_TRIES => sleep(MOMENT),
+            Err(_) => return removed,
+        }
     }
 }

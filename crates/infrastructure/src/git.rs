@@ -30,7 +30,7 @@ use launchway_domain::{
 };
 
 use self::{
-    cache::{Cache, Caches},
+    cache::{Cache, Caches, Claim},
     command::Git,
     complaint::Trouble,
     route::Route,
@@ -98,7 +98,7 @@ impl GitFetcher {
     /// [`io::Error`] when that cannot be done.
     pub fn open(mut options: GitOptions) -> io::Result<Self> {
         for folder in [&mut options.cache, &mut options.work] {
-            files::make_private_folder(folder)?;
+            files::make_private_folders(folder)?;
             // Git runs in folders of its own, where relative paths would mean something else.
             *folder = folder.canonicalize()?;
         }
@@ -128,19 +128,17 @@ impl GitFetcher {
         organization: OrganizationId,
         url: &GitUrl,
     ) -> Result<(), StepError> {
-        let folder = self.caches.folder(organization, url);
-        let _turn = self.caches.turn(&folder).await;
-        files::off_thread("remove a cached repository", move || files::remove(&folder)).await
+        self.caches.claim(organization, url).await.remove().await
     }
 
     /// Fetches, and puts the files into `scratch`. What may be the fault of a damaged cache is tried
     /// again with a new one.
-    async fn bring(&self, git: &Git<'_>, wish: &Wish<'_>, folder: PathBuf) -> Result<(), StepError> {
-        let cache = Cache::open(git, &folder, wish.commit).await?;
+    async fn bring(&self, git: &Git<'_>, wish: &Wish<'_>, claim: &Claim) -> Result<(), StepError> {
+        let cache = Cache::open(git, claim, wish.commit).await?;
         match wish.fulfil(git, &cache).await {
             Err(trouble) if trouble.may_be_the_cache && cache.was_there => {
                 tracing::warn!(reason = %trouble.error, "a cached repository is fetched anew");
-                let cache = Cache::make(git, &folder, wish.commit).await?;
+                let cache = Cache::make(git, claim, wish.commit).await?;
                 git.scratch.empty_tree().await?;
                 wish.fulfil(git, &cache).await.map_err(|trouble| trouble.error)
             }
@@ -178,7 +176,9 @@ impl SourceFetcher for GitFetcher {
         let route = Route::find(source, &self.options).await?;
         let scratch = Scratch::make(&self.options.work, route.files.clone()).await?;
         let git = Git { limits: &self.options.limits, scratch: &scratch, route: &route };
-        git.head(source).await
+        let head = git.head(source).await;
+        scratch.remove().await?;
+        head
     }
 
     async fn fetch(
@@ -192,16 +192,23 @@ impl SourceFetcher for GitFetcher {
         let line = format!("Fetching {branch} at {} from {}\n", commit.short(), url.as_str());
         output.write(line.as_bytes()).await;
         let route = Route::find(source, &self.options).await?;
-        let folder = self.caches.folder(owner.organization, url);
-        let _turn = self.caches.turn(&folder).await;
+        let claim = self.caches.claim(owner.organization, url).await;
         let scratch = Scratch::make(&self.options.work, route.files.clone()).await?;
         let limits = &self.options.limits;
         let git = Git { limits, scratch: &scratch, route: &route };
         let wish = Wish { source, commit, limits, output: &*output };
-        self.bring(&git, &wish, folder).await?;
-        let root = self.checkout(owner);
-        scratch.hand_over_tree(&root).await?;
-        Ok(Checkout { root })
+        let brought = self.bring(&git, &wish, &claim).await;
+        match brought {
+            Ok(()) => {
+                let root = self.checkout(owner);
+                scratch.hand_over_tree(&root).await?;
+                Ok(Checkout { root })
+            }
+            Err(error) => {
+                scratch.remove().await?;
+                Err(error)
+            }
+        }
     }
 
     async fn discard(&self, deployment: DeploymentId) -> Result<(), StepError> {

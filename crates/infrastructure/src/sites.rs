@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -23,7 +23,7 @@ use launchway_domain::{
 };
 
 use self::copy::{CopyError, copy};
-use crate::files::{fault, make_private_folder, off_thread, remove};
+use crate::files::{entries, fault, make_private_folders, off_thread, remove};
 
 /// Keeps releases as `<root>/<application>/<deployment>`.
 #[derive(Debug, Clone)]
@@ -37,8 +37,25 @@ impl ReleaseFolders {
     /// # Errors
     /// [`io::Error`] when that cannot be done.
     pub fn open(root: &Path) -> io::Result<Self> {
-        make_private_folder(root)?;
+        make_private_folders(root)?;
         Ok(Self { root: root.canonicalize()? })
+    }
+
+    /// Removes what a process that ended too early has left. Nothing may be in use, so that this is
+    /// for the start, once the data directory is locked.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when the file system refuses.
+    pub async fn clear_drafts(&self) -> Result<(), StepError> {
+        let root = self.root.clone();
+        off_thread("clear unfinished releases", move || {
+            for folder in entries(&root)? {
+                let drafts = if is_draft(&folder) { vec![folder] } else { entries(&folder)? };
+                drafts.iter().filter(|path| is_draft(path)).try_for_each(|path| remove(path))?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     fn of(&self, application: ApplicationId) -> PathBuf {
@@ -55,9 +72,12 @@ impl SiteStore for ReleaseFolders {
         folder: &BasePath,
     ) -> Result<PathBuf, StepError> {
         let releases = self.of(owner.application);
+        static DRAFTS: AtomicU64 = AtomicU64::new(0);
+        // Each call has its own, because one that nobody waits for any more may still be at it.
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let publication = Publication {
             place: releases.join(owner.deployment.to_string()),
-            draft: releases.join(format!(".{}-{}", owner.deployment, owner.attempt)),
+            draft: releases.join(format!(".{}-{}-{number}", owner.deployment, std::process::id())),
             releases,
             checkout: checkout.root.clone(),
             folder: folder.clone(),
@@ -85,6 +105,11 @@ impl SiteStore for ReleaseFolders {
         })
         .await
     }
+}
+
+/// Whether a folder is on its way in or out. Those that stay are named by an id.
+fn is_draft(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
 /// Ends a publication whose caller has gone.
@@ -116,7 +141,7 @@ impl Publication {
         let source = self.source()?;
         let published = self.write(&source, is_unwanted);
         if published.is_err() {
-            // Nobody looks at a draft, and the next try begins with removing it.
+            // Nobody looks at a draft, and the next start removes it.
             let _left = remove(&self.draft);
         }
         match published {
@@ -149,8 +174,7 @@ impl Publication {
     }
 
     fn write(&self, source: &Path, is_unwanted: &AtomicBool) -> Result<(), CopyError> {
-        remove(&self.draft)?;
-        make_private_folder(&self.releases)?;
+        make_private_folders(&self.releases)?;
         copy(source, &self.draft, is_unwanted)?;
         // One call for all files: a sync of each would take minutes.
         rustix::fs::syncfs(File::open(&self.draft)?).map_err(io::Error::from)?;

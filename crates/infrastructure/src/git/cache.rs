@@ -42,18 +42,15 @@ impl Caches {
         Self { root, turns: Mutex::default() }
     }
 
-    pub(super) fn folder(&self, organization: OrganizationId, url: &GitUrl) -> PathBuf {
-        self.root.join(hash(&format!("{organization}\n{}", url.as_str())))
-    }
-
-    /// Waits until nobody else uses the cache.
-    pub(super) async fn turn(&self, folder: &Path) -> OwnedMutexGuard<()> {
+    /// Waits until nobody else uses the cache of a repository.
+    pub(super) async fn claim(&self, organization: OrganizationId, url: &GitUrl) -> Claim {
+        let folder = self.root.join(hash(&format!("{organization}\n{}", url.as_str())));
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-            turns.entry(folder.to_owned()).or_default().clone()
+            turns.entry(folder.clone()).or_default().clone()
         };
-        turn.lock_owned().await
+        Claim { folder, _turn: Arc::new(turn.lock_owned().await) }
     }
 
     /// Removes the caches that a fetch was cut off in.
@@ -68,49 +65,70 @@ impl Caches {
     }
 }
 
-/// The cache of one repository of one organization. Whoever has it has its turn.
+/// The right to use a cache, as long as anybody has a copy of it. Work on files goes on when its
+/// caller has gone, and takes a copy along.
+#[derive(Debug, Clone)]
+pub(super) struct Claim {
+    folder: PathBuf,
+    _turn: Arc<OwnedMutexGuard<()>>,
+}
+
+impl Claim {
+    /// Removes the cache.
+    pub(super) async fn remove(&self) -> Result<(), StepError> {
+        let claim = self.clone();
+        files::off_thread("remove a cached repository", move || files::remove(&claim.folder)).await
+    }
+}
+
+/// The cache of one repository of one organization.
 #[derive(Debug)]
 pub(super) struct Cache {
-    pub(super) folder: PathBuf,
+    claim: Claim,
     /// Whether an earlier fetch made it.
     pub(super) was_there: bool,
 }
 
 impl Cache {
     /// The one that is there, if it can be used, or a new one.
-    pub(super) async fn open(git: &Git<'_>, folder: &Path, commit: &CommitHash) -> Result<Self, StepError> {
-        let looked_at = folder.to_owned();
-        let is_good = files::off_thread("look at a cached repository", move || is_good(&looked_at)).await?;
-        if is_good {
-            Ok(Self { folder: folder.to_owned(), was_there: true })
+    pub(super) async fn open(git: &Git<'_>, claim: &Claim, commit: &CommitHash) -> Result<Self, StepError> {
+        let looked_at = claim.clone();
+        let is_good =
+            files::off_thread("look at a cached repository", move || Ok(is_good(&looked_at.folder)));
+        if is_good.await? {
+            Ok(Self { claim: claim.clone(), was_there: true })
         } else {
-            Self::make(git, folder, commit).await
+            Self::make(git, claim, commit).await
         }
     }
 
     /// A new one in the place of whatever is there.
-    pub(super) async fn make(git: &Git<'_>, folder: &Path, commit: &CommitHash) -> Result<Self, StepError> {
-        let removed = folder.to_owned();
-        files::off_thread("remove a cached repository", move || {
-            files::remove(&removed)?;
-            files::make_private_folder(&removed)?;
+    pub(super) async fn make(git: &Git<'_>, claim: &Claim, commit: &CommitHash) -> Result<Self, StepError> {
+        let fresh = claim.clone();
+        files::off_thread("make a cache for a repository", move || {
+            files::remove(&fresh.folder)?;
+            files::make_private_folder(&fresh.folder)?;
             // Until the first fetch has ended there is nothing to use.
-            fs::write(removed.join(UNFINISHED), "")
+            fs::write(fresh.folder.join(UNFINISHED), "")
         })
         .await?;
         let format = if commit.as_str().len() == 64 { "sha256" } else { "sha1" };
         let made = git
-            .local(folder, git.limits.answer)
+            .local(&claim.folder, git.limits.answer)
             .args(["init", "--quiet", "--bare", "--template=", &format!("--object-format={format}")])
             .run()
             .await;
         match made {
-            Ok(finished) if finished.succeeded() => Ok(Self { folder: folder.to_owned(), was_there: false }),
+            Ok(finished) if finished.succeeded() => Ok(Self { claim: claim.clone(), was_there: false }),
             Ok(finished) => {
                 Err(StepError::Fault(format!("git cannot make a cache: {}", finished.last_complaints(2))))
             }
             Err(error) => Err(StepError::Fault(format!("git cannot make a cache: {error}"))),
         }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.claim.folder
     }
 
     /// Brings the wanted commit here, unless it is here.
@@ -142,26 +160,26 @@ impl Cache {
     }
 
     async fn fetch_into(&self, git: &Git<'_>, wish: &Wish<'_>, what: &str) -> Result<(), Trouble> {
-        let mark = self.folder.join(UNFINISHED);
-        let begun = mark.clone();
-        files::off_thread("write to a cached repository", move || fs::write(begun, "")).await?;
+        let claim = self.claim.clone();
+        let begin = move || fs::write(claim.folder.join(UNFINISHED), "");
+        files::off_thread("write to a cached repository", begin).await?;
         let finished = git
             .remote(git.limits.fetch)
-            .arg(git_dir(&self.folder))
+            .arg(git_dir(self.folder()))
             .args(["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--force"])
             .args(["--no-write-fetch-head", "--no-auto-maintenance", "--no-show-forced-updates", "--"])
             .arg(&git.route.url)
             .arg(what)
             .run()
             .await;
-        let (folder, has_ended) = (self.folder.clone(), finished.is_ok());
+        let (claim, has_ended) = (self.claim.clone(), finished.is_ok());
         files::off_thread("tidy a cached repository", move || {
             if has_ended {
-                remove_half_packs(&folder)?;
-                files::remove(&mark)
+                remove_half_packs(&claim.folder)?;
+                files::remove(&claim.folder.join(UNFINISHED))
             } else {
                 // It was killed, and locks and large files may be left.
-                files::remove(&folder)
+                files::remove(&claim.folder)
             }
         })
         .await?;
@@ -170,7 +188,7 @@ impl Cache {
 
     async fn commit_at(&self, git: &Git<'_>, place: &str) -> Option<CommitHash> {
         let asked = git
-            .local(&self.folder, git.limits.answer)
+            .local(self.folder(), git.limits.answer)
             .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
             .arg(format!("{place}^{{commit}}"));
         let finished = asked.run().await.ok().filter(Finished::succeeded)?;
@@ -178,13 +196,13 @@ impl Cache {
     }
 }
 
-fn is_good(folder: &Path) -> io::Result<bool> {
+fn is_good(folder: &Path) -> bool {
     if !folder.join("HEAD").exists() || folder.join(UNFINISHED).exists() {
-        return Ok(false);
+        return false;
     }
     let packs = files::entries(&folder.join("objects/pack")).unwrap_or_default();
     let is_pack = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "pack");
-    Ok(packs.iter().filter(is_pack).count() < MOST_PACKS)
+    packs.iter().filter(is_pack).count() < MOST_PACKS
 }
 
 /// A fetch that fails leaves what it has got so far, which nobody reads.

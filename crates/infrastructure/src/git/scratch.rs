@@ -1,7 +1,6 @@
 //! The folder of one call: what git reads and writes besides the cache.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -65,42 +64,51 @@ impl Scratch {
     }
 
     /// Moves the files of a commit to `root`, in one step: whoever finds that folder finds it whole.
-    pub(super) async fn hand_over_tree(&self, root: &Path) -> Result<(), StepError> {
-        let (tree, root) = (self.tree(), root.to_owned());
+    /// Then removes this.
+    pub(super) async fn hand_over_tree(mut self, root: &Path) -> Result<(), StepError> {
+        let root = root.to_owned();
+        // It takes this along, so that nothing is removed while it is being moved.
         files::off_thread("move a checkout to its place", move || {
             files::remove(&root)?;
-            std::fs::rename(&tree, &root)
+            std::fs::rename(self.tree(), &root)?;
+            self.clear();
+            Ok(())
         })
         .await
+    }
+
+    /// Removes this, and returns when it is gone.
+    pub(super) async fn remove(mut self) -> Result<(), StepError> {
+        files::off_thread("remove the files that git needed", move || {
+            self.clear();
+            Ok(())
+        })
+        .await
+    }
+
+    fn clear(&mut self) {
+        let folder = std::mem::take(&mut self.folder);
+        if let Err(error) = files::remove(&folder) {
+            let folder = folder.display();
+            tracing::warn!(%folder, %error, "a folder of git stays until the next start");
+        }
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        if self.folder.as_os_str().is_empty() {
+            return;
+        }
         // The key first, whatever becomes of the rest.
         for name in &self.files {
             let _gone = std::fs::remove_file(self.folder.join(name));
         }
-        let folder = std::mem::take(&mut self.folder);
-        let is_small = !folder.join("tree").exists();
+        let mut rest = Self { folder: std::mem::take(&mut self.folder), files: Vec::new() };
         match tokio::runtime::Handle::try_current() {
-            Ok(runtime) if !is_small => drop(runtime.spawn_blocking(move || remove_patiently(&folder))),
-            _ => remove_patiently(&folder),
+            // A checkout may be large, and this thread serves others.
+            Ok(runtime) => drop(runtime.spawn_blocking(move || rest.clear())),
+            Err(_) => rest.clear(),
         }
-    }
-}
-
-/// A git that has just been killed may still be about to write a file.
-fn remove_patiently(folder: &Path) {
-    let mut removed = Ok(());
-    for _ in 0..3 {
-        removed = files::remove(folder);
-        match &removed {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
-            _ => break,
-        }
-    }
-    if let Err(error) = removed {
-        tracing::warn!(folder = %folder.display(), %error, "a folder of git stays until the next start");
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Contents {
 /// folder a million times.
 pub(super) async fn list(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Result<Contents, Trouble> {
     let asked = git
-        .local(&cache.folder, git.limits.answer)
+        .local(cache.folder(), git.limits.answer)
         .args(["ls-tree", "-r", "-t", "-l", "-z", "--full-tree", "--end-of-options"])
         .arg(wish.commit.as_str());
     let listed = match asked.run().await {
@@ -54,7 +54,7 @@ pub(super) async fn check_out(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> 
     let mut tree = std::ffi::OsString::from("--work-tree=");
     tree.push(git.scratch.tree());
     let written = git
-        .local(&cache.folder, git.limits.fetch)
+        .local(cache.folder(), git.limits.fetch)
         .env("GIT_INDEX_FILE", git.scratch.index())
         .arg(tree)
         .args(["read-tree", "--reset", "-u", "--no-recurse-submodules"])

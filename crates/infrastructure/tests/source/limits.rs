@@ -1,0 +1,139 @@
+//! What is too large or too slow.
+
+use std::time::{Duration, Instant};
+
+use launchway_domain::deployments::SourceFetcher as _;
+use launchway_infrastructure::git::GitFetcher;
+
+use crate::{
+    arena::{Arena, Repository, fetch, refusal, source},
+    servers::{Daemon, Manner, Web},
+};
+
+/// Random enough that git cannot make it smaller.
+fn large_file(repository: &Repository) {
+    let random = std::process::Command::new("head").args(["-c", "3000000", "/dev/urandom"]).output().unwrap();
+    repository.write("large", random.stdout);
+    repository.commit("large");
+}
+
+#[tokio::test]
+async fn more_than_git_may_receive_is_refused_and_leaves_nothing() {
+    let arena = Arena::new();
+    let repository = arena.repository("shop");
+    large_file(&repository);
+    let root = arena.path("repositories");
+    let (daemon, web) = (Daemon::serve(&root), Web::serve(&root, Manner::Open));
+    let local = repository.path.to_str().unwrap().to_owned();
+    for (url, port) in [(local, 0), (daemon.url("shop/.git"), daemon.port), (web.url("shop/.git"), web.port)]
+    {
+        let mut options = arena.options_to(port);
+        options.limits.pack_bytes = 1_000_000;
+        let told = refusal(fetch(&GitFetcher::open(options).unwrap(), &source(&url), "one").await);
+        assert_eq!(told, format!("{url} is too large to be fetched."));
+        let largest = arena.kept_files().into_iter().map(|(_, bytes)| bytes.len()).max();
+        assert!(largest.unwrap_or(0) < 100_000, "{url} leaves {largest:?} bytes");
+        assert_eq!(arena.work(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn files_that_are_too_large_together_are_refused() {
+    let arena = Arena::new();
+    let repository = arena.repository("shop");
+    // Next to nothing while it is packed.
+    repository.write("zeros", vec![0; 3_000_000]);
+    repository.commit("zeros");
+    let mut options = arena.options();
+    options.limits.tree_bytes = 2 * 1024 * 1024;
+    let told = refusal(fetch(&GitFetcher::open(options).unwrap(), &repository.source(), "one").await);
+    assert!(told.ends_with(" is too large: its files are more than 2 MiB."), "{told}");
+    assert_eq!(arena.work(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn as_many_files_as_are_allowed_are_fetched_and_one_more_is_refused() {
+    let arena = Arena::new();
+    let repository = arena.repository("shop");
+    let mut options = arena.options();
+    options.limits.tree_entries = 4;
+    let fetcher = GitFetcher::open(options).unwrap();
+    repository.write("folder/a", "");
+    repository.write("b", "");
+    repository.commit("four entries");
+    fetch(&fetcher, &repository.source(), "one").await.unwrap();
+    repository.write("c", "");
+    repository.commit("five entries");
+    let told = refusal(fetch(&fetcher, &repository.source(), "two").await);
+    assert!(told.ends_with(" is too large: it has more than 4 files and folders."), "{told}");
+}
+
+/// A commit of a few kilobytes that names `10^levels` files, or as many empty folders.
+fn bomb(repository: &Repository, levels: u32, with_files: bool) {
+    let mut entry = if with_files {
+        ("100644 blob", repository.git_with_input(&["hash-object", "-w", "--stdin"], "boom"))
+    } else {
+        ("040000 tree", repository.git_with_input(&["mktree"], ""))
+    };
+    for _ in 0..levels {
+        let lines: String = (0..10).map(|n| format!("{} {}\tf{n}\n", entry.0, entry.1)).collect();
+        entry = ("040000 tree", repository.git_with_input(&["mktree"], &lines));
+    }
+    let commit = repository.git(&["commit-tree", &entry.1, "-m", "bomb"]);
+    repository.git(&["update-ref", "refs/heads/main", &commit]);
+}
+
+#[tokio::test]
+async fn a_small_commit_of_a_million_files_or_folders_is_refused_at_once() {
+    for with_files in [true, false] {
+        let arena = Arena::new();
+        let repository = arena.repository("shop");
+        bomb(&repository, 6, with_files);
+        let fetcher = arena.fetcher();
+        let started = Instant::now();
+        let told = refusal(fetch(&fetcher, &repository.source(), "one").await);
+        assert!(told.ends_with(" is too large: it has more than 100000 files and folders."), "{told}");
+        assert!(started.elapsed() < Duration::from_secs(30));
+        assert_eq!(arena.work(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_web_server_that_stops_sending_is_given_up() {
+    let arena = Arena::new();
+    arena.repository("shop");
+    for manner in [Manner::Silent, Manner::SilentAboutCommits] {
+        let web = Web::serve(&arena.path("repositories"), manner);
+        let mut options = arena.options_to(web.port);
+        options.limits.stall = Duration::from_secs(1);
+        let url = web.url("shop/.git");
+        let told = refusal(fetch(&GitFetcher::open(options).unwrap(), &source(&url), "one").await);
+        assert_eq!(told, format!("{url} took too long to answer."));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_takes_too_long_is_given_up_and_the_cache_can_be_used_again() {
+    let arena = Arena::new();
+    let repository = arena.repository("shop");
+    let web = Web::serve(&arena.path("repositories"), Manner::Open);
+    let mut options = arena.options_to(web.port);
+    options.limits.answer = Duration::from_secs(1);
+    let (fetcher, source) = (GitFetcher::open(options).unwrap(), source(&web.url("shop/.git")));
+    web.close_gate();
+    let told = refusal(fetcher.head(&source).await);
+    assert_eq!(told, format!("{} took longer than 1 seconds.", web.url("shop/.git")));
+    web.open_gate();
+    drop(fetcher);
+
+    let mut options = arena.options_to(web.port);
+    options.limits.fetch = Duration::from_secs(1);
+    let impatient = GitFetcher::open(options).unwrap();
+    let commit = repository.head();
+    web.close_gate();
+    let output = std::sync::Arc::new(crate::arena::Recorder::default());
+    let told = refusal(impatient.fetch(&source, &commit, &crate::arena::owner("one"), output).await);
+    assert_eq!(told, format!("{} took longer than 1 seconds.", web.url("shop/.git")));
+    web.open_gate();
+    fetch(&arena.fetcher_to(web.port), &source, "two").await.unwrap();
+}

@@ -1,0 +1,17 @@
+//! What the ports of source code and of published folders promise, held with real repositories and
+//! real servers.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod arena;
+mod branches;
+mod caching;
+mod cancelling;
+mod credentials;
+mod fetching;
+mod hostile;
+mod limits;
+mod policy;
+mod refusals;
+mod servers;
+mod sites;
+mod ssh;

@@ -1,0 +1,39 @@
+//! Servers that a test starts, on ports of their own, and that end with it.
+
+mod daemon;
+mod sshd;
+mod web;
+
+use std::process::{Child, Command};
+
+pub(crate) use self::{
+    daemon::Daemon,
+    sshd::Sshd,
+    web::{Manner, Web},
+};
+
+/// A program that ends with its test, even if the test is killed.
+pub(crate) struct Program(Child);
+
+impl Program {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut wrapped = Command::new("setpriv");
+        wrapped.args(["--pdeathsig", "KILL", "--"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            wrapped.env(name, value.unwrap());
+        }
+        Self(wrapped.spawn().unwrap())
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}

@@ -1,0 +1,237 @@
+//! Published folders.
+
+use std::{
+    fs::{self, File, FileTimes},
+    os::unix::{fs::symlink, net::UnixListener},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use launchway_domain::{
+    applications::BasePath,
+    deployments::{Checkout, Owner, SiteStore as _, StepError},
+};
+use launchway_infrastructure::sites::ReleaseFolders;
+use launchway_testkit::ids::id_of;
+use tempfile::TempDir;
+
+use crate::arena::{owner, refusal};
+
+/// A checkout with a site in `web`, and where sites are published.
+struct Stage {
+    folder: TempDir,
+    sites: ReleaseFolders,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("checkout/web/css")).unwrap();
+        fs::write(folder.path().join("checkout/web/index.html"), "<h1>Hello</h1>").unwrap();
+        fs::write(folder.path().join("checkout/web/css/a.css"), "a {}").unwrap();
+        fs::write(folder.path().join("checkout/secret"), "hunter2").unwrap();
+        let sites = ReleaseFolders::open(&folder.path().join("sites")).unwrap();
+        Self { folder, sites }
+    }
+
+    fn web(&self, name: &str) -> PathBuf {
+        self.folder.path().join("checkout/web").join(name)
+    }
+
+    async fn publish(&self, owner: &Owner, base_path: &str) -> Result<PathBuf, StepError> {
+        let checkout = Checkout { root: self.folder.path().join("checkout") };
+        self.sites.publish(owner, &checkout, &base_path.parse::<BasePath>().unwrap()).await
+    }
+
+    /// Every name in the folder of sites, at any depth.
+    fn published(&self) -> Vec<PathBuf> {
+        let mut folders = vec![self.folder.path().join("sites")];
+        let mut found = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let entry = entry.unwrap();
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    found.push(entry.path());
+                }
+            }
+        }
+        found
+    }
+}
+
+#[tokio::test]
+async fn a_release_is_the_folder_as_it_is_with_the_times_of_its_files() {
+    let stage = Stage::new();
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    File::open(stage.web("index.html")).unwrap().set_times(FileTimes::new().set_modified(time)).unwrap();
+    let release = stage.publish(&owner("one"), "/web").await.unwrap();
+    assert_eq!(fs::read_to_string(release.join("index.html")).unwrap(), "<h1>Hello</h1>");
+    assert_eq!(fs::read_to_string(release.join("css/a.css")).unwrap(), "a {}");
+    assert_eq!(fs::metadata(release.join("index.html")).unwrap().modified().unwrap(), time);
+    assert_eq!(stage.published().len(), 2);
+    let found = stage.sites.release(owner("one").application, owner("one").deployment).await;
+    assert_eq!(found, Some(release));
+}
+
+#[tokio::test]
+async fn the_whole_repository_can_be_published() {
+    let stage = Stage::new();
+    let release = stage.publish(&owner("one"), "/").await.unwrap();
+    assert!(release.join("web/index.html").exists() && release.join("secret").exists());
+}
+
+#[tokio::test]
+async fn publishing_again_is_no_error_and_changes_nothing() {
+    let stage = Stage::new();
+    let first = stage.publish(&owner("one"), "/web").await.unwrap();
+    fs::write(stage.web("index.html"), "changed").unwrap();
+    let again = stage.publish(&Owner { attempt: 2, ..owner("one") }, "/web").await.unwrap();
+    assert_eq!(first, again);
+    assert_eq!(fs::read_to_string(first.join("index.html")).unwrap(), "<h1>Hello</h1>");
+    let other = stage.publish(&owner("two"), "/web").await.unwrap();
+    assert_eq!(fs::read_to_string(other.join("index.html")).unwrap(), "changed");
+}
+
+#[tokio::test]
+async fn what_a_lost_process_left_half_done_is_no_release_and_is_cleared() {
+    let stage = Stage::new();
+    let owner = owner("one");
+    let other = stage.publish(&Owner { application: id_of("blog").into(), ..owner }, "/web").await.unwrap();
+    let left = [format!("sites/{}/.{}-1-1", owner.application, owner.deployment), "sites/.gone".to_owned()];
+    for draft in left.iter().map(|draft| stage.folder.path().join(draft)) {
+        fs::create_dir_all(&draft).unwrap();
+        fs::write(draft.join("half"), "").unwrap();
+    }
+    assert_eq!(stage.sites.release(owner.application, owner.deployment).await, None);
+    stage.sites.clear_drafts().await.unwrap();
+    assert!(left.iter().all(|draft| !stage.folder.path().join(draft).exists()) && other.is_dir());
+    let release = stage.publish(&owner, "/web").await.unwrap();
+    assert!(!release.join("half").exists());
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_or_is_none_is_told_by_name() {
+    let stage = Stage::new();
+    symlink("nowhere", stage.folder.path().join("checkout/dangling")).unwrap();
+    for (path, told) in [
+        ("/missing", "There is no folder `/missing` in the repository."),
+        ("/dangling", "There is no folder `/dangling` in the repository."),
+        ("/secret", "`/secret` is no folder of the repository."),
+        ("/secret/x", "There is no folder `/secret/x` in the repository."),
+    ] {
+        assert_eq!(refusal(stage.publish(&owner("one"), path).await), told);
+    }
+    assert_eq!(stage.published(), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_base_path_may_be_a_link_inside_the_repository_and_not_out_of_it() {
+    let stage = Stage::new();
+    let checkout = stage.folder.path().join("checkout");
+    symlink("web", checkout.join("public")).unwrap();
+    symlink("/etc", checkout.join("etc")).unwrap();
+    symlink("..", checkout.join("up")).unwrap();
+    let release = stage.publish(&owner("one"), "/public").await.unwrap();
+    assert!(release.join("index.html").is_file());
+    for path in ["/etc", "/up", "/up/sites", "/etc/ssl"] {
+        let told = refusal(stage.publish(&owner("two"), path).await);
+        assert!(told.ends_with("leads out of the repository.") || told.starts_with("There is no"), "{told}");
+    }
+    assert_eq!(stage.sites.release(owner("two").application, owner("two").deployment).await, None);
+}
+
+#[tokio::test]
+async fn links_within_the_folder_are_kept() {
+    let stage = Stage::new();
+    symlink("index.html", stage.web("home.html")).unwrap();
+    symlink("../index.html", stage.web("css/home.html")).unwrap();
+    symlink("css", stage.web("styles")).unwrap();
+    symlink("missing", stage.web("dangling")).unwrap();
+    symlink("loop", stage.web("loop")).unwrap();
+    let release = stage.publish(&owner("one"), "/web").await.unwrap();
+    for name in ["home.html", "css/home.html", "styles/home.html"] {
+        assert_eq!(fs::read_to_string(release.join(name)).unwrap(), "<h1>Hello</h1>", "{name}");
+    }
+    assert!(release.join("home.html").is_symlink());
+    // What leads nowhere is not there either way.
+    assert!(!release.join("dangling").is_symlink() && !release.join("loop").is_symlink());
+}
+
+#[tokio::test]
+async fn a_link_out_of_the_folder_is_refused_by_name_and_nothing_is_published() {
+    let absolute = |stage: &Stage| stage.web("index.html");
+    let through_the_checkout = |_: &Stage| PathBuf::from("../../web/index.html");
+    type Target<'a> = (&'a str, &'a dyn Fn(&Stage) -> PathBuf);
+    let targets: [Target<'_>; 7] = [
+        ("a file of this machine", &|_| "/etc/passwd".into()),
+        ("a file beside the folder", &|_| "../../secret".into()),
+        ("the root", &|_| "/".into()),
+        ("another release", &|stage| stage.folder.path().join("sites")),
+        ("the checkout by its whole path", &absolute),
+        ("the checkout by way of its parent", &through_the_checkout),
+        ("what may be there tomorrow", &|_| "/no/such/file".into()),
+    ];
+    for (name, target) in targets {
+        let stage = Stage::new();
+        symlink(target(&stage), stage.web("css/leak")).unwrap();
+        let told = refusal(stage.publish(&owner("one"), "/web").await);
+        assert_eq!(told, "The link `/css/leak` leads out of the published folder.", "{name}");
+        assert_eq!(stage.published(), Vec::<PathBuf>::new(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_by_way_of_another_link_does_not_leave_the_folder_either() {
+    let stage = Stage::new();
+    symlink("..", stage.web("up")).unwrap();
+    symlink("up/secret", stage.web("leak")).unwrap();
+    let told = refusal(stage.publish(&owner("one"), "/web").await);
+    assert!(told.ends_with("leads out of the published folder."), "{told}");
+    assert_eq!(stage.published(), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_refused_by_name() {
+    let stage = Stage::new();
+    let _listener = UnixListener::bind(stage.web("socket")).unwrap();
+    let told = refusal(stage.publish(&owner("one"), "/web").await);
+    assert_eq!(told, "`/socket` is no file and no folder.");
+}
+
+#[tokio::test]
+async fn removing_an_application_removes_all_of_its_releases_and_no_other() {
+    let stage = Stage::new();
+    for name in ["one", "two"] {
+        stage.publish(&owner(name), "/web").await.unwrap();
+    }
+    let other = Owner { application: id_of("blog").into(), ..owner("three") };
+    let kept = stage.publish(&other, "/web").await.unwrap();
+    stage.sites.remove(owner("one").application).await.unwrap();
+    stage.sites.remove(owner("one").application).await.unwrap();
+    assert_eq!(stage.sites.release(owner("one").application, owner("one").deployment).await, None);
+    assert!(kept.is_dir());
+    assert_eq!(fs::read_dir(stage.folder.path().join("sites")).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_release_is_never_seen_half_done() {
+    let stage = Stage::new();
+    for number in 0..500 {
+        fs::write(stage.web(&format!("{number}")), "x").unwrap();
+    }
+    let place =
+        |owner: &Owner| stage.folder.path().join(format!("sites/{}/{}", owner.application, owner.deployment));
+    let whole = |path: &Path| fs::read_dir(path).map(Iterator::count);
+    for (number, milliseconds) in (0..60).step_by(3).enumerate() {
+        let owner = owner(&format!("deployment {number}"));
+        let publishing = stage.publish(&owner, "/web");
+        let _dropped = tokio::time::timeout(Duration::from_millis(milliseconds), publishing).await;
+        if let Ok(files) = whole(&place(&owner)) {
+            assert_eq!(files, 502);
+        }
+        stage.publish(&owner, "/web").await.unwrap();
+        assert_eq!(whole(&place(&owner)).unwrap(), 502);
+    }
+}
