@@ -4,7 +4,9 @@ mod audit;
 mod commits;
 mod http;
 mod launch;
+mod log_lines;
 mod machine;
+mod push_to_live;
 mod reads;
 mod report;
 mod sample;
@@ -39,6 +41,8 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
         "commits",
         "--example",
         "audit_rows",
+        "--example",
+        "log_lines",
     ]))?;
 
     let scratch = Scratch::create(&env::temp_dir(), "bench", &[])?;
@@ -49,6 +53,8 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     reads::measure(&mut report, server, scratch.path())?;
     commits::measure(&mut report)?;
     audit::measure(&mut report, scratch.path())?;
+    log_lines::measure(&mut report)?;
+    push_to_live::measure(&mut report, scratch.path())?;
 
     if let Some(file) = &options.report {
         report.write(file)?;

@@ -212,8 +212,8 @@ impl Pipeline {
         }
         if attempt.owner.attempt > 1 {
             attempt.log.say(Level::Info, format!("Attempt {}", attempt.owner.attempt)).await;
+            self.clear_away(attempt.owner.deployment).await?;
         }
-        self.clear_away(attempt.owner.deployment).await?;
         let version = self.make(attempt).await?;
         let released = self.release(attempt, &version).await;
         if released.is_err() && !attempt.course.is_past_the_point_of_no_return() {

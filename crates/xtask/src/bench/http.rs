@@ -25,10 +25,17 @@ pub(crate) fn get(port: u16, path: &str, token: Option<&str>) -> io::Result<Answ
 
 /// Posts a JSON document.
 pub(crate) fn post(port: u16, path: &str, json: &str) -> io::Result<Answer> {
+    exchange(port, &post_head(path, json), json)
+}
+
+/// Posts a JSON document with a bearer token.
+pub(crate) fn post_as(port: u16, path: &str, token: &str, json: &str) -> io::Result<Answer> {
+    exchange(port, &format!("{}Authorization: Bearer {token}\r\n", post_head(path, json)), json)
+}
+
+fn post_head(path: &str, json: &str) -> String {
     let length = json.len();
-    let head =
-        format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n");
-    exchange(port, &head, json)
+    format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n")
 }
 
 /// A connection that is kept, so that what is measured is the answer alone.

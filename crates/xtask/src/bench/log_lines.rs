@@ -1,0 +1,33 @@
+//! How many log lines are made durable.
+
+use std::process::Command;
+
+use crate::{
+    bench::{report::Report, sample::Sample},
+    failure::{Failure, Outcome},
+    workspace::{self, release},
+};
+
+const ROUNDS: u32 = 3;
+const LEAST: f64 = 50_000.0;
+
+/// Appends lines in batches, as the log of a deployment does.
+pub(crate) fn measure(report: &mut Report) -> Outcome {
+    report.section("Log lines");
+    report.line("Lines per second that are durable on SQLite when the call returns, one writer:");
+    report.line("");
+    report.columns(&["round", "lines/s"]);
+    let mut sample = Sample::default();
+    for round in 1..=ROUNDS {
+        let output = workspace::output(&mut Command::new(release("examples/log_lines")))?;
+        let rate: f64 = output.parse().map_err(|error| {
+            Failure::because(format_args!("`log_lines` printed `{output}`, not a number"), error)
+        })?;
+        sample.push(rate);
+        report.row(&[round.to_string(), format!("{rate:.0}")]);
+    }
+    report.line("");
+    let goal = format!("at least {LEAST:.0} lines per second");
+    report.goal(&goal, &format!("{sample:.0}"), sample.median() >= LEAST);
+    Ok(())
+}

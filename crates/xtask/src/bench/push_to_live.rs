@@ -1,0 +1,351 @@
+//! How long a change takes from the request to live, over the same commands run by hand.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    bench::{
+        http::{self, Connection},
+        launch,
+        report::Report,
+        sample::Sample,
+        server::Server,
+    },
+    failure::{Failure, Outcome},
+    workspace::{self, release},
+};
+
+const ROUNDS: u32 = 7;
+const MOST_OVERHEAD: f64 = 1.10;
+const BASE: &str = "launchway-bench/base:bb";
+const BY_HAND: &str = "launchway-bench";
+const PATIENCE: Duration = Duration::from_secs(120);
+const LABELS: [&str; 5] = ["instance", "organization", "application", "deployment", "attempt"];
+
+/// Deploys small changes by the server and by hand, in turn.
+pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
+    report.section("Push to live");
+    report.line(
+        "Seconds from a commit to a container that answers, a small image on the legacy builder, in turn:",
+    );
+    report.line("");
+    report.columns(&["round", "by Launchway", "by hand", "ratio"]);
+    base_image(&folder.join("base"))?;
+    let repository = Repository::create(&folder.join("repository"))?;
+    let mut by_hand = ByHand::prepare(&folder.join("by-hand"), &repository)?;
+    let mut launchway = ByLaunchway::prepare(&folder.join("push-to-live"), &repository)?;
+    let (mut ours, mut theirs, mut ratios) = (Sample::default(), Sample::default(), Sample::default());
+    for round in 1..=ROUNDS {
+        let commit = repository.commit(&format!("launchway {round}"))?;
+        let own = launchway.deploy(&commit)?;
+        let commit = repository.commit(&format!("by hand {round}"))?;
+        let other = by_hand.deploy(&commit)?;
+        ours.push(own);
+        theirs.push(other);
+        ratios.push(own / other);
+        report.row(&[
+            round.to_string(),
+            format!("{own:.2}"),
+            format!("{other:.2}"),
+            format!("{:.2}", own / other),
+        ]);
+    }
+    report.row(&["median".to_owned(), format!("{ours:.2}"), format!("{theirs:.2}"), format!("{ratios:.2}")]);
+    report.line("");
+    let ratio = ours.median() / theirs.median();
+    let goal = format!("from request to live at most {MOST_OVERHEAD} of the same git and docker commands");
+    report.goal(&goal, &format!("{ratio:.2}"), ratio <= MOST_OVERHEAD);
+    Ok(())
+}
+
+/// A base image out of nothing but busybox, because none can be counted on.
+fn base_image(folder: &Path) -> Outcome {
+    let root = folder.join("bin");
+    made(fs::create_dir_all(&root))?;
+    workspace::output(Command::new("cp").arg("/bin/busybox").arg(&root))?;
+    let applets = workspace::output(Command::new("/bin/busybox").arg("--list"))?;
+    for applet in applets.lines().filter(|applet| *applet != "busybox") {
+        made(std::os::unix::fs::symlink("busybox", root.join(applet)))?;
+    }
+    let archive = folder.with_extension("tar");
+    workspace::output(Command::new("tar").arg("-cf").arg(&archive).arg("-C").arg(folder).arg("."))?;
+    let mut import = docker(&["import", "--change", "ENV PATH=/bin"]);
+    workspace::output(import.arg(&archive).arg(BASE)).map(drop)
+}
+
+struct Repository(PathBuf);
+
+impl Repository {
+    fn create(folder: &Path) -> Outcome<Self> {
+        made(fs::create_dir_all(folder))?;
+        let repository = Self(folder.to_owned());
+        repository.git(&["init", "--quiet", "--initial-branch=main"])?;
+        let dockerfile = format!(
+            "FROM {BASE}\nCOPY index.html /www/\nCMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n"
+        );
+        made(fs::write(folder.join("Dockerfile"), dockerfile))?;
+        repository.commit("the first")?;
+        Ok(repository)
+    }
+
+    /// Changes the page; gives the commit.
+    fn commit(&self, page: &str) -> Outcome<String> {
+        made(fs::write(self.0.join("index.html"), page))?;
+        self.git(&["add", "."])?;
+        self.git(&["commit", "--quiet", "--message", page])?;
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn git(&self, arguments: &[&str]) -> Outcome<String> {
+        let who = ["-c", "user.name=bench", "-c", "user.email=bench@example.com"];
+        workspace::output(Command::new("git").arg("-C").arg(&self.0).args(who).args(arguments))
+    }
+}
+
+/// The commands that a deployment takes, typed by somebody who never hesitates.
+struct ByHand {
+    repository: PathBuf,
+    folder: PathBuf,
+    live: Option<String>,
+}
+
+impl ByHand {
+    fn prepare(folder: &Path, repository: &Repository) -> Outcome<Self> {
+        made(fs::create_dir_all(folder))?;
+        workspace::output(Command::new("git").args(["init", "--quiet", "--bare"]).arg(folder.join("cache")))?;
+        if workspace::output(&mut docker(&["network", "inspect", BY_HAND])).is_err() {
+            workspace::output(&mut docker(&["network", "create", BY_HAND]))?;
+        }
+        Ok(Self { repository: repository.0.clone(), folder: folder.to_owned(), live: None })
+    }
+
+    fn deploy(&mut self, commit: &str) -> Outcome<f64> {
+        let started = Instant::now();
+        self.fetch(commit)?;
+        let name = format!("{BY_HAND}-{commit}");
+        let image = format!("{BY_HAND}:{commit}");
+        self.build(&image)?;
+        workspace::output(&mut docker(&[
+            "network",
+            "ls",
+            "--quiet",
+            "--filter",
+            &format!("name={BY_HAND}"),
+        ]))?;
+        workspace::output(&mut docker(&["network", "inspect", BY_HAND]))?;
+        let mut create = docker(&["create", "--name", &name, "--network", BY_HAND, "--restart", "no"]);
+        create.args(["--memory", "1073741824", "--memory-swap", "1073741824", "--pids-limit", "512"]);
+        create.args(["--security-opt", "no-new-privileges", "--log-driver", "json-file"]);
+        create.args(["--log-opt", "max-size=10m", "--log-opt", "max-file=3"]);
+        for label in LABELS {
+            create.args(["--label", &format!("launchway-bench.{label}={commit}")]);
+        }
+        workspace::output(create.arg(&image))?;
+        workspace::output(&mut docker(&["start", &name]))?;
+        let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+        let address = workspace::output(&mut docker(&["inspect", "--format", format, &name]))?;
+        wait_for(&format!("{address}:8080"))?;
+        workspace::output(&mut docker(&["update", "--restart", "unless-stopped", &name]))?;
+        let seconds = started.elapsed().as_secs_f64();
+        if let Some(old) = self.live.replace(name) {
+            workspace::output(&mut docker(&["rm", "--force", &old]))?;
+        }
+        Ok(seconds)
+    }
+
+    fn fetch(&self, commit: &str) -> Outcome {
+        let cache = format!("--git-dir={}", self.folder.join("cache").display());
+        let git = |arguments: &[&str]| {
+            let mut command = Command::new("git");
+            command.arg(&cache).args(arguments);
+            command
+        };
+        workspace::output(
+            git(&["ls-remote", "--exit-code", "--heads", "--"]).arg(&self.repository).arg("refs/heads/main"),
+        )?;
+        let mut fetch = git(&["fetch", "--quiet", "--depth=1", "--no-tags", "--force", "--"]);
+        workspace::output(fetch.arg(&self.repository).arg(format!("+{commit}:refs/deploy/main")))?;
+        workspace::output(&mut git(&["ls-tree", "-r", "-l", "-z", commit]))?;
+        let (checkout, archive) = (self.folder.join("checkout"), self.folder.join("checkout.tar"));
+        if checkout.exists() {
+            made(fs::remove_dir_all(&checkout))?;
+        }
+        made(fs::create_dir_all(&checkout))?;
+        workspace::output(git(&["archive", "--format=tar", "--output"]).arg(&archive).arg(commit))?;
+        workspace::output(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&checkout)).map(drop)
+    }
+
+    fn build(&self, image: &str) -> Outcome {
+        let checkout = self.folder.join("checkout");
+        let mut build =
+            docker(&["build", "--force-rm", "--memory", "2147483648", "--memory-swap", "2147483648"]);
+        build.env("DOCKER_BUILDKIT", "0").args(["--tag", image, "--file", "-"]);
+        for label in LABELS.iter().take(image_labels()) {
+            build.args(["--label", &format!("launchway-bench.{label}={image}")]);
+        }
+        let dockerfile = made(fs::read(checkout.join("Dockerfile")))?;
+        let mut child = made(
+            build.arg(&checkout).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn(),
+        )?;
+        if let Some(mut stdin) = child.stdin.take() {
+            made(stdin.write_all(&dockerfile))?;
+        }
+        match made(child.wait())?.success() {
+            true => Ok(()),
+            false => Err(Failure::new("`docker build` failed by hand")),
+        }
+    }
+}
+
+/// How many labels an image gets: each is a step of the legacy builder.
+fn image_labels() -> usize {
+    LABELS.len()
+}
+
+impl Drop for ByHand {
+    fn drop(&mut self) {
+        // What is left is named in the next lines of who looks for it: nothing depends on it.
+        if let Some(live) = self.live.take() {
+            let _left = workspace::output(&mut docker(&["rm", "--force", &live]));
+        }
+        let _left = workspace::output(&mut docker(&["network", "rm", BY_HAND]));
+    }
+}
+
+/// A server with one application.
+struct ByLaunchway {
+    _server: Server,
+    port: u16,
+    token: String,
+    application: String,
+    instance: String,
+}
+
+impl ByLaunchway {
+    fn prepare(data: &Path, repository: &Repository) -> Outcome<Self> {
+        let server = Server::start(
+            Command::new(release("launchway"))
+                .arg("serve")
+                .env("LAUNCHWAY_DATA_DIR", data)
+                .env("LAUNCHWAY_BIND", "127.0.0.1:0")
+                .env("LAUNCHWAY_LOG", "warn")
+                .env("LAUNCHWAY_BUILDER", "legacy")
+                .env("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", &repository.0),
+        )?;
+        let (token, _) = launch::register(&server)?;
+        let instance = made(fs::read_to_string(data.join("instance-id")))?.trim().to_owned();
+        let wish = format!(
+            r#"{{"name":"bench","repository":"{}","branch":"main","port":8080,"environment":"production",
+                 "build_pack":"dockerfile","health_check_path":"/"}}"#,
+            repository.0.display()
+        );
+        let port = server.port;
+        let made = http::post_as(port, "/api/v1/deploy/application", &token, &wish);
+        let made = http::expect_success("POST /api/v1/deploy/application", made)?;
+        let application = http::text_field(&made.body, "id").unwrap_or_default().to_owned();
+        let launchway = Self { _server: server, port, token, application, instance };
+        launchway.wait_until_deployed()?;
+        launchway.wait_until_alone()?;
+        Ok(launchway)
+    }
+
+    fn deploy(&mut self, commit: &str) -> Outcome<f64> {
+        let started = Instant::now();
+        let wish = format!(r#"{{"id":"{}"}}"#, self.application);
+        let path = "/api/v1/deploy/application/redeploy";
+        http::expect_success(path, http::post_as(self.port, path, &self.token, &wish))?;
+        let newest = self.wait_until_deployed()?;
+        let seconds = started.elapsed().as_secs_f64();
+        if http::text_field(&newest, "commit_hash") != Some(commit) {
+            return Err(Failure::new("another commit was deployed"));
+        }
+        self.wait_until_alone()?;
+        Ok(seconds)
+    }
+
+    fn wait_until_deployed(&self) -> Outcome<String> {
+        let path = format!("/api/v1/deploy/application/deployments?id={}&page_size=1", self.application);
+        let mut connection = made(Connection::open(self.port, &self.token))?;
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let answer = http::expect_success(&path, connection.get(&path))?;
+            if answer.body.contains(r#""status":"deployed""#) {
+                return Ok(answer.body);
+            }
+            if answer.body.contains(r#""status":"failed""#) {
+                return Err(Failure::new("a deployment failed"));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Err(Failure::new("a deployment did not come to its end"))
+    }
+
+    /// The old version goes after the new one is live, and must not disturb the next measurement.
+    fn wait_until_alone(&self) -> Outcome {
+        let deadline = Instant::now() + PATIENCE;
+        let label = format!("label=launchway.instance={}", self.instance);
+        while Instant::now() < deadline {
+            if workspace::output(&mut docker(&["ps", "--quiet", "--filter", &label]))?.lines().count() == 1 {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+        Err(Failure::new("the old version did not go"))
+    }
+}
+
+impl Drop for ByLaunchway {
+    fn drop(&mut self) {
+        let label = format!("label=launchway.instance={}", self.instance);
+        let kinds: [(&[&str], &[&str]); 3] = [
+            (&["ps", "--all", "--quiet"], &["rm", "--force"]),
+            (&["images", "--all", "--quiet"], &["rmi", "--force"]),
+            (&["network", "ls", "--quiet"], &["network", "rm"]),
+        ];
+        for (list, remove) in kinds {
+            let found = workspace::output(docker(list).args(["--filter", &label])).unwrap_or_default();
+            let found: Vec<&str> = found.lines().collect();
+            if !found.is_empty() {
+                // What stays is labelled, and nothing depends on it.
+                let _left = workspace::output(docker(remove).args(found));
+            }
+        }
+    }
+}
+
+fn docker(arguments: &[&str]) -> Command {
+    let mut command = Command::new("docker");
+    command.args(arguments);
+    command
+}
+
+/// Returns when a page is there.
+fn wait_for(address: &str) -> Outcome {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if answers(address).unwrap_or(false) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Err(Failure::new(format!("nothing answers at {address}")))
+}
+
+fn answers(address: &str) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer.contains(" 200 "))
+}
+
+fn made<T>(outcome: std::io::Result<T>) -> Outcome<T> {
+    outcome.map_err(|error| Failure::because("the benchmark cannot be prepared", error))
+}
