@@ -65,7 +65,7 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("Disk quota exceeded", Meaning::DiskFull),
     ("Resource temporarily unavailable", Meaning::NoMoreProcesses),
     ("File name too long", Meaning::LongNames),
-    ("unable to create", Meaning::NotWritable),
+    ("nable to create", Meaning::NotWritable),
     ("insufficient permission", Meaning::NotWritable),
     ("Read-only file system", Meaning::NotWritable),
     ("not our ref", Meaning::UnknownCommit),

@@ -128,3 +128,24 @@ async fn a_cache_does_not_grow_for_ever() {
     fetch(&fetcher, &repository.source(), "two").await.unwrap();
     assert!(fs::read_dir(&packs).unwrap().count() < 10);
 }
+
+#[tokio::test]
+async fn a_cache_that_a_fetch_was_cut_off_in_is_not_used() {
+    let arena = Arena::new();
+    let (repository, fetcher) = (arena.repository("shop"), arena.fetcher());
+    let cut_off = || {
+        let cache = caches(&arena).remove(0);
+        for name in ["unfinished", "shallow.lock", "objects/pack/tmp_pack_1"] {
+            fs::write(cache.join(name), "").unwrap();
+        }
+        cache
+    };
+    fetch(&fetcher, &repository.source(), "one").await.unwrap();
+    let cache = cut_off();
+    repository.commit("second");
+    fetch(&fetcher, &repository.source(), "two").await.unwrap();
+    assert!(!cache.join("objects/pack/tmp_pack_1").exists() && !cache.join("shallow.lock").exists());
+    cut_off();
+    fetcher.clear_work().await.unwrap();
+    assert_eq!(caches(&arena), Vec::<PathBuf>::new());
+}

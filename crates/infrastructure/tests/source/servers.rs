@@ -4,7 +4,7 @@ mod daemon;
 mod sshd;
 mod web;
 
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 pub(crate) use self::{
     daemon::Daemon,
@@ -19,9 +19,7 @@ impl Program {
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut wrapped = Command::new("setpriv");
         wrapped.args(["--pdeathsig", "KILL", "--"]).arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            wrapped.env(name, value.unwrap());
-        }
+        wrapped.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self(wrapped.spawn().unwrap())
     }
 

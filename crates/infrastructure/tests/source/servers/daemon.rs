@@ -1,10 +1,6 @@
 //! Git's own server for its own protocol.
 
-use std::{
-    net::TcpStream,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{net::TcpStream, path::Path, process::Command};
 
 use super::Program;
 use crate::arena::{free_port, git, wait_until};
@@ -24,8 +20,7 @@ impl Daemon {
                 Command::new(format!("{}/git-daemon", git(folder, &["--exec-path"], "")))
                     .args(["--export-all", "--listen=127.0.0.1", &format!("--port={port}")])
                     .arg(format!("--base-path={}", folder.display()))
-                    .arg(folder)
-                    .stderr(Stdio::null()),
+                    .arg(folder),
             );
             let mut is_ours = true;
             wait_until("the daemon listens", || {
