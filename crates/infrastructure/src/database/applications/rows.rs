@@ -4,8 +4,8 @@ use diesel::prelude::*;
 use launchway_domain::{
     applications::{
         Application, ApplicationName, ApplicationSecrets, ApplicationState, ApplicationStatus, BasePath,
-        Blueprint, BuildPack, DockerfilePath, Environment, GitUrl, ImageRef, Labels, Port, ProxyServer,
-        Repository,
+        Blueprint, Branch, BuildPack, DockerfilePath, Environment, GitUrl, HealthCheckPath, Hostname,
+        ImageRef, Label, Labels, Port, ProxyServer, Repository, RunCommand,
     },
     clock::Timestamp,
     ids::{ApplicationId, ApplicationStatusId, DeploymentId, OrganizationId, UserId},
@@ -156,27 +156,27 @@ pub(super) struct ChosenColumns<'a> {
 
 impl<'a> ChosenColumns<'a> {
     pub(super) fn of(blueprint: &'a Blueprint, secrets: &'a ApplicationSecrets) -> Self {
-        let labels = blueprint.labels.as_slice().iter().map(|label| label.as_str());
+        let labels = blueprint.labels.as_slice().iter().map(Label::as_str);
         let looked_at = [
             blueprint.name.as_str(),
             blueprint.repository.as_str(),
-            blueprint.domain.as_ref().map_or("", |domain| domain.as_str()),
+            blueprint.domain.as_ref().map_or("", Hostname::as_str),
         ];
         Self {
             name: blueprint.name.as_str(),
             repository: blueprint.repository.as_str(),
-            branch: blueprint.branch.as_ref().map(|branch| branch.as_str()),
+            branch: blueprint.branch.as_ref().map(Branch::as_str),
             base_path: blueprint.base_path.as_str(),
             dockerfile_path: blueprint.dockerfile_path.as_str(),
             build_pack: blueprint.build_pack.as_str(),
             environment: blueprint.environment.as_str(),
-            domain: blueprint.domain.as_ref().map(|domain| domain.as_str()),
+            domain: blueprint.domain.as_ref().map(Hostname::as_str),
             port: blueprint.port.get().into(),
-            pre_run_command: blueprint.pre_run_command.as_ref().map(|command| command.as_str()),
-            post_run_command: blueprint.post_run_command.as_ref().map(|command| command.as_str()),
+            pre_run_command: blueprint.pre_run_command.as_ref().map(RunCommand::as_str),
+            post_run_command: blueprint.post_run_command.as_ref().map(RunCommand::as_str),
             proxy_server: blueprint.proxy_server.as_str(),
             labels: serde_json::Value::from_iter(labels).to_string(),
-            health_check_path: blueprint.health_check_path.as_ref().map(|path| path.as_str()),
+            health_check_path: blueprint.health_check_path.as_ref().map(HealthCheckPath::as_str),
             auto_deploy: blueprint.auto_deploy,
             build_variables: &secrets.build_variables.0,
             environment_variables: &secrets.environment_variables.0,

@@ -96,6 +96,8 @@ impl Stray {
     }
 }
 
+type StrayRow = (DbId, DbId, String, Option<String>, Option<DbId>);
+
 /// The deployments that are not where their jobs are. On PostgreSQL nobody else changes them until
 /// this transaction ends.
 fn held_strays(
@@ -110,7 +112,7 @@ fn held_strays(
     for application in &applications {
         hold_one(connection, DbId(*application))?;
     }
-    let rows: Vec<(DbId, DbId, String, Option<String>, Option<DbId>)> = deployments::table
+    let rows: Vec<StrayRow> = deployments::table
         .inner_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
         .left_join(successors.on(jobs::superseded_by.eq(successors.field(deployments::job_id).nullable())))
         .filter(is_open())
@@ -126,7 +128,7 @@ fn held_strays(
             successors.field(deployments::id).nullable(),
         ))
         .load(connection)?;
-    let stray = |(id, application_id, job, reason, replaced_by): (DbId, DbId, String, _, Option<DbId>)| {
+    let stray = |(id, application_id, job, reason, replaced_by): StrayRow| {
         let job = JobState::try_from(job).map_err(QueryError::unreadable)?;
         let replaced_by = replaced_by.map(DeploymentId::from);
         Ok(Stray { id: id.into(), application_id: application_id.into(), job, reason, replaced_by })

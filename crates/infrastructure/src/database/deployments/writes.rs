@@ -4,7 +4,9 @@ use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
     applications::{self as domain, ApplicationState},
     clock::Timestamp,
-    deployments::{ContainerRecord, Deployment, DeploymentKind, DeploymentState, Progress, Write},
+    deployments::{
+        CommitHash, ContainerRecord, Deployment, DeploymentKind, DeploymentState, ImageName, Progress, Write,
+    },
     ids::{ApplicationId, DeploymentId},
     store::StoreError,
 };
@@ -78,8 +80,8 @@ fn insert(connection: &mut AnyConnection, deployment: &Deployment) -> Result<(),
             deployments::status_id.eq(DbId::from(deployment.status.id)),
             deployments::status.eq(deployment.status.state.as_str()),
             deployments::status_updated_at.eq(DbTs(deployment.status.updated_at)),
-            deployments::commit_hash.eq(deployment.commit.as_ref().map(|commit| commit.as_str())),
-            deployments::image.eq(deployment.image.as_ref().map(|image| image.as_str())),
+            deployments::commit_hash.eq(deployment.commit.as_ref().map(CommitHash::as_str)),
+            deployments::image.eq(deployment.image.as_ref().map(ImageName::as_str)),
             deployments::container_id.eq(container.map(|container| container.id.as_str())),
             deployments::container_name.eq(container.map(|container| container.name.as_str())),
             deployments::container_state.eq(container.map(|container| container.state.as_str())),
@@ -108,8 +110,8 @@ fn advance(
         None => DeploymentState::ALL.into_iter().filter(|state| !state.is_over()).collect(),
     };
     let facts = FactColumns {
-        commit_hash: progress.commit.as_ref().map(|commit| commit.as_str()),
-        image: progress.image.as_ref().map(|image| image.as_str()),
+        commit_hash: progress.commit.as_ref().map(CommitHash::as_str),
+        image: progress.image.as_ref().map(ImageName::as_str),
         ..FactColumns::default()
     };
     guarded(

@@ -116,11 +116,11 @@ async fn a_search_looks_at_name_repository_and_domain_and_ignores_case(db: Datab
     let ada = Resident::of(&db, "ada").await;
     let application = an_application_of(&ada)
         .named("Shop Front")
-        .from_git("https://git.example.org/Team/Läden.git")
+        .from_git("/srv/git/Team/Läden.git")
         .at_domain("kasse.example.com");
     insert(&db, &application.build()).await.unwrap();
     insert(&db, &an_application_of(&ada).named("other").build()).await.unwrap();
-    for search in ["shop fr", "SHOP", "GIT.EXAMPLE.ORG", "team/", "LÄDEN", "kasse.EXAMPLE"] {
+    for search in ["shop fr", "SHOP", "/SRV/GIT", "team/", "LÄDEN", "kasse.EXAMPLE"] {
         assert_eq!(searched(&db, ada.scope(), search).await, ["Shop Front"], "{search}");
     }
     for search in ["main", "production", "front\nhttps", "a\0b", "shops"] {

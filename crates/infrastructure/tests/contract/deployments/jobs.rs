@@ -6,9 +6,11 @@ use launchway_domain::{
     ids::ApplicationId,
     jobs::{self, ClaimLimits, ClaimedJob, JobKind, JobQueue as _, NewJob, Outcome, WorkerId},
     logs::Level,
-    store::UnitOfWork as _,
+    organizations::Scope,
+    store::{self, UnitOfWork as _},
 };
 use launchway_infrastructure::database::Database;
+use launchway_testkit::builders::a_deployment;
 use uuid::Uuid;
 
 use super::{advance, bring_to_life, deploy, now, scope, web};
@@ -29,36 +31,33 @@ contract!(
     deployments_of_one_application_follow_alone,
     a_running_application_is_not_changed_by_what_follows,
     deployments_of_a_deleted_application_follow_without_a_word,
-    a_thousand_deployments_follow_together,
+    more_than_a_thousand_deployments_follow_one_call_after_the_other,
 );
 
-const WORKER: fn() -> WorkerId =
-    || WorkerId { instance: Uuid::nil().into(), boot: Uuid::nil().into(), worker: 1 };
-
-async fn enqueue(db: &Database, deployment: &Deployment) {
-    let job = NewJob {
+fn job_of(deployment: &Deployment) -> NewJob {
+    NewJob {
         id: deployment.job_id,
         kind: JobKind::Deploy,
-        scope: launchway_domain::organizations::Scope::of_record(deployment.organization_id),
+        scope: Scope::of_record(deployment.organization_id),
         subject: Uuid::from(deployment.application_id).into(),
         replaceable: true,
         payload: String::new(),
         run_at: at(0),
         enqueued_at: at(0),
-    };
-    db.commit(vec![jobs::Write::Enqueue(job).into()]).await.unwrap();
+    }
 }
 
 /// A deployment that waits, with its job.
 async fn queued(db: &Database, application: &Application, number: u32) -> Deployment {
     let deployment = deploy(db, application, number).await;
-    enqueue(db, &deployment).await;
+    db.commit(vec![jobs::Write::Enqueue(job_of(&deployment)).into()]).await.unwrap();
     deployment
 }
 
 async fn claim(db: &Database) -> ClaimedJob {
     let limits = ClaimLimits { global: 100, per_organization: 100 };
-    db.claim(&WORKER(), limits, at(1), at(100)).await.unwrap().unwrap()
+    let worker = WorkerId { instance: Uuid::nil().into(), boot: Uuid::nil().into(), worker: 1 };
+    db.claim(&worker, limits, at(1), at(100)).await.unwrap().unwrap()
 }
 
 /// A deployment that a worker is at.
@@ -206,25 +205,25 @@ async fn deployments_of_a_deleted_application_follow_without_a_word(db: Database
     assert!(!standing[0].is_open);
 }
 
-async fn a_thousand_deployments_follow_together(db: Database) {
+async fn more_than_a_thousand_deployments_follow_one_call_after_the_other(db: Database) {
     let application = web(&db).await;
-    let mut strays = Vec::new();
-    for number in 1..=1001 {
-        let deployment = launchway_testkit::builders::a_deployment().of(&application).numbered(number);
-        strays.push(deployment.created_at(at(number.into())).build());
+    let a_stray =
+        |number: u32| a_deployment().of(&application).numbered(number).created_at(at(number.into())).build();
+    let strays: Vec<_> = (1..=1001).map(a_stray).collect();
+    let mut writes: Vec<store::Write> = Vec::new();
+    for stray in &strays {
+        writes.push(Write::Insert(stray.clone()).into());
+        writes.push(jobs::Write::Enqueue(job_of(stray)).into());
     }
-    let last = strays.pop().unwrap();
-    let mut writes: Vec<launchway_domain::store::Write> = Vec::new();
-    for deployment in &strays {
-        writes.push(Write::Insert(deployment.clone()).into());
-    }
+    // The job that takes the place of the last one is of no deployment.
+    writes.push(jobs::Write::Enqueue(NewJob { id: id(), ..job_of(&strays[0]) }).into());
     db.commit(audited(writes)).await.unwrap();
-    for deployment in strays.iter().chain([&last]) {
-        enqueue(&db, deployment).await;
-    }
+    let state = async |stray: &Deployment| now(&db, stray).await.status.state;
     follow(&db, None).await;
-    for deployment in [&strays[0], &strays[999]] {
-        assert_eq!(now(&db, deployment).await.status.state, S::Cancelled);
-    }
-    assert_eq!(lines_of(&db, &strays[999]).await[0].text, "Cancelled: replaced by a newer one");
+    assert_eq!((state(&strays[0]).await, state(&strays[999]).await), (S::Cancelled, S::Cancelled));
+    assert_eq!(state(&strays[1000]).await, S::Queued);
+    follow(&db, None).await;
+    assert_eq!(state(&strays[1000]).await, S::Cancelled);
+    assert_eq!(lines_of(&db, &strays[1000]).await[0].text, "Cancelled: replaced by a newer one");
+    assert_eq!(again(&db, &application).await.status.state, A::Failed);
 }
