@@ -22,6 +22,7 @@ mod inventory;
 mod labels;
 mod lines;
 mod networks;
+mod notice;
 mod references;
 
 use std::{env, ffi::OsString, path::PathBuf, sync::Mutex, time::Duration};

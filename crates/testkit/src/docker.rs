@@ -52,7 +52,6 @@ pub fn http_app(text: &str) -> String {
 /// # Panics
 ///
 /// When it fails.
-#[must_use]
 pub fn docker(arguments: &[&str]) -> String {
     let output = try_docker(arguments);
     let complaint = String::from_utf8_lossy(&output.stderr);

@@ -29,6 +29,11 @@ enum Meaning {
 
 /// Parts of complaints in lower case, and what they mean. The first that fits counts.
 const MEANINGS: &[(&str, Meaning)] = &[
+    // These repeat what a Dockerfile says, which may be anything.
+    ("returned a non-zero code: ", Meaning::Refusal),
+    ("executor failed running [", Meaning::Refusal),
+    ("did not complete successfully: exit code", Meaning::Refusal),
+    ("unknown instruction: ", Meaning::Refusal),
     ("cannot connect to the docker daemon", Meaning::Fault),
     ("error during connect", Meaning::Fault),
     ("permission denied while trying to connect", Meaning::Fault),
@@ -231,8 +236,14 @@ mod tests {
 
     #[test]
     fn what_a_build_printed_decides_nothing() {
-        let text = "no space left on device\nThe command '/bin/sh -c x' returned a non-zero code: 1";
-        assert!(matches!(complaint(text).or_refused(), StepError::Refused(_)));
+        for text in [
+            "no space left on device\nThe command '/bin/sh -c x' returned a non-zero code: 1",
+            "The command '/bin/sh -c echo no space left on device' returned a non-zero code: 1",
+            "executor failed running [/bin/sh -c echo no such image]: exit code: 3",
+            "dockerfile parse error line 1: unknown instruction: TOO MANY OPEN FILES",
+        ] {
+            assert!(matches!(complaint(text).or_refused(), StepError::Refused(_)), "{text}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::{
     context::BuildContext,
     environment::BuildArguments,
     labels::{self, Label},
+    notice::WithoutNotice,
     references,
 };
 use crate::process::ProcessError;
@@ -93,6 +94,7 @@ impl DockerEngine {
     async fn build_image(&self, image: NewImage<'_>, output: Arc<dyn Output>) -> Result<(), StepError> {
         let limits = self.options.build_limits;
         let builder = self.builder().await?;
+        let output = Arc::new(WithoutNotice(output));
         let failure = match self.docker.build(image, builder, limits.time, output).await {
             Ok(()) => return Ok(()),
             Err(failure) => failure,

@@ -83,7 +83,11 @@ impl DockerEngine {
                     }
                     return Ok(network);
                 }
-                Err(failure) if failure.says("overlaps") => taken.push(subnet),
+                // The engine gives a subnet to one caller only: perhaps to one with the same wish.
+                Err(failure) if failure.says("overlaps") => match self.oldest_network(organization).await? {
+                    Some(network) => return Ok(network),
+                    None => taken.push(subnet),
+                },
                 Err(failure) if failure.says("already exists") => {
                     match self.oldest_network(organization).await? {
                         Some(network) => return Ok(network),

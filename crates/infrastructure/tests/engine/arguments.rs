@@ -110,7 +110,7 @@ proptest! {
         let calls = fake.calls();
         let create = the_call(&calls, "create");
         let made = operands(create);
-        prop_assert_eq!(&made[..], ["create".to_owned(), image.as_str().to_owned(), "-c".to_owned(), command]);
+        prop_assert_eq!(&made[..], ["create".to_owned(), image.as_str().to_owned(), "-c".to_owned(), "--".to_owned(), command]);
         let secret = value.len() > 3;
         let before_command = &create.arguments[..create.arguments.len() - 1];
         prop_assert!(!secret || before_command.iter().all(|argument| !argument.contains(&value)));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use launchway_domain::deployments::{Condition, Deployer as _, EngineInventory, FoundObject};
+use launchway_domain::deployments::{Condition, Deployer, EngineInventory, FoundObject};
 use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 use launchway_testkit::docker::{base_image, docker};
 
@@ -46,20 +46,27 @@ async fn everything_of_this_installation_is_found_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_has_labels_that_cannot_be_read_is_left_alone() {
+async fn what_somebody_else_has_marked_as_ours_is_left_alone() {
     let installation = Installation::new();
-    let label = format!("launchway.instance={}", installation.instance);
-    let _id = docker(&[
-        "create",
-        "--network",
-        "none",
-        "--label",
-        &label,
-        "--label",
-        "launchway.deployment=x",
-        base_image(),
-    ]);
+    let instance = format!("launchway.instance={}", installation.instance);
+    let named = format!("launchway-{}", installation.instance);
+    docker(&["create", "--network", "none", "--name", &named, "--label", &instance, base_image()]);
+    // As a step of a Dockerfile might.
+    let owner = owner();
+    let labels = [
+        instance,
+        format!("launchway.organization={}", owner.organization),
+        format!("launchway.application={}", owner.application),
+        format!("launchway.deployment={}", owner.deployment),
+        "launchway.attempt=1".to_owned(),
+    ];
+    let mut create = vec!["create", "--network", "none"];
+    create.extend(labels.iter().flat_map(|label| ["--label", label]));
+    create.push(base_image());
+    docker(&create);
     assert_eq!(installation.engine.everything().await, Ok(vec![]));
+    Deployer::remove(&*installation.engine, owner.deployment).await.unwrap();
+    assert_eq!(installation.traces.containers().len(), 2);
 }
 
 #[tokio::test]

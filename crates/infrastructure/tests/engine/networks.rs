@@ -14,7 +14,7 @@ const SERVER: &str = "mkdir -p /www; echo hello > /www/index.html; exec httpd -f
 async fn reaches(from: &Container, to: &Container) -> bool {
     let url = format!("http://{}:8080/", to.address);
     for _ in 0..10 {
-        let script = format!("wget -q -T 1 -O - {url} || echo failed");
+        let script = format!("timeout 1 wget -q -O - {url} || echo failed");
         if docker(&["exec", from.id.as_str(), "sh", "-c", &script]).contains("hello") {
             return true;
         }

@@ -73,9 +73,9 @@ impl Docker {
         }
         call = match container.command {
             None => call.arg(container.image.as_str()),
-            Some(command) => {
-                call.args(["--entrypoint", "/bin/sh", container.image.as_str(), "-c"]).arg(command.as_str())
-            }
+            Some(command) => call
+                .args(["--entrypoint", "/bin/sh", container.image.as_str(), "-c", "--"])
+                .arg(command.as_str()),
         };
         answer(call).await?.trim().parse().map_err(|_not_an_id| unreadable())
     }
@@ -120,8 +120,11 @@ impl Docker {
     }
 
     /// The containers with all of these labels, whether they run or not.
+    ///
+    /// Only those with a name of ours: a Dockerfile may put any label on the containers in which
+    /// its steps run, but the engine gives those their names.
     pub(in crate::docker) async fn containers(&self, labels: &[Label]) -> Result<Vec<ContainerId>, Failure> {
-        let call = self.call(&["ps", "--all", "--quiet", "--no-trunc"]);
+        let call = self.call(&["ps", "--all", "--quiet", "--no-trunc", "--filter", "name=^/?launchway-"]);
         let listed = answer(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty());
         ids.map(|id| id.trim().parse()).collect::<Result<_, _>>().map_err(|_not_an_id| unreadable())
