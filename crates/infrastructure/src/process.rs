@@ -30,8 +30,7 @@ const LONGEST_BEGUN: usize = 128 * 1024;
 /// How long programs of their own may hold the output after the program itself has ended.
 const AFTERMATH: Duration = Duration::from_secs(2);
 
-/// A program that is to be run once.
-#[derive(Debug)]
+/// A program that is to be run once. What it is told may be secret, so that nothing shows it.
 pub(crate) struct Invocation {
     program: PathBuf,
     wrappers: Vec<OsString>,

@@ -75,6 +75,8 @@ async fn worker(
     let database = Arc::new(wiring.database.clone());
     let source = GitFetcher::open(git_options(config, data))?;
     source.clear_work().await?;
+    let sites = ReleaseFolders::open(&data.path().join("sites"))?;
+    sites.clear_drafts().await?;
     let ports = PipelinePorts {
         applications: database.clone(),
         deployments: database.clone(),
@@ -86,7 +88,7 @@ async fn worker(
         deployer: engine.clone(),
         inventory: engine,
         probe: Arc::new(NetworkProbe::default()),
-        sites: Arc::new(ReleaseFolders::open(&data.path().join("sites"))?),
+        sites: Arc::new(sites),
         router: Arc::new(DirectAddresses),
     };
     let timings = HealthTimings::within(config.deployments.health_timeout);
