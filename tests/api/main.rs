@@ -26,6 +26,7 @@ mod configuration;
 mod documented_answers;
 mod durability;
 mod envelope;
+mod injection;
 mod isolation;
 mod mass_assignment;
 mod members;

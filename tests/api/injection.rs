@@ -1,0 +1,203 @@
+//! Whatever people write into the fields of an application, no shell of this machine reads it.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::{client::Client, docker::FakeDocker, server::TestServer};
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Texts that make a careless program run a command: each would make the file `CANARY`. `§` stands
+/// for its folder.
+const PAYLOADS: [&str; 60] = [
+    "; touch §/CANARY",
+    ";touch §/CANARY;",
+    "| touch §/CANARY",
+    "|touch §/CANARY",
+    "|| touch §/CANARY",
+    "& touch §/CANARY",
+    "&& touch §/CANARY",
+    "&touch §/CANARY&",
+    "$(touch §/CANARY)",
+    "$(touch${IFS}§/CANARY)",
+    "`touch §/CANARY`",
+    "`touch${IFS}§/CANARY`",
+    "${IFS}$(touch${IFS}§/CANARY)",
+    "$((touch §/CANARY))",
+    "<(touch §/CANARY)",
+    ">(touch §/CANARY)",
+    "> §/CANARY",
+    ">> §/CANARY",
+    "main\ntouch §/CANARY",
+    "main\r\ntouch §/CANARY\r\n",
+    "main\n\ntouch §/CANARY #",
+    "main;touch${IFS}§/CANARY",
+    "main|touch${IFS}§/CANARY",
+    "main&&touch${IFS}§/CANARY",
+    "'; touch §/CANARY; '",
+    "\"; touch §/CANARY; \"",
+    "'$(touch §/CANARY)'",
+    "\"$(touch §/CANARY)\"",
+    "\\\"; touch §/CANARY; \\\"",
+    "\\'; touch §/CANARY; \\'",
+    "--upload-pack=touch §/CANARY",
+    "--upload-pack=touch§/CANARY",
+    "-u touch §/CANARY",
+    "--exec=touch §/CANARY",
+    "-oProxyCommand=touch §/CANARY",
+    "--config=core.sshCommand=touch §/CANARY",
+    "-c core.fsmonitor=touch §/CANARY",
+    "--template=§",
+    "--output=§/CANARY",
+    "-o§/CANARY",
+    "--file=§/CANARY",
+    "--iidfile=§/CANARY",
+    "--cidfile=§/CANARY",
+    "--privileged",
+    "-v /:/host",
+    "--volume=/:/host",
+    "--env-file=/etc/passwd",
+    "--entrypoint=touch",
+    "ext::sh -c touch% §/CANARY",
+    "ext::touch §/CANARY",
+    "ssh://-oProxyCommand=touch${IFS}§/CANARY/x",
+    "git@-oProxyCommand=touch${IFS}§/CANARY:x",
+    "file://§/../../etc/passwd",
+    "../../../../../../../../§/CANARY",
+    "/../../../../../../../../etc/passwd",
+    "{{ .Env }} $(touch §/CANARY)",
+    "%0atouch %20§/CANARY",
+    "$HOME/$(touch §/CANARY)",
+    "!touch §/CANARY",
+    "\u{202e}; touch §/CANARY",
+];
+
+/// Every text that an application is made of, and how it is put into one.
+const FIELDS: [(&str, fn(&mut Value, &str)); 15] = [
+    ("name", |body, text| body["name"] = text.into()),
+    ("repository", |body, text| body["repository"] = text.into()),
+    ("image", |body, text| {
+        body["build_pack"] = "image".into();
+        body["repository"] = text.into();
+    }),
+    ("branch", |body, text| body["branch"] = text.into()),
+    ("base_path", |body, text| body["base_path"] = text.into()),
+    ("dockerfile_path", |body, text| body["dockerfile_path"] = text.into()),
+    ("build_pack", |body, text| body["build_pack"] = text.into()),
+    ("environment", |body, text| body["environment"] = text.into()),
+    ("domain", |body, text| body["domain"] = text.into()),
+    ("proxy_server", |body, text| body["proxy_server"] = text.into()),
+    ("health_check_path", |body, text| body["health_check_path"] = text.into()),
+    ("labels", |body, text| body["labels"] = json!([text])),
+    ("everything that is free text", |body, text| {
+        body["pre_run_command"] = text.into();
+        body["post_run_command"] = text.into();
+        body["build_variables"] = json!({"VALUE": text});
+        body["environment_variables"] = json!({"VALUE": text});
+    }),
+    ("name of a build variable", |body, text| body["build_variables"] = json!({text: "value"})),
+    ("name of an environment variable", |body, text| body["environment_variables"] = json!({text: "value"})),
+];
+
+/// An engine that builds and makes containers and starts none: what a container would run is
+/// harmless here, and what this machine would run is not.
+const ENGINE: &str = r#"
+id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+case "$1 $2" in
+  "network ls") echo $id;;
+  "network inspect") echo '{"id":"'$id'","created":"1","subnets":[{"Subnet":"10.192.0.0/24"}]}';;
+  "create "*) cat > /dev/null; echo $id;;
+  "build "*) cat > /dev/null; echo built;;
+  "start "*) echo 'Error response from daemon: this engine starts nothing' >&2; exit 1;;
+esac
+"#;
+
+#[test]
+fn no_payload_in_any_field_reaches_a_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    let (canaries, repository) = (folder.path().join("canaries"), folder.path().join("repository"));
+    fs::create_dir(&canaries).unwrap();
+    make_repository(&repository);
+    let engine = FakeDocker::running(ENGINE);
+    let server = server(&engine, &repository);
+    let admin = server.admin();
+
+    let (mut accepted, mut refused) = (0, 0);
+    for (number, payload) in PAYLOADS.iter().enumerate() {
+        let text = payload.replace('§', canaries.to_str().unwrap());
+        for (at, (field, put)) in FIELDS.iter().enumerate() {
+            let mut body = wish(&format!("app-{number}-{at}"), &repository);
+            put(&mut body, &text);
+            let answer = admin.post("/api/v1/deploy/application", &body);
+            match answer.status {
+                200 => accepted += 1,
+                400 => refused += 1,
+                other => panic!("{payload:?} as {field} gave {other}: {}", answer.text),
+            }
+        }
+    }
+    // Were one of them always the case, this test would show nothing.
+    assert!(accepted >= 120 && refused >= 400, "{accepted} accepted, {refused} refused");
+    wait_until_nothing_is_under_way(&admin);
+    assert!(engine.calls().iter().any(|call| call.arguments.first().is_some_and(|first| first == "build")));
+    let left: Vec<_> = fs::read_dir(&canaries).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_shell_that_reads_a_payload_leaves_a_canary() {
+    let folder = tempfile::tempdir().unwrap();
+    for payload in [PAYLOADS[0], PAYLOADS[8], PAYLOADS[18]] {
+        let text = payload.replace('§', folder.path().to_str().unwrap());
+        Command::new("sh").args(["-c", &format!("echo {text}")]).output().unwrap();
+        fs::remove_file(folder.path().join("CANARY")).unwrap();
+    }
+}
+
+fn server(engine: &FakeDocker, repository: &Path) -> TestServer {
+    let path = format!("{}:{}", engine.program().parent().unwrap().display(), std::env::var("PATH").unwrap());
+    TestServer::configured(&[
+        ("PATH", &path),
+        ("LAUNCHWAY_MAX_BUILDS", "4"),
+        ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repository.to_str().unwrap()),
+    ])
+}
+
+fn wish(name: &str, repository: &Path) -> Value {
+    json!({
+        "name": name,
+        "repository": repository,
+        "branch": "main",
+        "port": 8080,
+        "environment": "production",
+        "build_pack": "dockerfile",
+    })
+}
+
+fn make_repository(folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    fs::write(folder.join("Dockerfile"), "FROM scratch\n").unwrap();
+    for arguments in [
+        ["init", "--quiet", "--initial-branch=main", "."].as_slice(),
+        &["add", "."],
+        &["-c", "user.name=ada", "-c", "user.email=ada@example.com", "commit", "--quiet", "--message=first"],
+    ] {
+        assert!(Command::new("git").arg("-C").arg(folder).args(arguments).status().unwrap().success());
+    }
+}
+
+fn wait_until_nothing_is_under_way(admin: &Client) {
+    let deadline = Instant::now() + PATIENCE;
+    for state in ["queued", "cloning", "building", "deploying"] {
+        let path = format!("/api/v1/deploy/applications?page_size=1&status={state}");
+        while admin.get(&path).success()["pagination"]["total_count"] != 0 {
+            assert!(Instant::now() < deadline, "applications are still {state}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
