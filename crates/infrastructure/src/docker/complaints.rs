@@ -31,7 +31,7 @@ enum Meaning {
 const MEANINGS: &[(&str, Meaning)] = &[
     // These repeat what a Dockerfile says, which may be anything.
     ("returned a non-zero code: ", Meaning::Refusal),
-    ("executor failed running [", Meaning::Refusal),
+    ("]: exit code: ", Meaning::Refusal),
     ("did not complete successfully: exit code", Meaning::Refusal),
     ("unknown instruction: ", Meaning::Refusal),
     ("cannot connect to the docker daemon", Meaning::Fault),
@@ -49,6 +49,7 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("read-only file system", Meaning::Fault),
     ("context deadline exceeded", Meaning::Fault),
     ("unexpected eof", Meaning::Fault),
+    ("failed to create endpoint", Meaning::Fault),
     ("no such container", Meaning::Gone),
     ("no such object", Meaning::Gone),
     ("no such image", Meaning::Gone),
@@ -230,6 +231,12 @@ mod tests {
             (
                 "Error response from daemon: OCI runtime create failed: fork: resource temporarily unavailable",
                 fault("OCI runtime create failed: fork: resource temporarily unavailable"),
+            ),
+            (
+                "executor failed running [/bin/sh -c x]: failed to create endpoint y on network bridge",
+                fault(
+                    "executor failed running [/bin/sh -c x]: failed to create endpoint y on network bridge",
+                ),
             ),
             ("Error response from daemon: something new", fault("something new")),
             ("", fault("docker failed without a word")),
