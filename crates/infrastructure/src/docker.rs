@@ -1,10 +1,10 @@
 //! The Docker engine, by its command line: images, containers, networks, and what is there.
 //!
-//! **Invariant:** only [`command`] makes command lines, one function for each command of docker. A
-//! value that came from a user is in a place where docker takes any text, and no environment value
-//! is in a command line at all.
+//! **Invariant:** only `command` makes command lines, one function for each command of docker. A
+//! value that came from a user is in a place where docker takes any text, and no value of a
+//! container's environment is in a command line at all.
 //!
-//! **Invariant:** everything that is made carries the labels of [`labels`], and nothing without the
+//! **Invariant:** everything that is made carries the labels of `labels`, and nothing without the
 //! label of this installation is ever listed, stopped or removed.
 //!
 //! The client runs without the server's environment, but with what an operator configures it by:

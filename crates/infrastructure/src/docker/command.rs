@@ -65,7 +65,7 @@ async fn answer(call: Invocation) -> Result<String, Failure> {
 async fn existing_records(call: Invocation) -> Result<Vec<Value>, Failure> {
     let finished = call.run().await.map_err(Failure::Client)?;
     match succeeded(&finished) {
-        Err(failure) if !failure.is_gone() => Err(failure),
+        Err(failure) if !failure.is_only_about_what_is_gone() => Err(failure),
         _ => parsed(&text(&finished)),
     }
 }

@@ -31,7 +31,7 @@ enum Meaning {
 const MEANINGS: &[(&str, Meaning)] = &[
     // These repeat what a Dockerfile says, which may be anything.
     ("returned a non-zero code: ", Meaning::Refusal),
-    ("executor failed running [", Meaning::Refusal),
+    ("]: exit code: ", Meaning::Refusal),
     ("did not complete successfully: exit code", Meaning::Refusal),
     ("unknown instruction: ", Meaning::Refusal),
     ("cannot connect to the docker daemon", Meaning::Fault),
@@ -49,6 +49,7 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("read-only file system", Meaning::Fault),
     ("context deadline exceeded", Meaning::Fault),
     ("unexpected eof", Meaning::Fault),
+    ("failed to create endpoint", Meaning::Fault),
     ("no such container", Meaning::Gone),
     ("no such object", Meaning::Gone),
     ("no such image", Meaning::Gone),
@@ -88,6 +89,13 @@ impl Failure {
     /// Whether what was asked about is not there.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, Self::Complaint(text) if meaning(&last_line(text)) == Meaning::Gone)
+    }
+
+    /// Whether nothing but that is wrong, when several things were asked about at once.
+    pub(super) fn is_only_about_what_is_gone(&self) -> bool {
+        let Self::Complaint(text) = self else { return false };
+        let mut lines = text.lines().filter(|line| !is_advice(line)).peekable();
+        lines.peek().is_some() && lines.all(|line| meaning(line) == Meaning::Gone)
     }
 
     /// Whether the complaint has these words.
@@ -145,14 +153,13 @@ fn meaning(text: &str) -> Meaning {
 /// The line that tells why: the last one that is no advice. Earlier lines may be what people's own
 /// programs printed, and must not decide anything.
 fn last_line(text: &str) -> String {
-    let is_advice = |line: &&str| {
-        let line = line.trim();
-        line.is_empty()
-            || line.starts_with("Run 'docker")
-            || line.starts_with("See 'docker")
-            || line.starts_with("Error: failed to start containers")
-    };
     text.lines().rfind(|line| !is_advice(line)).unwrap_or_default().trim().to_owned()
+}
+
+fn is_advice(line: &str) -> bool {
+    let line = line.trim();
+    let advice = ["Run 'docker", "See 'docker", "Error: failed to start containers"];
+    line.is_empty() || advice.iter().any(|beginning| line.starts_with(beginning))
 }
 
 /// The longest part of a complaint that a person is told, in characters.
@@ -225,6 +232,12 @@ mod tests {
                 "Error response from daemon: OCI runtime create failed: fork: resource temporarily unavailable",
                 fault("OCI runtime create failed: fork: resource temporarily unavailable"),
             ),
+            (
+                "executor failed running [/bin/sh -c x]: failed to create endpoint y on network bridge",
+                fault(
+                    "executor failed running [/bin/sh -c x]: failed to create endpoint y on network bridge",
+                ),
+            ),
             ("Error response from daemon: something new", fault("something new")),
             ("", fault("docker failed without a word")),
         ] {
@@ -252,6 +265,11 @@ mod tests {
             assert!(complaint(text).is_gone(), "{text}");
         }
         assert!(!complaint("Cannot connect to the Docker daemon at x: no such container").is_gone());
+        let gone = "Error: No such container: a";
+        assert!(complaint(&format!("{gone}\n{gone}\n")).is_only_about_what_is_gone());
+        let busy = format!("Error response from daemon: device or resource busy\n{gone}");
+        assert!(!complaint(&busy).is_only_about_what_is_gone());
+        assert!(!complaint("").is_only_about_what_is_gone());
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl ImageBuilder for DockerEngine {
         let arguments = BuildArguments::of(&plan.variables)?;
         let context = self.context(plan).await?;
         let name = ImageName::of(plan.owner.application, plan.owner.deployment);
-        let labels = labels::of(self.options.instance, &plan.owner);
+        let labels = labels::of_image(self.options.instance, &plan.owner);
         let image = NewImage {
             name: &name,
             labels: &labels,
@@ -56,7 +56,7 @@ impl ImageBuilder for DockerEngine {
             self.fall_back(image, &reference, failure, &output).await?;
         }
         let name = ImageName::of(owner.application, owner.deployment);
-        let labels = labels::of(self.options.instance, owner);
+        let labels = labels::of_image(self.options.instance, owner);
         let marked = NewImage {
             name: &name,
             labels: &labels,
@@ -158,12 +158,15 @@ impl DockerEngine {
         if owner.attempt < 2 {
             return;
         }
-        let marks = [Label::of_instance(self.options.instance), Label::of_deployment(owner.deployment)];
-        let found = match self.docker.images(&marks).await {
+        let found = match self.docker.images(&[Label::of_instance(self.options.instance)]).await {
             Ok(found) => self.docker.inspect_images(&found).await,
             Err(failure) => Err(failure),
         };
         for record in found.unwrap_or_default() {
+            let whose = record.get("labels").and_then(labels::owner_of_image);
+            if whose.is_none_or(|whose| whose.deployment != owner.deployment) {
+                continue;
+            }
             let is_nameless =
                 record.get("names").and_then(|names| names.as_array()).is_none_or(Vec::is_empty);
             if let Some(id) = ImageId::read(&record).filter(|_| is_nameless) {

@@ -210,7 +210,7 @@ fn found_container(record: &Value) -> Option<Found> {
 /// An image under each of its names. It has the labels of the deployment that made it, and may have
 /// the names of others that use it too.
 fn found_images(record: &Value) -> Vec<Found> {
-    let Some(owner) = record.get("labels").and_then(labels::owner) else {
+    let Some(owner) = record.get("labels").and_then(labels::owner_of_image) else {
         unreadable(record, "an image has labels that cannot be read");
         return Vec::new();
     };

@@ -11,6 +11,7 @@ const ORGANIZATION: &str = "launchway.organization";
 const APPLICATION: &str = "launchway.application";
 const DEPLOYMENT: &str = "launchway.deployment";
 const ATTEMPT: &str = "launchway.attempt";
+const OWNER: &str = "launchway.owner";
 const CALL: &str = "launchway.call";
 
 /// A label, as `name=value`. The values are ids of our own making.
@@ -45,7 +46,7 @@ impl Label {
     }
 }
 
-/// Everything that says whose something is.
+/// Everything that says whose a container is.
 pub(super) fn of(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     vec![
         Label::of_instance(instance),
@@ -56,14 +57,31 @@ pub(super) fn of(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     ]
 }
 
-/// Whose something is by the labels that docker tells; `None` when they cannot be read.
+/// The same for an image, in one label: each is a step of a build.
+pub(super) fn of_image(instance: InstanceId, owner: &Owner) -> Vec<Label> {
+    let Owner { organization, application, deployment, attempt } = owner;
+    let whose = Label(format!("{OWNER}={organization}/{application}/{deployment}/{attempt}"));
+    vec![Label::of_instance(instance), whose]
+}
+
+/// Whose a container is by the labels that docker tells; `None` when they cannot be read.
 pub(super) fn owner(labels: &Value) -> Option<Owner> {
     let text = |name: &str| labels.get(name)?.as_str();
+    parsed([text(ORGANIZATION)?, text(APPLICATION)?, text(DEPLOYMENT)?, text(ATTEMPT)?])
+}
+
+/// Whose an image is.
+pub(super) fn owner_of_image(labels: &Value) -> Option<Owner> {
+    let parts: Vec<&str> = labels.get(OWNER)?.as_str()?.split('/').collect();
+    parsed(parts.try_into().ok()?)
+}
+
+fn parsed([organization, application, deployment, attempt]: [&str; 4]) -> Option<Owner> {
     Some(Owner {
-        organization: text(ORGANIZATION)?.parse().ok()?,
-        application: text(APPLICATION)?.parse().ok()?,
-        deployment: text(DEPLOYMENT)?.parse().ok()?,
-        attempt: text(ATTEMPT)?.parse().ok()?,
+        organization: organization.parse().ok()?,
+        application: application.parse().ok()?,
+        deployment: deployment.parse().ok()?,
+        attempt: attempt.parse().ok()?,
     })
 }
 
@@ -82,14 +100,16 @@ mod tests {
             deployment: CountingIds::nth(3).into(),
             attempt: 4,
         };
-        let labels = of(CountingIds::nth(5).into(), &whose);
-        let told: serde_json::Map<String, Value> = labels
-            .iter()
-            .filter_map(|label| label.as_str().split_once('='))
-            .map(|(name, value)| (name.to_owned(), json!(value)))
-            .collect();
-        assert_eq!(owner(&Value::Object(told)), Some(whose));
+        let told = |labels: Vec<Label>| -> Value {
+            let pairs = labels.iter().filter_map(|label| label.as_str().split_once('='));
+            Value::Object(pairs.map(|(name, value)| (name.to_owned(), json!(value))).collect())
+        };
+        let instance = CountingIds::nth(5).into();
+        assert_eq!(owner(&told(of(instance, &whose))), Some(whose));
+        assert_eq!(owner_of_image(&told(of_image(instance, &whose))), Some(whose));
+        assert_eq!(owner_of_image(&told(of(instance, &whose))), None);
         assert_eq!(owner(&json!({ ORGANIZATION: "x" })), None);
         assert_eq!(owner(&Value::Null), None);
+        assert_eq!(owner_of_image(&json!({ OWNER: "x/y" })), None);
     }
 }

@@ -72,6 +72,28 @@ struct Collected {
     begun: Vec<u8>,
 }
 
+impl Collected {
+    /// Takes a line, or a part of a line that is so long that it does not come in one piece.
+    fn add(&mut self, line: &[u8]) {
+        let is_ended = line.ends_with(b"\n");
+        match StampedLine::read(line).filter(|_| !self.continues(line)) {
+            Some(stamped) if is_ended => self.lines.push(stamped),
+            // Only the beginning of a line has a time, so that anything else belongs to the begun one.
+            _ => self.begun.extend_from_slice(line),
+        }
+        if is_ended && self.begun.ends_with(b"\n") {
+            self.lines.extend(StampedLine::read(&mem::take(&mut self.begun)));
+        }
+    }
+
+    /// Whether `line` is the next piece of the begun line, which has the same time as the first.
+    fn continues(&self, line: &[u8]) -> bool {
+        let stamp = self.begun.split_inclusive(|byte| *byte == b' ').next();
+        stamp.is_some_and(|stamp| line.starts_with(stamp))
+            && StampedLine::read(&self.begun).is_some_and(|begun| begun.is_begun)
+    }
+}
+
 impl Lines {
     /// Keeps the `most` oldest lines, and a few more.
     pub(super) fn oldest(most: usize) -> Self {
@@ -96,17 +118,7 @@ impl Output for Lines {
     async fn write(&self, piece: &[u8]) {
         let mut collected = self.collected();
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
-            match StampedLine::read(line) {
-                Some(stamped) if line.ends_with(b"\n") => collected.lines.push(stamped),
-                // Only the beginning of a line has a time, so that this belongs to the begun one.
-                _ => {
-                    collected.begun.extend_from_slice(line);
-                    if line.ends_with(b"\n") {
-                        let whole = mem::take(&mut collected.begun);
-                        collected.lines.extend(StampedLine::read(&whole));
-                    }
-                }
-            }
+            collected.add(line);
         }
         if collected.lines.len() > self.most.saturating_mul(2).saturating_add(SLACK) {
             collected.lines.sort_by_key(|line| line.at);
@@ -151,9 +163,12 @@ mod tests {
         let text = format!("{STAMP} {a}{STAMP} {b}{STAMP} c\n");
         let whole = [format!("{a}{b}c")];
         assert_eq!(texts(&lines(&[&text]).await), whole);
-        let (begin, end) = text.split_at(20_000);
         let other = "2026-01-02T03:04:06.000000000Z other\n";
-        assert_eq!(texts(&lines(&[begin, other, end]).await), [whole[0].as_str(), "other"]);
+        let second_stamp = STAMP.len() + 1 + PIECE;
+        for cut in [20_000, second_stamp, second_stamp + 10, second_stamp + STAMP.len() + 1] {
+            let (begin, end) = text.split_at(cut);
+            assert_eq!(texts(&lines(&[begin, other, end]).await), [whole[0].as_str(), "other"], "{cut}");
+        }
     }
 
     #[tokio::test]

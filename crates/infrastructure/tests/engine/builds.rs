@@ -77,12 +77,14 @@ type Choice = fn(&mut DockerOptions);
 async fn an_image_is_built_named_and_marked(choice: Choice) {
     let installation = Installation::with(choice);
     let owner = owner();
-    installation.write("file", "from the repository");
+    // New content, for a step that was run before prints nothing again.
+    let content = format!("from the repository of {}", installation.instance);
+    installation.write("file", &content);
     installation.write("Dockerfile", &format!("FROM {}\nCOPY file /file\nRUN cat /file\n", base_image()));
     let recorder = Arc::new(Recorder::default());
     let image = installation.engine.build(&installation.plan(owner), recorder.clone()).await.unwrap();
     assert_eq!(image, ImageName::of(owner.application, owner.deployment));
-    assert!(recorder.text().contains("from the repository"), "{}", recorder.text());
+    assert!(recorder.text().contains(&content), "{}", recorder.text());
     let labels = docker(&["image", "inspect", "--format", "{{json .Config.Labels}}", image.as_str()]);
     for (name, value) in [
         ("instance", installation.instance.to_string()),

@@ -46,6 +46,7 @@ impl Installation {
 
     /// Puts a file into the repository.
     pub(crate) fn write(&self, path: &str, text: &str) {
+        assert!(!path.starts_with('/'), "{path} would be outside");
         let path = self.root().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();

@@ -69,3 +69,22 @@ fn read(note: &str) -> FakeCall {
     let list = |text: &str| text.split('\0').filter(|part| !part.is_empty()).map(str::to_owned).collect();
     FakeCall { arguments: list(arguments), environment: list(environment) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn calls_are_noted_with_arguments_and_environment() {
+        let fake = FakeDocker::complaining("no");
+        let mut call = Command::new(fake.program());
+        let output = call.args(["ps", "a b\nc"]).env_clear().env("NAME", "of\nit").output().unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(1), b"no\n".as_slice()));
+        let calls = fake.calls();
+        assert_eq!(calls.len(), 1);
+        assert_eq!(calls[0].arguments, ["ps", "a b\nc"]);
+        assert!(calls[0].environment.contains(&"NAME=of\nit".to_owned()));
+    }
+}

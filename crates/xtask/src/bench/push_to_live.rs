@@ -27,6 +27,8 @@ const MOST_OVERHEAD: f64 = 1.10;
 const BASE: &str = "launchway-bench/base:bb";
 const BY_HAND: &str = "launchway-bench";
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Each is a step of the legacy builder.
+const LABELS_OF_AN_IMAGE: usize = 2;
 const LABELS: [&str; 5] = ["instance", "organization", "application", "deployment", "attempt"];
 
 /// Deploys small changes by the server and by hand, in turn.
@@ -187,7 +189,7 @@ impl ByHand {
         let mut build =
             docker(&["build", "--force-rm", "--memory", "2147483648", "--memory-swap", "2147483648"]);
         build.env("DOCKER_BUILDKIT", "0").args(["--tag", image, "--file", "-"]);
-        for label in LABELS.iter().take(image_labels()) {
+        for label in LABELS.iter().take(LABELS_OF_AN_IMAGE) {
             build.args(["--label", &format!("launchway-bench.{label}={image}")]);
         }
         let dockerfile = made(fs::read(checkout.join("Dockerfile")))?;
@@ -202,11 +204,6 @@ impl ByHand {
             false => Err(Failure::new("`docker build` failed by hand")),
         }
     }
-}
-
-/// How many labels an image gets: each is a step of the legacy builder.
-fn image_labels() -> usize {
-    LABELS.len()
 }
 
 impl Drop for ByHand {

@@ -114,7 +114,7 @@ impl Docker {
         }
         let call = self.call(&["rm", "--force", "--volumes"]);
         match answer(call.args(containers.iter().map(ContainerId::as_str))).await {
-            Err(failure) if !failure.is_gone() => Err(failure),
+            Err(failure) if !failure.is_only_about_what_is_gone() => Err(failure),
             _ => Ok(()),
         }
     }
