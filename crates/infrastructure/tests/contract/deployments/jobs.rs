@@ -34,7 +34,7 @@ contract!(
     more_than_a_thousand_deployments_follow_one_call_after_the_other,
 );
 
-fn job_of(deployment: &Deployment) -> NewJob {
+pub(super) fn job_of(deployment: &Deployment) -> NewJob {
     NewJob {
         id: deployment.job_id,
         kind: JobKind::Deploy,
