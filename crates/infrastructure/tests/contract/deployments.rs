@@ -1,6 +1,7 @@
 //! Deployments: what `DeploymentRepository` and its writes promise.
 
 mod advancing;
+mod commotion;
 mod following;
 mod jobs;
 mod live;

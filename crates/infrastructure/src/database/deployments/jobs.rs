@@ -8,7 +8,7 @@ use launchway_domain::{
     deployments::DeploymentState,
     ids::{ApplicationId, DeploymentId},
     jobs::JobState,
-    logs::{Level, NewLine},
+    logs::{Level, NewLine, clean},
 };
 use uuid::Uuid;
 
@@ -87,7 +87,7 @@ impl Stray {
             }
             JobState::Failed => {
                 let reason = self.reason.as_deref().unwrap_or("the worker was lost");
-                (Level::Error, format!("Failed: {reason}"))
+                (Level::Error, format!("Failed: {}", clean(reason.as_bytes())))
             }
             JobState::Succeeded => (Level::Error, "Failed: its job ended without an outcome".to_owned()),
         };

@@ -34,7 +34,7 @@ contract!(
     more_than_a_thousand_deployments_follow_one_call_after_the_other,
 );
 
-fn job_of(deployment: &Deployment) -> NewJob {
+pub(super) fn job_of(deployment: &Deployment) -> NewJob {
     NewJob {
         id: deployment.job_id,
         kind: JobKind::Deploy,
@@ -137,9 +137,10 @@ async fn a_deployment_whose_job_was_cancelled_is_cancelled(db: Database) {
 async fn a_deployment_whose_job_failed_fails_and_says_why(db: Database) {
     let application = web(&db).await;
     let (deployment, claimed) = building(&db, &application, 1).await;
-    settle(&db, &claimed, Outcome::Failed { reason: "no such branch".to_owned() }).await;
+    settle(&db, &claimed, Outcome::Failed { reason: "no such \u{1b}[1mbranch\u{7}".to_owned() }).await;
     follow(&db, None).await;
-    assert_went(&db, &deployment, S::Failed, Some((Level::Error, "Failed: no such branch"))).await;
+    let told = (Level::Error, "Failed: no such branch\\u{7}");
+    assert_went(&db, &deployment, S::Failed, Some(told)).await;
     assert_eq!(again(&db, &application).await.status.state, A::Failed);
     follow(&db, None).await;
     assert_eq!(lines_of(&db, &deployment).await.len(), 1);
