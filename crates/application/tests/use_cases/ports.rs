@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use launchway_application::{Ports, Services, Tools, auth::Guesses};
+use launchway_application::{Bell, Ports, Services, Tools, applications::ApplicationPolicy, auth::Guesses};
 use launchway_domain::{
+    applications::MockApplicationRepository,
     audit::MockAuditRepository,
     auth::{
         Admission, LoginAttempt, MockCredentialRepository, MockIdentityRepository, MockLoginThrottle,
         MockPasswordHasher, TokenHash,
     },
     clock::{Clock, Timestamp},
+    deployments::MockDeploymentRepository,
+    idempotency::MockIdempotencyStore,
     ids::LoginAttemptId,
-    organizations::MockOrganizationRepository,
+    logs::MockLogReader,
+    organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
     secret::MockSecretBox,
     store::{MockUnitOfWork, StoreError, Write, are_audited},
     users::{EmailAddress, MockUserRepository},
@@ -32,10 +36,18 @@ pub(crate) struct MockedPorts {
     pub(crate) users: MockUserRepository,
     pub(crate) organizations: MockOrganizationRepository,
     pub(crate) audit: MockAuditRepository,
+    pub(crate) applications: MockApplicationRepository,
+    pub(crate) deployments: MockDeploymentRepository,
+    pub(crate) logs: MockLogReader,
+    pub(crate) idempotency: MockIdempotencyStore,
+    pub(crate) deploy_keys: MockDeployKeyRepository,
+    pub(crate) key_maker: MockKeyMaker,
+    pub(crate) policy: ApplicationPolicy,
     pub(crate) throttle: MockLoginThrottle,
     pub(crate) hasher: MockPasswordHasher,
     pub(crate) secrets: MockSecretBox,
     pub(crate) clock: Arc<FixedClock>,
+    pub(crate) bell: Bell,
 }
 
 impl MockedPorts {
@@ -101,12 +113,19 @@ impl MockedPorts {
     /// The services over these ports.
     pub(crate) fn services(self) -> Services {
         Services::new(Ports {
-            tools: tools(self.store, self.clock),
+            tools: tools(self.store, self.clock, self.bell),
             identities: Arc::new(self.identities),
             credentials: Arc::new(self.credentials),
             users: Arc::new(self.users),
             organizations: Arc::new(self.organizations),
             audit: Arc::new(self.audit),
+            applications: Arc::new(self.applications),
+            deployments: Arc::new(self.deployments),
+            logs: Arc::new(self.logs),
+            idempotency: Arc::new(self.idempotency),
+            deploy_keys: Arc::new(self.deploy_keys),
+            key_maker: Arc::new(self.key_maker),
+            policy: self.policy,
             throttle: Arc::new(self.throttle),
             hasher: Arc::new(self.hasher),
             secrets: Arc::new(self.secrets),
@@ -116,16 +135,17 @@ impl MockedPorts {
 
     /// The one service that only other services use.
     pub(crate) fn guesses(self) -> Guesses {
-        Guesses::new(Arc::new(self.throttle), tools(self.store, self.clock))
+        Guesses::new(Arc::new(self.throttle), tools(self.store, self.clock, self.bell))
     }
 }
 
-fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>) -> Tools {
+fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>, bell: Bell) -> Tools {
     Tools {
         store: Arc::new(store),
         clock,
         ids: Arc::new(CountingIds::default()),
         entropy: Arc::new(CountingEntropy::default()),
+        bell,
     }
 }
 
