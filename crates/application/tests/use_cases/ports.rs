@@ -23,6 +23,8 @@ use launchway_domain::{
 use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, builders::a_client};
 use mockall::predicate::eq;
 
+use crate::sealing::a_box;
+
 /// What recognises the installation's set-up token.
 pub(crate) const SETUP_TOKEN: &str = "lwi_setup";
 
@@ -51,6 +53,11 @@ pub(crate) struct MockedPorts {
 }
 
 impl MockedPorts {
+    /// With a box that seals and opens whatever is asked of it.
+    pub(crate) fn with_a_box() -> Self {
+        Self { secrets: a_box(), ..Self::default() }
+    }
+
     /// The moment that all use cases take place at.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
@@ -67,6 +74,14 @@ impl MockedPorts {
     /// Foresees one commit, whatever it writes.
     pub(crate) fn expect_any_commit(&mut self) {
         self.expect_commit_and(|_| Ok(()));
+    }
+
+    /// Foresees one commit, at which `look` looks.
+    pub(crate) fn expect_commit_seen_by(&mut self, look: impl FnOnce(&[Write]) + Send + 'static) {
+        self.expect_commit_and(move |written| {
+            look(&written);
+            Ok(())
+        });
     }
 
     /// Foresees one commit, whatever it writes, that fails.
