@@ -216,7 +216,8 @@ impl Pipeline {
         self.clear_away(attempt.owner.deployment).await?;
         let version = self.make(attempt).await?;
         let released = self.release(attempt, &version).await;
-        if released.is_err() && !attempt.course.is_past_the_point_of_no_return() {
+        let is_ours_to_remove = matches!(released, Err(Stop::Refused(_) | Stop::Fault(_)));
+        if is_ours_to_remove && !attempt.course.is_past_the_point_of_no_return() {
             self.ports.deployer.remove(attempt.deployment.id).await?;
         }
         released
