@@ -1,6 +1,6 @@
 //! Writing the log of one attempt at a deployment.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -8,7 +8,7 @@ use launchway_domain::{
     deployments::{Deployment, Output},
     logs::{Level, LineAssembler, LogSink, Masker, NewLine},
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use crate::applications::OpenSecrets;
 
@@ -31,6 +31,7 @@ pub(crate) struct DeploymentLog {
     masker: Masker,
     deployment: Deployment,
     pending: Mutex<Pending>,
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -48,7 +49,7 @@ impl DeploymentLog {
         deployment: Deployment,
         masker: Masker,
     ) -> Arc<Self> {
-        Arc::new(Self { sink, clock, masker, deployment, pending: Mutex::default() })
+        Arc::new(Self { sink, clock, masker, deployment, pending: Mutex::default(), ended: Notify::new() })
     }
 
     /// What happened, in Launchway's own words.
@@ -64,12 +65,23 @@ impl DeploymentLog {
         Arc::new(PrintedOutput { log: Arc::clone(self), level, assembler: Mutex::default() })
     }
 
-    /// Writes what is left every now and then, for as long as it is polled.
-    pub(crate) async fn keep_writing(&self) -> Infallible {
-        loop {
-            tokio::time::sleep(AGE).await;
-            self.flush().await;
-        }
+    /// Writes what is left every now and then while `work` is done, and once more behind it.
+    ///
+    /// No batch is given up half way for the end of the work: it would be written a second time.
+    pub(crate) async fn keep_writing_during<T>(&self, work: impl Future<Output = T>) -> T {
+        let write = async {
+            while tokio::time::timeout(AGE, self.ended.notified()).await.is_err() {
+                self.flush().await;
+            }
+        };
+        let work = async {
+            let outcome = work.await;
+            self.ended.notify_one();
+            outcome
+        };
+        let (outcome, ()) = tokio::join!(work, write);
+        self.flush().await;
+        outcome
     }
 
     /// Returns when everything so far is durable.

@@ -163,15 +163,8 @@ impl Pipeline {
             // The application is gone, and nobody waits for this any more.
             return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
         };
-        let outcome = tokio::select! {
-            outcome = Box::pin(self.carry_out(&attempt)) => outcome,
-            never = attempt.log.keep_writing() => match never {},
-        };
-        match outcome {
-            Ok(()) => {
-                attempt.log.flush().await;
-                self.settle(claimed, Outcome::Succeeded, Vec::new()).await
-            }
+        match attempt.log.keep_writing_during(Box::pin(self.carry_out(&attempt))).await {
+            Ok(()) => self.settle(claimed, Outcome::Succeeded, Vec::new()).await,
             Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, reason).await,
             Err(Stop::Fault(reason)) => {
                 attempt.log.say(Level::Warn, format!("This attempt came to nothing: {reason}")).await;
