@@ -33,21 +33,25 @@ impl Pipeline {
         let restarted = self.start_again(&live).await;
         let (scope, id) = (claimed.job.scope, live.application.id);
         let at = self.tools.clock.now();
-        let (outcome, write) = match restarted {
+        let (outcome, write, what) = match restarted {
             Ok(()) => {
                 live.log.say(Level::Info, "Restarted").await;
-                (Outcome::Succeeded, ApplicationWrite::SetStopped { scope, id, is_stopped: false, at })
+                let write = ApplicationWrite::SetStopped { scope, id, is_stopped: false, at };
+                (Outcome::Succeeded, write, "restarted")
             }
-            Err(StepError::Fault(reason)) => return Err(Stop::Fault(reason)),
+            Err(StepError::Fault(reason)) => {
+                live.log.flush().await;
+                return Err(Stop::Fault(reason));
+            }
             Err(StepError::Refused(reason)) => {
                 live.log.say(Level::Error, format!("The restart failed: {reason}")).await;
                 let write =
                     ApplicationWrite::SetStable { deployment: live.deployment.id, is_stable: false, at };
-                (Outcome::Failed { reason }, write)
+                (Outcome::Failed { reason }, write, "could not restart")
             }
         };
         live.log.flush().await;
-        let event = self.ended(&live.application, &live.deployment, "restarted");
+        let event = self.ended(&live.application, &live.deployment, what);
         self.settle(claimed, outcome, vec![write.into(), event]).await
     }
 
