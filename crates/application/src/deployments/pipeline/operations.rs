@@ -106,9 +106,11 @@ impl Pipeline {
     async fn start_again(&self, live: &Live) -> Result<(), StepError> {
         let blueprint = &live.application.blueprint;
         let Some(recorded) = &live.deployment.container else {
-            let release = self.ports.sites.release(live.application.id, live.deployment.id).await;
+            let published = self.published(&live.deployment).await;
+            let published =
+                published.map_err(|error| StepError::Fault(format!("a record cannot be read: {error}")))?;
             let folder =
-                release.ok_or_else(|| StepError::Refused("the published files are gone".to_owned()))?;
+                published.ok_or_else(|| StepError::Refused("the published files are gone".to_owned()))?;
             return self.ports.router.switch(live.application.id, &Target::Site(folder)).await;
         };
         let container: Container = self.ports.deployer.restart(&recorded.id).await?;
