@@ -120,7 +120,8 @@ impl Pipeline {
         plan: &ContainerPlan,
         command: &RunCommand,
     ) -> Result<(), StepError> {
-        let output = attempt.log.output(Level::Runtime);
+        // Not as the container's own output, which is collected behind its newest line.
+        let output = attempt.log.output(Level::Info);
         let ran = self.ports.deployer.run_once(plan, command, output.clone()).await;
         output.finish().await;
         ran
