@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use launchway_domain::{
     clock::Clock,
     deployments::{Deployment, Output},
-    logs::{Level, LineAssembler, LogSink, Masker, NewLine},
+    logs::{Level, LineAssembler, LogSink, Masker, NewLine, clean},
 };
 use tokio::sync::{Mutex, Notify};
 
@@ -54,9 +54,8 @@ impl DeploymentLog {
 
     /// What happened, in Launchway's own words.
     pub(crate) async fn say(&self, level: Level, text: impl Into<String>) {
-        let text = self.masker.mask(&text.into());
-        for line in text.lines() {
-            self.push(level, line.to_owned()).await;
+        for line in text.into().lines() {
+            self.push(level, self.shown(line)).await;
         }
     }
 
@@ -92,7 +91,12 @@ impl DeploymentLog {
 
     /// A line for somebody else to write, with the marks of this log.
     pub(crate) fn line(&self, level: Level, text: &str) -> NewLine {
-        self.marked(level, self.masker.mask(text))
+        self.marked(level, self.shown(text))
+    }
+
+    /// A text as anybody may see it: without secrets, and without commands to a terminal.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        self.masker.mask(&clean(text.as_bytes()))
     }
 
     async fn push(&self, level: Level, text: String) {

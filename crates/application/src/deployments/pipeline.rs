@@ -165,8 +165,9 @@ impl Pipeline {
         };
         match attempt.log.keep_writing_during(Box::pin(self.carry_out(&attempt))).await {
             Ok(()) => self.settle(claimed, Outcome::Succeeded, Vec::new()).await,
-            Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, reason).await,
+            Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, attempt.log.shown(&reason)).await,
             Err(Stop::Fault(reason)) => {
+                let reason = attempt.log.shown(&reason);
                 attempt.log.say(Level::Warn, format!("This attempt came to nothing: {reason}")).await;
                 attempt.log.flush().await;
                 Err(Stop::Fault(reason))
