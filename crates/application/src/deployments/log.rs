@@ -64,7 +64,7 @@ impl DeploymentLog {
         Arc::new(PrintedOutput { log: Arc::clone(self), level, assembler: Mutex::default() })
     }
 
-    /// Writes what is left every now and then while `work` is done, and once more behind it.
+    /// Writes what is left every now and then while `work` is done.
     ///
     /// No batch is given up half way for the end of the work: it would be written a second time.
     pub(crate) async fn keep_writing_during<T>(&self, work: impl Future<Output = T>) -> T {
@@ -78,9 +78,7 @@ impl DeploymentLog {
             self.ended.notify_one();
             outcome
         };
-        let (outcome, ()) = tokio::join!(work, write);
-        self.flush().await;
-        outcome
+        tokio::join!(work, write).0
     }
 
     /// Returns when everything so far is durable.
@@ -96,7 +94,8 @@ impl DeploymentLog {
 
     /// A text as anybody may see it: without secrets, and without commands to a terminal.
     pub(crate) fn shown(&self, text: &str) -> String {
-        self.masker.mask(&clean(text.as_bytes()))
+        let lines: Vec<String> = text.lines().map(|line| self.masker.mask(&clean(line.as_bytes()))).collect();
+        lines.join("\n")
     }
 
     async fn push(&self, level: Level, text: String) {

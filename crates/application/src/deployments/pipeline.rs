@@ -164,7 +164,10 @@ impl Pipeline {
             return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
         };
         match attempt.log.keep_writing_during(Box::pin(self.carry_out(&attempt))).await {
-            Ok(()) => self.settle(claimed, Outcome::Succeeded, Vec::new()).await,
+            Ok(()) => {
+                attempt.log.flush().await;
+                self.settle(claimed, Outcome::Succeeded, Vec::new()).await
+            }
             Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, attempt.log.shown(&reason)).await,
             Err(Stop::Fault(reason)) => {
                 let reason = attempt.log.shown(&reason);
