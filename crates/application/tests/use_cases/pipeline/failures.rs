@@ -6,12 +6,12 @@ use launchway_domain::{
     store::{self, StoreError},
 };
 use launchway_testkit::{
-    builders::{a_container, parsed},
+    builders::parsed,
     clock::{NEW_YEAR, moment},
     ids::id_of,
 };
 
-use super::{application, carried_out, old};
+use super::{application, carried_out};
 use crate::{ports::unavailable, world::State};
 
 fn with_commands(state: &mut State) {
@@ -244,6 +244,5 @@ async fn who_has_lost_the_job_writes_and_removes_nothing_more() {
         };
         assert_eq!(journal.last().map(String::as_str), Some(last), "{lost_at}");
         assert!(world.journal_of("commit: failed").is_empty() && world.journal_of("retry").is_empty());
-        assert_ne!(old().container.map(|container| container.id), Some(a_container("new").id));
     }
 }
