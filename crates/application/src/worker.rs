@@ -188,9 +188,11 @@ impl Worker {
                     }
                 }
             }
-            let may_end = !course.is_past_the_point_of_no_return();
             let until = self.tools.clock.now() + self.timings.lease;
-            match self.queue.heartbeat(lease, until).await {
+            let answer = self.queue.heartbeat(lease, until).await;
+            // Asked only now: the work went on while the queue was asked.
+            let may_end = !course.is_past_the_point_of_no_return();
+            match answer {
                 Ok(Heartbeat::Lost) => return Interruption::Lost,
                 Ok(Heartbeat::CancelRequested) if may_end => return Interruption::Cancelled,
                 Ok(Heartbeat::Held | Heartbeat::CancelRequested) => last_sign = tokio::time::Instant::now(),

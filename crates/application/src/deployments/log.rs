@@ -1,14 +1,14 @@
 //! Writing the log of one attempt at a deployment.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use launchway_domain::{
     clock::Clock,
     deployments::{Deployment, Output},
-    logs::{Level, LineAssembler, LogSink, Masker, NewLine},
+    logs::{Level, LineAssembler, LogSink, Masker, NewLine, clean},
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use crate::applications::OpenSecrets;
 
@@ -31,6 +31,7 @@ pub(crate) struct DeploymentLog {
     masker: Masker,
     deployment: Deployment,
     pending: Mutex<Pending>,
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -48,14 +49,13 @@ impl DeploymentLog {
         deployment: Deployment,
         masker: Masker,
     ) -> Arc<Self> {
-        Arc::new(Self { sink, clock, masker, deployment, pending: Mutex::default() })
+        Arc::new(Self { sink, clock, masker, deployment, pending: Mutex::default(), ended: Notify::new() })
     }
 
     /// What happened, in Launchway's own words.
     pub(crate) async fn say(&self, level: Level, text: impl Into<String>) {
-        let text = self.masker.mask(&text.into());
-        for line in text.lines() {
-            self.push(level, line.to_owned()).await;
+        for line in text.into().lines() {
+            self.push(level, self.shown(line)).await;
         }
     }
 
@@ -64,12 +64,21 @@ impl DeploymentLog {
         Arc::new(PrintedOutput { log: Arc::clone(self), level, assembler: Mutex::default() })
     }
 
-    /// Writes what is left every now and then, for as long as it is polled.
-    pub(crate) async fn keep_writing(&self) -> Infallible {
-        loop {
-            tokio::time::sleep(AGE).await;
-            self.flush().await;
-        }
+    /// Writes what is left every now and then while `work` is done.
+    ///
+    /// No batch is given up half way for the end of the work: it would be written a second time.
+    pub(crate) async fn keep_writing_during<T>(&self, work: impl Future<Output = T>) -> T {
+        let write = async {
+            while tokio::time::timeout(AGE, self.ended.notified()).await.is_err() {
+                self.flush().await;
+            }
+        };
+        let work = async {
+            let outcome = work.await;
+            self.ended.notify_one();
+            outcome
+        };
+        tokio::join!(work, write).0
     }
 
     /// Returns when everything so far is durable.
@@ -80,7 +89,13 @@ impl DeploymentLog {
 
     /// A line for somebody else to write, with the marks of this log.
     pub(crate) fn line(&self, level: Level, text: &str) -> NewLine {
-        self.marked(level, self.masker.mask(text))
+        self.marked(level, self.shown(text))
+    }
+
+    /// A text as anybody may see it: without secrets, and without commands to a terminal.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        let lines: Vec<String> = text.lines().map(|line| self.masker.mask(&clean(line.as_bytes()))).collect();
+        lines.join("\n")
     }
 
     async fn push(&self, level: Level, text: String) {

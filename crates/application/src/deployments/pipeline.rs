@@ -163,17 +163,14 @@ impl Pipeline {
             // The application is gone, and nobody waits for this any more.
             return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
         };
-        let outcome = tokio::select! {
-            outcome = Box::pin(self.carry_out(&attempt)) => outcome,
-            never = attempt.log.keep_writing() => match never {},
-        };
-        match outcome {
+        match attempt.log.keep_writing_during(Box::pin(self.carry_out(&attempt))).await {
             Ok(()) => {
                 attempt.log.flush().await;
                 self.settle(claimed, Outcome::Succeeded, Vec::new()).await
             }
-            Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, reason).await,
+            Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, attempt.log.shown(&reason)).await,
             Err(Stop::Fault(reason)) => {
+                let reason = attempt.log.shown(&reason);
                 attempt.log.say(Level::Warn, format!("This attempt came to nothing: {reason}")).await;
                 attempt.log.flush().await;
                 Err(Stop::Fault(reason))
@@ -216,7 +213,8 @@ impl Pipeline {
         }
         let version = self.make(attempt).await?;
         let released = self.release(attempt, &version).await;
-        if released.is_err() && !attempt.course.is_past_the_point_of_no_return() {
+        let is_ours_to_remove = matches!(released, Err(Stop::Refused(_) | Stop::Fault(_)));
+        if is_ours_to_remove && !attempt.course.is_past_the_point_of_no_return() {
             self.ports.deployer.remove(attempt.deployment.id).await?;
         }
         released

@@ -100,7 +100,24 @@ impl Upkeep {
         seen
     }
 
+    /// A version may have been replaced, stopped or deleted since the round began, and its container
+    /// removed for that.
+    async fn is_still_live(&self, version: &LiveVersion) -> bool {
+        match self.ports.deployments.live().await {
+            Ok(live) => live
+                .iter()
+                .any(|other| other.deployment.id == version.deployment.id && !other.application.is_stopped),
+            Err(error) => {
+                tracing::warn!(%error, "live versions could not be looked for");
+                false
+            }
+        }
+    }
+
     async fn mark(&self, version: &LiveVersion, is_stable: bool, text: String) {
+        if !self.is_still_live(version).await {
+            return;
+        }
         let at = self.tools.clock.now();
         let write = Write::SetStable { deployment: version.deployment.id, is_stable, at };
         match self.tools.store.commit(vec![write.into()]).await {

@@ -3,18 +3,30 @@
 //! Every port is a mock that refuses any call that the test did not foresee; time, ids and
 //! randomness are counted. No commit passes that changes something without telling the audit trail.
 
+mod actors;
 mod api_tokens;
+mod applications;
 mod audit;
 mod authentication;
 mod authenticator;
+mod deploy_keys;
+mod deployments;
 mod errors;
 mod guesses;
+mod idempotency;
+mod keys;
 mod logins;
+mod logs;
 mod organizations;
 mod passwords;
+mod pipeline;
 mod ports;
 mod refusals;
 mod registration;
+mod sealing;
 mod trail;
 mod two_factor;
+mod upkeep;
 mod users;
+mod worker;
+mod world;

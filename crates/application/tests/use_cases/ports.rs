@@ -2,22 +2,28 @@
 
 use std::sync::Arc;
 
-use launchway_application::{Ports, Services, Tools, auth::Guesses};
+use launchway_application::{Bell, Ports, Services, Tools, applications::ApplicationPolicy, auth::Guesses};
 use launchway_domain::{
+    applications::MockApplicationRepository,
     audit::MockAuditRepository,
     auth::{
         Admission, LoginAttempt, MockCredentialRepository, MockIdentityRepository, MockLoginThrottle,
         MockPasswordHasher, TokenHash,
     },
     clock::{Clock, Timestamp},
+    deployments::MockDeploymentRepository,
+    idempotency::MockIdempotencyStore,
     ids::LoginAttemptId,
-    organizations::MockOrganizationRepository,
+    logs::MockLogReader,
+    organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
     secret::MockSecretBox,
     store::{MockUnitOfWork, StoreError, Write, are_audited},
     users::{EmailAddress, MockUserRepository},
 };
 use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, builders::a_client};
 use mockall::predicate::eq;
+
+use crate::sealing::a_box;
 
 /// What recognises the installation's set-up token.
 pub(crate) const SETUP_TOKEN: &str = "lwi_setup";
@@ -32,13 +38,26 @@ pub(crate) struct MockedPorts {
     pub(crate) users: MockUserRepository,
     pub(crate) organizations: MockOrganizationRepository,
     pub(crate) audit: MockAuditRepository,
+    pub(crate) applications: MockApplicationRepository,
+    pub(crate) deployments: MockDeploymentRepository,
+    pub(crate) logs: MockLogReader,
+    pub(crate) idempotency: MockIdempotencyStore,
+    pub(crate) deploy_keys: MockDeployKeyRepository,
+    pub(crate) key_maker: MockKeyMaker,
+    pub(crate) policy: ApplicationPolicy,
     pub(crate) throttle: MockLoginThrottle,
     pub(crate) hasher: MockPasswordHasher,
     pub(crate) secrets: MockSecretBox,
     pub(crate) clock: Arc<FixedClock>,
+    pub(crate) bell: Bell,
 }
 
 impl MockedPorts {
+    /// With a box that seals and opens whatever is asked of it.
+    pub(crate) fn with_a_box() -> Self {
+        Self { secrets: a_box(), ..Self::default() }
+    }
+
     /// The moment that all use cases take place at.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
@@ -55,6 +74,14 @@ impl MockedPorts {
     /// Foresees one commit, whatever it writes.
     pub(crate) fn expect_any_commit(&mut self) {
         self.expect_commit_and(|_| Ok(()));
+    }
+
+    /// Foresees one commit, at which `look` looks.
+    pub(crate) fn expect_commit_seen_by(&mut self, look: impl FnOnce(&[Write]) + Send + 'static) {
+        self.expect_commit_and(move |written| {
+            look(&written);
+            Ok(())
+        });
     }
 
     /// Foresees one commit, whatever it writes, that fails.
@@ -101,12 +128,19 @@ impl MockedPorts {
     /// The services over these ports.
     pub(crate) fn services(self) -> Services {
         Services::new(Ports {
-            tools: tools(self.store, self.clock),
+            tools: tools(self.store, self.clock, self.bell),
             identities: Arc::new(self.identities),
             credentials: Arc::new(self.credentials),
             users: Arc::new(self.users),
             organizations: Arc::new(self.organizations),
             audit: Arc::new(self.audit),
+            applications: Arc::new(self.applications),
+            deployments: Arc::new(self.deployments),
+            logs: Arc::new(self.logs),
+            idempotency: Arc::new(self.idempotency),
+            deploy_keys: Arc::new(self.deploy_keys),
+            key_maker: Arc::new(self.key_maker),
+            policy: self.policy,
             throttle: Arc::new(self.throttle),
             hasher: Arc::new(self.hasher),
             secrets: Arc::new(self.secrets),
@@ -116,16 +150,17 @@ impl MockedPorts {
 
     /// The one service that only other services use.
     pub(crate) fn guesses(self) -> Guesses {
-        Guesses::new(Arc::new(self.throttle), tools(self.store, self.clock))
+        Guesses::new(Arc::new(self.throttle), tools(self.store, self.clock, self.bell))
     }
 }
 
-fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>) -> Tools {
+fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>, bell: Bell) -> Tools {
     Tools {
         store: Arc::new(store),
         clock,
         ids: Arc::new(CountingIds::default()),
         entropy: Arc::new(CountingEntropy::default()),
+        bell,
     }
 }
 

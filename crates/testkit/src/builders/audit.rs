@@ -87,6 +87,13 @@ impl EntryBuilder {
         self.without_request()
     }
 
+    /// Done by Launchway itself, and by no request.
+    pub fn by_launchway(mut self) -> Self {
+        "launchway".clone_into(&mut self.actor);
+        self.actor_id = None;
+        self.without_request()
+    }
+
     /// Done by no request.
     pub fn without_request(mut self) -> Self {
         self.request_id.clear();

@@ -33,21 +33,25 @@ impl Pipeline {
         let restarted = self.start_again(&live).await;
         let (scope, id) = (claimed.job.scope, live.application.id);
         let at = self.tools.clock.now();
-        let (outcome, write) = match restarted {
+        let (outcome, write, what) = match restarted {
             Ok(()) => {
                 live.log.say(Level::Info, "Restarted").await;
-                (Outcome::Succeeded, ApplicationWrite::SetStopped { scope, id, is_stopped: false, at })
+                let write = ApplicationWrite::SetStopped { scope, id, is_stopped: false, at };
+                (Outcome::Succeeded, write, "restarted")
             }
-            Err(StepError::Fault(reason)) => return Err(Stop::Fault(reason)),
+            Err(StepError::Fault(reason)) => {
+                live.log.flush().await;
+                return Err(Stop::Fault(reason));
+            }
             Err(StepError::Refused(reason)) => {
                 live.log.say(Level::Error, format!("The restart failed: {reason}")).await;
                 let write =
                     ApplicationWrite::SetStable { deployment: live.deployment.id, is_stable: false, at };
-                (Outcome::Failed { reason }, write)
+                (Outcome::Failed { reason }, write, "could not restart")
             }
         };
         live.log.flush().await;
-        let event = self.ended(&live.application, &live.deployment, "restarted");
+        let event = self.ended(&live.application, &live.deployment, what);
         self.settle(claimed, outcome, vec![write.into(), event]).await
     }
 
@@ -102,9 +106,11 @@ impl Pipeline {
     async fn start_again(&self, live: &Live) -> Result<(), StepError> {
         let blueprint = &live.application.blueprint;
         let Some(recorded) = &live.deployment.container else {
-            let release = self.ports.sites.release(live.application.id, live.deployment.id).await;
+            let published = self.published(&live.deployment).await;
+            let published =
+                published.map_err(|error| StepError::Fault(format!("a record cannot be read: {error}")))?;
             let folder =
-                release.ok_or_else(|| StepError::Refused("the published files are gone".to_owned()))?;
+                published.ok_or_else(|| StepError::Refused("the published files are gone".to_owned()))?;
             return self.ports.router.switch(live.application.id, &Target::Site(folder)).await;
         };
         let container: Container = self.ports.deployer.restart(&recorded.id).await?;

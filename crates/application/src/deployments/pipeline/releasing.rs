@@ -11,6 +11,7 @@ use launchway_domain::{
     ids::DeploymentId,
     logs::{Level, Write as LogWrite},
     organizations::Scope,
+    store::StoreError,
 };
 
 use super::{Attempt, Pipeline, Stop, making::Version};
@@ -78,7 +79,7 @@ impl Pipeline {
         if !attempt.deployment.status.state.is_over() {
             attempt.log.say(Level::Info, "Going on after an interruption").await;
         }
-        if let Some(target) = self.target_of(attempt).await {
+        if let Some(target) = self.target_of(attempt).await? {
             self.switch(attempt, &target).await;
         }
         self.finish(attempt).await?;
@@ -90,16 +91,13 @@ impl Pipeline {
         Ok(())
     }
 
-    async fn target_of(&self, attempt: &Attempt<'_>) -> Option<Target> {
+    async fn target_of(&self, attempt: &Attempt<'_>) -> Result<Option<Target>, StoreError> {
         let container = attempt.deployment.container.as_ref();
         if let Some(address) = container.and_then(|container| container.address) {
-            return Some(Target::Container(SocketAddr::new(
-                address,
-                attempt.application.blueprint.port.get(),
-            )));
+            let address = SocketAddr::new(address, attempt.application.blueprint.port.get());
+            return Ok(Some(Target::Container(address)));
         }
-        let release = self.ports.sites.release(attempt.owner.application, attempt.deployment.id).await;
-        release.map(Target::Site)
+        Ok(self.published(&attempt.deployment).await?.map(Target::Site))
     }
 
     async fn remove_others(&self, attempt: &Attempt<'_>) -> Result<(), StepError> {
@@ -122,7 +120,8 @@ impl Pipeline {
         plan: &ContainerPlan,
         command: &RunCommand,
     ) -> Result<(), StepError> {
-        let output = attempt.log.output(Level::Runtime);
+        // Not as the container's own output, which is collected behind its newest line.
+        let output = attempt.log.output(Level::Info);
         let ran = self.ports.deployer.run_once(plan, command, output.clone()).await;
         output.finish().await;
         ran

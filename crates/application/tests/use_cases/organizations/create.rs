@@ -15,6 +15,7 @@ use launchway_testkit::{
 
 use super::{NO_ORGANIZATION, actors_without, ada, conflict, expect_detail, lacks, outsider, program};
 use crate::{
+    keys::{a_key, claimed},
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
     trail::told,
@@ -53,7 +54,7 @@ fn create_writes(at: Timestamp) -> Vec<store::Write> {
 }
 
 async fn create(ports: MockedPorts, actor: &Actor) -> Result<OrganizationDetail, Error> {
-    ports.services().organizations.create(actor, wish()).await
+    ports.services().organizations.create(actor, wish(), None).await
 }
 
 #[tokio::test]
@@ -98,6 +99,31 @@ async fn a_name_that_is_in_use_conflicts() {
     let outcome = create(ports, &an_actor().build()).await;
 
     assert_refused(outcome, conflict("an organization named `Engines` exists already"));
+}
+
+#[tokio::test]
+async fn a_request_with_a_key_is_claimed_before_anything_is_made() {
+    let mut ports = MockedPorts::default();
+    let key = a_key("POST /organizations");
+    let mut writes = vec![claimed(&key, CountingIds::nth(1), ports.now())];
+    writes.extend(create_writes(ports.now()));
+    ports.expect_commit(writes);
+    expect_detail(&mut ports, scope_of(&engines()), Some(made()));
+
+    let outcome = ports.services().organizations.create(&an_actor().build(), wish(), Some(key)).await;
+
+    assert_eq!(outcome.unwrap(), made());
+}
+
+#[tokio::test]
+async fn a_request_that_was_carried_out_is_not_carried_out_again() {
+    let mut ports = MockedPorts::default();
+    ports.expect_failing_commit(StoreError::Taken(Unique::IdempotencyKey));
+
+    let key = Some(a_key("POST /organizations"));
+    let outcome = ports.services().organizations.create(&an_actor().build(), wish(), key).await;
+
+    assert_refused(outcome, Error::Repeated);
 }
 
 #[tokio::test]

@@ -1,0 +1,141 @@
+//! Applications.
+
+mod create;
+mod delete;
+mod operations;
+mod show;
+mod update;
+mod update_refusals;
+
+use std::collections::BTreeMap;
+
+use launchway_application::{Error, applications::ShownVariables};
+use launchway_domain::{
+    applications::{
+        Application, ApplicationDetail, ApplicationSecrets, Blueprint, GitCredentials, Variables,
+    },
+    clock::Timestamp,
+    deployments::{Deployment, DeploymentKind, Write as DeploymentWrite},
+    ids::ApplicationId,
+    jobs::{JobKind, NewJob, Write as JobWrite},
+    logs::Write as LogWrite,
+    organizations::Scope,
+    secret::{Sealed, Secret},
+    store::Write,
+};
+use launchway_testkit::{
+    CountingIds,
+    builders::{
+        ApplicationBuilder, a_blueprint, a_deployment, a_log_line, an_application, an_organization, scope_of,
+    },
+};
+use mockall::predicate::eq;
+
+use crate::{ports::MockedPorts, sealing::sealed};
+
+/// What an application is called that is gone, and one that is none of the caller's.
+pub(crate) const NO_APPLICATION: Error = Error::NotFound("the application");
+
+/// An application as somebody sees it.
+type Seen = (ApplicationDetail, ShownVariables);
+
+/// The scope that everyone acts in.
+pub(crate) fn scope() -> Scope {
+    scope_of(&an_organization().build())
+}
+
+pub(crate) fn variables(given: &[(&str, &str)]) -> Variables {
+    let map: BTreeMap<String, String> =
+        given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    map.try_into().unwrap_or_else(|refused| panic!("{refused}"))
+}
+
+pub(crate) fn credentials() -> GitCredentials {
+    GitCredentials { username: "ada".to_owned(), password: Secret::new("ghp_token".to_owned()) }
+}
+
+/// What a secret of the application `id` looks like in its `column`.
+pub(crate) fn sealed_for(id: ApplicationId, column: &str, plain: &str) -> Sealed {
+    sealed(&ApplicationSecrets::place(id, column), plain)
+}
+
+/// Secrets as JSON, sealed for the application `id`.
+pub(crate) fn secrets(id: ApplicationId, build: &str, environment: &str) -> ApplicationSecrets {
+    ApplicationSecrets {
+        build_variables: sealed_for(id, "build_variables", build),
+        environment_variables: sealed_for(id, "environment_variables", environment),
+        credentials: None,
+    }
+}
+
+/// [`an_application`] whose build knows a TOKEN, and whose environment a PASSWORD.
+pub(crate) fn web() -> ApplicationBuilder {
+    let id = an_application().build().id;
+    let kept = secrets(id, r#"{"TOKEN":"build-token"}"#, r#"{"PASSWORD":"open-sesame"}"#);
+    an_application().with_secrets(kept)
+}
+
+/// What who may change [`web`] sees of its variables.
+fn shown() -> ShownVariables {
+    ShownVariables {
+        build: variables(&[("TOKEN", "build-token")]),
+        environment: variables(&[("PASSWORD", "open-sesame")]),
+    }
+}
+
+fn detail(application: ApplicationBuilder) -> ApplicationDetail {
+    application.detail(vec![a_deployment().build()], vec![a_log_line().build()])
+}
+
+fn expect_detail(ports: &mut MockedPorts, id: ApplicationId, found: Option<ApplicationDetail>) {
+    ports.applications.expect_detail().with(eq(scope()), eq(id)).once().return_once(|_, _| Ok(found));
+}
+
+pub(crate) fn expect_application(ports: &mut MockedPorts, id: ApplicationId, found: Option<Application>) {
+    ports.applications.expect_get().with(eq(scope()), eq(id)).once().return_once(|_, _| Ok(found));
+}
+
+/// The job number `n` of a kind, about the application `id`.
+pub(crate) fn job(n: u64, kind: JobKind, id: ApplicationId, payload: String, at: Timestamp) -> NewJob {
+    NewJob {
+        id: CountingIds::nth(n).into(),
+        kind,
+        scope: scope(),
+        subject: id.into(),
+        replaceable: true,
+        payload,
+        run_at: at,
+        enqueued_at: at,
+    }
+}
+
+/// What a wish for a deployment writes, with ids from number `n` on, and what its log says.
+pub(crate) fn request_writes(
+    n: u64,
+    id: ApplicationId,
+    kind: DeploymentKind,
+    text: &str,
+    at: Timestamp,
+) -> Vec<Write> {
+    let deployment = requested(n, id, kind, at);
+    let line = a_log_line().of(&deployment).saying(text).at(at).new_line();
+    vec![
+        JobWrite::Enqueue(job(n, JobKind::Deploy, id, deployment.id.to_string(), at)).into(),
+        DeploymentWrite::Insert(deployment).into(),
+        DeploymentWrite::FollowJobs { application: Some(id), at }.into(),
+        LogWrite::Append(vec![line]).into(),
+    ]
+}
+
+/// The deployment that such a wish makes.
+pub(crate) fn requested(n: u64, id: ApplicationId, kind: DeploymentKind, at: Timestamp) -> Deployment {
+    let ids = (CountingIds::nth(n + 1).into(), CountingIds::nth(n + 2).into());
+    Deployment::new(ids, (scope().id(), id), kind, CountingIds::nth(n).into(), at)
+}
+
+/// [`a_blueprint`] with something else about it.
+fn blueprint(change: impl FnOnce(&mut Blueprint)) -> Blueprint {
+    let mut blueprint = a_blueprint();
+    change(&mut blueprint);
+    blueprint
+}

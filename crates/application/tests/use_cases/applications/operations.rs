@@ -1,0 +1,136 @@
+//! Stopping an application, and starting it anew.
+
+use launchway_application::Error;
+use launchway_domain::{
+    applications::Write,
+    audit::{Action, Resource},
+    auth::Actor,
+    clock::Timestamp,
+    deployments::Write as DeploymentWrite,
+    ids::ApplicationId,
+    jobs::{JobKind, Write as JobWrite},
+    store::{self, StoreError},
+};
+use launchway_testkit::{
+    builders::{ApplicationBuilder, an_actor, an_entry},
+    ids::id_of,
+};
+
+use super::{NO_APPLICATION, Seen, detail, expect_application, expect_detail, job, scope, shown, web};
+use crate::{
+    actors::{a_member, a_program_without, a_viewer, lacks},
+    ports::{MockedPorts, unavailable},
+    refusals::assert_refused,
+    trail::told,
+};
+
+fn id() -> ApplicationId {
+    web().build().id
+}
+
+/// [`web`] with a version that serves.
+fn live() -> ApplicationBuilder {
+    web().living_by(id_of("the live deployment"))
+}
+
+fn entry(what: &str, at: Timestamp) -> store::Write {
+    let telling = format!("{what} the application `web` (production)");
+    told(2, an_entry().of(Action::Update, Resource::Application, id()).telling(&telling).at(at))
+}
+
+fn stop_writes(at: Timestamp) -> Vec<store::Write> {
+    vec![
+        JobWrite::RequestCancelAll { scope: scope(), subject: id().into(), at }.into(),
+        DeploymentWrite::FollowJobs { application: Some(id()), at }.into(),
+        Write::SetStopped { scope: scope(), id: id(), is_stopped: true, at }.into(),
+        JobWrite::Enqueue(job(1, JobKind::Stop, id(), String::new(), at)).into(),
+        entry("stopped", at),
+    ]
+}
+
+fn restart_writes(at: Timestamp) -> Vec<store::Write> {
+    let job = job(1, JobKind::Restart, id(), String::new(), at);
+    vec![JobWrite::Enqueue(job).into(), entry("restarted", at)]
+}
+
+/// The operations, by what they are called.
+const OPERATIONS: [&str; 2] = ["stop", "restart"];
+
+async fn operate(ports: MockedPorts, operation: &str, actor: &Actor) -> Result<Seen, Error> {
+    let applications = ports.services().applications;
+    match operation {
+        "stop" => applications.stop(actor, id()).await,
+        _ => applications.restart(actor, id()).await,
+    }
+}
+
+#[tokio::test]
+async fn an_application_stands_still_at_once_and_its_version_by_a_job() {
+    let mut ports = MockedPorts::with_a_box();
+    expect_application(&mut ports, id(), Some(live().build()));
+    ports.expect_commit(stop_writes(ports.now()));
+    expect_detail(&mut ports, id(), Some(detail(live().stopped())));
+
+    let outcome = ports.services().applications.stop(&a_member(), id()).await;
+
+    assert_eq!(outcome.unwrap(), (detail(live().stopped()), shown()));
+}
+
+#[tokio::test]
+async fn a_version_is_started_anew_by_a_job_whether_or_not_it_was_stopped() {
+    for application in [live(), live().stopped()] {
+        let mut ports = MockedPorts::with_a_box();
+        expect_application(&mut ports, id(), Some(application.clone().build()));
+        ports.expect_commit(restart_writes(ports.now()));
+        expect_detail(&mut ports, id(), Some(detail(application.clone())));
+
+        let outcome = ports.services().applications.restart(&a_member(), id()).await;
+
+        assert_eq!(outcome.unwrap(), (detail(application), shown()));
+    }
+}
+
+#[tokio::test]
+async fn an_application_without_a_live_version_is_neither_stopped_nor_started_anew() {
+    for operation in OPERATIONS {
+        let mut ports = MockedPorts::default();
+        expect_application(&mut ports, id(), Some(web().build()));
+
+        let outcome = operate(ports, operation, &an_actor().build()).await;
+
+        let reason = "no version of this application is live: deploy it first";
+        assert_refused(outcome, Error::Conflict(reason.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn nobody_stops_an_application_or_starts_it_anew_without_the_permission() {
+    for operation in OPERATIONS {
+        for actor in [a_viewer(), a_program_without("deploy:update")] {
+            assert_refused(operate(MockedPorts::default(), operation, &actor).await, lacks("deploy:update"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_application_that_the_organization_does_not_have_is_not_found() {
+    for operation in OPERATIONS {
+        let mut ports = MockedPorts::default();
+        expect_application(&mut ports, id(), None);
+
+        assert_refused(operate(ports, operation, &an_actor().build()).await, NO_APPLICATION);
+    }
+}
+
+#[tokio::test]
+async fn an_application_deleted_meanwhile_is_not_found_and_nothing_is_done_without_a_database() {
+    for operation in OPERATIONS {
+        for (error, refusal) in [(StoreError::Stale, NO_APPLICATION), (unavailable(), unavailable().into())] {
+            let mut ports = MockedPorts::default();
+            expect_application(&mut ports, id(), Some(live().build()));
+            ports.expect_failing_commit(error);
+
+            assert_refused(operate(ports, operation, &an_actor().build()).await, refusal);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Changing an application.
+
+use launchway_application::applications::ApplicationChange;
+use launchway_domain::{
+    applications::{ApplicationSecrets, Blueprint, BuildPack, Labels, Port, ProxyServer, Repository, Write},
+    audit::{Action, Resource},
+    clock::Timestamp,
+    deployments::DeploymentKind,
+    ids::ApplicationId,
+    store,
+};
+use launchway_testkit::builders::{a_blueprint, an_actor, an_application, an_entry, parsed};
+
+use super::{
+    blueprint, detail, expect_application, expect_detail, request_writes, scope, sealed_for, secrets, shown,
+    variables, web,
+};
+use crate::{actors::a_member, ports::MockedPorts, trail::told};
+
+pub(super) fn id() -> ApplicationId {
+    web().build().id
+}
+
+/// What [`web`] keeps encrypted.
+fn old_secrets() -> ApplicationSecrets {
+    web().build().secrets
+}
+
+fn update(blueprint: Blueprint, secrets: ApplicationSecrets, at: Timestamp) -> store::Write {
+    Write::Update { scope: scope(), id: id(), blueprint: Box::new(blueprint), secrets, at }.into()
+}
+
+/// The entry number `n`: it tells which fields were given, and nothing of what they hold.
+fn entry(n: u64, name: &str, given: &[&str], at: Timestamp) -> store::Write {
+    let entry = an_entry()
+        .of(Action::Update, Resource::Application, id())
+        .telling(&format!("changed the application `{name}` (production)"))
+        .at(at);
+    told(n, given.iter().fold(entry, |entry, name| entry.with(name, "[changed]")))
+}
+
+/// Foresees that [`web`] is changed by exactly `writes`, and shown.
+fn changing(writes: impl FnOnce(Timestamp) -> Vec<store::Write>) -> MockedPorts {
+    let mut ports = MockedPorts::with_a_box();
+    expect_application(&mut ports, id(), Some(web().build()));
+    ports.expect_commit(writes(ports.now()));
+    expect_detail(&mut ports, id(), Some(detail(web())));
+    ports
+}
+
+async fn change(ports: MockedPorts, change: ApplicationChange, redeploy: bool) {
+    let outcome = ports.services().applications.update(&a_member(), id(), change, redeploy).await;
+    assert_eq!(outcome.unwrap(), (detail(web()), shown()));
+}
+
+#[tokio::test]
+async fn what_is_given_changes_and_the_rest_stays_as_it_is() {
+    let renamed = blueprint(|blueprint| {
+        blueprint.name = parsed("shop");
+        blueprint.auto_deploy = false;
+    });
+    let ports = changing(|at| {
+        let mut writes = vec![update(renamed, old_secrets(), at)];
+        writes.extend(request_writes(1, id(), DeploymentKind::Fresh, "Deployment requested by ada", at));
+        writes.push(entry(4, "shop", &["name", "auto_deploy"], at));
+        writes
+    });
+
+    let given =
+        ApplicationChange { name: Some(parsed("shop")), auto_deploy: Some(false), ..Default::default() };
+    change(ports, given, true).await;
+}
+
+#[tokio::test]
+async fn everything_can_be_given() {
+    let labels: Labels = vec!["blue".to_owned()].try_into().unwrap_or_else(|refused| panic!("{refused}"));
+    let port = || Port::try_from(9000).unwrap_or_else(|refused| panic!("{refused}"));
+    let next = Blueprint {
+        name: parsed("shop"),
+        repository: an_application()
+            .from_git("https://git.example.com/shop.git")
+            .build()
+            .blueprint
+            .repository,
+        branch: Some(parsed("next")),
+        base_path: parsed("/shop"),
+        dockerfile_path: parsed("docker/Dockerfile"),
+        build_pack: BuildPack::Dockerfile,
+        environment: parsed("production"),
+        domain: Some(parsed("shop.example.com")),
+        port: port(),
+        pre_run_command: Some(parsed("migrate")),
+        post_run_command: Some(parsed("warm up")),
+        proxy_server: ProxyServer::default(),
+        labels: labels.clone(),
+        health_check_path: Some(parsed("/up")),
+        auto_deploy: false,
+    };
+    let kept = secrets(id(), r#"{"B":"1"}"#, r#"{"E":"2"}"#);
+    let names = [
+        "name",
+        "repository",
+        "branch",
+        "base_path",
+        "dockerfile_path",
+        "build_pack",
+        "environment",
+        "domain",
+        "port",
+        "pre_run_command",
+        "post_run_command",
+        "proxy_server",
+        "labels",
+        "health_check_path",
+        "auto_deploy",
+        "build_variables",
+        "environment_variables",
+    ];
+    let written = next.clone();
+    let ports = changing(|at| vec![update(written, kept, at), entry(1, "shop", &names, at)]);
+
+    let given = ApplicationChange {
+        name: Some(next.name),
+        repository: Some("https://git.example.com/shop.git".to_owned()),
+        branch: next.branch,
+        base_path: Some(next.base_path),
+        dockerfile_path: Some(next.dockerfile_path),
+        build_pack: Some(next.build_pack),
+        environment: Some(next.environment),
+        domain: next.domain,
+        port: Some(port()),
+        pre_run_command: next.pre_run_command,
+        post_run_command: next.post_run_command,
+        proxy_server: Some(next.proxy_server),
+        labels: Some(labels),
+        health_check_path: next.health_check_path,
+        auto_deploy: Some(false),
+        build_variables: Some(variables(&[("B", "1")])),
+        environment_variables: Some(variables(&[("E", "2")])),
+    };
+    change(ports, given, false).await;
+}
+
+#[tokio::test]
+async fn without_a_deployment_no_job_is_made() {
+    let ports = changing(|at| {
+        vec![
+            update(blueprint(|blueprint| blueprint.branch = Some(parsed("next"))), old_secrets(), at),
+            entry(1, "web", &["branch"], at),
+        ]
+    });
+
+    change(ports, ApplicationChange { branch: Some(parsed("next")), ..Default::default() }, false).await;
+}
+
+#[tokio::test]
+async fn a_new_repository_brings_its_own_credentials() {
+    for (address, credentials) in [
+        ("https://bob:ghp_other@git.example.com/shop.git", Some(r#"["bob","ghp_other"]"#)),
+        ("https://git.example.com/shop.git", None),
+    ] {
+        let mut ports = MockedPorts::with_a_box();
+        let with_credentials = ApplicationSecrets {
+            credentials: Some(sealed_for(id(), "credentials", r#"["ada","ghp_token"]"#)),
+            ..old_secrets()
+        };
+        let application = web().with_secrets(with_credentials).build();
+        expect_application(&mut ports, id(), Some(application));
+        let shop = an_application().from_git("https://git.example.com/shop.git").build().blueprint;
+        let kept = ApplicationSecrets {
+            credentials: credentials.map(|pair| sealed_for(id(), "credentials", pair)),
+            ..old_secrets()
+        };
+        let at = ports.now();
+        ports.expect_commit(vec![update(shop, kept, at), entry(1, "web", &["repository"], at)]);
+        expect_detail(&mut ports, id(), Some(detail(web())));
+
+        let given = ApplicationChange { repository: Some(address.to_owned()), ..Default::default() };
+        change(ports, given, false).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_the_repository_alone_leaves_its_credentials_alone() {
+    let mut ports = MockedPorts::with_a_box();
+    let kept = ApplicationSecrets {
+        credentials: Some(sealed_for(id(), "credentials", r#"["ada","ghp_token"]"#)),
+        ..old_secrets()
+    };
+    expect_application(&mut ports, id(), Some(web().with_secrets(kept.clone()).build()));
+    let at = ports.now();
+    let next = blueprint(|blueprint| blueprint.branch = Some(parsed("next")));
+    ports.expect_commit(vec![update(next, kept, at), entry(1, "web", &["branch"], at)]);
+    expect_detail(&mut ports, id(), Some(detail(web())));
+
+    change(ports, ApplicationChange { branch: Some(parsed("next")), ..Default::default() }, false).await;
+}
+
+#[tokio::test]
+async fn a_repository_becomes_an_image_together_with_its_build_pack() {
+    let image = blueprint(|blueprint| {
+        blueprint.repository = Repository::Image(parsed("nginx:1.27"));
+        blueprint.build_pack = BuildPack::Image;
+    });
+    let ports = changing(|at| {
+        vec![update(image, old_secrets(), at), entry(1, "web", &["repository", "build_pack"], at)]
+    });
+
+    let given = ApplicationChange {
+        repository: Some("nginx:1.27".to_owned()),
+        build_pack: Some(BuildPack::Image),
+        ..Default::default()
+    };
+    change(ports, given, false).await;
+}
+
+#[tokio::test]
+async fn nothing_given_and_no_deployment_wanted_changes_nothing() {
+    let mut ports = MockedPorts::with_a_box();
+    expect_application(&mut ports, id(), Some(web().build()));
+    expect_detail(&mut ports, id(), Some(detail(web())));
+
+    change(ports, ApplicationChange::default(), false).await;
+}
+
+#[tokio::test]
+async fn nothing_given_is_a_deployment_all_the_same() {
+    let ports = changing(|at| {
+        let mut writes = vec![update(a_blueprint(), old_secrets(), at)];
+        writes.extend(request_writes(1, id(), DeploymentKind::Fresh, "Deployment requested by ada", at));
+        writes.push(entry(4, "web", &[], at));
+        writes
+    });
+
+    change(ports, ApplicationChange::default(), true).await;
+}
+
+#[tokio::test]
+async fn an_admin_may_change_applications_too() {
+    let ports = changing(|at| {
+        vec![
+            update(blueprint(|blueprint| blueprint.auto_deploy = false), old_secrets(), at),
+            entry(1, "web", &["auto_deploy"], at),
+        ]
+    });
+    let given = ApplicationChange { auto_deploy: Some(false), ..Default::default() };
+
+    let outcome = ports.services().applications.update(&an_actor().build(), id(), given, false).await;
+
+    assert!(outcome.is_ok(), "{outcome:?}");
+}

@@ -1,0 +1,182 @@
+//! Asking for a deployment: of what the source is now, or of what an earlier one made.
+
+use launchway_application::Error;
+use launchway_domain::{
+    audit::{Action, Resource},
+    clock::Timestamp,
+    deployments::{Deployment, DeploymentKind, DeploymentState},
+    ids::{ApplicationId, DeploymentId},
+    store::{self, StoreError, Unique},
+};
+use launchway_testkit::{
+    CountingIds,
+    builders::{a_deployment, an_actor, an_entry},
+};
+
+use super::{NO_DEPLOYMENT, detail, expect_deployment, expect_detail};
+use crate::{
+    actors::{a_member, a_program_without, a_viewer, lacks},
+    applications::{NO_APPLICATION, expect_application, request_writes, web},
+    keys::{a_key, claimed},
+    ports::{MockedPorts, unavailable},
+    refusals::assert_refused,
+    trail::told,
+};
+
+fn application() -> ApplicationId {
+    web().build().id
+}
+
+/// The deployment that is made.
+fn id() -> DeploymentId {
+    CountingIds::nth(2).into()
+}
+
+/// One that was live once.
+fn earlier() -> Deployment {
+    a_deployment().numbered(7).in_state(DeploymentState::Deployed).with_image().build()
+}
+
+fn writes(kind: DeploymentKind, line: &str, what: &str, at: Timestamp) -> Vec<store::Write> {
+    let entry = an_entry()
+        .of(Action::Create, Resource::Deployment, id())
+        .telling(what)
+        .with("application_id", application())
+        .at(at);
+    let mut writes = request_writes(1, application(), kind, line, at);
+    writes.push(told(4, entry));
+    writes
+}
+
+fn redeploy_writes(at: Timestamp) -> Vec<store::Write> {
+    let what = "asked for a deployment of the application `web` (production)";
+    writes(DeploymentKind::Fresh, "Deployment requested by ada", what, at)
+}
+
+fn roll_back_writes(at: Timestamp) -> Vec<store::Write> {
+    let to = earlier().id;
+    let line = format!("Rollback to deployment {to} requested by ada");
+    let what = format!("asked to roll back the application `web` (production) to deployment {to}");
+    writes(DeploymentKind::Rollback { to }, &line, &what, at)
+}
+
+/// Foresees that what a deployment needs to know is read.
+fn expect_reads(ports: &mut MockedPorts) {
+    expect_application(ports, application(), Some(web().build()));
+}
+
+#[tokio::test]
+async fn a_deployment_is_asked_for_by_a_job_a_record_a_line_and_an_entry() {
+    for actor in [an_actor().build(), a_member()] {
+        let mut ports = MockedPorts::default();
+        expect_reads(&mut ports);
+        ports.expect_commit(redeploy_writes(ports.now()));
+        expect_detail(&mut ports, id(), Some(detail()));
+
+        let outcome = ports.services().deployments.redeploy(&actor, application(), None).await;
+
+        assert_eq!(outcome.unwrap(), detail());
+    }
+}
+
+#[tokio::test]
+async fn going_back_is_a_deployment_of_its_own() {
+    let mut ports = MockedPorts::default();
+    expect_deployment(&mut ports, earlier().id, Some(earlier()));
+    expect_reads(&mut ports);
+    ports.expect_commit(roll_back_writes(ports.now()));
+    expect_detail(&mut ports, id(), Some(detail()));
+
+    let outcome = ports.services().deployments.roll_back(&a_member(), earlier().id, None).await;
+
+    assert_eq!(outcome.unwrap(), detail());
+}
+
+#[tokio::test]
+async fn a_request_with_a_key_is_claimed_before_anything_is_asked_for() {
+    for goes_back in [false, true] {
+        let mut ports = MockedPorts::default();
+        let (at, key) = (ports.now(), a_key("POST /deploy"));
+        let mut writes = vec![claimed(&key, id().into(), at)];
+        writes.extend(if goes_back { roll_back_writes(at) } else { redeploy_writes(at) });
+        ports.expect_commit(writes);
+        expect_reads(&mut ports);
+        expect_detail(&mut ports, id(), Some(detail()));
+        if goes_back {
+            expect_deployment(&mut ports, earlier().id, Some(earlier()));
+        }
+
+        let deployments = ports.services().deployments;
+        let outcome = if goes_back {
+            deployments.roll_back(&a_member(), earlier().id, Some(key)).await
+        } else {
+            deployments.redeploy(&a_member(), application(), Some(key)).await
+        };
+
+        assert_eq!(outcome.unwrap(), detail());
+    }
+}
+
+#[tokio::test]
+async fn only_what_was_deployed_can_be_gone_back_to() {
+    for state in DeploymentState::ALL.into_iter().filter(|state| *state != DeploymentState::Deployed) {
+        let mut ports = MockedPorts::default();
+        let other = a_deployment().numbered(7).in_state(state).build();
+        expect_deployment(&mut ports, other.id, Some(other.clone()));
+
+        let outcome = ports.services().deployments.roll_back(&a_member(), other.id, None).await;
+
+        let state = state.as_str();
+        let reason = format!("that deployment is {state}: only one that was deployed can be gone back to");
+        assert_refused(outcome, Error::Conflict(reason));
+    }
+}
+
+#[tokio::test]
+async fn nobody_asks_for_a_deployment_without_the_permission() {
+    for actor in [a_viewer(), a_program_without("deploy:create")] {
+        let deployments = MockedPorts::default().services().deployments;
+
+        let fresh = deployments.redeploy(&actor, application(), None).await;
+        let back = deployments.roll_back(&actor, earlier().id, None).await;
+
+        assert_refused(fresh, lacks("deploy:create"));
+        assert_refused(back, lacks("deploy:create"));
+    }
+}
+
+#[tokio::test]
+async fn what_the_organization_does_not_have_is_not_deployed() {
+    let mut ports = MockedPorts::default();
+    expect_application(&mut ports, application(), None);
+    let outcome = ports.services().deployments.redeploy(&a_member(), application(), None).await;
+    assert_refused(outcome, NO_APPLICATION);
+
+    let mut ports = MockedPorts::default();
+    expect_deployment(&mut ports, earlier().id, None);
+    let outcome = ports.services().deployments.roll_back(&a_member(), earlier().id, None).await;
+    assert_refused(outcome, NO_DEPLOYMENT);
+
+    let mut ports = MockedPorts::default();
+    expect_deployment(&mut ports, earlier().id, Some(earlier()));
+    expect_application(&mut ports, application(), None);
+    let outcome = ports.services().deployments.roll_back(&a_member(), earlier().id, None).await;
+    assert_refused(outcome, NO_DEPLOYMENT);
+}
+
+#[tokio::test]
+async fn what_forbids_the_commit_is_named() {
+    for (error, refusal) in [
+        (StoreError::Stale, NO_APPLICATION),
+        (StoreError::Taken(Unique::IdempotencyKey), Error::Repeated),
+        (unavailable(), unavailable().into()),
+    ] {
+        let mut ports = MockedPorts::default();
+        expect_reads(&mut ports);
+        ports.expect_failing_commit(error);
+
+        let outcome = ports.services().deployments.redeploy(&a_member(), application(), None).await;
+
+        assert_refused(outcome, refusal);
+    }
+}

@@ -1,0 +1,101 @@
+//! Asking twice and being served once.
+
+use launchway_application::{Error, idempotency::Earlier};
+use launchway_domain::{
+    idempotency::{BodyHash, IdempotencyKey, Remembered},
+    secret::{Sealed, SecretBoxError},
+};
+use launchway_testkit::ids::id_of;
+use mockall::predicate::eq;
+
+use crate::{
+    keys::a_key,
+    ports::{MockedPorts, unavailable},
+    refusals::assert_refused,
+    sealing::sealed,
+};
+
+fn key() -> IdempotencyKey {
+    a_key("POST /deploy")
+}
+
+fn remembered(answer: Option<Sealed>) -> Remembered {
+    Remembered { body: key().body, resource: id_of("what was made"), answer }
+}
+
+/// Foresees that the request is looked for among those of the last day.
+fn expect_find(ports: &mut MockedPorts, found: Option<Remembered>) {
+    let since = ports.now() - IdempotencyKey::KEPT;
+    ports.idempotency.expect_find().with(eq(key()), eq(since)).once().return_once(|_, _| Ok(found));
+}
+
+#[tokio::test]
+async fn a_request_that_is_new_has_no_earlier_answer() {
+    let mut ports = MockedPorts::default();
+    expect_find(&mut ports, None);
+
+    assert_eq!(ports.services().idempotency.earlier(&key()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_request_that_comes_again_has_the_answer_of_the_first() {
+    let mut ports = MockedPorts::with_a_box();
+    expect_find(&mut ports, Some(remembered(Some(sealed(&key().place(), "made")))));
+
+    let earlier = ports.services().idempotency.earlier(&key()).await.unwrap();
+
+    assert_eq!(earlier, Some(Earlier::Answered(b"made".to_vec())));
+}
+
+#[tokio::test]
+async fn a_request_whose_answer_was_lost_tells_what_it_made() {
+    let mut ports = MockedPorts::default();
+    expect_find(&mut ports, Some(remembered(None)));
+
+    let earlier = ports.services().idempotency.earlier(&key()).await.unwrap();
+
+    assert_eq!(earlier, Some(Earlier::CarriedOut(id_of("what was made"))));
+}
+
+#[tokio::test]
+async fn a_key_that_comes_with_another_body_conflicts() {
+    for answer in [None, Some(sealed(&key().place(), "made"))] {
+        let mut ports = MockedPorts::default();
+        let other = Remembered { body: BodyHash::of(b"{\"name\":\"shop\"}"), ..remembered(answer) };
+        expect_find(&mut ports, Some(other));
+
+        let outcome = ports.services().idempotency.earlier(&key()).await;
+
+        let reason = "this `Idempotency-Key` was used with another body: use a new one for another request";
+        assert_refused(outcome, Error::Conflict(reason.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_sealed_for_another_request_is_not_given() {
+    let mut ports = MockedPorts::with_a_box();
+    let elsewhere = a_key("POST /organizations").place();
+    expect_find(&mut ports, Some(remembered(Some(sealed(&elsewhere, "made")))));
+
+    assert_refused(ports.services().idempotency.earlier(&key()).await, SecretBoxError::CannotOpen);
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_sealed_for_its_request() {
+    let mut ports = MockedPorts::with_a_box();
+    let kept = sealed(&key().place(), "made");
+    ports.idempotency.expect_keep_answer().with(eq(key()), eq(kept)).once().returning(|_, _| Ok(()));
+
+    assert!(ports.services().idempotency.keep(&key(), b"made").await.is_ok());
+}
+
+#[tokio::test]
+async fn nothing_is_remembered_without_a_database() {
+    let mut ports = MockedPorts::with_a_box();
+    ports.idempotency.expect_find().once().returning(|_, _| Err(unavailable()));
+    ports.idempotency.expect_keep_answer().once().returning(|_, _| Err(unavailable()));
+    let idempotency = ports.services().idempotency;
+
+    assert_refused(idempotency.earlier(&key()).await, unavailable());
+    assert_refused(idempotency.keep(&key(), b"made").await, unavailable());
+}

@@ -1,0 +1,25 @@
+//! Requests that are to be carried out once.
+
+use launchway_domain::{
+    clock::Timestamp,
+    idempotency::{BodyHash, IdempotencyKey, Write},
+    store,
+};
+use launchway_testkit::builders::{a_user, an_organization, parsed, scope_of};
+use uuid::Uuid;
+
+/// The request "once" for `operation`, of [`a_user`] in [`an_organization`].
+pub(crate) fn a_key(operation: &str) -> IdempotencyKey {
+    IdempotencyKey {
+        scope: scope_of(&an_organization().build()),
+        user_id: a_user().build().id,
+        operation: operation.to_owned(),
+        name: parsed("once"),
+        body: BodyHash::of(b"{}"),
+    }
+}
+
+/// The write that says that the request was carried out and made `resource`.
+pub(crate) fn claimed(key: &IdempotencyKey, resource: Uuid, at: Timestamp) -> store::Write {
+    Write::Claim { key: key.clone(), resource, since: at - IdempotencyKey::KEPT, at }.into()
+}

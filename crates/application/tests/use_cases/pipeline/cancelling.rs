@@ -1,0 +1,104 @@
+//! Cancelling what is under way.
+
+use std::time::Duration;
+
+use launchway_domain::jobs::Heartbeat;
+use launchway_testkit::builders::parsed;
+
+use super::{application, carried_out, world};
+use crate::world::{FOR_EVER, State};
+
+/// From now on every sign of life is answered by the wish to end.
+fn is_cancelled(state: &mut State) {
+    state.heartbeats.extend((0..100).map(|_| Ok(Heartbeat::CancelRequested)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_point_of_no_return_what_there_is_is_removed_and_the_job_is_cancelled() {
+    for step in ["head", "fetch", "build", "start", "keep"] {
+        let world = carried_out(|state| {
+            state.delay(step, FOR_EVER);
+            is_cancelled(state);
+        })
+        .await;
+
+        let journal = world.journal();
+        let behind: Vec<&str> =
+            journal.iter().skip_while(|entry| *entry != "heartbeat").map(String::as_str).collect();
+        assert_eq!(behind, ["heartbeat", "discard #2", "remove #2", "commit: cancelled, follow"], "{step}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_waited_for_can_be_cancelled() {
+    let world = carried_out(|state| {
+        state.illness = Some("connection refused".to_owned());
+        is_cancelled(state);
+    })
+    .await;
+
+    assert_eq!(world.journal().last().map(String::as_str), Some("commit: cancelled, follow"));
+    assert_eq!(world.journal_of("remove").last().map(String::as_str), Some("remove #2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ring_is_enough_to_learn_of_it_at_once() {
+    let world = world(|state| {
+        state.delay("build", FOR_EVER);
+        is_cancelled(state);
+    });
+    let (worker, start) = (world.worker(), tokio::time::Instant::now());
+
+    tokio::join!(worker.drain(), async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        world.bell.ring();
+    });
+
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+    assert_eq!(world.journal().last().map(String::as_str), Some("commit: cancelled, follow"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_the_point_of_no_return_the_deployment_goes_on_to_its_end() {
+    let world = carried_out(|state| {
+        state.application =
+            Some(application(|blueprint| blueprint.post_run_command = Some(parsed("warm up"))));
+        state.delay("run", Duration::from_secs(60));
+        is_cancelled(state);
+    })
+    .await;
+
+    assert!(world.journal_of("heartbeat").len() >= 5);
+    assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_passes_the_point_of_no_return_while_the_queue_is_asked_goes_on_to_its_end() {
+    let world = carried_out(|state| {
+        state.application =
+            Some(application(|blueprint| blueprint.post_run_command = Some(parsed("warm up"))));
+        // Asked at 10 s and answered at 15 s; the version goes live at 12 s.
+        state.delay("heartbeat", Duration::from_secs(5));
+        state.delay("build", Duration::from_secs(12));
+        state.delay("run", Duration::from_secs(60));
+        is_cancelled(state);
+    })
+    .await;
+
+    assert!(world.journal_of("commit: cancelled").is_empty());
+    assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn leftovers_that_cannot_be_removed_do_not_keep_the_job_from_its_end() {
+    let world = world(|state| {
+        state.delay("build", FOR_EVER);
+        is_cancelled(state);
+    });
+    let worker = world.worker();
+    tokio::join!(worker.drain(), async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.state().delay("discard", FOR_EVER);
+    });
+    assert_eq!(world.journal().last().map(String::as_str), Some("commit: cancelled, follow"));
+}

@@ -1,0 +1,248 @@
+//! What happens when a step fails.
+
+use launchway_domain::{
+    applications::{Application, BuildPack},
+    deployments::{Condition, PrintedLine},
+    store::{self, StoreError},
+};
+use launchway_testkit::{
+    builders::parsed,
+    clock::{NEW_YEAR, moment},
+    ids::id_of,
+};
+
+use super::{application, carried_out};
+use crate::{ports::unavailable, world::State};
+
+fn with_commands(state: &mut State) {
+    state.application = Some(application(|blueprint| {
+        blueprint.pre_run_command = Some(parsed("migrate"));
+        blueprint.post_run_command = Some(parsed("warm up"));
+    }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_work_fails_the_deployment_and_leaves_the_old_version_alone() {
+    for (step, reason) in [
+        ("head", "no such branch"),
+        ("fetch", "no such branch"),
+        ("build", "no such branch"),
+        ("run", "the pre-run command failed: no such branch"),
+        ("start", "no such branch"),
+    ] {
+        let world = carried_out(|state| {
+            with_commands(state);
+            state.refuse(step, "no such branch");
+        })
+        .await;
+
+        let end = format!(
+            "commit: failed ({reason}), follow, entry (launchway could not deploy the application `web` (production))"
+        );
+        assert_eq!(world.journal().last(), Some(&end), "{step}");
+        let went_on = |entry: &String| entry.contains("go live") || entry.contains("#1");
+        assert!(!world.journal().iter().any(went_on), "{step}: {:?}", world.journal());
+        assert!(world.journal_of("retry").is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_started_or_fetched_is_removed_when_it_fails() {
+    let world = carried_out(|state| state.refuse("start", "no such file")).await;
+
+    let journal = world.journal();
+    let behind = journal.iter().skip_while(|entry| !entry.starts_with("start"));
+    let removed: Vec<&str> = behind.skip(1).take(2).map(String::as_str).collect();
+    assert_eq!(removed, ["remove #2", "discard #2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_this_machine_is_at_fault_for_is_tried_again_and_not_failed() {
+    for step in ["discard", "remove", "head", "fetch", "build", "run", "start", "keep"] {
+        let world = carried_out(|state| {
+            with_commands(state);
+            state.fault(step, 1);
+        })
+        .await;
+
+        let retried = format!("retry in 5 s ({step} does not answer)");
+        assert_eq!(world.journal_of("retry"), [retried], "{step}");
+        assert_eq!(world.journal().last().map(String::as_str), Some("commit: follow"), "{step}");
+        assert!(world.journal_of("commit: failed").is_empty(), "{step}");
+        let said = format!("warn: This attempt came to nothing: {step} does not answer");
+        assert_eq!(world.log().last(), Some(&said));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_database_that_is_not_there_is_a_fault_and_says_no_more() {
+    let world = carried_out(|state| {
+        let mut left = 1;
+        state.judge = Some(Box::new(move |_| match std::mem::replace(&mut left, 0) {
+            0 => Ok(()),
+            _ => Err(unavailable()),
+        }));
+    })
+    .await;
+
+    assert_eq!(world.journal_of("retry"), ["retry in 5 s (the database is not available)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_ends_before_it_is_healthy_says_its_last_words_and_is_removed() {
+    for (condition, reason) in [
+        (
+            Condition::Exited { code: 3, out_of_memory: false, restarts: 0 },
+            "the container exited with code 3 before it was healthy",
+        ),
+        (
+            Condition::Exited { code: 137, out_of_memory: true, restarts: 0 },
+            "the container was ended because it used more memory than it may",
+        ),
+        (Condition::Gone, "the container is gone"),
+    ] {
+        let world = carried_out(|state| {
+            state.condition = Some(condition);
+            state.illness = Some("connection refused".to_owned());
+            let line = |text: &str| PrintedLine { at: moment(NEW_YEAR), text: text.as_bytes().to_vec() };
+            state.last_words = vec![line("starting"), line("cannot bind: open-sesame")];
+        })
+        .await;
+
+        assert_eq!(world.journal_of(&format!("commit: failed ({reason})")).len(), 1, "{:?}", world.journal());
+        assert_eq!(world.journal_of("remove"), ["remove #2", "remove #2"]);
+        assert!(!world.journal().iter().any(|entry| entry.contains("go live")));
+        let words =
+            ["info: The container's last lines:", "runtime: starting", "runtime: cannot bind: [secret]"];
+        assert_eq!(world.log()[4..], words);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_without_last_words_says_so_and_so_does_an_engine_that_cannot_tell() {
+    for (fails, said) in [
+        (0, "info: The container printed nothing"),
+        (1, "warn: The container's output cannot be read: last words does not answer"),
+    ] {
+        let world = carried_out(|state| {
+            state.condition = Some(Condition::Gone);
+            state.illness = Some("connection refused".to_owned());
+            state.fault("last words", fails);
+        })
+        .await;
+
+        assert_eq!(world.log().last().map(String::as_str), Some(said));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_post_run_command_that_fails_is_only_told_of() {
+    let world = carried_out(|state| {
+        state.application =
+            Some(application(|blueprint| blueprint.post_run_command = Some(parsed("warm up"))));
+        state.refuse("run", "exit code 1");
+    })
+    .await;
+
+    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+    assert_eq!(
+        world.log()[4..],
+        ["info: Running the post-run command", "error: The post-run command failed: exit code 1"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_that_fails_is_asked_again_and_in_the_end_left_to_follow() {
+    for (failures, asked, said) in [(1, 2, 0), (5, 5, 1)] {
+        let world = carried_out(|state| state.fault("switch", failures)).await;
+
+        assert_eq!(world.journal_of("switch").len(), asked);
+        let warnings = world
+            .log()
+            .into_iter()
+            .filter(|line| line == "warn: Traffic follows later: switch does not answer");
+        assert_eq!(warnings.count(), said);
+        assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+        assert_eq!(world.journal_of("stop"), ["stop #1"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_version_that_cannot_be_ended_does_not_fail_the_new_one() {
+    let world = carried_out(|state| state.fault("stop", 1)).await;
+
+    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+    assert_eq!(
+        world.log().last().map(String::as_str),
+        Some("warn: The old version is removed later: stop does not answer")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_version_without_a_record_is_removed_all_the_same() {
+    let world = carried_out(|state| {
+        state.deployments.remove(0);
+        let live = Some(id_of("a version without a record").into());
+        state.application = Some(Application { live, ..application(|_| {}) });
+    })
+    .await;
+
+    assert_eq!(world.journal_of("remove"), ["remove #1", "remove unknown"]);
+    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_that_cannot_be_opened_fail_the_deployment() {
+    let world = carried_out(|state| {
+        let mut application = application(|_| {});
+        application.secrets.build_variables.0 = "damaged".to_owned();
+        state.application = Some(application);
+    })
+    .await;
+
+    let end = "commit: failed (a secret of this application cannot be opened), follow";
+    assert_eq!(world.journal().last().map(String::as_str), Some(end));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_cannot_be_published_fails_the_deployment() {
+    let world = carried_out(|state| {
+        state.application = Some(application(|blueprint| {
+            blueprint.build_pack = BuildPack::Static;
+            blueprint.health_check_path = None;
+        }));
+        state.refuse("publish", "there is no such folder");
+    })
+    .await;
+
+    assert_eq!(world.journal_of("commit: failed (there is no such folder), follow").len(), 1);
+    assert!(world.journal_of("switch").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_lost_the_job_writes_and_removes_nothing_more() {
+    for lost_at in ["cloning", "building", "container", "GoLive"] {
+        let world = carried_out(|state| {
+            state.judge = Some(Box::new(move |writes: &[store::Write]| {
+                let text = format!("{writes:?}").to_lowercase();
+                let needle = match lost_at {
+                    "container" => "container: some".to_owned(),
+                    state @ ("cloning" | "building") => format!("state: some({state})"),
+                    other => other.to_lowercase(),
+                };
+                if text.contains(&needle) { Err(StoreError::Stale) } else { Ok(()) }
+            }));
+        })
+        .await;
+
+        let journal = world.journal();
+        let last = match lost_at {
+            "cloning" => "remove #2",
+            "building" => "fetch abcdef0 for attempt 1",
+            "container" => "start on 8080 with PASSWORD",
+            _ => "keep",
+        };
+        assert_eq!(journal.last().map(String::as_str), Some(last), "{lost_at}");
+        assert!(world.journal_of("commit: failed").is_empty() && world.journal_of("retry").is_empty());
+    }
+}

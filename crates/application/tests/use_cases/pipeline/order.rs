@@ -1,0 +1,173 @@
+//! The order of things.
+
+use launchway_domain::{
+    applications::{Application, BuildPack},
+    organizations::DeployKey,
+};
+use launchway_testkit::{
+    builders::{an_application, an_organization, parsed},
+    clock::{NEW_YEAR, moment},
+};
+
+use super::{application, carried_out};
+use crate::{applications::sealed_for, sealing::sealed};
+
+#[tokio::test(start_paused = true)]
+async fn a_dockerfile_is_built_started_checked_and_given_the_traffic_before_the_old_version_ends() {
+    let world = carried_out(|_| {}).await;
+
+    assert_eq!(
+        world.journal(),
+        [
+            "discard #2",
+            "remove #2",
+            "commit: prove, cloning",
+            "head main of https://git.example.com/analytics/web.git",
+            "commit: prove, commit abcdef0",
+            "fetch abcdef0 for attempt 1",
+            "commit: prove, building",
+            "build Dockerfile with TOKEN",
+            "discard #2",
+            "commit: prove, deploying",
+            "commit: prove, image",
+            "start on 8080 with PASSWORD",
+            "commit: prove, container running",
+            "keep",
+            "commit: prove, go live, line (Live at http://10.0.0.9:8080)",
+            "switch to 10.0.0.9:8080",
+            "commit: prove, deployed, line (Deployed in 0.0 s), entry (launchway deployed the application `web` (production))",
+            "stop #1",
+            "remove #1",
+            "commit: record old removed",
+            "commit: succeeded, follow",
+        ]
+    );
+    assert_eq!(
+        world.log(),
+        [
+            "info: Fetching commit abcdef0 of main",
+            "info: Building the image",
+            "info: Starting the container",
+            "info: Waiting for http://10.0.0.9:8080/up",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prebuilt_image_needs_no_source_and_no_building() {
+    let image = an_application().from_image("nginx:1.27").build().blueprint;
+    let world = carried_out(|state| {
+        let health = Some(parsed("/up"));
+        state.application = Some(application(|blueprint| {
+            *blueprint = image;
+            blueprint.health_check_path = health;
+        }));
+    })
+    .await;
+
+    assert_eq!(
+        world.journal()[2..6],
+        [
+            "commit: prove, deploying",
+            "obtain nginx:1.27",
+            "commit: prove, image",
+            "start on 8080 with PASSWORD"
+        ]
+    );
+    assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
+    assert_eq!(world.log()[0], "info: Getting the image nginx:1.27");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_is_published_and_nothing_is_started() {
+    let world = carried_out(|state| {
+        state.application = Some(application(|blueprint| {
+            blueprint.build_pack = BuildPack::Static;
+            blueprint.base_path = parsed("/public");
+            blueprint.health_check_path = None;
+        }));
+    })
+    .await;
+
+    assert_eq!(
+        world.journal()[6..],
+        [
+            "commit: prove, building",
+            "publish /public",
+            "discard #2",
+            "commit: prove, deploying",
+            "commit: prove, go live, line (Live)",
+            "switch to /sites/#2",
+            "commit: prove, deployed, line (Deployed in 0.0 s), entry (launchway deployed the application `web` (production))",
+            "stop #1",
+            "remove #1",
+            "commit: record old removed",
+            "commit: succeeded, follow",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_run_before_the_start_and_behind_the_switch() {
+    let world = carried_out(|state| {
+        state.application = Some(application(|blueprint| {
+            blueprint.pre_run_command = Some(parsed("migrate"));
+            blueprint.post_run_command = Some(parsed("warm up"));
+        }));
+    })
+    .await;
+
+    let order: Vec<String> = world
+        .journal()
+        .into_iter()
+        .filter(|entry| ["run", "start", "switch", "stop"].iter().any(|call| entry.starts_with(call)))
+        .collect();
+    assert_eq!(
+        order,
+        ["run migrate", "start on 8080 with PASSWORD", "switch to 10.0.0.9:8080", "run warm up", "stop #1"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_version_has_none_to_end() {
+    let world = carried_out(|state| {
+        state.application = Some(Application { live: None, ..application(|_| {}) });
+    })
+    .await;
+
+    assert!(world.journal_of("stop").is_empty());
+    assert_eq!(world.journal_of("remove"), ["remove #2"]);
+    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repository_sees_the_credentials_and_the_key_of_the_organization() {
+    let world = carried_out(|state| {
+        let organization_id = an_organization().build().id;
+        let private_key = sealed(&DeployKey::place(organization_id), "PRIVATE KEY");
+        let (public_key, created_at) = ("ssh-ed25519 AAAA".to_owned(), moment(NEW_YEAR));
+        state.deploy_key = Some(DeployKey { organization_id, public_key, private_key, created_at });
+        let mut application = application(|_| {});
+        let credentials = sealed_for(application.id, "credentials", r#"["ada","ghp_token"]"#);
+        application.secrets.credentials = Some(credentials);
+        state.application = Some(application);
+    })
+    .await;
+
+    let expected = "head main of https://git.example.com/analytics/web.git as ada with PRIVATE KEY";
+    assert_eq!(world.journal_of("head"), [expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_further_attempt_says_so_and_begins_from_nothing() {
+    let world = carried_out(|state| {
+        for claimed in &mut state.waiting {
+            claimed.lease.attempt = 2;
+        }
+    })
+    .await;
+
+    assert_eq!(world.journal()[..2], ["discard #2", "remove #2"]);
+    assert_eq!(world.journal_of("fetch"), ["fetch abcdef0 for attempt 2"]);
+    assert_eq!(world.log()[0], "info: Attempt 2");
+}

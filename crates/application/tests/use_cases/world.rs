@@ -1,0 +1,227 @@
+//! A small world for workers: a queue, records, a log and an engine that remember what is asked of
+//! them, in one journal, and answer as a test says.
+
+mod engine;
+mod journal;
+mod queue;
+mod records;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use launchway_application::{
+    Bell, Tools,
+    deployments::{HealthTimings, Pipeline, PipelinePorts},
+    upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
+    worker::{Worker, WorkerTimings},
+};
+use launchway_domain::{
+    applications::Application,
+    clock::{Clock as _, Timestamp},
+    deployments::{Condition, ContainerId, Deployment, Found, LiveVersion, PrintedLine, Standing, StepError},
+    ids::DeploymentId,
+    jobs::{ClaimLimits, ClaimedJob, Heartbeat},
+    logs::NewLine,
+    organizations::DeployKey,
+    store::{StoreError, Write},
+};
+use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, ids::id_of};
+
+pub(crate) use self::{
+    engine::{ADDRESS, COMMIT, a_container_of, a_started_container},
+    queue::{a_job, a_worker_id},
+};
+use crate::sealing::a_box;
+
+/// Longer than anybody waits.
+pub(crate) const FOR_EVER: Duration = Duration::from_secs(100 * 24 * 60 * 60);
+
+/// What happens when a commit is asked for.
+type Judge = Box<dyn FnMut(&[Write]) -> Result<(), StoreError> + Send>;
+
+/// Everything that a test says about the world, and everything that happened in it.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) application: Option<Application>,
+    pub(crate) deployments: Vec<Deployment>,
+    pub(crate) live: Vec<LiveVersion>,
+    pub(crate) standing: Vec<Standing>,
+    pub(crate) deploy_key: Option<DeployKey>,
+    /// The jobs that wait.
+    pub(crate) waiting: VecDeque<ClaimedJob>,
+    /// How often the queue cannot be asked for a job.
+    pub(crate) failing_claims: usize,
+    /// What the next signs of life are answered; when there is none left, that the lease holds.
+    pub(crate) heartbeats: VecDeque<Result<Heartbeat, StoreError>>,
+    /// Judges commits; without, each succeeds.
+    pub(crate) judge: Option<Judge>,
+    /// How often the log cannot be written.
+    pub(crate) failing_appends: usize,
+    /// What containers printed last according to the log.
+    pub(crate) last_printed: Option<Timestamp>,
+    pub(crate) found: Vec<Found>,
+    pub(crate) condition: Option<Condition>,
+    /// What is wrong with the health of a version; nothing without.
+    pub(crate) illness: Option<String>,
+    pub(crate) printed: HashMap<ContainerId, Vec<PrintedLine>>,
+    pub(crate) last_words: Vec<PrintedLine>,
+    /// The deployments that have published files.
+    pub(crate) published: Vec<DeploymentId>,
+    /// What a call prints, by its name.
+    pub(crate) output: HashMap<&'static str, Vec<Vec<u8>>>,
+    /// How the next calls fail, by their name.
+    pub(crate) failures: HashMap<&'static str, VecDeque<StepError>>,
+    /// How long a call takes, by its name.
+    pub(crate) durations: HashMap<&'static str, Duration>,
+
+    /// What was asked of ports, in order, with a short form of what was written.
+    pub(crate) journal: Vec<String>,
+    /// What was written.
+    pub(crate) commits: Vec<Vec<Write>>,
+    /// What came into the log, in batches.
+    pub(crate) batches: Vec<Vec<NewLine>>,
+}
+
+/// The world.
+#[derive(Default)]
+pub(crate) struct World {
+    state: Mutex<State>,
+    pub(crate) clock: Arc<FixedClock>,
+    pub(crate) bell: Bell,
+}
+
+impl World {
+    /// A world that is as `arrange` says.
+    pub(crate) fn with(arrange: impl FnOnce(&mut State)) -> Arc<Self> {
+        let world = Arc::new(Self::default());
+        arrange(&mut world.state());
+        world
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| panic!("{poisoned}"))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// What was asked of ports, in order.
+    pub(crate) fn journal(&self) -> Vec<String> {
+        self.state().journal.clone()
+    }
+
+    /// What of the journal begins so.
+    pub(crate) fn journal_of(&self, beginning: &str) -> Vec<String> {
+        self.journal().into_iter().filter(|entry| entry.starts_with(beginning)).collect()
+    }
+
+    /// What was written, whatever else happened.
+    pub(crate) fn commits(&self) -> Vec<Vec<Write>> {
+        self.state().commits.clone()
+    }
+
+    /// The log, line by line: what kind, and what it says.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let state = self.state();
+        state.batches.iter().flatten().map(|line| format!("{}: {}", line.level.as_str(), line.text)).collect()
+    }
+
+    /// A worker of this world.
+    pub(crate) fn worker(self: &Arc<Self>) -> Arc<Worker> {
+        self.worker_with(ClaimLimits { global: 2, per_organization: 2 })
+    }
+
+    pub(crate) fn worker_with(self: &Arc<Self>, limits: ClaimLimits) -> Arc<Worker> {
+        let timings = HealthTimings::within(Duration::from_secs(60));
+        let pipeline = Arc::new(Pipeline::new(self.pipeline_ports(), timings, self.tools()));
+        let queue = Arc::clone(self) as _;
+        let timings = WorkerTimings::default();
+        Arc::new(Worker::new(queue, pipeline, a_worker_id(), limits, timings, self.tools()))
+    }
+
+    /// Who looks after this world.
+    pub(crate) fn upkeep(self: &Arc<Self>) -> Upkeep {
+        let ports = UpkeepPorts {
+            queue: Arc::clone(self) as _,
+            deployments: Arc::clone(self) as _,
+            inventory: Arc::clone(self) as _,
+            logs: Arc::clone(self) as _,
+            log_reader: Arc::clone(self) as _,
+            idempotency: Arc::clone(self) as _,
+            secrets: Arc::new(a_box()),
+        };
+        let identity = (id_of("instance").into(), id_of("boot").into());
+        let (timings, limits) = (UpkeepTimings::default(), StabilityLimits::default());
+        Upkeep::new(ports, identity, timings, limits, self.tools())
+    }
+
+    fn tools(self: &Arc<Self>) -> Tools {
+        Tools {
+            store: Arc::clone(self) as _,
+            clock: Arc::clone(&self.clock) as _,
+            ids: Arc::new(CountingIds::default()),
+            entropy: Arc::new(CountingEntropy::default()),
+            bell: self.bell.clone(),
+        }
+    }
+
+    fn pipeline_ports(self: &Arc<Self>) -> PipelinePorts {
+        PipelinePorts {
+            applications: Arc::clone(self) as _,
+            deployments: Arc::clone(self) as _,
+            logs: Arc::clone(self) as _,
+            deploy_keys: Arc::clone(self) as _,
+            secrets: Arc::new(a_box()),
+            source: Arc::clone(self) as _,
+            images: Arc::clone(self) as _,
+            deployer: Arc::clone(self) as _,
+            inventory: Arc::clone(self) as _,
+            probe: Arc::clone(self) as _,
+            sites: Arc::clone(self) as _,
+            router: Arc::clone(self) as _,
+        }
+    }
+
+    /// A call by its name, which may take its time and fail; `about` is for the journal.
+    async fn call(&self, name: &'static str, about: impl ToString) -> Result<(), StepError> {
+        let about = about.to_string();
+        self.state().journal.push(if about.is_empty() { name.to_owned() } else { format!("{name} {about}") });
+        self.pass_time(name).await;
+        let failure = self.state().failures.get_mut(name).and_then(VecDeque::pop_front);
+        failure.map_or(Ok(()), Err)
+    }
+
+    async fn pass_time(&self, name: &'static str) {
+        let duration = self.state().durations.get(name).copied();
+        if let Some(duration) = duration {
+            tokio::time::sleep(duration).await;
+        }
+    }
+}
+
+impl State {
+    /// What was asked for cannot work.
+    pub(crate) fn refuse(&mut self, call: &'static str, reason: &str) {
+        self.failures.entry(call).or_default().push_back(StepError::Refused(reason.to_owned()));
+    }
+
+    /// The machine is at fault, `times` times.
+    pub(crate) fn fault(&mut self, call: &'static str, times: usize) {
+        let fault = || StepError::Fault(format!("{call} does not answer"));
+        self.failures.entry(call).or_default().extend((0..times).map(|_| fault()));
+    }
+
+    /// A call takes its time.
+    pub(crate) fn delay(&mut self, call: &'static str, duration: Duration) {
+        self.durations.insert(call, duration);
+    }
+
+    /// What a call prints.
+    pub(crate) fn print(&mut self, call: &'static str, pieces: &[&str]) {
+        self.output.insert(call, pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect());
+    }
+}

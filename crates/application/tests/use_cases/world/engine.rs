@@ -1,0 +1,237 @@
+//! The engine of the world, and what else is outside.
+
+use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use launchway_domain::{
+    applications::{BasePath, ImageRef, RunCommand},
+    clock::Timestamp,
+    deployments::{
+        BuildPlan, Checkout, CommitHash, Condition, Container, ContainerId, ContainerPlan, Deployer,
+        Deployment, EngineInventory, Found, FoundObject, GitSource, HealthProbe, ImageBuilder, ImageName,
+        Output, Owner, PrintedLine, ProbeTarget, SiteStore, SourceFetcher, StepError, Target, TrafficRouter,
+    },
+    ids::{ApplicationId, DeploymentId},
+};
+use launchway_testkit::builders::{a_container, parsed};
+
+use super::World;
+
+/// Where the branch is.
+pub(crate) const COMMIT: &str = "abcdef0123abcdef0123abcdef0123abcdef0123";
+/// Where every container is reached.
+pub(crate) const ADDRESS: [u8; 4] = [10, 0, 0, 9];
+
+/// What the engine starts for an attempt.
+pub(crate) fn a_started_container() -> Container {
+    Container { id: a_container("new").id, name: "new".to_owned(), address: IpAddr::from(ADDRESS) }
+}
+
+/// A container of a deployment that is found on the engine.
+pub(crate) fn a_container_of(deployment: &Deployment, condition: Condition, created_at: Timestamp) -> Found {
+    let owner = Owner {
+        organization: deployment.organization_id,
+        application: deployment.application_id,
+        deployment: deployment.id,
+        attempt: 1,
+    };
+    let recorded = deployment.container.as_ref().map(|container| container.id.clone());
+    let id = recorded.unwrap_or_else(|| a_container(&deployment.id.to_string()).id);
+    Found { owner, what: FoundObject::Container { id, condition, created_at } }
+}
+
+impl World {
+    /// What a call prints comes piece by piece.
+    async fn give_output(&self, call: &'static str, output: &Arc<dyn Output>) {
+        let pieces = self.state().output.get(call).cloned().unwrap_or_default();
+        for piece in pieces {
+            output.write(&piece).await;
+        }
+    }
+
+    /// What a deployment is called in the journal: by its place among the records.
+    fn name_of(&self, deployment: DeploymentId) -> String {
+        let state = self.state();
+        let place = state.deployments.iter().position(|known| known.id == deployment);
+        place.map_or_else(|| "unknown".to_owned(), |place| format!("#{}", place + 1))
+    }
+}
+
+#[async_trait]
+impl SourceFetcher for World {
+    async fn head(&self, source: &GitSource) -> Result<CommitHash, StepError> {
+        let user = source.credentials.as_ref().map(|given| format!(" as {}", given.username));
+        let key = source.key.as_ref().map(|key| format!(" with {}", key.expose()));
+        let how = format!("{}{}", user.unwrap_or_default(), key.unwrap_or_default());
+        self.call("head", format!("{} of {}{how}", source.branch, source.url.as_str())).await?;
+        Ok(parsed(COMMIT))
+    }
+
+    async fn fetch(
+        &self,
+        _: &GitSource,
+        commit: &CommitHash,
+        owner: &Owner,
+        output: Arc<dyn Output>,
+    ) -> Result<Checkout, StepError> {
+        self.give_output("fetch", &output).await;
+        self.call("fetch", format!("{} for attempt {}", commit.short(), owner.attempt)).await?;
+        Ok(Checkout { root: PathBuf::from("/work") })
+    }
+
+    async fn discard(&self, deployment: DeploymentId) -> Result<(), StepError> {
+        self.call("discard", self.name_of(deployment)).await
+    }
+}
+
+#[async_trait]
+impl ImageBuilder for World {
+    async fn build(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<ImageName, StepError> {
+        self.give_output("build", &output).await;
+        let arguments: Vec<&str> = plan.variables.iter().map(|(name, _)| name).collect();
+        self.call("build", format!("{} with {}", plan.dockerfile, arguments.join(" "))).await?;
+        Ok(ImageName::of(plan.owner.application, plan.owner.deployment))
+    }
+
+    async fn obtain(
+        &self,
+        owner: &Owner,
+        image: &ImageRef,
+        output: Arc<dyn Output>,
+    ) -> Result<ImageName, StepError> {
+        self.give_output("obtain", &output).await;
+        self.call("obtain", image).await?;
+        Ok(ImageName::of(owner.application, owner.deployment))
+    }
+
+    async fn reuse(&self, owner: &Owner, image: &ImageName) -> Result<ImageName, StepError> {
+        let is_of = |known: &&Deployment| known.image.as_ref() == Some(image);
+        let earlier = self.state().deployments.iter().find(is_of).map(|known| known.id);
+        self.call("reuse", earlier.map(|id| self.name_of(id)).unwrap_or_default()).await?;
+        Ok(ImageName::of(owner.application, owner.deployment))
+    }
+}
+
+#[async_trait]
+impl Deployer for World {
+    async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError> {
+        let names: Vec<&str> = plan.environment.iter().map(|(name, _)| name).collect();
+        self.call("start", format!("on {} with {}", plan.port.get(), names.join(" "))).await?;
+        Ok(a_started_container())
+    }
+
+    async fn run_once(
+        &self,
+        _: &ContainerPlan,
+        command: &RunCommand,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        self.give_output("run", &output).await;
+        self.call("run", command).await
+    }
+
+    async fn keep(&self, _: &ContainerId) -> Result<(), StepError> {
+        self.call("keep", "").await
+    }
+
+    async fn condition(&self, _: &ContainerId) -> Result<Condition, StepError> {
+        self.call("condition", "").await?;
+        let running = Condition::Running { address: IpAddr::from(ADDRESS), restarts: 0 };
+        Ok(self.state().condition.unwrap_or(running))
+    }
+
+    async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
+        self.call("restart", "").await?;
+        Ok(Container { id: container.clone(), ..a_started_container() })
+    }
+
+    async fn stop(&self, container: &ContainerId) -> Result<(), StepError> {
+        let state = || self.state();
+        let runs = |known: &&Deployment| known.container.as_ref().is_some_and(|its| its.id == *container);
+        let whose = state().deployments.iter().find(runs).map(|known| known.id);
+        self.call("stop", whose.map(|id| self.name_of(id)).unwrap_or_default()).await
+    }
+
+    async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError> {
+        self.call("remove", self.name_of(deployment)).await
+    }
+}
+
+#[async_trait]
+impl EngineInventory for World {
+    async fn everything(&self) -> Result<Vec<Found>, StepError> {
+        self.call("everything", "").await?;
+        Ok(self.state().found.clone())
+    }
+
+    async fn remove(&self, found: &Found) -> Result<(), StepError> {
+        let what = match &found.what {
+            FoundObject::Container { .. } => "container",
+            FoundObject::Image(_) => "image",
+        };
+        self.call("clear", format!("{what} of {}", self.name_of(found.owner.deployment))).await
+    }
+
+    async fn printed(
+        &self,
+        container: &ContainerId,
+        since: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<Vec<PrintedLine>, StepError> {
+        self.call("printed", "").await?;
+        let lines = self.state().printed.get(container).cloned().unwrap_or_default();
+        let behind = |line: &PrintedLine| since.is_none_or(|since| line.at > since);
+        Ok(lines.into_iter().filter(behind).take(limit).collect())
+    }
+
+    async fn last_words(&self, _: &ContainerId, _: usize) -> Result<Vec<PrintedLine>, StepError> {
+        self.call("last words", "").await?;
+        Ok(self.state().last_words.clone())
+    }
+
+    async fn wait_for_news(&self, patience: Duration) {
+        tokio::time::sleep(patience).await;
+    }
+}
+
+#[async_trait]
+impl HealthProbe for World {
+    async fn probe(&self, target: &ProbeTarget) -> Result<(), String> {
+        assert_eq!(target.address.ip(), IpAddr::from(ADDRESS));
+        self.pass_time("probe").await;
+        self.state().illness.clone().map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait]
+impl SiteStore for World {
+    async fn publish(&self, owner: &Owner, _: &Checkout, folder: &BasePath) -> Result<PathBuf, StepError> {
+        self.call("publish", folder).await?;
+        self.state().published.push(owner.deployment);
+        Ok(PathBuf::from("/sites").join(self.name_of(owner.deployment)))
+    }
+
+    async fn release(&self, _: ApplicationId, deployment: DeploymentId) -> Option<PathBuf> {
+        let is_there = self.state().published.contains(&deployment);
+        is_there.then(|| PathBuf::from("/sites").join(self.name_of(deployment)))
+    }
+
+    async fn remove(&self, _: ApplicationId) -> Result<(), StepError> {
+        self.call("remove the sites", "").await
+    }
+}
+
+#[async_trait]
+impl TrafficRouter for World {
+    async fn switch(&self, _: ApplicationId, target: &Target) -> Result<(), StepError> {
+        let target = match target {
+            Target::Container(address) => address.to_string(),
+            Target::Site(folder) => folder.display().to_string(),
+        };
+        self.call("switch", format!("to {target}")).await
+    }
+
+    async fn withdraw(&self, _: ApplicationId) -> Result<(), StepError> {
+        self.call("withdraw", "").await
+    }
+}

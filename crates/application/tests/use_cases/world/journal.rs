@@ -1,0 +1,59 @@
+//! Writes in a few words.
+
+use launchway_domain::{
+    applications, audit, deployments,
+    jobs::{self, Outcome},
+    store::Write,
+};
+
+/// What a unit writes, in a few words.
+pub(super) fn in_short(writes: &[Write]) -> String {
+    let words: Vec<String> = writes.iter().map(word).collect();
+    format!("commit: {}", words.join(", "))
+}
+
+fn word(write: &Write) -> String {
+    match write {
+        Write::Job(jobs::Write::Prove(_)) => "prove".to_owned(),
+        Write::Job(jobs::Write::Settle { outcome, .. }) => match outcome {
+            Outcome::Succeeded => "succeeded".to_owned(),
+            Outcome::Failed { reason } => format!("failed ({reason})"),
+            Outcome::Cancelled => "cancelled".to_owned(),
+        },
+        Write::Deployment(write) => deployment_word(write),
+        Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
+            if *is_stopped { "stopped" } else { "not stopped" }.to_owned()
+        }
+        Write::Application(applications::Write::SetStable { is_stable, .. }) => {
+            if *is_stable { "stable" } else { "not stable" }.to_owned()
+        }
+        Write::Log(launchway_domain::logs::Write::Append(lines)) => {
+            let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+            format!("line ({})", texts.join(" / "))
+        }
+        Write::Audit(audit::Write::Append(entry)) => format!("entry ({})", entry.message),
+        other => format!("{other:?}"),
+    }
+}
+
+fn deployment_word(write: &deployments::Write) -> String {
+    match write {
+        deployments::Write::Advance { progress, .. } => {
+            let deployments::Progress { state, commit, image, container } = progress;
+            let parts = [
+                state.map(|state| state.as_str().to_owned()),
+                commit.as_ref().map(|commit| format!("commit {}", commit.short())),
+                image.as_ref().map(|_| "image".to_owned()),
+                container.as_ref().map(|container| format!("container {}", container.state.as_str())),
+            ];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        }
+        deployments::Write::GoLive { .. } => "go live".to_owned(),
+        deployments::Write::RecordContainer { container, .. } => {
+            format!("record {} {}", container.name, container.state.as_str())
+        }
+        deployments::Write::FollowJobs { application: Some(_), .. } => "follow".to_owned(),
+        deployments::Write::FollowJobs { application: None, .. } => "follow all".to_owned(),
+        other @ deployments::Write::Insert(_) => format!("{other:?}"),
+    }
+}

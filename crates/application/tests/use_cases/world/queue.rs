@@ -1,0 +1,113 @@
+//! The queue of the world.
+
+use async_trait::async_trait;
+use launchway_domain::{
+    clock::Timestamp,
+    deployments::Deployment,
+    ids::{BootId, InstanceId, JobId},
+    jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, JobKind, JobQueue, JobState, Lease, Rescued, WorkerId},
+    organizations::Scope,
+    store::StoreError,
+};
+use launchway_testkit::{
+    clock::{NEW_YEAR, moment},
+    ids::id_of,
+};
+
+use super::World;
+use crate::ports::unavailable;
+
+pub(crate) fn a_worker_id() -> WorkerId {
+    WorkerId { instance: id_of("instance").into(), boot: id_of("boot").into(), worker: 1 }
+}
+
+/// The job of `deployment`, or another `kind` of work on its application, claimed for the n-th time.
+pub(crate) fn a_job(kind: JobKind, deployment: &Deployment, attempt: i32) -> ClaimedJob {
+    let at = moment(NEW_YEAR);
+    let job = Job {
+        id: deployment.job_id,
+        kind,
+        scope: Scope::of_record(deployment.organization_id),
+        subject: deployment.application_id.into(),
+        replaceable: true,
+        payload: if kind == JobKind::Deploy { deployment.id.to_string() } else { String::new() },
+        state: JobState::Running,
+        attempt,
+        excused: 0,
+        run_at: at,
+        enqueued_at: at,
+        started_at: Some(at),
+        finished_at: None,
+        cancel_requested_at: None,
+        superseded_by: None,
+        reason: None,
+    };
+    let lease = Lease { job: job.id, attempt, worker: a_worker_id() };
+    ClaimedJob { job, lease }
+}
+
+#[async_trait]
+impl JobQueue for World {
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        _: ClaimLimits,
+        now: Timestamp,
+        lease_until: Timestamp,
+    ) -> Result<Option<ClaimedJob>, StoreError> {
+        assert_eq!((*worker, (lease_until - now).num_seconds()), (a_worker_id(), 30));
+        let mut state = self.state();
+        if state.failing_claims > 0 {
+            state.failing_claims -= 1;
+            return Err(unavailable());
+        }
+        Ok(state.waiting.pop_front())
+    }
+
+    async fn heartbeat(&self, _: &Lease, until: Timestamp) -> Result<Heartbeat, StoreError> {
+        assert_eq!((until - self.now()).num_seconds(), 30);
+        self.pass_time("heartbeat").await;
+        let mut state = self.state();
+        state.journal.push("heartbeat".to_owned());
+        state.heartbeats.pop_front().unwrap_or(Ok(Heartbeat::Held))
+    }
+
+    async fn release(&self, lease: &Lease, _: Timestamp) -> Result<JobState, StoreError> {
+        self.state().journal.push(format!("release attempt {}", lease.attempt));
+        Ok(JobState::Queued)
+    }
+
+    async fn retry(
+        &self,
+        _: &Lease,
+        reason: &str,
+        now: Timestamp,
+        run_at: Timestamp,
+    ) -> Result<JobState, StoreError> {
+        let seconds = (run_at - now).num_seconds();
+        self.state().journal.push(format!("retry in {seconds} s ({reason})"));
+        Ok(JobState::Queued)
+    }
+
+    async fn rescue(
+        &self,
+        instance: InstanceId,
+        boot: BootId,
+        _: Timestamp,
+    ) -> Result<Vec<Rescued>, StoreError> {
+        assert_eq!((instance, boot), (a_worker_id().instance, a_worker_id().boot));
+        let mut state = self.state();
+        state.journal.push("rescue".to_owned());
+        if state.failing_claims > 0 {
+            state.failing_claims -= 1;
+            return Err(unavailable());
+        }
+        let rescued =
+            state.waiting.drain(..).map(|claimed| Rescued { job: claimed.job, lost_by: a_worker_id() });
+        Ok(rescued.collect())
+    }
+
+    async fn get(&self, _: Scope, _: JobId) -> Result<Option<Job>, StoreError> {
+        unreachable!("no worker asks for one job")
+    }
+}

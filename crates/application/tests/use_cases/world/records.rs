@@ -1,0 +1,167 @@
+//! What is stored in the world.
+
+use async_trait::async_trait;
+use launchway_domain::{
+    applications::{
+        Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
+    },
+    clock::Timestamp,
+    deployments::{self, Deployment, DeploymentDetail, DeploymentRepository, LiveVersion, Standing},
+    idempotency::{IdempotencyKey, IdempotencyStore, Remembered},
+    ids::{ApplicationId, DeploymentId},
+    logs::{LogFilter, LogLine, LogReader, LogSink, NewLine},
+    organizations::{DeployKey, DeployKeyRepository, Scope},
+    page::{Page, PageRequest},
+    secret::Sealed,
+    store::{StoreError, UnitOfWork, Write, are_audited},
+};
+
+use super::{World, journal::in_short};
+use crate::ports::unavailable;
+
+#[async_trait]
+impl UnitOfWork for World {
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        assert!(are_audited(&writes), "the trail is not told of {writes:?}");
+        self.pass_time("commit").await;
+        let mut state = self.state();
+        if let Some(judge) = state.judge.as_mut() {
+            judge(&writes)?;
+        }
+        state.journal.push(in_short(&writes));
+        for write in &writes {
+            if let (Write::Deployment(deployments::Write::GoLive { id, .. }), Some(application)) =
+                (write, state.application.as_mut())
+            {
+                application.live = Some(*id);
+            }
+        }
+        state.commits.push(writes);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ApplicationRepository for World {
+    async fn page(
+        &self,
+        _: Scope,
+        _: &ApplicationFilter,
+        _: PageRequest,
+    ) -> Result<Page<ApplicationSummary>, StoreError> {
+        unreachable!("no worker asks for a page")
+    }
+
+    async fn get(&self, scope: Scope, id: ApplicationId) -> Result<Option<Application>, StoreError> {
+        let found = self.state().application.clone();
+        Ok(found.filter(|found| found.id == id && found.organization_id == scope.id()))
+    }
+
+    async fn detail(&self, _: Scope, _: ApplicationId) -> Result<Option<ApplicationDetail>, StoreError> {
+        unreachable!("no worker asks for everything around an application")
+    }
+}
+
+#[async_trait]
+impl DeploymentRepository for World {
+    async fn page(&self, _: Scope, _: ApplicationId, _: PageRequest) -> Result<Page<Deployment>, StoreError> {
+        unreachable!("no worker asks for a page")
+    }
+
+    async fn get(&self, scope: Scope, id: DeploymentId) -> Result<Option<Deployment>, StoreError> {
+        let state = self.state();
+        let is_it = |found: &&Deployment| found.id == id && found.organization_id == scope.id();
+        Ok(state.deployments.iter().find(is_it).cloned())
+    }
+
+    async fn many(&self, _: Scope, _: &[DeploymentId]) -> Result<Vec<Deployment>, StoreError> {
+        unreachable!("no worker asks for many")
+    }
+
+    async fn detail(&self, _: Scope, _: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError> {
+        unreachable!("no worker asks for everything around a deployment")
+    }
+
+    async fn live(&self) -> Result<Vec<LiveVersion>, StoreError> {
+        Ok(self.state().live.clone())
+    }
+
+    async fn standing(&self, deployments: &[DeploymentId]) -> Result<Vec<Standing>, StoreError> {
+        assert!(deployments.is_sorted_by(|one, next| one < next), "asked twice: {deployments:?}");
+        let known = self.state().standing.clone();
+        Ok(known.into_iter().filter(|standing| deployments.contains(&standing.deployment)).collect())
+    }
+}
+
+#[async_trait]
+impl LogSink for World {
+    async fn append(&self, lines: Vec<NewLine>) -> Result<(), StoreError> {
+        {
+            let mut state = self.state();
+            if state.failing_appends > 0 {
+                state.failing_appends -= 1;
+                return Err(unavailable());
+            }
+            // Durable at once, whether or not who asked waits for the answer.
+            state.batches.push(lines);
+        }
+        self.pass_time("append").await;
+        Ok(())
+    }
+
+    async fn trim(&self, keep: i64) -> Result<usize, StoreError> {
+        self.state().journal.push(format!("trim {keep}"));
+        Ok(0)
+    }
+}
+
+#[async_trait]
+impl LogReader for World {
+    async fn page(
+        &self,
+        _: Scope,
+        _: ApplicationId,
+        _: &LogFilter,
+        _: PageRequest,
+    ) -> Result<Option<Page<LogLine>>, StoreError> {
+        unreachable!("upkeep reads no pages")
+    }
+
+    async fn after(
+        &self,
+        _: Scope,
+        _: ApplicationId,
+        _: &LogFilter,
+        _: i64,
+        _: i64,
+    ) -> Result<Option<Vec<LogLine>>, StoreError> {
+        unreachable!("upkeep follows no log")
+    }
+
+    async fn last_printed(&self, _: DeploymentId) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.state().last_printed)
+    }
+}
+
+#[async_trait]
+impl IdempotencyStore for World {
+    async fn find(&self, _: &IdempotencyKey, _: Timestamp) -> Result<Option<Remembered>, StoreError> {
+        unreachable!("upkeep looks for no request")
+    }
+
+    async fn keep_answer(&self, _: &IdempotencyKey, _: &Sealed) -> Result<(), StoreError> {
+        unreachable!("upkeep answers no request")
+    }
+
+    async fn forget(&self, until: Timestamp) -> Result<(), StoreError> {
+        self.state().journal.push(format!("forget {until}"));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl DeployKeyRepository for World {
+    async fn deploy_key(&self, _: Scope) -> Result<Option<DeployKey>, StoreError> {
+        Ok(self.state().deploy_key.clone())
+    }
+}
