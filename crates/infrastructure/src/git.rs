@@ -29,6 +29,8 @@ use launchway_domain::{
     ids::{DeploymentId, OrganizationId},
 };
 
+use tokio::sync::OnceCell;
+
 use self::{
     cache::{Cache, Caches, Claim},
     command::Git,
@@ -89,6 +91,7 @@ impl Default for GitLimits {
 pub struct GitFetcher {
     options: GitOptions,
     caches: Caches,
+    is_checked: OnceCell<()>,
 }
 
 impl GitFetcher {
@@ -102,7 +105,7 @@ impl GitFetcher {
             // Git runs in folders of its own, where relative paths would mean something else.
             *folder = folder.canonicalize()?;
         }
-        Ok(Self { caches: Caches::new(options.cache.clone()), options })
+        Ok(Self { caches: Caches::new(options.cache.clone()), options, is_checked: OnceCell::new() })
     }
 
     /// Removes what a process that ended too early has left. Nothing may be in use, so that this is
@@ -146,6 +149,11 @@ impl GitFetcher {
         }
     }
 
+    async fn route(&self, source: &GitSource) -> Result<Route, StepError> {
+        self.is_checked.get_or_try_init(command::check_version).await?;
+        Route::find(source, &self.options).await
+    }
+
     fn checkout(&self, owner: &Owner) -> PathBuf {
         self.options.work.join(format!("{}-{}", owner.deployment, owner.attempt))
     }
@@ -173,7 +181,7 @@ impl Wish<'_> {
 #[async_trait]
 impl SourceFetcher for GitFetcher {
     async fn head(&self, source: &GitSource) -> Result<CommitHash, StepError> {
-        let route = Route::find(source, &self.options).await?;
+        let route = self.route(source).await?;
         let scratch = Scratch::make(&self.options.work, route.files.clone()).await?;
         let git = Git { limits: &self.options.limits, scratch: &scratch, route: &route };
         let head = git.head(source).await;
@@ -191,7 +199,7 @@ impl SourceFetcher for GitFetcher {
         let (branch, url) = (&source.branch, &source.url);
         let line = format!("Fetching {branch} at {} from {}\n", commit.short(), url.as_str());
         output.write(line.as_bytes()).await;
-        let route = Route::find(source, &self.options).await?;
+        let route = self.route(source).await?;
         let claim = self.caches.claim(owner.organization, url).await;
         let scratch = Scratch::make(&self.options.work, route.files.clone()).await?;
         let limits = &self.options.limits;

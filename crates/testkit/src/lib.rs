@@ -10,6 +10,7 @@
 pub mod builders;
 pub mod client;
 pub mod clock;
+pub mod docker;
 pub mod entropy;
 pub mod ids;
 pub mod people;

@@ -62,6 +62,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_SSH_VARIANT", "ssh"),
 ];
 
+/// The first version that can be told which address a name has. Older ones would ask again, and may
+/// be given another address than the one that was checked.
+const OLDEST: (u32, u32) = (2, 37);
+
 /// The most memory that git may ask for: packs are mapped whole.
 const MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 
@@ -147,6 +151,26 @@ impl Git<'_> {
     }
 }
 
+/// Makes sure that the program `git` does what it is told here.
+pub(super) async fn check_version() -> Result<(), StepError> {
+    let asked = Invocation::new("git", Duration::from_secs(30)).arg("version").run().await;
+    let finished = asked.map_err(|error| StepError::Fault(format!("cannot run git: {error}")))?;
+    let text = String::from_utf8_lossy(&finished.answer);
+    if version(&text).is_some_and(|version| version >= OLDEST) {
+        Ok(())
+    } else {
+        let (major, minor) = OLDEST;
+        let text = text.trim();
+        Err(StepError::Fault(format!("git {major}.{minor} or newer is needed, and this is `{text}`")))
+    }
+}
+
+/// The numbers in `git version 2.47.3`.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.strip_prefix("git version ")?.split('.').map(|part| part.trim().parse());
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
 fn settings() -> Vec<(OsString, OsString)> {
     SETTINGS.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
 }
@@ -170,4 +194,29 @@ pub(super) fn succeeded(
 
 fn no_branch(source: &GitSource) -> StepError {
     StepError::Refused(format!("There is no branch `{}` in {}.", source.branch, source.url.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_git_that_would_ask_for_the_address_again_is_told_by_its_version() {
+        for (text, new_enough) in [
+            ("git version 2.47.3\n", true),
+            ("git version 2.39.5 (Apple Git-154)\n", true),
+            ("git version 2.37.0", true),
+            ("git version 3.0.rc1", true),
+            ("git version 2.36.6", false),
+            ("git version 1.99.0", false),
+            ("something else", false),
+        ] {
+            assert_eq!(version(text).is_some_and(|version| version >= OLDEST), new_enough, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_git_of_this_machine_is_new_enough() {
+        assert_eq!(check_version().await, Ok(()));
+    }
 }

@@ -84,6 +84,19 @@ async fn a_wrong_or_unknown_host_key_is_refused_before_the_key_is_shown() {
 }
 
 #[tokio::test]
+async fn a_host_is_known_by_its_name_and_port_whatever_its_address() {
+    let arena = Arena::new();
+    let (repository, key) = (arena.repository("shop"), key());
+    let sshd = Sshd::serve(&arena.path("sshd"), &key.public_key);
+    let by_name = sshd.known_host().replace("127.0.0.1", "localhost");
+    let url = sshd.url(&repository.path).replace("127.0.0.1", "localhost");
+    let source = with_key(source(&url), &key);
+    assert_eq!(knowing(&arena, &sshd, &by_name).head(&source).await, Ok(repository.head()));
+    let told = refusal(knowing(&arena, &sshd, &sshd.known_host()).head(&source).await);
+    assert!(told.contains("LAUNCHWAY_GIT_KNOWN_HOSTS"), "{told}");
+}
+
+#[tokio::test]
 async fn a_repository_that_is_not_there_is_told_over_ssh() {
     let arena = Arena::new();
     let key = key();

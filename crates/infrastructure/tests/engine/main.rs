@@ -1,0 +1,20 @@
+//! What the ports of builds and containers promise, held on a real Docker engine; and, on a program
+//! in place of docker's, what happens when the engine is not well.
+//!
+//! Every test has an installation of its own, so that tests do not see each other, and removes what
+//! it made. Needs the packages `docker.io` and `busybox-static`, and a running engine.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod arguments;
+mod builds;
+mod commands;
+mod containers;
+mod environments;
+mod faults;
+mod installation;
+mod inventory;
+mod links;
+mod networks;
+mod prebuilt;
+mod printed;
+mod recorder;

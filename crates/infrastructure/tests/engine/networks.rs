@@ -1,0 +1,88 @@
+//! One network for each organization.
+
+use std::sync::Arc;
+
+use launchway_domain::deployments::{Container, Deployer as _};
+use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
+use launchway_testkit::docker::docker;
+
+use crate::installation::{Installation, owner, owner_in, plan};
+
+const SERVER: &str = "mkdir -p /www; echo hello > /www/index.html; exec httpd -f -p 8080 -h /www";
+
+/// Whether a page of one container is got from within another.
+async fn reaches(from: &Container, to: &Container) -> bool {
+    let url = format!("http://{}:8080/", to.address);
+    for _ in 0..10 {
+        let script = format!("wget -q -T 1 -O - {url} || echo failed");
+        if docker(&["exec", from.id.as_str(), "sh", "-c", &script]).contains("hello") {
+            return true;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    false
+}
+
+#[tokio::test]
+async fn organizations_do_not_reach_each_other() {
+    let installation = Installation::new();
+    let (ours, theirs) = (owner(), owner());
+    let one = installation.container(ours, SERVER).await;
+    let neighbour = installation.container(owner_in(ours.organization), SERVER).await;
+    let stranger = installation.container(theirs, SERVER).await;
+    assert!(reaches(&one, &neighbour).await);
+    assert!(reaches(&neighbour, &one).await);
+    assert!(!reaches(&one, &stranger).await);
+    assert!(!reaches(&stranger, &one).await);
+    assert_eq!(installation.traces.networks().len(), 2);
+}
+
+#[tokio::test]
+async fn a_network_is_out_of_the_pool_and_the_only_one_of_its_containers() {
+    let installation = Installation::new();
+    let owner = owner();
+    let container = installation.container(owner, "sleep 600").await;
+    let pool = DockerOptions::new(installation.instance).network_pool;
+    let std::net::IpAddr::V4(address) = container.address else { panic!("{container:?}") };
+    assert!(pool.contains(&address));
+    let format = "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}},{{end}}";
+    let networks = docker(&["inspect", "--format", format, container.id.as_str()]);
+    assert_eq!(networks, format!("launchway-{},", owner.organization));
+    let format = r#"{{index .Labels "launchway.instance"}} {{index .Labels "launchway.organization"}}"#;
+    let labels = docker(&["network", "inspect", "--format", format, &installation.traces.networks()[0]]);
+    assert_eq!(labels, format!("{} {}", installation.instance, owner.organization));
+}
+
+#[tokio::test]
+async fn those_who_come_first_at_the_same_moment_share_one_network() {
+    let installation = Installation::new();
+    let owner = owner();
+    let image = installation.image(owner, "sleep 600").await;
+    // Two servers of the same installation, of which neither knows of the other.
+    let other = Arc::new(DockerEngine::new(DockerOptions::new(installation.instance)));
+    let mut starts = tokio::task::JoinSet::new();
+    for number in 0..6 {
+        let engine = if number % 2 == 0 { installation.engine.clone() } else { other.clone() };
+        let plan = plan(owner_in(owner.organization), image.clone());
+        starts.spawn(async move { engine.start(&plan).await });
+    }
+    let started = starts.join_all().await;
+    assert!(started.iter().all(Result::is_ok), "{started:?}");
+    let mut addresses: Vec<_> = started.into_iter().map(|container| container.unwrap().address).collect();
+    addresses.sort();
+    addresses.dedup();
+    assert_eq!((addresses.len(), installation.traces.networks().len()), (6, 1));
+}
+
+#[tokio::test]
+async fn a_subnet_that_somebody_has_is_left_alone() {
+    let installation = Installation::with(|options| options.network_pool = "10.179.0.0/22".parse().unwrap());
+    for expected in ["10.179.0.", "10.179.1.", "10.179.2.", "10.179.3."] {
+        let container = installation.container(owner(), "sleep 600").await;
+        assert!(container.address.to_string().starts_with(expected), "{container:?}");
+    }
+    let one = owner();
+    let image = installation.image(one, "sleep 600").await;
+    let full = installation.engine.start(&plan(one, image)).await.unwrap_err();
+    assert_eq!(full.to_string(), "there is no room for another network in the pool");
+}

@@ -1,0 +1,45 @@
+//! Takes note of what a program prints, and when.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use launchway_domain::deployments::Output;
+
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    pieces: Mutex<Vec<(Instant, String)>>,
+}
+
+impl Recorder {
+    pub(crate) fn text(&self) -> String {
+        self.pieces.lock().unwrap().iter().map(|(_, piece)| piece.as_str()).collect()
+    }
+
+    /// When the first piece with these words came.
+    pub(crate) fn moment_of(&self, words: &str) -> Option<Instant> {
+        let pieces = self.pieces.lock().unwrap();
+        pieces.iter().find(|(_, piece)| piece.contains(words)).map(|(at, _)| *at)
+    }
+
+    /// Waits until these words have come.
+    pub(crate) async fn wait_for(&self, words: &str) {
+        for _ in 0..600 {
+            if self.moment_of(words).is_some() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("`{words}` did not come: {}", self.text());
+    }
+}
+
+#[async_trait]
+impl Output for Recorder {
+    async fn write(&self, piece: &[u8]) {
+        let piece = String::from_utf8_lossy(piece).into_owned();
+        self.pieces.lock().unwrap().push((Instant::now(), piece));
+    }
+}
