@@ -14,6 +14,7 @@ macro_rules! on_both_stages {
 }
 use on_both_stages;
 
+mod breakage;
 mod repository;
 mod stage;
 mod story;
