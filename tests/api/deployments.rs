@@ -15,6 +15,8 @@ macro_rules! on_both_stages {
 use on_both_stages;
 
 mod breakage;
+mod kills;
 mod repository;
 mod stage;
 mod story;
+mod trap;
