@@ -1,36 +1,100 @@
 //! Answers have the form that the document says.
 
-use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer};
+use launchway_testkit::{
+    client::Client,
+    server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
+};
 use serde_json::{Value, json};
 
 use crate::openapi::printed_document;
+
+/// A request: its method, its path, the path as documented, and its body.
+type Asked<'a> = (&'a str, &'a str, &'a str, Option<&'a Value>);
 
 #[test]
 fn answers_have_the_form_that_is_documented() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
-    let document = printed_document();
     let token = admin.post("/api/v1/auth/tokens", &json!({"name": "first"})).success();
     let revoked = format!("/api/v1/auth/tokens/{}", token["id"].as_str().unwrap());
     let login = json!({"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD});
     let nothing = json!({});
-    for (method, path, pattern, body) in [
-        ("GET", "/health", "/health", None),
-        ("GET", "/api/v1/health", "/api/v1/health", None),
-        ("GET", "/ready", "/ready", None),
-        ("GET", "/api/v1/auth/is-admin-registered", "/api/v1/auth/is-admin-registered", None),
-        ("POST", "/api/v1/auth/login", "/api/v1/auth/login", Some(&login)),
-        ("POST", "/api/v1/auth/tokens", "/api/v1/auth/tokens", Some(&json!({"name": "second"}))),
-        ("GET", "/api/v1/auth/tokens", "/api/v1/auth/tokens", None),
-        ("DELETE", &revoked, "/api/v1/auth/tokens/{id}", None),
-        ("GET", "/api/v1/user", "/api/v1/user", None),
-        ("PATCH", "/api/v1/user/name", "/api/v1/user/name", Some(&json!({"name": "Ada"}))),
-        ("GET", "/api/v1/user/organizations", "/api/v1/user/organizations", None),
-        ("GET", "/api/v1/user/settings", "/api/v1/user/settings", None),
-        ("PATCH", "/api/v1/user/settings/theme", "/api/v1/user/settings/theme", Some(&json!({"theme": "a"}))),
-        ("POST", "/api/v1/auth/two-factor/setup", "/api/v1/auth/two-factor/setup", Some(&nothing)),
-        ("POST", "/api/v1/auth/logout", "/api/v1/auth/logout", Some(&nothing)),
-    ] {
+    expect_documented(
+        &server,
+        &admin,
+        &[
+            ("GET", "/health", "/health", None),
+            ("GET", "/api/v1/health", "/api/v1/health", None),
+            ("GET", "/ready", "/ready", None),
+            ("GET", "/api/v1/auth/is-admin-registered", "/api/v1/auth/is-admin-registered", None),
+            ("POST", "/api/v1/auth/login", "/api/v1/auth/login", Some(&login)),
+            ("POST", "/api/v1/auth/tokens", "/api/v1/auth/tokens", Some(&json!({"name": "second"}))),
+            ("GET", "/api/v1/auth/tokens", "/api/v1/auth/tokens", None),
+            ("DELETE", &revoked, "/api/v1/auth/tokens/{id}", None),
+            ("GET", "/api/v1/user", "/api/v1/user", None),
+            ("PATCH", "/api/v1/user/name", "/api/v1/user/name", Some(&json!({"name": "Ada"}))),
+            ("GET", "/api/v1/user/organizations", "/api/v1/user/organizations", None),
+            ("GET", "/api/v1/user/settings", "/api/v1/user/settings", None),
+            (
+                "PATCH",
+                "/api/v1/user/settings/theme",
+                "/api/v1/user/settings/theme",
+                Some(&json!({"theme": "a"})),
+            ),
+            ("POST", "/api/v1/auth/two-factor/setup", "/api/v1/auth/two-factor/setup", Some(&nothing)),
+            ("POST", "/api/v1/auth/logout", "/api/v1/auth/logout", Some(&nothing)),
+        ],
+    );
+}
+
+#[test]
+fn answers_about_applications_have_the_form_that_is_documented() {
+    const DEPLOY: &str = "/api/v1/deploy/application";
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let mut wish = json!({
+        "name": "shop", "repository": "registry.example/shop", "port": 8080, "environment": "production",
+        "build_pack": "image", "domain": "shop.example.com", "labels": ["a"],
+        "environment_variables": {"A": "b"},
+    });
+    let application = admin.post(DEPLOY, &wish).success();
+    let (id, deployment) = (&application["id"], &application["deployments"][0]["id"]);
+    let by_id = json!({ "id": id });
+    let (id, deployment_id) = (id.as_str().unwrap(), deployment.as_str().unwrap());
+    wish["name"] = json!("second");
+    wish["domain"] = json!("");
+    let of_query = format!("{DEPLOY}?id={id}");
+    let one = format!("{DEPLOY}/deployments/{deployment_id}");
+    let cancelled = json!({ "id": deployment });
+    expect_documented(
+        &server,
+        &admin,
+        &[
+            ("POST", DEPLOY, DEPLOY, Some(&wish)),
+            ("GET", &of_query, DEPLOY, None),
+            ("GET", "/api/v1/deploy/applications", "/api/v1/deploy/applications", None),
+            ("GET", &format!("{DEPLOY}/deployments?id={id}"), &format!("{DEPLOY}/deployments"), None),
+            ("GET", &one, &format!("{DEPLOY}/deployments/{{deployment_id}}"), None),
+            ("GET", &format!("{one}/logs"), &format!("{DEPLOY}/deployments/{{deployment_id}}/logs"), None),
+            ("GET", &format!("{DEPLOY}/logs/{id}"), &format!("{DEPLOY}/logs/{{application_id}}"), None),
+            (
+                "POST",
+                &format!("{DEPLOY}/cancel-deployment"),
+                &format!("{DEPLOY}/cancel-deployment"),
+                Some(&cancelled),
+            ),
+            ("POST", &format!("{DEPLOY}/redeploy"), &format!("{DEPLOY}/redeploy"), Some(&by_id)),
+            ("PUT", &of_query, DEPLOY, Some(&json!({"port": 9090}))),
+            ("DELETE", &of_query, DEPLOY, None),
+            ("GET", "/api/v1/organizations/deploy-key", "/api/v1/organizations/deploy-key", None),
+            ("POST", "/api/v1/organizations/deploy-key", "/api/v1/organizations/deploy-key", None),
+        ],
+    );
+}
+
+fn expect_documented(server: &TestServer, admin: &Client, requests: &[Asked<'_>]) {
+    let document = printed_document();
+    for &(method, path, pattern, body) in requests {
         let answer = admin.send(method, path, body.map(Value::to_string).as_deref());
         answer.success();
         let responses = &document["paths"][pattern][method.to_lowercase()]["responses"];

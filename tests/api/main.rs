@@ -23,6 +23,7 @@ mod availability;
 mod bodies;
 mod body_limits;
 mod configuration;
+mod deployments;
 mod documented_answers;
 mod durability;
 mod envelope;

@@ -59,9 +59,17 @@ fn a_field_too_many_spoils_an_otherwise_good_request() {
 /// The names of the fields of an operation's body; `None` when it has no body.
 fn fields(document: &Value, operation: &Documented) -> Option<Vec<String>> {
     let schema = &operation.operation["requestBody"]["content"]["application/json"]["schema"];
-    let schema = match schema["$ref"].as_str() {
-        Some(reference) => document.pointer(reference.trim_start_matches('#'))?,
-        None => schema,
-    };
-    Some(schema["properties"].as_object()?.keys().cloned().collect())
+    let mut names = Vec::new();
+    collect_fields(document, schema, &mut names);
+    (!names.is_empty()).then_some(names)
+}
+
+fn collect_fields(document: &Value, schema: &Value, names: &mut Vec<String>) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        collect_fields(document, document.pointer(reference.trim_start_matches('#')).unwrap(), names);
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        collect_fields(document, part, names);
+    }
+    names.extend(schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned()));
 }

@@ -13,11 +13,18 @@ pub(crate) struct Documented {
 }
 
 impl Documented {
-    /// The path with something in the place of its parameters.
+    /// The path with something in the place of its parameters, and what the query cannot do without.
     pub(crate) fn filled_path(&self) -> String {
+        const SOMETHING: &str = "01980000-0000-7000-8000-0000000000ff";
         let mut path = self.path.clone();
         while let (Some(start), Some(end)) = (path.find('{'), path.find('}')) {
-            path.replace_range(start..=end, "01980000-0000-7000-8000-0000000000ff");
+            path.replace_range(start..=end, SOMETHING);
+        }
+        for parameter in self.operation["parameters"].as_array().into_iter().flatten() {
+            if parameter["in"] == "query" && parameter["required"] == true {
+                let joint = if path.contains('?') { '&' } else { '?' };
+                path.push_str(&format!("{joint}{}={SOMETHING}", parameter["name"].as_str().unwrap()));
+            }
         }
         path
     }
@@ -110,6 +117,34 @@ fn the_operations_of_the_foundation_are_documented() {
         "GET /metrics",
         "GET /docs",
         "GET /api/v1/openapi.json",
+    ] {
+        assert!(documented.contains(expected), "{expected} is not documented");
+    }
+}
+
+#[test]
+fn the_operations_of_deployments_are_documented() {
+    let operations = operations(&printed_document());
+    let documented: BTreeSet<_> =
+        operations.iter().map(|operation| format!("{} {}", operation.method, operation.path)).collect();
+    for expected in [
+        "GET /api/v1/deploy/application",
+        "POST /api/v1/deploy/application",
+        "PUT /api/v1/deploy/application",
+        "DELETE /api/v1/deploy/application",
+        "GET /api/v1/deploy/applications",
+        "POST /api/v1/deploy/application/redeploy",
+        "POST /api/v1/deploy/application/restart",
+        "POST /api/v1/deploy/application/stop",
+        "POST /api/v1/deploy/application/rollback",
+        "POST /api/v1/deploy/application/cancel-deployment",
+        "GET /api/v1/deploy/application/deployments",
+        "GET /api/v1/deploy/application/deployments/{deployment_id}",
+        "GET /api/v1/deploy/application/deployments/{deployment_id}/logs",
+        "GET /api/v1/deploy/application/deployments/{deployment_id}/logs/stream",
+        "GET /api/v1/deploy/application/logs/{application_id}",
+        "GET /api/v1/organizations/deploy-key",
+        "POST /api/v1/organizations/deploy-key",
     ] {
         assert!(documented.contains(expected), "{expected} is not documented");
     }

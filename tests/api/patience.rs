@@ -4,8 +4,14 @@ use std::time::{Duration, Instant};
 
 /// Asks again and again until there is an answer.
 #[track_caller]
-pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(30);
+pub(crate) fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    until_within(Duration::from_secs(30), what, ask)
+}
+
+/// The same with another idea of what is reasonable.
+#[track_caller]
+pub(crate) fn until_within<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + limit;
     loop {
         if let Some(answer) = ask() {
             return answer;

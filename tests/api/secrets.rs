@@ -1,6 +1,6 @@
 //! No secret is kept in plain text, neither in the database nor in the log.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use launchway_testkit::{
     client::Client,
@@ -85,8 +85,7 @@ fn provoke(admin: &Client, token: &str) {
 
 fn expect_none_in_files(folder: &Path, secrets: &[(&str, String)]) {
     let mut files = 0;
-    for entry in folder.read_dir().unwrap() {
-        let path = entry.unwrap().path();
+    for path in files_below(folder) {
         let bytes = std::fs::read(&path).unwrap();
         files += 1;
         for (name, secret) in secrets {
@@ -95,4 +94,9 @@ fn expect_none_in_files(folder: &Path, secrets: &[(&str, String)]) {
         }
     }
     assert!(files >= 3, "{files} files");
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }

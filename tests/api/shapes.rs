@@ -49,6 +49,70 @@ pub(crate) const SETTINGS: &[&str] = &[
     "deleted_at",
 ];
 
+pub(crate) const APPLICATION: &[&str] = &[
+    "id",
+    "name",
+    "repository",
+    "branch",
+    "base_path",
+    "dockerfile_path",
+    "build_pack",
+    "build_variables",
+    "environment",
+    "environment_variables",
+    "domain",
+    "domains",
+    "port",
+    "pre_run_command",
+    "post_run_command",
+    "proxy_server",
+    "labels",
+    "health_check_path",
+    "auto_deploy",
+    "organization_id",
+    "user_id",
+    "organization",
+    "user",
+    "status",
+    "deployments",
+    "logs",
+    "created_at",
+    "updated_at",
+];
+
+pub(crate) const APPLICATION_STATUS: &[&str] =
+    &["id", "application_id", "application", "status", "created_at", "updated_at"];
+
+pub(crate) const DEPLOYMENT: &[&str] = &[
+    "id",
+    "application_id",
+    "application",
+    "commit_hash",
+    "container_id",
+    "container_image",
+    "container_name",
+    "container_status",
+    "status",
+    "logs",
+    "created_at",
+    "updated_at",
+];
+
+pub(crate) const DEPLOYMENT_STATUS: &[&str] =
+    &["id", "application_deployment_id", "application_deployment", "status", "created_at", "updated_at"];
+
+pub(crate) const LOG: &[&str] = &[
+    "id",
+    "application_id",
+    "application",
+    "application_deployment_id",
+    "application_deployment",
+    "level",
+    "log",
+    "created_at",
+    "updated_at",
+];
+
 /// Asserts that a record has exactly these fields, with an id and moments in the right form.
 #[track_caller]
 pub(crate) fn expect_record(record: &Value, fields: &[&str]) {
@@ -60,7 +124,9 @@ pub(crate) fn expect_record(record: &Value, fields: &[&str]) {
     expect_id(&record["id"]);
     expect_moment(&record["created_at"]);
     expect_moment(&record["updated_at"]);
-    assert_eq!(record["deleted_at"], Value::Null);
+    if fields.contains(&"deleted_at") {
+        assert_eq!(record["deleted_at"], Value::Null);
+    }
 }
 
 /// Asserts that a user has everything that the contract embeds in one, and nothing deeper.

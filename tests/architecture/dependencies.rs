@@ -55,6 +55,7 @@ const RULES: &[Rule] = &[
             "thiserror",
             "tokio",
             "tracing",
+            "uuid",
         ]),
         never: FOR_TESTS,
     },

@@ -43,6 +43,11 @@ impl TestServer {
         Self::with_settings(None, settings)
     }
 
+    /// On a database of the real PostgreSQL server, with `settings`.
+    pub fn configured_on_postgres(settings: &[(&str, &str)]) -> Self {
+        Self::with_settings(Some(FreshDatabase::create()), settings)
+    }
+
     fn with_settings(database: Option<FreshDatabase>, settings: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let mut settings: Vec<_> =
@@ -209,11 +214,12 @@ pub fn binary() -> PathBuf {
     path
 }
 
-/// A command of the binary under test, with nothing of this process's environment in it.
+/// A command of the binary under test, with nothing of this process's environment in it. Unless the
+/// settings have a `PATH`, it finds no programs: neither an engine nor git.
 pub fn command(data_dir: &Path, settings: &[(String, String)]) -> Command {
     let mut command = Command::new(binary());
     command.env_clear();
-    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("PATH", "/var/empty");
     command.env("LAUNCHWAY_DATA_DIR", data_dir).env("LAUNCHWAY_BIND", "127.0.0.1:0");
     command.envs(settings.iter().map(|(name, value)| (name, value)));
     command

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask <verb>
 
-  test [--install] [-- <filter>...]     format, lints, documentation and every test, on a real PostgreSQL
+  test [--install] [-- <filter>...]     format, lints, documentation and every test, on a real
+                                        PostgreSQL and a real Docker engine
   bench [--install] [--report <file>]   what the release build costs, measured against the goals
 
   --install         installs missing Debian packages (root only)

@@ -1,15 +1,25 @@
 //! Installs what is missing, or says exactly what to install.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    env,
+    ffi::OsString,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Command,
+};
 
 use crate::{
     failure::{Failure, Outcome},
     needs::{self, Need, NeededBy},
+    scratch::Scratch,
     workspace,
 };
 
 /// Debian's settings for the cluster that its package would create and start.
 const CREATE_CLUSTER: &str = "/etc/postgresql-common/createcluster.conf";
+/// What Debian's packages ask before they start a service.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
 
 /// Makes sure that the machine offers what a command needs.
 ///
@@ -45,6 +55,7 @@ fn apt(packages: &[&str]) -> Outcome {
     if packages.contains(&"postgresql") {
         keep_cluster_away()?;
     }
+    let _quiet = keep_services_quiet()?;
     workspace::run(Command::new("apt-get").arg("update"))?;
     workspace::run(
         Command::new("apt-get")
@@ -66,6 +77,23 @@ fn keep_cluster_away() -> Outcome {
     written
         .and_then(|()| fs::write(file, "create_main_cluster = false\n"))
         .map_err(|error| Failure::because(format_args!("cannot write {CREATE_CLUSTER}"), error))
+}
+
+/// Tells Debian's packages not to start what they install, for as long as the value lives: an SSH
+/// server is nobody's wish here, and where no init system runs, starting would fail and the
+/// installation with it.
+fn keep_services_quiet() -> Outcome<Option<Scratch>> {
+    let file = Path::new(POLICY);
+    if file.exists() {
+        return Ok(None);
+    }
+    // However we end, the file must not stay.
+    let farewell = ["rm", "-f", POLICY].map(OsString::from);
+    let scratch = Scratch::create(&env::temp_dir(), "install", &farewell)?;
+    fs::write(file, "#!/bin/sh\nexit 101\n")
+        .and_then(|()| fs::set_permissions(file, Permissions::from_mode(0o755)))
+        .map_err(|error| Failure::because(format_args!("cannot write {POLICY}"), error))?;
+    Ok(Some(scratch))
 }
 
 fn advice(missing: &[&Need], packages: &[&str]) -> String {

@@ -3,6 +3,7 @@
 
 mod bench;
 mod command;
+mod engine;
 mod failure;
 mod install;
 mod needs;

@@ -3,9 +3,13 @@
 use std::{
     env,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
 
-use crate::postgres;
+use crate::{engine, postgres};
+
+/// Where Debian puts it.
+const BUSYBOX: &str = "/bin/busybox";
 
 /// One thing the machine must offer.
 #[derive(Debug)]
@@ -32,6 +36,10 @@ enum Detection {
     Program(&'static [&'static str]),
     /// `initdb`, `pg_ctl` and `postgres` lie together, on the path or where Debian puts them.
     PostgresServer,
+    /// The command line of docker is on the path, with an engine that answers or can be started.
+    DockerEngine,
+    /// Where base images are made of it.
+    StaticBusybox,
 }
 
 const TABLE: &[Need] = &[
@@ -59,9 +67,23 @@ const TABLE: &[Need] = &[
     Need {
         name: "the Docker engine",
         purpose: "deployment tests build and run containers",
-        detection: Detection::Program(&["dockerd"]),
+        detection: Detection::DockerEngine,
         packages: &["docker.io"],
-        needed_by: NeededBy::NothingYet,
+        needed_by: NeededBy::Tests,
+    },
+    Need {
+        name: "a static busybox at /bin/busybox",
+        purpose: "the containers of deployment tests are made of it, without a registry",
+        detection: Detection::StaticBusybox,
+        packages: &["busybox-static"],
+        needed_by: NeededBy::Tests,
+    },
+    Need {
+        name: "the SSH server",
+        purpose: "tests fetch from private repositories by SSH",
+        detection: Detection::Program(&["sshd"]),
+        packages: &["openssh-server"],
+        needed_by: NeededBy::Tests,
     },
     Need {
         name: "caddy",
@@ -107,8 +129,16 @@ impl Need {
         match self.detection {
             Detection::Program(names) => names.iter().any(|name| has_program(name)),
             Detection::PostgresServer => postgres::binaries().is_some(),
+            Detection::DockerEngine => has_program("docker") && (has_program("dockerd") || engine::answers()),
+            Detection::StaticBusybox => is_program(Path::new(BUSYBOX)) && is_static(BUSYBOX),
         }
     }
+}
+
+/// Whether a program needs no libraries, which an empty container does not have.
+fn is_static(program: &str) -> bool {
+    let asked = Command::new("ldd").arg(program).stdin(Stdio::null()).output();
+    asked.is_ok_and(|output| !output.status.success())
 }
 
 #[cfg(test)]
@@ -128,6 +158,12 @@ mod tests {
     #[test]
     fn a_folder_is_no_program() {
         assert!(!is_program(Path::new("/usr")));
+    }
+
+    #[test]
+    fn a_program_with_libraries_is_not_static() {
+        assert!(!is_static("/bin/sh"));
+        assert!(is_static(BUSYBOX));
     }
 
     #[test]

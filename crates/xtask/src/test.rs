@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     command::TestOptions,
+    engine::Engine,
     failure::{Failure, Outcome},
     install,
     needs::NeededBy,
@@ -24,6 +25,9 @@ pub(crate) fn run(options: &TestOptions) -> Outcome {
     let started = Instant::now();
     let server = Server::start()?;
     passed("PostgreSQL started", started);
+    let started = Instant::now();
+    let engine = Engine::start()?;
+    passed(if engine.is_ours() { "Docker started" } else { "Docker runs already" }, started);
     for mut step in steps {
         let started = Instant::now();
         workspace::run(step.env(POSTGRES_URL, server.url()))?;

@@ -13,6 +13,7 @@ use launchway_testkit::{
 use serde_json::json;
 
 use super::Row;
+use crate::patience::until;
 
 /// Someone who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +42,17 @@ impl Who {
 }
 
 pub(crate) struct World {
+    /// Who made everything, and can make more of it.
+    ada: Client,
     nobody: Client,
     expired: Client,
     people: Vec<(Who, Person, Client)>,
     organization: String,
     bystander: String,
+    /// An application of which no version is live: this machine has no engine.
+    application: String,
+    deployment: String,
+    cancelled: String,
     unique: Cell<u32>,
 }
 
@@ -75,7 +82,26 @@ impl World {
         let removed = &people.iter().find(|(who, ..)| *who == Who::RemovedMember).unwrap().1.id;
         ada.send_json("DELETE", "/api/v1/organizations/users", &json!({"user_id": removed})).success();
         let bystander = join(server, &ada, "bystander@example.com", "viewer").id;
-        Self { nobody: server.client(), expired, people, organization, bystander, unique: Cell::new(0) }
+
+        let cancelled = made(&ada, "given up").1;
+        ada.post("/api/v1/deploy/application/cancel-deployment", &json!({"id": cancelled})).success();
+        let (application, deployment) = made(&ada, "shop");
+        until("the end of the cancelled deployment", || {
+            let path = format!("/api/v1/deploy/application/deployments/{cancelled}");
+            (ada.get(&path).success()["status"]["status"] == "cancelled").then_some(())
+        });
+        Self {
+            ada,
+            nobody: server.client(),
+            expired,
+            people,
+            organization,
+            bystander,
+            application,
+            deployment,
+            cancelled,
+            unique: Cell::new(0),
+        }
     }
 
     /// Asks for what the row says.
@@ -86,6 +112,9 @@ impl World {
             Who::ForeignAdmin => self.client(who, row).with_header("x-organization-id", &self.organization),
             _ => self.client(who, row),
         };
+        if row.operation == "DELETE /api/v1/organizations" {
+            self.delete_applications();
+        }
         let method = row.operation.split(' ').next().unwrap();
         let body = self.filled(row.body);
         client.send(method, &self.filled(row.request), (!body.is_empty()).then_some(&*body))
@@ -97,14 +126,50 @@ impl World {
         if row.operation.ends_with("/logout") { person.log_in() } else { client.clone() }
     }
 
+    /// An organization that has applications cannot go.
+    fn delete_applications(&self) {
+        let inside = self.ada.with_header("x-organization-id", &self.organization);
+        let list = inside.get("/api/v1/deploy/applications?page_size=100");
+        if list.status != 200 {
+            return;
+        }
+        for application in list.success()["applications"].as_array().unwrap() {
+            let id = application["id"].as_str().unwrap();
+            inside.delete(&format!("/api/v1/deploy/application?id={id}")).success();
+        }
+    }
+
     fn filled(&self, template: &str) -> String {
         self.unique.set(self.unique.get() + 1);
-        template
-            .replace("{unique}", &format!("unique-{}", self.unique.get()))
+        let unique = format!("unique-{}", self.unique.get());
+        let mut filled = template.to_owned();
+        // What goes by being asked for is made for each who asks.
+        if filled.contains("{waiting}") {
+            filled = filled.replace("{waiting}", &made(&self.ada, &unique).1);
+        }
+        if filled.contains("{spare}") {
+            filled = filled.replace("{spare}", &made(&self.ada, &unique).0);
+        }
+        filled
+            .replace("{unique}", &unique)
             .replace("{organization}", &self.organization)
             .replace("{bystander}", &self.bystander)
+            .replace("{application}", &self.application)
+            .replace("{deployment}", &self.deployment)
+            .replace("{cancelled}", &self.cancelled)
             .replace("{nothing}", "01a1dd03-0000-7000-8000-000000000000")
     }
+}
+
+/// The ids of a new application and its deployment, which waits for an engine.
+fn made(admin: &Client, name: &str) -> (String, String) {
+    let wish = json!({
+        "name": name, "repository": "registry.example/shop", "port": 80, "environment": "staging",
+        "build_pack": "image",
+    });
+    let application = admin.post("/api/v1/deploy/application", &wish).success();
+    let id = |id: &serde_json::Value| id.as_str().unwrap().to_owned();
+    (id(&application["id"]), id(&application["deployments"][0]["id"]))
 }
 
 /// The admin's API token that was valid, and is no longer.

@@ -1,0 +1,151 @@
+//! A Docker engine for one run of the tests, unless one runs on this machine already.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::{self, File},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    failure::{Failure, Outcome},
+    install,
+    needs::program_folders,
+    scratch::Scratch,
+};
+
+/// How long an engine may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How many lines of its log are shown when it does not.
+const LAST_WORDS: usize = 15;
+/// Starts the engine with everything that is its own in the current folder, but at the usual socket.
+const START: &str = r#"
+exec dockerd --data-root "$PWD/data" --exec-root "$PWD/run" --pidfile "$PWD/engine.pid" &
+echo $! > pid
+"#;
+/// Asks the engine to stop and waits until it has, so that nothing is left mounted in its folder.
+const FAREWELL: &str = r#"
+pid=$(cat pid) || exit 0
+kill "$pid"
+for _ in $(seq 300); do
+    kill -0 "$pid" 2>/dev/null || exit 0
+    sleep 0.1
+done
+kill -9 "$pid"
+"#;
+
+/// An engine that answers.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    /// The folder of the engine, when it is ours: it is stopped and removed with this value.
+    started: Option<Scratch>,
+}
+
+impl Engine {
+    /// Takes the engine that answers, or starts one and waits until it does.
+    pub(crate) fn start() -> Outcome<Self> {
+        if answers() {
+            return Ok(Self { started: None });
+        }
+        if env::var_os("DOCKER_HOST").is_some() {
+            return Err(Failure::new(
+                "no Docker engine answers at DOCKER_HOST: start it, or unset the variable",
+            ));
+        }
+        if !install::is_root()? {
+            return Err(Failure::new(
+                "no Docker engine answers, and only root can start one: run this as root, start `dockerd` \
+                 yourself, or let your user into the group `docker` if one runs already",
+            ));
+        }
+        let farewell = ["sh", "-c", FAREWELL].map(OsString::from);
+        // Below `/tmp` whatever the environment says: sockets need short paths.
+        let scratch = Scratch::create(Path::new("/tmp"), "docker", &farewell)?;
+        spawn(scratch.path())?;
+        let deadline = Instant::now() + PATIENCE;
+        while !answers() {
+            if Instant::now() > deadline || !is_running(scratch.path()) {
+                return Err(Failure::because("the Docker engine did not start", last_words(scratch.path())));
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+        Ok(Self { started: Some(scratch) })
+    }
+
+    /// Whether the engine was started by us.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.started.is_some()
+    }
+}
+
+/// Whether the command line of docker reaches an engine.
+pub(crate) fn answers() -> bool {
+    Command::new("docker")
+        .args(["info", "--format", "{{.ServerVersion}}"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        // The client may end well and yet have reached nobody.
+        .is_ok_and(|output| output.status.success() && !output.stdout.trim_ascii().is_empty())
+}
+
+/// Starts `dockerd` in `folder`, in a session of its own: an interruption of ours is not its own, and
+/// its farewell ends it.
+fn spawn(folder: &Path) -> Outcome {
+    let log = |error| Failure::because("cannot write the log of dockerd", error);
+    let file = File::create(folder.join("log")).map_err(log)?;
+    let path = env::join_paths(program_folders())
+        .map_err(|error| Failure::because("the PATH cannot be used", error))?;
+    Command::new("setsid")
+        .args(["sh", "-c", START])
+        .env("PATH", path)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().map_err(log)?)
+        .stderr(file)
+        .status()
+        .map(drop)
+        .map_err(|error| Failure::because("cannot start `dockerd`", error))
+}
+
+fn is_running(folder: &Path) -> bool {
+    let pid = fs::read_to_string(folder.join("pid")).unwrap_or_default();
+    let pid = pid.trim();
+    !pid.is_empty() && Path::new("/proc").join(pid).exists()
+}
+
+fn last_words(folder: &Path) -> String {
+    let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+    let lines: Vec<_> = log.lines().collect();
+    lines[lines.len().saturating_sub(LAST_WORDS)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_runs_already_is_taken_as_it_is() {
+        // Whoever runs the tests has an engine.
+        assert!(answers());
+        assert!(!Engine::start().unwrap().is_ours());
+    }
+
+    #[test]
+    fn the_last_words_are_the_end_of_the_log() {
+        let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
+        assert_eq!(last_words(scratch.path()), "");
+        let lines: Vec<_> = (1..=20).map(|number| number.to_string()).collect();
+        fs::write(scratch.path().join("log"), lines.join("\n")).unwrap();
+        assert!(last_words(scratch.path()).starts_with("6\n7\n"));
+    }
+
+    #[test]
+    fn an_engine_that_was_never_started_does_not_run() {
+        let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
+        assert!(!is_running(scratch.path()));
+    }
+}

@@ -1,0 +1,22 @@
+//! Deployments on a real engine: from a repository to something that answers, and everything that
+//! can go wrong between.
+
+/// Makes a test of each function on each database: `on_sqlite::name` and `on_postgres::name`.
+macro_rules! on_both_stages {
+    ($($name:ident),* $(,)?) => {
+        mod on_sqlite {
+            $(#[test] fn $name() { super::$name(crate::deployments::stage::Stage::on_sqlite(&[])); })*
+        }
+        mod on_postgres {
+            $(#[test] fn $name() { super::$name(crate::deployments::stage::Stage::on_postgres(&[])); })*
+        }
+    };
+}
+use on_both_stages;
+
+mod breakage;
+mod kills;
+mod repository;
+mod stage;
+mod story;
+mod trap;

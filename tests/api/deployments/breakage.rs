@@ -1,0 +1,150 @@
+//! What does not work fails with a reason, and leaves the old version as it was.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use super::{
+    repository::{Repository, running, web_server},
+    stage::{Stage, page_of, text, wish},
+};
+
+const OLD: &str = "the old page";
+const SECRET: &str = "for-the-eyes-of-the-host-only";
+
+/// An application with a live version, and its repository.
+struct Live {
+    stage: Stage,
+    repository: Repository,
+    id: String,
+    deployment: Value,
+}
+
+impl Live {
+    fn new(settings: &[(&str, &str)]) -> Self {
+        let stage = Stage::on_sqlite(settings);
+        let repository = stage.repository("shop");
+        repository.commit_page(OLD);
+        let (id, deployment) = stage.create_live(&wish("shop", &repository));
+        Self { stage, repository, id, deployment }
+    }
+
+    /// Deploys a Dockerfile that has to fail, and gives the log.
+    #[track_caller]
+    fn breaks_with(&self, dockerfile: &str) -> String {
+        self.repository.write("Dockerfile", dockerfile).commit();
+        self.breaks(&self.stage.redeploy(&self.id))
+    }
+
+    /// Asserts that a deployment fails and that nothing else changes, and gives its log.
+    #[track_caller]
+    fn breaks(&self, deployment: &str) -> String {
+        let story = self.stage.failed(deployment);
+        self.is_as_it_was();
+        story
+    }
+
+    #[track_caller]
+    fn is_as_it_was(&self) {
+        assert_eq!(page_of(&self.deployment), OLD);
+        let now = self.stage.deployment(&text(&self.deployment["id"]));
+        assert_eq!(now["container_status"], "running");
+        assert_eq!(self.stage.application(&self.id)["status"]["status"], "running");
+        self.stage.has_containers(1);
+        self.stage.has_no_work_left();
+    }
+}
+
+/// Asserts that the log ends with an error that has these words.
+#[track_caller]
+fn expect_reason(story: &str, words: &[&str]) {
+    let last = story.lines().last().unwrap();
+    assert!(last.starts_with("error: "), "{story}");
+    for word in words {
+        assert!(last.contains(word), "`{word}` is not in the last line of\n{story}");
+    }
+}
+
+#[test]
+fn a_container_that_does_not_come_up_fails_the_deployment() {
+    let live = Live::new(&[("LAUNCHWAY_HEALTH_TIMEOUT", "3s")]);
+    let story = live.breaks_with(&running("echo 'no such luck'; exit 7"));
+    expect_reason(&story, &["exited with code 7"]);
+    assert!(story.contains("runtime: no such luck"), "{story}");
+
+    let story = live.breaks_with(&running("sleep 1000"));
+    expect_reason(&story, &["not healthy within 3 s", "nothing listens"]);
+
+    let answer = "while true; do printf 'HTTP/1.1 500 Broken\\r\\ncontent-length: 0\\r\\n\\r\\n' | nc -l -p 8080; done";
+    let story = live.breaks_with(&running(answer));
+    expect_reason(&story, &["not healthy within 3 s", "500"]);
+}
+
+#[test]
+fn a_command_that_fails_before_the_switch_prevents_it_and_one_after_it_is_told() {
+    let live = Live::new(&[]);
+    live.repository.commit_page("the new page");
+    let broken = json!({"pre_run_command": "echo preparing; exit 3"});
+    let story = live.breaks(&live.stage.change(&live.id, &broken));
+    expect_reason(&story, &["the pre-run command failed", "exit code 3"]);
+    assert!(story.contains("runtime: preparing"), "{story}");
+
+    let mended = json!({"pre_run_command": "echo prepared", "post_run_command": "echo tidying; exit 4"});
+    let deployment = live.stage.deployed(&live.stage.change(&live.id, &mended));
+    assert_eq!(page_of(&deployment), "the new page");
+    let story = live.stage.story_of(&text(&deployment["id"]));
+    for line in ["runtime: prepared", "runtime: tidying", "error: The post-run command failed"] {
+        assert!(story.contains(line), "{story}");
+    }
+}
+
+#[test]
+fn what_cannot_be_built_fails_the_deployment() {
+    let live = Live::new(&[("LAUNCHWAY_BUILDER", "legacy"), ("LAUNCHWAY_BUILD_MEMORY", "64m")]);
+    let story = live.breaks_with(&web_server("RUN echo 'it was a nice try' && false"));
+    expect_reason(&story, &["the build failed", "false", "returned a non-zero code: 1"]);
+    assert!(story.contains("build: it was a nice try"), "{story}");
+
+    let hungry = web_server("RUN dd if=/dev/zero of=/dev/null bs=300M count=1");
+    let story = live.breaks_with(&hungry);
+    expect_reason(&story, &["the build failed", "more than 64 MiB of memory"]);
+
+    live.repository.git(&["rm", "--quiet", "Dockerfile"]);
+    live.repository.commit();
+    let story = live.breaks(&live.stage.redeploy(&live.id));
+    expect_reason(&story, &["Dockerfile"]);
+
+    let story = live.breaks(&live.stage.change(&live.id, &json!({"branch": "no-such-branch"})));
+    expect_reason(&story, &["no-such-branch"]);
+}
+
+#[test]
+fn links_out_of_the_checkout_lead_nowhere_and_show_nothing() {
+    let live = Live::new(&[]);
+    let outside = live.stage.folder().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let secret = outside.join("Dockerfile");
+    std::fs::write(&secret, format!("FROM scratch\n# {SECRET}\n{SECRET}\n")).unwrap();
+
+    let root = live.repository.path();
+    std::fs::remove_file(root.join("Dockerfile")).unwrap();
+    symlink(&secret, root.join("Dockerfile")).unwrap();
+    symlink(&outside, root.join("inside")).unwrap();
+    live.repository.commit();
+    let story = live.breaks(&live.stage.redeploy(&live.id));
+    expect_reason(&story, &["Dockerfile"]);
+    shows_nothing(&live);
+
+    let story = live.breaks(&live.stage.change(&live.id, &json!({"base_path": "/inside"})));
+    expect_reason(&story, &["inside"]);
+    shows_nothing(&live);
+}
+
+/// Asserts that no line of the application's log has the secret in it.
+fn shows_nothing(live: &Live) {
+    let path = format!("{}/logs/{}?page_size=1000", super::stage::DEPLOY, live.id);
+    let log = live.stage.admin.get(&path);
+    log.success();
+    assert!(!log.text.contains(SECRET) && !log.text.contains("for-the-eyes"), "{}", log.text);
+    assert!(!live.stage.server.log().contains(SECRET));
+}

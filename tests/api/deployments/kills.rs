@@ -1,0 +1,175 @@
+//! The server is killed at every point of a deployment, started again, and keeps its promises.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use launchway_testkit::client::Client;
+use serde_json::{Value, json};
+
+use super::{
+    repository::{Repository, web_server},
+    stage::{DEPLOY, Stage, page_of, text, wish},
+    trap::{Moment, Trap},
+};
+use crate::patience::until;
+
+const OLD: &str = "the old page";
+const NEW: &str = "the new page";
+
+/// Where the server is killed: in the call of a program, and whether the old version is still there.
+struct Point {
+    moment: Moment,
+    program: &'static str,
+    pattern: &'static str,
+    old_answers: bool,
+}
+
+const fn point(moment: Moment, program: &'static str, pattern: &'static str) -> Point {
+    Point { moment, program, pattern, old_answers: true }
+}
+
+/// Makes a test of each point on each database.
+macro_rules! kills {
+    ($($name:ident: $point:expr;)*) => {
+        mod on_sqlite {
+            use super::*;
+            $(#[test] fn $name() { survives(Stage::on_sqlite, &$point); })*
+        }
+        mod on_postgres {
+            use super::*;
+            $(#[test] fn $name() { survives(Stage::on_postgres, &$point); })*
+        }
+    };
+}
+
+kills! {
+    before_the_clone: point(Moment::Before, "git", "*fetch --quiet*");
+    after_the_clone: point(Moment::After, "git", "*fetch --quiet*");
+    in_the_middle_of_the_build: point(Moment::During, "docker", "build *--tag *");
+    after_the_build: point(Moment::After, "docker", "build *--tag *");
+    before_the_container_is_made: point(Moment::Before, "docker", "create *");
+    after_the_container_was_made: point(Moment::After, "docker", "create *");
+    after_the_start: point(Moment::After, "docker", "start *");
+    after_the_switch_was_prepared: point(Moment::After, "docker", "update --restart *");
+    before_the_old_version_is_retired: point(Moment::Before, "docker", "stop -t *");
+    after_the_old_version_was_removed:
+        Point { old_answers: false, ..point(Moment::After, "docker", "rm --force *") };
+    while_the_new_version_is_asked_whether_it_is_well: PROBE;
+}
+
+/// While the new container does not answer yet. Nothing is called then that is not called at other
+/// times too, so the test itself kills.
+const PROBE: Point = point(Moment::During, "", "");
+
+fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
+    let trap = Trap::new();
+    let mut stage = start(&[("PATH", &trap.path())]);
+    let repository = stage.repository("shop");
+    repository.commit_page(OLD);
+    let (id, first) = stage.create_live(&wish("shop", &repository));
+    let ledger = kill(&mut stage, &trap, &repository, &id, point);
+    if point.old_answers {
+        assert_eq!(page_of(&first), OLD, "the old version answers without a server, too");
+    }
+
+    stage.server.restart();
+    stage.reconnect();
+    let list = stage.admin.get(&format!("{DEPLOY}/deployments?id={id}")).success();
+    let deployments: Vec<_> =
+        list["deployments"].as_array().unwrap().iter().map(|one| text(&one["id"])).collect();
+    assert_eq!(deployments.len(), 2);
+    let second = stage.deployed(&deployments[0]);
+    assert_eq!(page_of(&second), NEW, "{}", stage.story_of(&deployments[0]));
+    stage.has_containers(1);
+    assert_eq!(stage.engine.containers(), [text(&second["container_id"])]);
+    stage.has_no_work_left();
+    until("the end of the old version", || {
+        (stage.deployment(&text(&first["id"]))["container_status"] == "removed").then_some(())
+    });
+    assert_eq!(stage.application(&id)["status"]["status"], "running");
+    assert_eq!(stage.engine.images().len(), 2, "the images of both versions, and no other");
+    expect_kept(&stage, &id, &ledger);
+}
+
+/// Deploys a new version, during which the server is killed. Gives the log lines that were seen.
+fn kill(
+    stage: &mut Stage,
+    trap: &Trap,
+    repository: &Repository,
+    id: &str,
+    point: &Point,
+) -> BTreeMap<String, String> {
+    let is_probe = point.program.is_empty();
+    match (is_probe, point.moment) {
+        (true, _) => {
+            let late = web_server("").replace(
+                r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
+                "CMD sleep 2; exec httpd -f -p 8080 -h /www",
+            );
+            repository.write("Dockerfile", late).write("index.html", NEW).commit();
+        }
+        (_, Moment::During) => {
+            let slow = web_server("RUN echo it begins && sleep 2");
+            repository.write("Dockerfile", slow).write("index.html", NEW).commit();
+        }
+        _ => drop(repository.commit_page(NEW)),
+    }
+    if !is_probe {
+        trap.set(stage.server.process_id(), point.moment, point.program, point.pattern);
+    }
+    let (admin, is_over) = (stage.admin.clone(), AtomicBool::new(false));
+    let ledger = std::thread::scope(|scope| {
+        let ledger = scope.spawn(|| watch(&admin, id, &is_over));
+        // The server may be gone before it has answered.
+        let body = json!({ "id": id }).to_string();
+        let answer = admin.try_send("POST", &format!("{DEPLOY}/redeploy"), Some(&body));
+        if is_probe {
+            let deployment = text(&answer.unwrap().success()["id"]);
+            until("the question to the new version", || {
+                stage.story_of(&deployment).contains("Waiting for http").then_some(())
+            });
+            stage.server.kill();
+        } else {
+            stage.server.wait();
+            assert!(trap.is_sprung());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        ledger.join().unwrap()
+    });
+    assert!(!ledger.is_empty());
+    ledger
+}
+
+/// Reads the log of an application again and again until nobody answers.
+fn watch(admin: &Client, id: &str, is_over: &AtomicBool) -> BTreeMap<String, String> {
+    let mut seen = BTreeMap::new();
+    let path = format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none");
+    while let Ok(answer) = admin.try_send("GET", &path, None) {
+        seen.extend(lines_in(&answer.success()));
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    seen
+}
+
+fn lines_in(data: &Value) -> Vec<(String, String)> {
+    let lines = data["logs"].as_array().unwrap().iter();
+    lines.map(|line| (text(&line["id"]), text(&line["log"]))).collect()
+}
+
+/// Asserts that every line that was seen is still there, and that none is missing between others.
+fn expect_kept(stage: &Stage, id: &str, ledger: &BTreeMap<String, String>) {
+    let data = stage.admin.get(&format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none")).success();
+    let kept: BTreeMap<String, String> = lines_in(&data).into_iter().collect();
+    for (line, text) in ledger {
+        assert_eq!(kept.get(line), Some(text), "the line {line} is not as it was");
+    }
+    let numbers =
+        stage.server.query("SELECT CAST(number AS TEXT) AS value FROM application_logs ORDER BY number");
+    let expected: Vec<String> = (1..=numbers.len()).map(|number| number.to_string()).collect();
+    assert_eq!(numbers, expected);
+}
