@@ -2,7 +2,11 @@
 
 mod connection;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader},
+    time::Duration,
+};
 
 use serde_json::Value;
 use ureq::{Agent, http};
@@ -71,6 +75,18 @@ impl Client {
     /// DELETE without a body.
     pub fn delete(&self, path: &str) -> Answer {
         self.send("DELETE", path, None)
+    }
+
+    /// The lines of an answer as they come, of an answer that takes its time. The connection ends
+    /// with the iterator.
+    pub fn lines(&self, path: &str) -> impl Iterator<Item = String> + use<> {
+        let mut request = http::Request::builder().uri(format!("{}{path}", self.url));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let response = self.agent.run(request.body(()).unwrap()).unwrap();
+        assert_eq!(response.status(), 200, "GET {path}");
+        BufReader::new(response.into_body().into_reader()).lines().map_while(Result::ok)
     }
 
     /// Any method, with a JSON body.

@@ -1,0 +1,192 @@
+//! What deployments and containers print: kept, found again, and told as it comes.
+
+use launchway_testkit::client::Client;
+use serde_json::Value;
+
+use super::{
+    repository::{running, web_server},
+    stage::{DEPLOY, Stage, text, wish},
+};
+use crate::patience::until;
+
+super::on_both_stages!(a_log_can_be_paged_and_filtered, a_log_is_told_as_it_is_written);
+
+/// A Dockerfile that prints for a while and then fails.
+fn talkative(lines: u32, pause: &str) -> String {
+    let talk = format!("RUN for n in $(seq {lines}); do echo \"Step number $n\"; sleep {pause}; done");
+    running("exit 1").replace("CMD", &format!("{talk}\nCMD"))
+}
+
+fn a_log_can_be_paged_and_filtered(stage: Stage) {
+    let repository = stage.repository("shop");
+    repository.write("Dockerfile", talkative(40, "0")).commit();
+    let (application, first) = stage.create(&wish("shop", &repository));
+    let id = text(&application["id"]);
+    stage.failed(&first);
+    let second = stage.redeploy(&id);
+    stage.failed(&second);
+    let ask = |query: &str| stage.admin.get(&format!("{DEPLOY}/logs/{id}?embed=none&{query}")).success();
+    let ids = |data: &Value| -> Vec<String> {
+        data["logs"].as_array().unwrap().iter().map(|line| text(&line["id"])).collect()
+    };
+
+    let whole = ask("page_size=1000");
+    let all = ids(&whole);
+    assert!(all.len() > 60 && whole["total_count"] == all.len(), "{}", whole["total_count"]);
+    let mut paged = Vec::new();
+    for page in 1.. {
+        let data = ask(&format!("page_size=7&page={page}"));
+        assert_eq!((&data["page"], &data["page_size"]), (&page.into(), &7.into()));
+        assert_eq!(data["pagination"]["has_next"], data["total_pages"] != page);
+        paged.extend(ids(&data));
+        if data["pagination"]["has_next"] == false {
+            break;
+        }
+    }
+    assert_eq!(paged, all);
+    assert_eq!(ids(&ask("")).len(), all.len().min(100));
+
+    let texts = |data: &Value| -> Vec<String> {
+        data["logs"].as_array().unwrap().iter().map(|line| text(&line["log"])).collect()
+    };
+    let found = texts(&ask("search_term=STEP%20NUMBER%2017&level=build"));
+    // The line itself; the second build took it from the cache.
+    assert_eq!(found, ["Step number 17"]);
+    let of_second = ask(&format!("deployment_id={second}&page_size=1000"));
+    assert_eq!(of_second["total_count"], stage.lines_of(&second).len());
+    let errors = ask("level=error");
+    assert_eq!(errors["total_count"], 2);
+
+    let oldest_first: Vec<String> = all.iter().rev().cloned().collect();
+    let later = ask(&format!("after={}&page_size=1000", oldest_first[9]));
+    assert_eq!(ids(&later), oldest_first[10..]);
+    let moment = text(&whole["logs"][30]["created_at"]);
+    let (before, after) = (
+        ask(&format!("end_time={moment}&page_size=1000")),
+        ask(&format!("start_time={moment}&page_size=1000")),
+    );
+    let moments = |data: &Value| -> Vec<String> {
+        data["logs"].as_array().unwrap().iter().map(|line| text(&line["created_at"])).collect()
+    };
+    assert!(
+        moments(&before).iter().all(|at| *at <= moment) && moments(&after).iter().all(|at| *at >= moment)
+    );
+    assert!(ids(&before).len() + ids(&after).len() > all.len(), "both ends are included");
+    for query in ["page=0", "level=loud", "embed=all", "start_time=yesterday", "after=1", "deployment_id=1"] {
+        let refused = stage.admin.get(&format!("{DEPLOY}/logs/{id}?{query}"));
+        assert_eq!(refused.status, 400, "{query}");
+    }
+}
+
+fn a_log_is_told_as_it_is_written(stage: Stage) {
+    let repository = stage.repository("shop");
+    repository.write("Dockerfile", talkative(30, "0.1")).commit();
+    let (_, deployment) = stage.create(&wish("shop", &repository));
+    let path = format!("{DEPLOY}/deployments/{deployment}/logs/stream");
+    let mut told: Vec<(String, String)> = Vec::new();
+    let mut has_ended = false;
+    // Each listener goes away after a while, and the next one goes on where it was.
+    for patience in [3, 9, 1, 14, usize::MAX] {
+        let client = match told.last() {
+            Some((id, _)) => stage.admin.with_header("last-event-id", id),
+            None => stage.admin.clone(),
+        };
+        has_ended = listen(&client, &path, patience, &mut told);
+    }
+    assert!(has_ended, "the log of a failed deployment has an end");
+    let kept: Vec<(String, String)> =
+        stage.lines_of(&deployment).iter().map(|line| (text(&line["id"]), text(&line["log"]))).collect();
+    assert_eq!(told, kept);
+    assert!(told.len() > 35);
+
+    // Who comes late gets the same, and the end at once.
+    let late = stage.admin.get(&path);
+    assert_eq!((late.status, late.headers["content-type"].as_str()), (200, "text/event-stream"));
+    assert_eq!(late.text.matches("event: log\n").count(), kept.len());
+    assert!(late.text.ends_with("event: end\ndata: {}\n\n"));
+    let wrong = stage.admin.with_header("last-event-id", "garbage").get(&path);
+    wrong.failure(400, "invalid_id");
+}
+
+/// Takes so many lines from a stream; whether its end was told.
+fn listen(client: &Client, path: &str, patience: usize, told: &mut Vec<(String, String)>) -> bool {
+    let (mut id, mut taken) = (String::new(), 0);
+    for line in client.lines(path) {
+        if line == "event: end" {
+            return true;
+        } else if let Some(of_line) = line.strip_prefix("id: ") {
+            of_line.clone_into(&mut id);
+        } else if let Some(data) = line.strip_prefix("data: ") {
+            let data: Value = serde_json::from_str(data).unwrap();
+            assert_eq!(data["id"], id);
+            told.push((id.clone(), text(&data["log"])));
+            taken += 1;
+            if taken == patience {
+                break;
+            }
+        }
+    }
+    false
+}
+
+#[test]
+fn what_a_container_printed_is_kept_after_it_was_replaced() {
+    let stage = Stage::on_sqlite(&[]);
+    let (id, first) = printing(&stage);
+    stage.repository("shop").commit_page("the next page");
+    stage.deployed(&stage.redeploy(&id));
+    stage.has_containers(1);
+    let story = stage.story_of(&first);
+    for line in ["runtime: hello", "runtime: complaint"] {
+        assert_eq!(story.matches(line).count(), 1, "{story}");
+    }
+}
+
+#[test]
+fn the_last_words_of_a_container_are_kept() {
+    let stage = Stage::on_sqlite(&[]);
+    let (id, first) = printing(&stage);
+    stage.repository("shop").commit_page("the next page");
+    stage.deployed(&stage.redeploy(&id));
+    stage.has_containers(1);
+    until("its last words", || stage.story_of(&first).contains("runtime: goodbye").then_some(()));
+}
+
+/// An application whose container prints when it begins and when it ends, once the first of it is in
+/// the log; with its live deployment.
+fn printing(stage: &Stage) -> (String, String) {
+    let repository = stage.repository("shop");
+    let printing = web_server("").replace("STOPSIGNAL SIGKILL\n", "").replace(
+        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
+        "CMD trap 'echo goodbye; exit 0' TERM; echo hello; echo complaint >&2; httpd -f -p 8080 -h /www & wait",
+    );
+    repository.write("Dockerfile", printing).write("index.html", "a page").commit();
+    let (id, first) = stage.create_live(&wish("shop", &repository));
+    let first = text(&first["id"]);
+    until("what the container prints", || {
+        stage.story_of(&first).contains("runtime: complaint").then_some(())
+    });
+    (id, first)
+}
+
+#[test]
+fn an_application_that_does_not_stay_up_is_said_to_have_failed() {
+    let stage = Stage::on_sqlite(&[]);
+    let repository = stage.repository("shop");
+    let dying = web_server("").replace(
+        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
+        "CMD httpd -p 8080 -h /www; echo alive; sleep 2; exit 1",
+    );
+    repository.write("Dockerfile", dying).write("index.html", "a page").commit();
+    let (id, deployment) = stage.create_live(&wish("shop", &repository));
+    crate::patience::until_within(std::time::Duration::from_secs(60), "the failure", || {
+        (stage.application(&id)["status"]["status"] == "failed").then_some(())
+    });
+    let story = stage.story_of(&text(&deployment["id"]));
+    assert!(story.contains("error: The container does not stay up"), "{story}");
+    assert!(story.matches("runtime: alive").count() >= 4, "{story}");
+    // It was deployed all the same, and a better version makes up for it.
+    repository.commit_page("a page that stays");
+    stage.deployed(&stage.redeploy(&id));
+    assert_eq!(stage.application(&id)["status"]["status"], "running");
+}
