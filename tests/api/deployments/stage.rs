@@ -31,12 +31,12 @@ pub(crate) struct Stage {
 impl Stage {
     /// On the embedded database, with `settings`.
     pub(crate) fn on_sqlite(settings: &[(&str, &str)]) -> Self {
-        Self::new(settings, |settings| TestServer::configured(settings))
+        Self::new(settings, TestServer::configured)
     }
 
     /// On PostgreSQL, with `settings`.
     pub(crate) fn on_postgres(settings: &[(&str, &str)]) -> Self {
-        Self::new(settings, |settings| TestServer::configured_on_postgres(settings))
+        Self::new(settings, TestServer::configured_on_postgres)
     }
 
     fn new(settings: &[(&str, &str)], start: impl FnOnce(&[(&str, &str)]) -> TestServer) -> Self {
@@ -179,7 +179,7 @@ impl Stage {
 
 /// What a deployment's container answers on its own address.
 pub(crate) fn page_of(deployment: &Value) -> String {
-    page_at(&address_of(&text(&deployment["container_id"])), "/").expect("a container that answers")
+    page_at(&address_of(&text(&deployment["container_id"])), "/").unwrap()
 }
 
 /// What is answered there on port 8080, if anything is.
