@@ -6,7 +6,10 @@ use launchway_domain::logs::Level;
 use launchway_testkit::builders::parsed;
 
 use super::{application, carried_out};
-use crate::{applications::{sealed_for, secrets}, world::State};
+use crate::{
+    applications::{sealed_for, secrets},
+    world::State,
+};
 
 fn print_secrets(state: &mut State) {
     let mut application = application(|blueprint| {
