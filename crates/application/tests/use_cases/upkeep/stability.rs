@@ -131,10 +131,11 @@ async fn a_container_that_is_gone_because_its_version_was_replaced_is_not_told_o
     look_after(&world, async {
         wait(2).await;
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        let mut state = world.state();
-        state.found.clear();
-        state.live.clear();
-        drop(state);
+        {
+            let mut state = world.state();
+            state.found.clear();
+            state.live.clear();
+        }
         wait(30).await;
     })
     .await;
