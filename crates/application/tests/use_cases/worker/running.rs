@@ -83,6 +83,18 @@ async fn a_queue_that_cannot_be_asked_does_not_end_the_worker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_nobody_can_stop_any_more_goes_on_at_its_pace() {
+    let world = world(JobKind::Stop, |state| state.failing_claims = 3);
+    let (stop, stopped) = watch::channel(false);
+    drop(stop);
+
+    let running = tokio::time::timeout(Duration::from_millis(3500), world.worker().run(stopped)).await;
+
+    assert!(running.is_err());
+    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_that_ends_in_time_is_finished_when_the_worker_stops() {
     let world = world(JobKind::Deploy, |state| state.delay("build", Duration::from_secs(4)));
 
