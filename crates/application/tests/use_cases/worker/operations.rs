@@ -147,7 +147,14 @@ async fn a_site_whose_files_are_gone_cannot_be_started_anew() {
 async fn a_stop_leads_the_traffic_away_first_and_keeps_the_container() {
     let world = carried_out(JobKind::Stop, |_| {}).await;
 
-    assert_eq!(world.journal(), ["withdraw", "stop #1", "commit: succeeded, follow, record web exited"]);
+    assert_eq!(
+        world.journal(),
+        [
+            "withdraw",
+            "stop #1",
+            "commit: succeeded, follow, stopped, record web exited, entry (launchway stopped the application `web` (production))",
+        ]
+    );
     let (at, lease) = (world.now(), a_job(JobKind::Stop, &next(), 1).lease);
     let container = ContainerRecord { state: ContainerState::Exited, address: None, ..a_container("web") };
     assert_eq!(
@@ -155,7 +162,10 @@ async fn a_stop_leads_the_traffic_away_first_and_keeps_the_container() {
         [vec![
             JobWrite::Settle { lease, outcome: Outcome::Succeeded, at }.into(),
             Write::FollowJobs { application: Some(application().id), at }.into(),
+            ApplicationWrite::SetStopped { scope: scope(), id: application().id, is_stopped: true, at }
+                .into(),
             Write::RecordContainer { id: live().id, container, at }.into(),
+            ended("stopped"),
         ]]
     );
     assert_eq!(world.log(), ["info: Stopped"]);
@@ -166,7 +176,9 @@ async fn a_site_stands_still_without_traffic() {
     let site = a_deployment().in_state(DeploymentState::Deployed).build();
     let world = carried_out(JobKind::Stop, |state| state.deployments = vec![site, next()]).await;
 
-    assert_eq!(world.journal(), ["withdraw", "commit: succeeded, follow"]);
+    let end =
+        "commit: succeeded, follow, stopped, entry (launchway stopped the application `web` (production))";
+    assert_eq!(world.journal(), ["withdraw", end]);
 }
 
 #[tokio::test(start_paused = true)]
