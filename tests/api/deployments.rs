@@ -15,8 +15,12 @@ macro_rules! on_both_stages {
 use on_both_stages;
 
 mod breakage;
+mod cancelling;
 mod kills;
+mod operating;
+mod packs;
 mod repository;
 mod stage;
 mod story;
 mod trap;
+mod variables;

@@ -87,13 +87,13 @@ fn a_command_that_fails_before_the_switch_prevents_it_and_one_after_it_is_told()
     let broken = json!({"pre_run_command": "echo preparing; exit 3"});
     let story = live.breaks(&live.stage.change(&live.id, &broken));
     expect_reason(&story, &["the pre-run command failed", "exit code 3"]);
-    assert!(story.contains("runtime: preparing"), "{story}");
+    assert!(story.contains("info: preparing"), "{story}");
 
     let mended = json!({"pre_run_command": "echo prepared", "post_run_command": "echo tidying; exit 4"});
     let deployment = live.stage.deployed(&live.stage.change(&live.id, &mended));
     assert_eq!(page_of(&deployment), "the new page");
     let story = live.stage.story_of(&text(&deployment["id"]));
-    for line in ["runtime: prepared", "runtime: tidying", "error: The post-run command failed"] {
+    for line in ["info: prepared", "info: tidying", "error: The post-run command failed"] {
         assert!(story.contains(line), "{story}");
     }
 }

@@ -53,6 +53,7 @@ kills! {
     after_the_container_was_made: point(Moment::After, "docker", "create *");
     after_the_start: point(Moment::After, "docker", "start *");
     after_the_switch_was_prepared: point(Moment::After, "docker", "update --restart *");
+    after_the_switch_and_before_the_end: point(Moment::During, "docker", "start --attach *");
     before_the_old_version_is_retired: point(Moment::Before, "docker", "stop -t *");
     after_the_old_version_was_removed:
         Point { old_answers: false, ..point(Moment::After, "docker", "rm --force *") };
@@ -68,7 +69,10 @@ fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
     let mut stage = start(&[("PATH", &trap.path())]);
     let repository = stage.repository("shop");
     repository.commit_page(OLD);
-    let (id, first) = stage.create_live(&wish("shop", &repository));
+    let mut wish = wish("shop", &repository);
+    // It runs between the switch and the end of the deployment.
+    wish["post_run_command"] = json!("echo tidying; sleep 1");
+    let (id, first) = stage.create_live(&wish);
     let ledger = kill(&mut stage, &trap, &repository, &id, point);
     if point.old_answers {
         assert_eq!(page_of(&first), OLD, "the old version answers without a server, too");
@@ -102,15 +106,15 @@ fn kill(
     point: &Point,
 ) -> BTreeMap<String, String> {
     let is_probe = point.program.is_empty();
-    match (is_probe, point.moment) {
-        (true, _) => {
+    match point.pattern {
+        "" => {
             let late = web_server("").replace(
                 r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
                 "CMD sleep 2; exec httpd -f -p 8080 -h /www",
             );
             repository.write("Dockerfile", late).write("index.html", NEW).commit();
         }
-        (_, Moment::During) => {
+        "build *--tag *" => {
             let slow = web_server("RUN echo it begins && sleep 2");
             repository.write("Dockerfile", slow).write("index.html", NEW).commit();
         }

@@ -1,0 +1,96 @@
+//! Variables arrive as they are, and are shown to nobody else.
+
+use std::fs;
+
+use data_encoding::BASE64;
+use serde_json::json;
+
+use super::{
+    repository::web_server,
+    stage::{DEPLOY, Stage, address_of, page_at, text, wish},
+};
+
+const WILD: &str = "one\ntwo $HOME ${PATH} `id` a=b \"quoted\" 'too' \\n ünïcode 🦀 #not a comment  ";
+const SECRET: &str = "correct-horse-battery-staple";
+
+#[test]
+fn variables_arrive_byte_for_byte_in_the_container_and_in_the_build() {
+    let stage = Stage::on_sqlite(&[]);
+    let repository = stage.repository("shop");
+    let built = web_server(
+        "ARG WILD\nARG PLAIN\nRUN printf '%s' \"$WILD\" > /www/built && printf '%s' \"$PLAIN\" > /www/plain",
+    );
+    // What a container's first process was given, before any shell has seen it.
+    let serving = built.replace(
+        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
+        "CMD cat /proc/1/environ > /www/environ; printf '%s' \"$WILD\" > /www/wild; exec httpd -f -p 8080 -h /www",
+    );
+    repository.write("Dockerfile", serving).write("index.html", "a page").commit();
+    let mut wish = wish("shop", &repository);
+    wish["environment_variables"] = json!({"WILD": WILD, "EMPTY": "", "PLAIN": "plain", "_": "underscore"});
+    wish["build_variables"] = json!({"WILD": WILD, "PLAIN": "built plain"});
+    let (id, deployment) = stage.create_live(&wish);
+
+    let address = address_of(&text(&deployment["container_id"]));
+    // The page's last line break is the test client's to lose, so each value is compared without it.
+    let shown = |path: &str| page_at(&address, path).unwrap();
+    assert_eq!(shown("/wild"), WILD.trim_end());
+    assert_eq!(shown("/built"), WILD.trim_end());
+    assert_eq!(shown("/plain"), "built plain");
+    let environ = shown("/environ");
+    let environ: Vec<&str> = environ.split('\0').collect();
+    for expected in [format!("WILD={WILD}"), "EMPTY=".to_owned(), "PLAIN=plain".to_owned()] {
+        assert!(environ.contains(&expected.as_str()), "{expected:?} is not in {environ:?}");
+    }
+
+    let application = stage.application(&id);
+    let variables: serde_json::Value =
+        serde_json::from_str(application["environment_variables"].as_str().unwrap()).unwrap();
+    assert_eq!(variables["WILD"], WILD);
+}
+
+#[test]
+fn values_are_masked_in_the_log_and_are_in_no_command_line() {
+    let stage = Stage::on_sqlite(&[]);
+    let repository = stage.repository("shop");
+    let leaking =
+        "ARG TOKEN\nRUN echo \"the token is $TOKEN.\" && printf '%s' \"$TOKEN\" | base64 && sleep 2";
+    let dockerfile = web_server(leaking).replace(
+        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
+        "CMD echo \"serving with $PASSWORD\"; exec httpd -f -p 8080 -h /www",
+    );
+    repository.write("Dockerfile", dockerfile).write("index.html", "a page").commit();
+    let mut wish = wish("shop", &repository);
+    wish["build_variables"] = json!({"TOKEN": SECRET});
+    wish["environment_variables"] = json!({"PASSWORD": format!("{SECRET}-too")});
+    wish["pre_run_command"] = json!("echo \"preparing with $PASSWORD\"");
+    let (application, deployment) = stage.create(&wish);
+    while !["deployed", "failed"].contains(&text(&stage.deployment(&deployment)["status"]["status"]).as_str())
+    {
+        in_no_command_line();
+    }
+    stage.deployed(&deployment);
+    crate::patience::until("what the container prints", || {
+        stage.story_of(&deployment).contains("runtime: serving with").then_some(())
+    });
+
+    let story = stage.story_of(&deployment);
+    for line in ["build: the token is", "info: preparing with", "runtime: serving with"] {
+        assert!(story.contains(line), "{story}");
+    }
+    let path = format!("{DEPLOY}/logs/{}?page_size=1000", text(&application["id"]));
+    let log = stage.admin.get(&path).text + &stage.server.log();
+    for form in [SECRET.to_owned(), BASE64.encode(SECRET.as_bytes())] {
+        assert!(!log.contains(&form), "{form} is in\n{story}");
+    }
+}
+
+/// Asserts that no process of this machine has the secret among its arguments. The build's own
+/// processes have it only in their environment.
+fn in_no_command_line() {
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(line) = fs::read(entry.path().join("cmdline")) else { continue };
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        assert!(!line.contains(SECRET), "{line}");
+    }
+}
