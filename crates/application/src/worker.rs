@@ -96,7 +96,7 @@ impl Worker {
             }
             tokio::select! {
                 () = bell.wait(self.timings.look) => {}
-                _ = stop.changed() => {}
+                Ok(()) = stop.changed() => {}
                 Some(_) = jobs.join_next() => {}
             }
         }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use launchway_domain::deployments::{ImageBuilder as _, ImageName, StepError};
+use launchway_domain::deployments::{ImageBuilder as _, ImageName, Owner, StepError};
 use launchway_infrastructure::docker::{BuildLimits, Builder, DockerOptions};
 use launchway_testkit::docker::{base_image, docker};
 
@@ -86,12 +86,10 @@ async fn an_image_is_built_named_and_marked(choice: Choice) {
     assert_eq!(image, ImageName::of(owner.application, owner.deployment));
     assert!(recorder.text().contains(&content), "{}", recorder.text());
     let labels = docker(&["image", "inspect", "--format", "{{json .Config.Labels}}", image.as_str()]);
+    let Owner { organization, application, deployment, .. } = owner;
     for (name, value) in [
         ("instance", installation.instance.to_string()),
-        ("organization", owner.organization.to_string()),
-        ("application", owner.application.to_string()),
-        ("deployment", owner.deployment.to_string()),
-        ("attempt", "1".to_owned()),
+        ("owner", format!("{organization}/{application}/{deployment}/1")),
     ] {
         assert!(labels.contains(&format!("\"launchway.{name}\":\"{value}\"")), "{labels}");
     }

@@ -61,13 +61,15 @@ impl Pipeline {
             return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
         };
         self.ports.router.withdraw(live.application.id).await?;
-        let mut more = Vec::new();
+        let (scope, id, at) = (claimed.job.scope, live.application.id, self.tools.clock.now());
+        // Once more: a version that went live at the moment of the wish has taken it back.
+        let mut more = vec![ApplicationWrite::SetStopped { scope, id, is_stopped: true, at }.into()];
         if let Some(container) = live.deployment.container.clone() {
             self.ports.deployer.stop(&container.id).await?;
             let container = ContainerRecord { state: ContainerState::Exited, address: None, ..container };
-            let at = self.tools.clock.now();
             more.push(Write::RecordContainer { id: live.deployment.id, container, at }.into());
         }
+        more.push(self.ended(&live.application, &live.deployment, "stopped"));
         live.log.say(Level::Info, "Stopped").await;
         live.log.flush().await;
         self.settle(claimed, Outcome::Succeeded, more).await

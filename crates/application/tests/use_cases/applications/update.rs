@@ -50,7 +50,10 @@ fn changing(writes: impl FnOnce(Timestamp) -> Vec<store::Write>) -> MockedPorts 
 
 async fn change(ports: MockedPorts, change: ApplicationChange, redeploy: bool) {
     let outcome = ports.services().applications.update(&a_member(), id(), change, redeploy).await;
-    assert_eq!(outcome.unwrap(), (detail(web()), shown()));
+    match outcome {
+        Ok(seen) => assert_eq!(seen, (detail(web()), shown())),
+        Err(refusal) => panic!("{refusal}"),
+    }
 }
 
 #[tokio::test]

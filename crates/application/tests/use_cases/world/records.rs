@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use launchway_domain::{
     applications::{
-        Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
+        self, Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationState,
+        ApplicationSummary,
     },
     clock::Timestamp,
     deployments::{self, Deployment, DeploymentDetail, DeploymentRepository, LiveVersion, Standing},
@@ -16,7 +17,7 @@ use launchway_domain::{
     store::{StoreError, UnitOfWork, Write, are_audited},
 };
 
-use super::{World, journal::in_short};
+use super::{State, World, journal::in_short};
 use crate::ports::unavailable;
 
 #[async_trait]
@@ -29,15 +30,25 @@ impl UnitOfWork for World {
             judge(&writes)?;
         }
         state.journal.push(in_short(&writes));
-        for write in &writes {
-            if let (Write::Deployment(deployments::Write::GoLive { id, .. }), Some(application)) =
-                (write, state.application.as_mut())
-            {
-                application.live = Some(*id);
-            }
-        }
+        writes.iter().for_each(|write| take_effect(&mut state, write));
         state.commits.push(writes);
         Ok(())
+    }
+}
+
+/// What later readers have to see for a story to go on.
+fn take_effect(state: &mut State, write: &Write) {
+    match write {
+        Write::Deployment(deployments::Write::GoLive { id, .. }) => {
+            state.application.iter_mut().for_each(|application| application.live = Some(*id));
+        }
+        Write::Application(applications::Write::SetStable { deployment, is_stable, .. }) => {
+            for version in state.live.iter_mut().filter(|version| version.deployment.id == *deployment) {
+                let state = if *is_stable { ApplicationState::Running } else { ApplicationState::Failed };
+                version.application.status.state = state;
+            }
+        }
+        _ => {}
     }
 }
 

@@ -1,0 +1,64 @@
+//! Jobs of lost workers, and what is too old.
+
+use std::time::Duration;
+
+use launchway_domain::{deployments::Write, jobs::JobKind};
+use launchway_testkit::builders::a_deployment;
+
+use super::{look_after, wait};
+use crate::world::{World, a_job};
+
+#[tokio::test(start_paused = true)]
+async fn before_the_first_job_is_claimed_deployments_follow_the_jobs_of_an_earlier_run() {
+    let world = World::with(|state| {
+        state.waiting.push_back(a_job(JobKind::Deploy, &a_deployment().build(), 1));
+    });
+    let mut listener = world.bell.listen();
+
+    world.upkeep().begin().await.unwrap();
+
+    let follow = Write::FollowJobs { application: None, at: world.now() };
+    assert_eq!(world.commits(), [vec![follow.into()]]);
+    let rung = tokio::time::timeout(Duration::ZERO, listener.wait(Duration::from_secs(60))).await;
+    assert!(rung.is_ok(), "whoever waits for work is woken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_woken_when_no_job_was_lost() {
+    let world = World::with(|_| {});
+    let mut listener = world.bell.listen();
+
+    world.upkeep().begin().await.unwrap();
+
+    assert_eq!(world.journal(), ["rescue", "commit: follow all"]);
+    let rung = tokio::time::timeout(Duration::from_secs(1), listener.wait(Duration::from_secs(60))).await;
+    assert!(rung.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_begins_without_a_database() {
+    let world = World::with(|state| state.failing_claims = 1);
+
+    assert!(world.upkeep().begin().await.is_err());
+    assert!(world.commits().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_jobs_are_looked_for_every_ten_seconds_whether_or_not_the_database_answers() {
+    let world = World::with(|state| state.failing_claims = 1);
+
+    look_after(&world, wait(35)).await;
+
+    assert_eq!(world.journal_of("rescue").len(), 3);
+    assert_eq!(world.journal_of("commit: follow all").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_requests_and_old_lines_are_forgotten_every_hour() {
+    let world = World::with(|_| {});
+
+    look_after(&world, wait(60 * 60 + 1)).await;
+
+    assert_eq!(world.journal_of("forget"), ["forget 2025-12-31 00:00:00 UTC"; 2]);
+    assert_eq!(world.journal_of("trim"), ["trim 200000"; 2]);
+}

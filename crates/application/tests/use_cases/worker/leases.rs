@@ -1,0 +1,104 @@
+//! Keeping the lease of a job, and losing it.
+
+use std::time::Duration;
+
+use launchway_domain::jobs::{Heartbeat, JobKind};
+use tokio::time::Instant;
+
+use super::carried_out;
+use crate::{ports::unavailable, world::FOR_EVER};
+
+#[tokio::test(start_paused = true)]
+async fn a_sign_of_life_is_given_every_ten_seconds() {
+    let world = carried_out(JobKind::Deploy, |state| state.delay("build", Duration::from_secs(35))).await;
+
+    assert_eq!(world.journal_of("heartbeat").len(), 3);
+    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_lost_the_lease_stops_at_once_and_changes_nothing() {
+    let world = carried_out(JobKind::Deploy, |state| {
+        state.delay("build", FOR_EVER);
+        state.heartbeats.extend([Ok(Heartbeat::Held), Ok(Heartbeat::Lost)]);
+    })
+    .await;
+
+    let journal = world.journal();
+    assert_eq!(journal[journal.len() - 2..], ["heartbeat", "heartbeat"]);
+    let ended = ["commit: cancelled", "commit: failed", "retry", "release"];
+    assert!(ended.iter().all(|end| world.journal_of(end).is_empty()), "{journal:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_lost_the_lease_behind_the_point_of_no_return_stops_too() {
+    let world = carried_out(JobKind::Deploy, |state| {
+        state.delay("switch", FOR_EVER);
+        state.heartbeats.push_back(Ok(Heartbeat::Lost));
+    })
+    .await;
+
+    let journal = world.journal();
+    assert_eq!(journal.last().map(String::as_str), Some("heartbeat"));
+    assert!(world.journal_of("commit: succeeded").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_does_not_answer_for_a_while_does_not_end_the_work() {
+    let world = carried_out(JobKind::Deploy, |state| {
+        state.delay("build", Duration::from_secs(65));
+        let failing = || Err(unavailable());
+        state.heartbeats.extend([failing(), failing(), Ok(Heartbeat::Held), failing(), failing()]);
+    })
+    .await;
+
+    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_does_not_answer_for_a_whole_lease_has_given_the_job_away() {
+    let start = Instant::now();
+    let world = carried_out(JobKind::Deploy, |state| {
+        state.delay("build", FOR_EVER);
+        state.heartbeats.extend((0..10).map(|_| Err(unavailable())));
+    })
+    .await;
+
+    assert_eq!(start.elapsed(), Duration::from_secs(30));
+    assert_eq!(world.journal().last().map(String::as_str), Some("heartbeat"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_takes_longer_than_half_an_hour_fails() {
+    let start = Instant::now();
+    let world = carried_out(JobKind::Deploy, |state| state.delay("build", FOR_EVER)).await;
+
+    assert_eq!(start.elapsed(), Duration::from_secs(30 * 60));
+    let journal = world.journal();
+    assert_eq!(
+        journal[journal.len() - 3..],
+        ["discard #2", "remove #2", "commit: failed (it took longer than 30 minutes), follow"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_live_has_the_time_that_it_needs() {
+    let world =
+        carried_out(JobKind::Deploy, |state| state.delay("switch", Duration::from_secs(40 * 60))).await;
+
+    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_further_attempt_waits_longer() {
+    for (attempt, seconds) in [(1, 5), (2, 10), (3, 20)] {
+        let world = carried_out(JobKind::Deploy, |state| {
+            state.fault("head", 1);
+            state.waiting.iter_mut().for_each(|claimed| claimed.lease.attempt = attempt);
+        })
+        .await;
+
+        let expected = format!("retry in {seconds} s (head does not answer)");
+        assert_eq!(world.journal_of("retry"), [expected]);
+    }
+}
