@@ -75,8 +75,11 @@ fn a_container_that_does_not_come_up_fails_the_deployment() {
     let story = live.breaks_with(&running("sleep 1000"));
     expect_reason(&story, &["not healthy within 3 s", "nothing listens"]);
 
-    let answer = "while true; do printf 'HTTP/1.1 500 Broken\\r\\ncontent-length: 0\\r\\n\\r\\n' | nc -l -p 8080; done";
-    let story = live.breaks_with(&running(answer));
+    let script = r##"printf '#!/bin/sh\nprintf "Status: 500 Broken\\r\\n\\r\\n"\n' > /www/cgi-bin/broken"##;
+    let making = format!("RUN mkdir /www/cgi-bin && {script} && chmod +x /www/cgi-bin/broken");
+    live.repository.write("Dockerfile", web_server(&making)).commit();
+    let change = json!({"health_check_path": "/cgi-bin/broken"});
+    let story = live.breaks(&live.stage.change(&live.id, &change));
     expect_reason(&story, &["not healthy within 3 s", "500"]);
 }
 

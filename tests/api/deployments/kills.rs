@@ -30,6 +30,10 @@ const fn point(moment: Moment, program: &'static str, pattern: &'static str) -> 
     Point { moment, program, pattern, old_answers: true }
 }
 
+const BUILD: &str = "build *--tag *";
+/// The post-run command runs between the switch and the end of the deployment.
+const POST_RUN: &str = "start --attach *";
+
 /// Makes a test of each point on each database.
 macro_rules! kills {
     ($($name:ident: $point:expr;)*) => {
@@ -47,13 +51,13 @@ macro_rules! kills {
 kills! {
     before_the_clone: point(Moment::Before, "git", "*fetch --quiet*");
     after_the_clone: point(Moment::After, "git", "*fetch --quiet*");
-    in_the_middle_of_the_build: point(Moment::During, "docker", "build *--tag *");
-    after_the_build: point(Moment::After, "docker", "build *--tag *");
+    in_the_middle_of_the_build: point(Moment::During, "docker", BUILD);
+    after_the_build: point(Moment::After, "docker", BUILD);
     before_the_container_is_made: point(Moment::Before, "docker", "create *");
     after_the_container_was_made: point(Moment::After, "docker", "create *");
     after_the_start: point(Moment::After, "docker", "start *");
     after_the_switch_was_prepared: point(Moment::After, "docker", "update --restart *");
-    after_the_switch_and_before_the_end: point(Moment::During, "docker", "start --attach *");
+    after_the_switch_and_before_the_end: point(Moment::During, "docker", POST_RUN);
     before_the_old_version_is_retired: point(Moment::Before, "docker", "stop -t *");
     after_the_old_version_was_removed:
         Point { old_answers: false, ..point(Moment::After, "docker", "rm --force *") };
@@ -70,8 +74,9 @@ fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
     let repository = stage.repository("shop");
     repository.commit_page(OLD);
     let mut wish = wish("shop", &repository);
-    // It runs between the switch and the end of the deployment.
-    wish["post_run_command"] = json!("echo tidying; sleep 1");
+    if point.pattern == POST_RUN {
+        wish["post_run_command"] = json!("echo tidying; sleep 1");
+    }
     let (id, first) = stage.create_live(&wish);
     let ledger = kill(&mut stage, &trap, &repository, &id, point);
     if point.old_answers {
@@ -114,7 +119,7 @@ fn kill(
             );
             repository.write("Dockerfile", late).write("index.html", NEW).commit();
         }
-        "build *--tag *" => {
+        BUILD => {
             let slow = web_server("RUN echo it begins && sleep 2");
             repository.write("Dockerfile", slow).write("index.html", NEW).commit();
         }
