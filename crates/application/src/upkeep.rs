@@ -1,13 +1,16 @@
 //! Upkeep: what has to be looked after again and again, whoever asks.
 
 mod reaper;
+mod records;
 mod runtime_logs;
 mod stability;
 
 use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
-    deployments::{DeploymentRepository, EngineInventory, LiveVersion, Write as DeploymentWrite},
+    deployments::{
+        DeploymentRepository, EngineInventory, LiveVersion, TrafficRouter, Write as DeploymentWrite,
+    },
     idempotency::{IdempotencyKey, IdempotencyStore},
     ids::{BootId, InstanceId},
     jobs::JobQueue,
@@ -30,6 +33,7 @@ pub struct UpkeepPorts {
     pub queue: Arc<dyn JobQueue>,
     pub deployments: Arc<dyn DeploymentRepository>,
     pub inventory: Arc<dyn EngineInventory>,
+    pub router: Arc<dyn TrafficRouter>,
     pub logs: Arc<dyn LogSink>,
     pub log_reader: Arc<dyn LogReader>,
     pub idempotency: Arc<dyn IdempotencyStore>,
@@ -131,7 +135,7 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Collects what containers print and notices those that do not stay up.
+    /// Collects what containers print, notices those that do not stay up, and keeps their records true.
     async fn keep_watching(&self) {
         let (mut logs, mut stability) = (RuntimeLogs::default(), Stability::default());
         loop {
@@ -142,7 +146,10 @@ impl Upkeep {
                     let running: Vec<&LiveVersion> =
                         live.iter().filter(|version| !version.application.is_stopped).collect();
                     self.collect(&mut logs, &running).await;
-                    self.check_stability(&mut stability, &running).await;
+                    if let Some(conditions) = self.conditions().await {
+                        self.check_stability(&mut stability, &running, &conditions).await;
+                        self.correct_records(&running, &conditions).await;
+                    }
                 }
                 Err(error) => tracing::warn!(%error, "live versions could not be looked for"),
             }

@@ -170,7 +170,9 @@ pub enum Write {
     },
     /// Deployments whose job went its own way follow it: they wait again when it does, are
     /// cancelled when it was or a newer one took its place (with a line in the log that says so),
-    /// and fail when it did (with its reason in the log). Their applications' states follow.
+    /// and fail when it did (with its reason in the log). One whose version is live only goes forward:
+    /// it does not wait again, and is deployed when its job is over. Their applications' states
+    /// follow.
     FollowJobs {
         /// Those of one application, or of all.
         application: Option<ApplicationId>,

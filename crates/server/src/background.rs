@@ -105,6 +105,7 @@ fn upkeep(wiring: &Wiring, engine: &Arc<DockerEngine>, identity: (InstanceId, Bo
         queue: database.clone(),
         deployments: database.clone(),
         inventory: engine.clone(),
+        router: Arc::new(DirectAddresses),
         logs: database.clone(),
         log_reader: database.clone(),
         idempotency: database,

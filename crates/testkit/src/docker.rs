@@ -109,7 +109,8 @@ impl Drop for Traces {
     fn drop(&mut self) {
         for (command, ids) in [
             (["rm", "--force"].as_slice(), self.containers()),
-            (&["image", "rm", "--force"], self.images()),
+            // Layers that other builds take from the cache at this moment stay.
+            (&["image", "rm", "--force", "--no-prune"], self.images()),
             (&["network", "rm"], self.networks()),
         ] {
             for id in ids {

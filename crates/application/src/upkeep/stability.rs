@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use launchway_domain::{
     applications::{ApplicationState, Write},
-    deployments::{Condition, ContainerId, FoundObject, LiveVersion},
+    deployments::{Condition, ContainerId, LiveVersion},
     logs::Level,
 };
 use tokio::time::Instant;
@@ -40,21 +40,12 @@ struct Seen {
 
 impl Upkeep {
     /// Marks the applications whose live version keeps ending, and those that are well again.
-    pub(super) async fn check_stability(&self, stability: &mut Stability, live: &[&LiveVersion]) {
-        let found = match self.ports.inventory.everything().await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::debug!(%error, "containers could not be looked at");
-                return;
-            }
-        };
-        let conditions: HashMap<&ContainerId, Condition> = found
-            .iter()
-            .filter_map(|found| match &found.what {
-                FoundObject::Container { id, condition, .. } => Some((id, *condition)),
-                FoundObject::Image(_) => None,
-            })
-            .collect();
+    pub(super) async fn check_stability(
+        &self,
+        stability: &mut Stability,
+        live: &[&LiveVersion],
+        conditions: &HashMap<ContainerId, Condition>,
+    ) {
         let mut known = std::mem::take(&mut stability.0);
         for version in live {
             let Some(container) = &version.deployment.container else { continue };
@@ -102,7 +93,7 @@ impl Upkeep {
 
     /// A version may have been replaced, stopped or deleted since the round began, and its container
     /// removed for that.
-    async fn is_still_live(&self, version: &LiveVersion) -> bool {
+    pub(super) async fn is_still_live(&self, version: &LiveVersion) -> bool {
         match self.ports.deployments.live().await {
             Ok(live) => live
                 .iter()

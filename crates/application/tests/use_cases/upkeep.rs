@@ -1,6 +1,7 @@
 //! Upkeep: lost jobs, leftovers, what containers print, and whether they stay up.
 
 mod reaping;
+mod records;
 mod rescuing;
 mod runtime_logs;
 mod stability;
@@ -11,10 +12,7 @@ use launchway_domain::deployments::{Condition, LiveVersion};
 use launchway_testkit::builders::{a_container, a_deployment};
 use tokio::sync::watch;
 
-use crate::{
-    applications::web,
-    world::{ADDRESS, World},
-};
+use crate::{applications::web, world::World};
 
 /// A version that serves, by the container "web".
 fn live() -> LiveVersion {
@@ -24,7 +22,7 @@ fn live() -> LiveVersion {
 }
 
 fn running(restarts: u32) -> Condition {
-    Condition::Running { address: IpAddr::from(ADDRESS), restarts }
+    Condition::Running { address: IpAddr::from([10, 0, 0, 7]), restarts }
 }
 
 /// Looks after `world` while `story` is told, and stops.

@@ -149,6 +149,7 @@ impl World {
             queue: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,
+            router: Arc::clone(self) as _,
             logs: Arc::clone(self) as _,
             log_reader: Arc::clone(self) as _,
             idempotency: Arc::clone(self) as _,

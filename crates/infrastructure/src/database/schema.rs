@@ -414,3 +414,4 @@ allow_tables_to_appear_in_same_query!(audit_chains, audit_entries);
 allow_tables_to_appear_in_same_query!(jobs, job_turns);
 
 allow_tables_to_appear_in_same_query!(jobs, deployments);
+allow_tables_to_appear_in_same_query!(jobs, applications);

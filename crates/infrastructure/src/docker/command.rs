@@ -17,6 +17,7 @@ use std::{
 
 use launchway_domain::deployments::Output;
 use serde_json::Value;
+use tokio::time::sleep;
 
 pub(super) use self::{
     containers::NewContainer,
@@ -28,6 +29,10 @@ use crate::process::{Finished, Invocation};
 
 /// How many lines of a complaint are looked at.
 const LINES_OF_COMPLAINT: usize = 20;
+/// How often a call is made during which the engine trips over itself.
+const TRIES: u32 = 4;
+/// How long it gets to find itself again.
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// The client of docker.
 #[derive(Debug, Clone)]
@@ -67,6 +72,25 @@ async fn existing_records(call: Invocation) -> Result<Vec<Value>, Failure> {
     match succeeded(&finished) {
         Err(failure) if !failure.is_only_about_what_is_gone() => Err(failure),
         _ => parsed(&text(&finished)),
+    }
+}
+
+/// How often a call is made again because the engine tripped over itself.
+struct Patience(u32);
+
+impl Patience {
+    fn new() -> Self {
+        Self(TRIES)
+    }
+
+    /// Whether the call is to be made again, after a pause.
+    async fn bears(&mut self, failure: &Failure) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        let is_borne = self.0 > 0 && failure.is_lapse();
+        if is_borne {
+            sleep(PAUSE).await;
+        }
+        is_borne
     }
 }
 

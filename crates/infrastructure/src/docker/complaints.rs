@@ -50,6 +50,7 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("context deadline exceeded", Meaning::Fault),
     ("unexpected eof", Meaning::Fault),
     ("failed to create endpoint", Meaning::Fault),
+    ("failed to get digest", Meaning::Fault),
     ("no such container", Meaning::Gone),
     ("no such object", Meaning::Gone),
     ("no such image", Meaning::Gone),
@@ -101,6 +102,15 @@ impl Failure {
     /// Whether the complaint has these words.
     pub(super) fn says(&self, words: &str) -> bool {
         matches!(self, Self::Complaint(text) if text.contains(words))
+    }
+
+    /// Whether the engine tripped over itself: it removed a layer while another build took it from the
+    /// cache, or does not find a network while others are made. The same call succeeds a moment later.
+    pub(super) fn is_lapse(&self) -> bool {
+        let Self::Complaint(text) = self else { return false };
+        let text = last_line(text).to_lowercase();
+        let is_network = || text.split_once("network ").is_some_and(|(_, rest)| rest.ends_with(" not found"));
+        text.contains("failed to get digest") || is_network()
     }
 
     /// Whether a registry could not be asked, and so may have what was asked for.

@@ -95,7 +95,7 @@ impl DockerEngine {
         let limits = self.options.build_limits;
         let builder = self.builder().await?;
         let output = Arc::new(WithoutNotice(output));
-        let failure = match self.docker.build(image, builder, limits.time, output).await {
+        let failure = match self.docker.build(&image, builder, limits.time, output).await {
             Ok(()) => return Ok(()),
             Err(failure) => failure,
         };

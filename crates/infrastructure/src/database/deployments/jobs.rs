@@ -20,7 +20,7 @@ use crate::database::{
     dialect::hold_one,
     error::QueryError,
     logs::append,
-    schema::{deployments, jobs},
+    schema::{applications, deployments, jobs},
 };
 
 diesel::alias!(deployments as successors: Successors);
@@ -38,9 +38,12 @@ pub(super) fn follow_jobs(
     if strays.is_empty() {
         return Ok(());
     }
-    for to in [DeploymentState::Queued, DeploymentState::Cancelled, DeploymentState::Failed] {
+    for to in DeploymentState::ALL {
         let ids: Vec<DbId> =
             strays.iter().filter(|stray| stray.moves_to() == to).map(|stray| DbId::from(stray.id)).collect();
+        if ids.is_empty() {
+            continue;
+        }
         diesel::update(deployments::table)
             .filter(deployments::id.eq_any(ids))
             .set((
@@ -60,6 +63,8 @@ pub(super) fn follow_jobs(
 struct Stray {
     id: DeploymentId,
     application_id: ApplicationId,
+    /// Whether its version serves: then it goes forward only, whatever becomes of its job.
+    is_live: bool,
     job: JobState,
     /// Why the last attempt of the job came to nothing.
     reason: Option<String>,
@@ -70,6 +75,7 @@ struct Stray {
 impl Stray {
     fn moves_to(&self) -> DeploymentState {
         match self.job {
+            _ if self.is_live => DeploymentState::Deployed,
             JobState::Queued | JobState::Running => DeploymentState::Queued,
             JobState::Cancelled | JobState::Superseded => DeploymentState::Cancelled,
             JobState::Failed | JobState::Succeeded => DeploymentState::Failed,
@@ -79,6 +85,7 @@ impl Stray {
     /// What the log says about it.
     fn line(&self, at: Timestamp) -> Option<NewLine> {
         let (level, text) = match self.job {
+            _ if self.is_live => (Level::Info, "Deployed".to_owned()),
             JobState::Queued | JobState::Running => return None,
             JobState::Cancelled => (Level::Info, "Cancelled".to_owned()),
             JobState::Superseded => {
@@ -96,7 +103,7 @@ impl Stray {
     }
 }
 
-type StrayRow = (DbId, DbId, String, Option<String>, Option<DbId>);
+type StrayRow = (DbId, DbId, Option<DbId>, String, Option<String>, Option<DbId>);
 
 /// The deployments that are not where their jobs are. On PostgreSQL nobody else changes them until
 /// this transaction ends.
@@ -114,6 +121,7 @@ fn held_strays(
     }
     let rows: Vec<StrayRow> = deployments::table
         .inner_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
+        .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
         .left_join(successors.on(jobs::superseded_by.eq(successors.field(deployments::job_id).nullable())))
         .filter(is_open())
         .filter(went_its_own_way())
@@ -123,15 +131,21 @@ fn held_strays(
         .select((
             deployments::id,
             deployments::application_id,
+            applications::live_deployment_id,
             jobs::state,
             jobs::reason,
             successors.field(deployments::id).nullable(),
         ))
         .load(connection)?;
-    let stray = |(id, application_id, job, reason, replaced_by): StrayRow| {
-        let job = JobState::try_from(job).map_err(QueryError::unreadable)?;
-        let replaced_by = replaced_by.map(DeploymentId::from);
-        Ok(Stray { id: id.into(), application_id: application_id.into(), job, reason, replaced_by })
+    let stray = |(id, application_id, live, job, reason, replaced_by): StrayRow| {
+        Ok(Stray {
+            id: id.into(),
+            application_id: application_id.into(),
+            is_live: live == Some(id),
+            job: JobState::try_from(job).map_err(QueryError::unreadable)?,
+            reason,
+            replaced_by: replaced_by.map(DeploymentId::from),
+        })
     };
     rows.into_iter().map(stray).collect()
 }
@@ -139,6 +153,7 @@ fn held_strays(
 fn stray_applications(connection: &mut AnyConnection) -> Result<BTreeSet<Uuid>, QueryError> {
     let ids: Vec<DbId> = deployments::table
         .inner_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
+        .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
         .filter(is_open())
         .filter(went_its_own_way())
         .order((deployments::created_at.asc(), deployments::id.asc()))
@@ -148,8 +163,10 @@ fn stray_applications(connection: &mut AnyConnection) -> Result<BTreeSet<Uuid>, 
     Ok(ids.into_iter().map(|id| id.0).collect())
 }
 
-/// Of an open deployment and its job: the job waits again, or is over.
+/// Of an open deployment, its application and its job: the job waits again, or is over. One whose
+/// version is live has no need to wait: the next attempt goes on from there.
 fn went_its_own_way() -> SqlLiteral<Bool> {
-    sql("((jobs.state = 'queued' AND deployments.status <> 'queued') \
+    sql("((jobs.state = 'queued' AND deployments.status <> 'queued' \
+           AND (applications.live_deployment_id IS NULL OR applications.live_deployment_id <> deployments.id)) \
          OR jobs.state NOT IN ('queued', 'running'))")
 }

@@ -9,7 +9,7 @@ use launchway_domain::{
 };
 use serde_json::Value;
 
-use super::{Docker, NetworkId, answer, existing_records, tell, unreadable, with_labels};
+use super::{Docker, NetworkId, Patience, answer, existing_records, tell, unreadable, with_labels};
 use crate::{
     docker::{ContainerLimits, complaints::Failure, environment::ContainerEnvironment, labels::Label},
     process::Invocation,
@@ -81,7 +81,13 @@ impl Docker {
     }
 
     pub(in crate::docker) async fn start(&self, container: &ContainerId) -> Result<(), Failure> {
-        answer(self.call(&["start", container.as_str()])).await.map(drop)
+        let mut patience = Patience::new();
+        loop {
+            match answer(self.call(&["start", container.as_str()])).await {
+                Err(failure) if patience.bears(&failure).await => {}
+                done => return done.map(drop),
+            }
+        }
     }
 
     /// Starts a container and hands over what it prints until it ends. An error may also mean that
@@ -92,7 +98,14 @@ impl Docker {
         limit: Duration,
         output: Arc<dyn Output>,
     ) -> Result<(), Failure> {
-        tell(self.call_within(limit, &["start", "--attach", container.as_str()]), output).await
+        let mut patience = Patience::new();
+        loop {
+            let call = self.call_within(limit, &["start", "--attach", container.as_str()]);
+            match tell(call, output.clone()).await {
+                Err(failure) if patience.bears(&failure).await => {}
+                done => return done,
+            }
+        }
     }
 
     pub(in crate::docker) async fn keep(&self, container: &ContainerId) -> Result<(), Failure> {
@@ -100,7 +113,13 @@ impl Docker {
     }
 
     pub(in crate::docker) async fn restart(&self, container: &ContainerId) -> Result<(), Failure> {
-        answer(self.call(&["restart", "-t", GRACE, container.as_str()])).await.map(drop)
+        let mut patience = Patience::new();
+        loop {
+            match answer(self.call(&["restart", "-t", GRACE, container.as_str()])).await {
+                Err(failure) if patience.bears(&failure).await => {}
+                done => return done.map(drop),
+            }
+        }
     }
 
     pub(in crate::docker) async fn stop(&self, container: &ContainerId) -> Result<(), Failure> {

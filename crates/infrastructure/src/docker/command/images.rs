@@ -5,8 +5,11 @@ use std::{path::Path, sync::Arc, time::Duration};
 use launchway_domain::deployments::{ImageName, Output};
 use serde_json::Value;
 
-use super::{Docker, answer, existing_records, tell, unreadable, with_labels};
-use crate::docker::{Builder, complaints::Failure, environment::BuildArguments, labels::Label};
+use super::{Docker, Patience, answer, existing_records, tell, unreadable, with_labels};
+use crate::{
+    docker::{Builder, complaints::Failure, environment::BuildArguments, labels::Label},
+    process::Invocation,
+};
 
 /// An image, by the engine's id: `sha256:…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,11 +54,21 @@ impl Docker {
 
     pub(in crate::docker) async fn build(
         &self,
-        image: NewImage<'_>,
+        image: &NewImage<'_>,
         builder: Builder,
         limit: Duration,
         output: Arc<dyn Output>,
     ) -> Result<(), Failure> {
+        let mut patience = Patience::new();
+        loop {
+            match tell(self.build_call(image, builder, limit), output.clone()).await {
+                Err(failure) if patience.bears(&failure).await => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn build_call(&self, image: &NewImage<'_>, builder: Builder, limit: Duration) -> Invocation {
         let call = self.call_within(limit, &["build"]);
         let mut call = if builder == Builder::BuildKit {
             // The builder inside the engine, whichever the operator uses otherwise: only what it
@@ -85,7 +98,7 @@ impl Docker {
             Some(folder) => call.args(["--file", "-"]).arg(folder),
             None => call.arg("-"),
         };
-        tell(call.input(image.dockerfile), output).await
+        call.input(image.dockerfile.as_slice())
     }
 
     /// Asks the registry. The reference is one that docker lists, so that it is no option.

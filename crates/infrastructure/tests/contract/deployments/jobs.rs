@@ -28,6 +28,7 @@ contract!(
     a_deployment_whose_job_failed_fails_and_says_why,
     a_deployment_that_its_job_left_behind_fails,
     what_is_over_does_not_follow,
+    a_version_that_is_live_only_goes_forward,
     deployments_of_one_application_follow_alone,
     a_running_application_is_not_changed_by_what_follows,
     deployments_of_a_deleted_application_follow_without_a_word,
@@ -165,6 +166,22 @@ async fn what_is_over_does_not_follow(db: Database) {
     follow(&db, None).await;
     assert_eq!(now(&db, &deployment).await, before);
     assert_eq!(lines_of(&db, &deployment).await, []);
+}
+
+async fn a_version_that_is_live_only_goes_forward(db: Database) {
+    let application = web(&db).await;
+    let (deployment, claimed) = building(&db, &application, 1).await;
+    advance(&db, deployment.id, S::Deploying, 4).await.unwrap();
+    db.commit(vec![Write::GoLive { id: deployment.id, at: at(4) }.into()]).await.unwrap();
+    db.release(&claimed.lease, at(5)).await.unwrap();
+    follow(&db, None).await;
+    assert_eq!(now(&db, &deployment).await.status.state, S::Deploying);
+
+    let claimed = claim(&db).await;
+    settle(&db, &claimed, Outcome::Failed { reason: "the worker was lost".to_owned() }).await;
+    follow(&db, None).await;
+    assert_eq!(now(&db, &deployment).await.status.state, S::Deployed);
+    assert_eq!(again(&db, &application).await.status.state, A::Running);
 }
 
 async fn deployments_of_one_application_follow_alone(db: Database) {

@@ -1,0 +1,68 @@
+//! Keeping the records of live containers true: after a reboot an engine gives out other addresses.
+
+use std::{collections::HashMap, net::SocketAddr};
+
+use launchway_domain::{
+    deployments::{
+        Condition, ContainerId, ContainerRecord, ContainerState, FoundObject, LiveVersion, Target, Write,
+    },
+    logs::Level,
+};
+
+use super::Upkeep;
+
+impl Upkeep {
+    /// How each container of this installation is; `None` when the engine cannot be asked.
+    pub(super) async fn conditions(&self) -> Option<HashMap<ContainerId, Condition>> {
+        match self.ports.inventory.everything().await {
+            Ok(found) => {
+                let containers = found.into_iter().filter_map(|found| match found.what {
+                    FoundObject::Container { id, condition, .. } => Some((id, condition)),
+                    FoundObject::Image(_) => None,
+                });
+                Some(containers.collect())
+            }
+            Err(error) => {
+                tracing::debug!(%error, "containers could not be looked at");
+                None
+            }
+        }
+    }
+
+    /// Records how the containers of `live` are, and leads traffic to where they are reached now.
+    pub(super) async fn correct_records(
+        &self,
+        live: &[&LiveVersion],
+        conditions: &HashMap<ContainerId, Condition>,
+    ) {
+        for version in live {
+            let Some(recorded) = &version.deployment.container else { continue };
+            let (state, address) = match conditions.get(&recorded.id) {
+                Some(Condition::Running { address, .. }) => (ContainerState::Running, Some(*address)),
+                Some(Condition::Exited { .. }) => (ContainerState::Exited, None),
+                Some(Condition::Gone) | None => (ContainerState::Removed, None),
+            };
+            if (state, address) == (recorded.state, recorded.address) || !self.is_still_live(version).await {
+                continue;
+            }
+            self.correct(version, ContainerRecord { state, address, ..recorded.clone() }).await;
+        }
+    }
+
+    async fn correct(&self, version: &LiveVersion, container: ContainerRecord) {
+        let (id, at, address) = (version.deployment.id, self.tools.clock.now(), container.address);
+        let write = Write::RecordContainer { id, container, at };
+        if let Err(error) = self.tools.store.commit(vec![write.into()]).await {
+            tracing::warn!(%error, deployment.id = %id, "the record of a container could not be corrected");
+            return;
+        }
+        let Some(address) = address else { return };
+        let address = SocketAddr::new(address, version.application.blueprint.port.get());
+        match self.ports.router.switch(version.application.id, &Target::Container(address)).await {
+            Ok(()) => self.note(version, Level::Info, format!("Live at http://{address}")).await,
+            Err(error) => {
+                tracing::warn!(%error, deployment.id = %id, "traffic could not be led to a container")
+            }
+        }
+    }
+}
