@@ -159,7 +159,7 @@ mod tests {
         audit::Write::Append(entry).into()
     }
 
-    /// Every write that only keeps a login going, guards it, goes with another, or changes nothing.
+    /// Writes that only keep a login or a deployment going, guard it, go with another, or change nothing.
     fn silent_writes() -> Vec<Write> {
         let (id, user_id) = (Uuid::nil().into(), Uuid::nil().into());
         let code = TokenHash::of("code");
@@ -171,6 +171,12 @@ mod tests {
             change_settings(vec![]),
             jobs::Write::Enqueue(a_job()).into(),
             jobs::Write::Prove(a_lease()).into(),
+            applications::Write::SetStable { deployment: Uuid::nil().into(), is_stable: true, at: AT }.into(),
+            deployments::Write::Advance { id: Uuid::nil().into(), progress: Default::default(), at: AT }
+                .into(),
+            deployments::Write::GoLive { id: Uuid::nil().into(), at: AT }.into(),
+            deployments::Write::FollowJobs { application: None, at: AT }.into(),
+            logs::Write::Append(vec![]).into(),
             jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),
         ]
     }
@@ -186,6 +192,12 @@ mod tests {
             run_at: AT,
             enqueued_at: AT,
         }
+    }
+
+    fn a_deployment() -> deployments::Deployment {
+        let (ids, whose) =
+            ((Uuid::nil().into(), Uuid::nil().into()), (Uuid::nil().into(), Uuid::nil().into()));
+        deployments::Deployment::new(ids, whose, deployments::DeploymentKind::Fresh, Uuid::nil().into(), AT)
     }
 
     fn a_lease() -> jobs::Lease {
@@ -254,7 +266,7 @@ mod tests {
         ]
     }
 
-    /// Every write that the trail has to tell of.
+    /// Writes that the trail has to tell of.
     fn telling_writes() -> Vec<Write> {
         let id = Uuid::nil().into();
         let [email, username] = ["ada@example.com", "ada"];
@@ -264,6 +276,16 @@ mod tests {
             users::Write::Rename { id, username: username.parse().unwrap(), at: AT }.into(),
             change_settings(vec![SettingsChange::AutoUpdate(true)]),
             jobs::Write::RequestCancel { scope: a_job().scope, id: a_job().id, at: AT }.into(),
+            jobs::Write::RequestCancelAll { scope: a_job().scope, subject: a_job().subject, at: AT }.into(),
+            applications::Write::Delete { scope: a_job().scope, id: Uuid::nil().into(), at: AT }.into(),
+            applications::Write::SetStopped {
+                scope: a_job().scope,
+                id: Uuid::nil().into(),
+                is_stopped: true,
+                at: AT,
+            }
+            .into(),
+            deployments::Write::Insert(a_deployment()).into(),
         ];
         writes.extend(login_writes().into_iter().map(Write::from));
         writes.extend(organization_writes().into_iter().map(Write::from));

@@ -173,7 +173,7 @@ async fn a_version_that_is_live_only_goes_forward(db: Database) {
     let (deployment, claimed) = building(&db, &application, 1).await;
     advance(&db, deployment.id, S::Deploying, 4).await.unwrap();
     db.commit(vec![Write::GoLive { id: deployment.id, at: at(4) }.into()]).await.unwrap();
-    db.release(&claimed.lease, at(5)).await.unwrap();
+    db.release(&claimed.lease, at(1)).await.unwrap();
     follow(&db, None).await;
     assert_eq!(now(&db, &deployment).await.status.state, S::Deploying);
 
