@@ -77,8 +77,11 @@ const PAYLOADS: [&str; 60] = [
     "\u{202e}; touch §/CANARY",
 ];
 
+/// How a text is put into the wish for an application.
+type Put = fn(&mut Value, &str);
+
 /// Every text that an application is made of, and how it is put into one.
-const FIELDS: [(&str, fn(&mut Value, &str)); 15] = [
+const FIELDS: [(&str, Put); 15] = [
     ("name", |body, text| body["name"] = text.into()),
     ("repository", |body, text| body["repository"] = text.into()),
     ("image", |body, text| {
