@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ipnet::IpNet;
+
 use super::{BuildPack, ImageRef};
 use crate::{
     network::{AllowedEndpoint, is_loopback_or_link_local},
@@ -237,14 +239,17 @@ fn percent_decoded(text: &str) -> Option<String> {
 
 /// Which repositories the operator lets be used.
 ///
-/// `https` and `ssh` are everyone's, except to this machine and its link. The rest needs an
-/// allowance.
+/// `https` and `ssh` are everyone's, except to this machine, its link and its containers. The rest
+/// needs an allowance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourcePolicy {
     /// Where plain protocols and this machine may be reached.
     pub allow: Vec<AllowedEndpoint>,
     /// The folder under which local repositories may be used.
     pub local_root: Option<PathBuf>,
+    /// Where containers are. This machine reaches all of them, and one organization must not get to
+    /// those of another by way of it.
+    pub containers: Option<IpNet>,
 }
 
 impl SourcePolicy {
@@ -281,8 +286,9 @@ impl SourcePolicy {
         address: IpAddr,
         port: u16,
     ) -> Result<(), InvalidValue> {
-        let is_everyones =
-            matches!(transport, Transport::Https | Transport::Ssh) && !is_loopback_or_link_local(address);
+        let is_inside = is_loopback_or_link_local(address)
+            || self.containers.is_some_and(|containers| containers.contains(&address.to_canonical()));
+        let is_everyones = matches!(transport, Transport::Https | Transport::Ssh) && !is_inside;
         let is_allowed = || self.allow.iter().any(|allowed| allowed.covers(address, port));
         if is_everyones || is_allowed() {
             Ok(())
@@ -437,7 +443,7 @@ mod tests {
     #[test]
     fn an_allowance_opens_its_addresses_and_ports_and_a_root_its_folder() {
         let allow = vec![AllowedEndpoint { network: "127.0.0.1/32".parse().unwrap(), port: 9418 }];
-        let policy = SourcePolicy { allow, local_root: Some("/srv/git".into()) };
+        let policy = SourcePolicy { allow, local_root: Some("/srv/git".into()), containers: None };
         for (raw, allowed) in [
             ("git://127.0.0.1/a", true),
             ("git://localhost/a", true),
@@ -463,6 +469,22 @@ mod tests {
                 prop_assert!(!url.as_str().starts_with('-'));
                 prop_assert_eq!(GitUrl::try_from(url.as_str().to_owned()), Ok(url.clone()));
             }
+        }
+    }
+
+    #[test]
+    fn a_container_is_no_place_for_a_repository() {
+        let policy =
+            SourcePolicy { containers: Some("10.192.0.0/12".parse().unwrap()), ..SourcePolicy::default() };
+        for (url, is_allowed) in [
+            ("https://10.192.2.2:8443/a.git", false),
+            ("ssh://git@10.207.255.254/a.git", false),
+            ("https://[::ffff:10.192.2.2]/a.git", false),
+            ("https://10.191.255.255/a.git", true),
+            ("https://10.208.0.1/a.git", true),
+        ] {
+            let (url, _) = GitUrl::parse(url).unwrap();
+            assert_eq!(policy.check(&url).is_ok(), is_allowed, "{}", url.as_str());
         }
     }
 }

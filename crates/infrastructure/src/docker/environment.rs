@@ -9,12 +9,22 @@ const MOST_INHERITED: usize = 1024 * 1024;
 /// How much a container may be told. The same limit holds for its first program.
 const MOST_TOLD: usize = 1900 * 1024;
 
-/// Names by which the client, the loader of programs or the C library is told what to do.
+/// Names by which the client, the loader of programs or the C library is told what to do, and those
+/// by which what the client starts is: a helper that knows the operator's credentials is often a
+/// script, and a shell runs what `BASH_ENV` says.
 const OBEYED: &[&str] = &[
     "ALL_PROXY",
     "BAGGAGE",
+    "BASHOPTS",
+    "BASH_ENV",
+    "CDPATH",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "ENV",
     "GCONV_PATH",
     "GETCONF_DIR",
+    "GLOBIGNORE",
+    "GNUPGHOME",
     "GOCOVERDIR",
     "GODEBUG",
     "GOFIPS",
@@ -25,21 +35,32 @@ const OBEYED: &[&str] = &[
     "GORACE",
     "GOROOT",
     "GOTRACEBACK",
+    "GPG_AGENT_INFO",
     "HOME",
     "HOSTALIASES",
+    "IFS",
     "LANG",
     "LANGUAGE",
     "LOCALDOMAIN",
     "LOCPATH",
+    "LOGNAME",
     "NLSPATH",
     "NO_COLOR",
     "PATH",
+    "POSIXLY_CORRECT",
+    "PROMPT_COMMAND",
+    "PS1",
+    "PS2",
+    "PS4",
     "PWD",
     "RES_OPTIONS",
+    "SHELL",
+    "SHELLOPTS",
     "SOURCE_DATE_EPOCH",
     "SSH_AUTH_SOCK",
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
+    "SUDO_ASKPASS",
     "TERM",
     "TMPDIR",
     "TRACEPARENT",
@@ -66,12 +87,32 @@ const OBEYED_BEGINNINGS: &[&str] = &[
     "OTEL_",
     "XDG_",
 ];
+/// Beginnings of names that the helpers obey which a build asks for the credentials of registries.
+const OBEYED_BY_HELPERS: &[&str] = &[
+    "AWS_",
+    "AZURE_",
+    "CLOUDSDK_",
+    "GIT_",
+    "GOOGLE_",
+    "LUA_",
+    "NODE_",
+    "PASSWORD_STORE_",
+    "PERL",
+    "PYTHON",
+    "RUBY",
+    "SSH_",
+];
 
 /// Whether the client of docker, or what starts it, would obey a variable of this name.
 fn is_obeyed(name: &str) -> bool {
     OBEYED.contains(&name)
         || OBEYED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
         || name.to_ascii_uppercase().ends_with("_PROXY")
+}
+
+/// Whether the same holds of what the client starts when it builds.
+fn is_obeyed_in_a_build(name: &str) -> bool {
+    is_obeyed(name) || OBEYED_BY_HELPERS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// The environment of a container, on two ways that no command line shows.
@@ -140,7 +181,7 @@ impl BuildArguments {
         let mut length = 0;
         for (name, value) in variables.iter() {
             length += 2 * name.len() + value.len();
-            if is_obeyed(name) {
+            if is_obeyed_in_a_build(name) {
                 arguments.options.push(format!("{name}={value}"));
             } else {
                 arguments.options.push(name.to_owned());
@@ -188,6 +229,12 @@ mod tests {
             assert!(refused.contains(&format!("`{name}`")) && !refused.contains("hunter2"), "{refused}");
             let arguments = BuildArguments::of(&variables(&[(name, "v")])).unwrap();
             assert_eq!((arguments.options, arguments.inherited), (vec![format!("{name}=v")], vec![]));
+        }
+        for name in ["BASH_ENV", "ENV", "SHELLOPTS", "PS4"] {
+            assert!(ContainerEnvironment::of(&variables(&[(name, "a\nb")])).is_err(), "{name}");
+        }
+        for name in ["BASH_ENV", "PS4", "PERL5OPT", "PYTHONPATH", "AWS_CONFIG_FILE", "GOOGLE_CREDENTIALS"] {
+            assert_eq!(BuildArguments::of(&variables(&[(name, "v")])).unwrap().inherited, [], "{name}");
         }
         for name in ["GOOGLE_CREDENTIALS", "DATABASE_URL", "LDAP", "PATHS"] {
             assert_eq!(ContainerEnvironment::of(&variables(&[(name, "a\nb")])).unwrap().inherited.len(), 1);

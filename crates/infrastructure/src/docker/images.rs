@@ -28,11 +28,15 @@ impl ImageBuilder for DockerEngine {
         let context = self.context(plan).await?;
         let name = ImageName::of(plan.owner.application, plan.owner.deployment);
         let labels = labels::of_image(self.options.instance, &plan.owner);
+        let network = self.network(plan.owner.organization).await?;
+        let known = self.docker.images_of(&plan.owner).await.map_err(Failure::or_fault)?;
         let image = NewImage {
             name: &name,
             labels: &labels,
             arguments: &arguments,
             memory: self.options.build_limits.memory,
+            network: &network.id,
+            known: &known,
             dockerfile: context.dockerfile,
             folder: Some(&context.folder),
         };
@@ -57,11 +61,14 @@ impl ImageBuilder for DockerEngine {
         }
         let name = ImageName::of(owner.application, owner.deployment);
         let labels = labels::of_image(self.options.instance, owner);
+        let network = self.network(owner.organization).await?;
         let marked = NewImage {
             name: &name,
             labels: &labels,
             arguments: &BuildArguments::of(&Variables::default())?,
             memory: self.options.build_limits.memory,
+            network: &network.id,
+            known: &[],
             dockerfile: format!("FROM {reference}\n").into_bytes(),
             folder: None,
         };

@@ -121,7 +121,11 @@ impl DockerEngine {
         limit: usize,
     ) -> Result<Vec<StampedLine>, StepError> {
         let collected = Arc::new(Lines::oldest(limit));
-        let read = self.docker.logs_since(container, since, collected.clone()).await;
+        let read = tokio::select! {
+            read = self.docker.logs_since(container, since, collected.clone()) => read,
+            // The rest is for the next call, so that nobody else has to wait for the end of a flood.
+            () = collected.full() => Ok(()),
+        };
         let mut lines = collected_lines(read, &collected)?;
         lines.retain(|line| since.is_none_or(|since| line.microsecond() > since));
         Ok(lines)

@@ -11,11 +11,16 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::{Output, PrintedLine},
 };
+use tokio::sync::Notify;
 
 /// The engine cuts a longer line into pieces of this size, each behind the time of the first.
 const PIECE: usize = 16 * 1024;
 /// How many lines more than wanted are held before the latest ones are let go.
 const SLACK: usize = 4096;
+/// How many bytes of lines are held before the later half is let go.
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+/// How much of one line is held: more than anybody looks at, because some lines never end.
+const LONGEST: usize = 64 * PIECE;
 
 /// A line with its moment to the nanosecond, as the engine tells it.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,13 +68,20 @@ impl From<StampedLine> for PrintedLine {
 pub(super) struct Lines {
     most: usize,
     collected: Mutex<Collected>,
+    full: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Collected {
     lines: Vec<StampedLine>,
+    /// How long the lines are together.
+    bytes: usize,
     /// A line that is so long that it comes in pieces.
     begun: Vec<u8>,
+    /// Whether the begun line has more than is held of it.
+    is_cut: bool,
+    /// The earliest moment of a line that was let go. Later ones would hide that it is missing.
+    until: Option<Timestamp>,
 }
 
 impl Collected {
@@ -77,34 +89,70 @@ impl Collected {
     fn add(&mut self, line: &[u8]) {
         let is_ended = line.ends_with(b"\n");
         match StampedLine::read(line).filter(|_| !self.continues(line)) {
-            Some(stamped) if is_ended => self.lines.push(stamped),
+            Some(stamped) if is_ended => self.push(stamped),
             // Only the beginning of a line has a time, so that anything else belongs to the begun one.
-            _ => self.begun.extend_from_slice(line),
+            _ => self.go_on(line, is_ended),
         }
         if is_ended && self.begun.ends_with(b"\n") {
-            self.lines.extend(StampedLine::read(&mem::take(&mut self.begun)));
+            self.is_cut = false;
+            if let Some(stamped) = StampedLine::read(&mem::take(&mut self.begun)) {
+                self.push(stamped);
+            }
         }
+    }
+
+    fn push(&mut self, line: StampedLine) {
+        self.bytes += line.text.len();
+        self.lines.push(line);
+    }
+
+    /// Takes the next piece of the begun line, or only notes its end when enough of it is held.
+    fn go_on(&mut self, piece: &[u8], is_ended: bool) {
+        self.is_cut |= self.begun.len() + piece.len() > LONGEST;
+        match (self.is_cut, is_ended) {
+            (false, _) => self.begun.extend_from_slice(piece),
+            (true, true) => self.begun.push(b'\n'),
+            (true, false) => {}
+        }
+    }
+
+    /// Keeps the `most` oldest lines.
+    fn let_go_of_all_but(&mut self, most: usize) {
+        self.lines.sort_by_key(|line| line.at);
+        let next = self.lines.get(most).map(StampedLine::microsecond);
+        self.until = self.until.into_iter().chain(next).min();
+        self.lines.truncate(most);
+        self.bytes = self.lines.iter().map(|line| line.text.len()).sum();
     }
 
     /// Whether `line` is the next piece of the begun line, which has the same time as the first.
     fn continues(&self, line: &[u8]) -> bool {
         let stamp = self.begun.split_inclusive(|byte| *byte == b' ').next();
         stamp.is_some_and(|stamp| line.starts_with(stamp))
-            && StampedLine::read(&self.begun).is_some_and(|begun| begun.is_begun)
+            && (self.is_cut || StampedLine::read(&self.begun).is_some_and(|begun| begun.is_begun))
     }
 }
 
 impl Lines {
     /// Keeps the `most` oldest lines, and a few more.
     pub(super) fn oldest(most: usize) -> Self {
-        Self { most, collected: Mutex::default() }
+        Self { most, collected: Mutex::default(), full: Notify::new() }
+    }
+
+    /// Returns when there are enough lines: a container may print faster than it is read, for ever.
+    pub(super) async fn full(&self) {
+        self.full.notified().await;
     }
 
     /// The lines so far, in the order in which they were printed.
     pub(super) fn take(&self) -> Vec<StampedLine> {
-        let Collected { mut lines, begun } = mem::take(&mut *self.collected());
+        let Collected { mut lines, begun, until, .. } = mem::take(&mut *self.collected());
         lines.extend(StampedLine::read(&begun));
         lines.sort_by_key(|line| line.at);
+        if let Some(until) = until {
+            let whole = lines.partition_point(|line| line.microsecond() < until);
+            lines.truncate(if whole > 0 { whole } else { self.most });
+        }
         lines
     }
 
@@ -120,9 +168,11 @@ impl Output for Lines {
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
             collected.add(line);
         }
-        if collected.lines.len() > self.most.saturating_mul(2).saturating_add(SLACK) {
-            collected.lines.sort_by_key(|line| line.at);
-            collected.lines.truncate(self.most.saturating_add(SLACK / 2));
+        let is_too_long = collected.bytes > MOST_BYTES;
+        if is_too_long || collected.lines.len() > self.most.saturating_mul(2).saturating_add(SLACK) {
+            let half = if is_too_long { collected.lines.len() / 2 } else { usize::MAX };
+            collected.let_go_of_all_but(half.min(self.most.saturating_add(SLACK / 2)));
+            self.full.notify_one();
         }
     }
 }
@@ -189,6 +239,35 @@ mod tests {
         let kept = flood.take();
         assert!(kept.len() <= 10 * 2 + SLACK);
         assert!(texts(&kept)[..200].iter().all(|text| text == "0"));
+    }
+
+    #[tokio::test]
+    async fn a_flood_is_known_and_what_is_kept_of_it_has_no_gap() {
+        let flood = Lines::oldest(5000);
+        let text = "x".repeat(PIECE - 1);
+        for number in 0..1000 {
+            flood.write(format!("2026-01-02T03:04:05.{number:06}000Z {text}\n").as_bytes()).await;
+        }
+        flood.full().await;
+        let kept = flood.take();
+        assert!(kept.len() * PIECE <= MOST_BYTES && kept.len() > 100, "{}", kept.len());
+        for (number, line) in kept.iter().enumerate() {
+            assert_eq!(line.at.timestamp_subsec_micros() as usize, number);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_never_ends_is_held_only_in_part() {
+        let endless = Lines::oldest(10);
+        let piece = format!("{STAMP} {}", "x".repeat(PIECE));
+        for _ in 0..100 {
+            endless.write(piece.as_bytes()).await;
+        }
+        assert!(endless.collected().begun.len() <= LONGEST);
+        endless.write(format!("{STAMP} rest\n2026-01-02T03:04:06.000000000Z next\n").as_bytes()).await;
+        let read = endless.take();
+        assert_eq!(read.len(), 2);
+        assert!(!read[0].text.ends_with(b"rest") && read[1].text == b"next");
     }
 
     #[tokio::test]

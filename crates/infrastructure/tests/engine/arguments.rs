@@ -41,6 +41,7 @@ const OPTIONS: &[(&str, usize)] = &[
     ("--env", 1),
     ("--entrypoint", 1),
     ("--force-rm", 0),
+    ("--cache-from", 1),
     ("--build-arg", 1),
     ("--tag", 1),
     ("--file", 1),

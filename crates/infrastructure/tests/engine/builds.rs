@@ -8,8 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use launchway_domain::deployments::{ImageBuilder as _, ImageName, Owner, StepError};
-use launchway_infrastructure::docker::{BuildLimits, Builder, DockerOptions};
+use launchway_domain::{
+    deployments::{ImageBuilder as _, ImageName, Owner, StepError},
+    ids::Ids as _,
+};
+use launchway_infrastructure::{
+    clock::TimeOrderedIds,
+    docker::{BuildLimits, Builder, DockerOptions},
+};
 use launchway_testkit::docker::{base_image, docker};
 
 use crate::{
@@ -284,4 +290,36 @@ async fn wait_until_nobody_runs(seconds: &str) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("the step still runs");
+}
+
+#[tokio::test]
+async fn a_build_takes_over_its_own_steps_and_nobody_elses() {
+    let installation = Installation::with(by_legacy);
+    // The engine tells builds apart by their arguments, except for those of a proxy.
+    let steps = format!("FROM {}\nRUN echo through $HTTP_PROXY > /way\nRUN cat /way\n", base_image());
+    installation.write("Dockerfile", &steps);
+    let (ours, theirs) = (owner(), owner());
+    let build = async |owner, proxy: &str| {
+        let recorder = Arc::new(Recorder::default());
+        let mut plan = installation.plan(owner);
+        plan.variables = variables(&[("HTTP_PROXY", proxy)]);
+        installation.engine.build(&plan, recorder.clone()).await.unwrap();
+        recorder.text()
+    };
+    assert!(build(ours, "http://ours").await.contains("through http://ours"));
+    let of_others = build(theirs, "http://theirs").await;
+    assert!(of_others.contains("through http://theirs"), "{of_others}");
+    assert!(!of_others.contains("Using cache"), "{of_others}");
+    let again = Owner { deployment: TimeOrderedIds.next().into(), ..ours };
+    let again = build(again, "http://ours").await;
+    assert!(again.contains("Using cache") && !again.contains("through http"), "{again}");
+}
+
+#[tokio::test]
+async fn a_build_runs_in_the_network_of_its_organization() {
+    let installation = Installation::with(by_legacy);
+    installation.write("Dockerfile", &format!("FROM {}\nRUN ip -o -4 addr show eth0\n", base_image()));
+    let recorder = Arc::new(Recorder::default());
+    installation.engine.build(&installation.plan(owner()), recorder.clone()).await.unwrap();
+    assert!(recorder.text().contains("inet 10."), "{}", recorder.text());
 }

@@ -82,13 +82,13 @@ async fn a_subnet_that_somebody_has_is_left_alone() {
     let (second, third) = (160 + bytes[14] % 16, bytes[15] & 0b1111_1100);
     let pool = format!("10.{second}.{third}.0/22");
     let installation = Installation::with(|options| options.network_pool = pool.parse().unwrap());
-    for number in 0..4 {
-        let container = installation.container(owner(), "sleep 600").await;
+    let owners = [owner(), owner(), owner(), owner()];
+    for (number, owner) in (0..).zip(owners) {
+        let container = installation.container(owner, "sleep 600").await;
         let expected = format!("10.{second}.{}.", third + number);
         assert!(container.address.to_string().starts_with(&expected), "{container:?}");
     }
-    let one = owner();
-    let image = installation.image(one, "sleep 600").await;
-    let full = installation.engine.start(&plan(one, image)).await.unwrap_err();
+    let image = installation.image(owners[0], "sleep 600").await;
+    let full = installation.engine.start(&plan(owner(), image)).await.unwrap_err();
     assert_eq!(full.to_string(), "there is no room for another network in the pool");
 }

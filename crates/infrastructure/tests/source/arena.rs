@@ -60,7 +60,11 @@ impl Arena {
         GitOptions {
             cache: self.path("cache"),
             work: self.path("work"),
-            policy: SourcePolicy { allow: Vec::new(), local_root: Some(self.path("repositories")) },
+            policy: SourcePolicy {
+                allow: Vec::new(),
+                local_root: Some(self.path("repositories")),
+                containers: None,
+            },
             known_hosts: None,
             limits: GitLimits { answer: PATIENCE, fetch: PATIENCE, ..GitLimits::default() },
         }

@@ -41,7 +41,11 @@ impl DeploymentConfig {
         Some(Self {
             max_builds: max_builds?.into(),
             health_timeout: health_timeout?,
-            sources: SourcePolicy { allow: allow?, local_root: local_root? },
+            sources: SourcePolicy {
+                allow: allow?,
+                local_root: local_root?,
+                containers: network_pool.map(Into::into),
+            },
             known_hosts: known_hosts?,
             network_pool: network_pool?,
             container_memory: container_memory?,

@@ -2,10 +2,10 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use launchway_domain::deployments::{ImageName, Output};
+use launchway_domain::deployments::{ImageName, Output, Owner};
 use serde_json::Value;
 
-use super::{Docker, Patience, answer, existing_records, tell, unreadable, with_labels};
+use super::{Docker, NetworkId, Patience, answer, existing_records, tell, unreadable, with_labels};
 use crate::{
     docker::{Builder, complaints::Failure, environment::BuildArguments, labels::Label},
     process::Invocation,
@@ -39,6 +39,10 @@ pub(in crate::docker) struct NewImage<'a> {
     pub(in crate::docker) labels: &'a [Label],
     pub(in crate::docker) arguments: &'a BuildArguments,
     pub(in crate::docker) memory: u64,
+    /// Where its steps run.
+    pub(in crate::docker) network: &'a NetworkId,
+    /// The images whose steps need not be repeated.
+    pub(in crate::docker) known: &'a [ImageName],
     pub(in crate::docker) dockerfile: Vec<u8>,
     /// The folder whose files may be copied; none without.
     pub(in crate::docker) folder: Option<&'a Path>,
@@ -76,13 +80,15 @@ impl Docker {
             call.env("DOCKER_BUILDKIT", "1").env("BUILDX_BUILDER", "default").args(["--progress", "plain"])
         } else {
             let memory = image.memory.to_string();
-            call.env("DOCKER_BUILDKIT", "0").args([
-                "--force-rm",
-                "--memory",
-                &memory,
-                "--memory-swap",
-                &memory,
-            ])
+            let call = call
+                .env("DOCKER_BUILDKIT", "0")
+                .args(["--force-rm", "--memory", &memory, "--memory-swap", &memory])
+                // Not the engine's own network, in which everybody's builds would meet.
+                .args(["--network", image.network.as_str()]);
+            // Steps of nobody else's are taken over. A name that is not there yet is as good as none,
+            // but without any the engine would look at all images.
+            let names = std::iter::once(image.name).chain(image.known);
+            names.fold(call, |call, name| call.args(["--cache-from", name.as_str()]))
         };
         for label in image.labels {
             call = call.arg("--label").arg(label.as_str());
@@ -120,6 +126,13 @@ impl Docker {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}", "--filter"]);
         let listed = answer(call.arg(format!("reference={reference}"))).await?;
         Ok(listed.lines().any(|line| ImageId::parse(line).is_some()))
+    }
+
+    /// The images that were made for an application, newest first.
+    pub(in crate::docker) async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageName>, Failure> {
+        let call = self.call(&["image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "--filter"]);
+        let listed = answer(call.arg(format!("reference=launchway/{}:*", owner.application))).await?;
+        Ok(listed.lines().filter_map(|name| name.trim().parse().ok()).collect())
     }
 
     /// The images with all of these labels, whether they have a name or not.
