@@ -1,14 +1,21 @@
 //! What handlers work with.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use ipnet::IpNet;
 use launchway_application::Services;
+use tokio::sync::Semaphore;
 
 use crate::{metrics::Metrics, request_ids::RequestIds};
+
+/// How many may follow a log at once.
+const FOLLOWERS: usize = 256;
 
 /// How the API is to behave.
 #[derive(Debug, Clone)]
@@ -32,6 +39,8 @@ pub struct Api {
     /// What is counted.
     pub metrics: Metrics,
     pub(crate) request_ids: RequestIds,
+    /// Places for those who follow a log: each asks the database again and again.
+    pub(crate) followers: Arc<Semaphore>,
     stopping: AtomicBool,
 }
 
@@ -44,6 +53,7 @@ impl Api {
             options,
             metrics,
             request_ids: RequestIds::default(),
+            followers: Arc::new(Semaphore::new(FOLLOWERS)),
             stopping: AtomicBool::new(false),
         }
     }

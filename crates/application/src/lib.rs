@@ -10,6 +10,7 @@ mod error;
 pub mod idempotency;
 pub mod logs;
 pub mod organizations;
+mod runtime_logs;
 mod services;
 pub mod upkeep;
 pub mod users;
@@ -18,5 +19,6 @@ pub mod worker;
 pub use self::{
     bell::{Bell, Listener},
     error::Error,
+    runtime_logs::RuntimeLogs,
     services::{Ports, Services, Tools},
 };

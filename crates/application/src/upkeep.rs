@@ -2,20 +2,19 @@
 
 mod reaper;
 mod records;
-mod runtime_logs;
 mod stability;
 
 use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     deployments::{
-        DeploymentRepository, EngineInventory, LiveVersion, TrafficRouter, Write as DeploymentWrite,
+        ContainerId, DeploymentRepository, EngineInventory, LiveVersion, TrafficRouter,
+        Write as DeploymentWrite,
     },
     idempotency::{IdempotencyKey, IdempotencyStore},
     ids::{BootId, InstanceId},
     jobs::JobQueue,
-    logs::{LogReader, LogSink},
-    secret::SecretBox,
+    logs::{Level, LogSink, NewLine},
     store::StoreError,
 };
 use tokio::{
@@ -23,9 +22,9 @@ use tokio::{
     time::{Instant, sleep},
 };
 
+use self::stability::Stability;
 pub use self::stability::StabilityLimits;
-use self::{runtime_logs::RuntimeLogs, stability::Stability};
-use crate::{Tools, applications::Vault};
+use crate::{Tools, runtime_logs::RuntimeLogs};
 
 /// What upkeep works with.
 #[expect(missing_docs, reason = "the types say it")]
@@ -35,9 +34,8 @@ pub struct UpkeepPorts {
     pub inventory: Arc<dyn EngineInventory>,
     pub router: Arc<dyn TrafficRouter>,
     pub logs: Arc<dyn LogSink>,
-    pub log_reader: Arc<dyn LogReader>,
+    pub runtime_logs: Arc<RuntimeLogs>,
     pub idempotency: Arc<dyn IdempotencyStore>,
-    pub secrets: Arc<dyn SecretBox>,
 }
 
 /// How often things are looked after.
@@ -70,7 +68,6 @@ const KEPT_LINES: i64 = 200_000;
 /// Looks after jobs, containers, logs and leftovers.
 pub struct Upkeep {
     ports: UpkeepPorts,
-    vault: Vault,
     identity: (InstanceId, BootId),
     timings: UpkeepTimings,
     limits: StabilityLimits,
@@ -86,8 +83,7 @@ impl Upkeep {
         limits: StabilityLimits,
         tools: Tools,
     ) -> Self {
-        let vault = Vault::new(Arc::clone(&ports.secrets));
-        Self { ports, vault, identity: (instance, boot), timings, limits, tools }
+        Self { ports, identity: (instance, boot), timings, limits, tools }
     }
 
     /// Takes over what an earlier run of this instance left: before the first job is claimed.
@@ -137,7 +133,7 @@ impl Upkeep {
 
     /// Collects what containers print, notices those that do not stay up, and keeps their records true.
     async fn keep_watching(&self) {
-        let (mut logs, mut stability) = (RuntimeLogs::default(), Stability::default());
+        let mut stability = Stability::default();
         loop {
             self.ports.inventory.wait_for_news(self.timings.rounds).await;
             let round = Instant::now();
@@ -145,7 +141,7 @@ impl Upkeep {
                 Ok(live) => {
                     let running: Vec<&LiveVersion> =
                         live.iter().filter(|version| !version.application.is_stopped).collect();
-                    self.collect(&mut logs, &running).await;
+                    self.collect(&running).await;
                     if let Some(conditions) = self.conditions().await {
                         self.check_stability(&mut stability, &running, &conditions).await;
                         self.correct_records(&running, &conditions).await;
@@ -155,6 +151,28 @@ impl Upkeep {
             }
             // News may come thick and fast; a round costs a question to the engine.
             sleep(Duration::from_millis(500).saturating_sub(round.elapsed())).await;
+        }
+    }
+
+    /// Takes what the containers of `live` have printed since the last round.
+    async fn collect(&self, live: &[&LiveVersion]) {
+        for version in live {
+            let collected = self.ports.runtime_logs.collect(&version.application, &version.deployment).await;
+            if let Err(reason) = collected {
+                tracing::warn!(deployment.id = %version.deployment.id, reason, "output could not be collected");
+            }
+        }
+        let containers = live.iter().filter_map(|version| version.deployment.container.as_ref());
+        let containers: Vec<&ContainerId> = containers.map(|container| &container.id).collect();
+        self.ports.runtime_logs.forget_others(&containers).await;
+    }
+
+    /// A line of Launchway's own in the log of a version.
+    async fn note(&self, version: &LiveVersion, level: Level, text: String) {
+        let (application_id, deployment_id) = (version.application.id, version.deployment.id);
+        let line = NewLine { application_id, deployment_id, level, text, at: self.tools.clock.now() };
+        if let Err(error) = self.ports.logs.append(vec![line]).await {
+            tracing::warn!(%error, deployment.id = %deployment_id, "a log line could not be kept");
         }
     }
 

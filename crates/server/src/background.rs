@@ -3,6 +3,7 @@
 use std::{error::Error, path::PathBuf, sync::Arc};
 
 use launchway_application::{
+    RuntimeLogs,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
     worker::{Worker, WorkerTimings},
@@ -44,9 +45,12 @@ impl Background {
             data.private_file("instance-id", || format!("{}\n", TimeOrderedIds.next()))?.trim().parse()?;
         let boot: BootId = TimeOrderedIds.next().into();
         let engine = Arc::new(DockerEngine::new(docker_options(config, instance)));
-        let upkeep = upkeep(wiring, &engine, (instance, boot));
+        let runtime_logs = runtime_logs(wiring, &engine);
+        let upkeep = upkeep(wiring, &engine, &runtime_logs, (instance, boot));
         upkeep.begin().await?;
-        let worker = worker(config, data, wiring, engine, WorkerId { instance, boot, worker: 1 }).await?;
+        let worker =
+            worker(config, data, wiring, (engine, runtime_logs), WorkerId { instance, boot, worker: 1 })
+                .await?;
 
         let (stop, told) = watch::channel(false);
         let tasks =
@@ -69,7 +73,7 @@ async fn worker(
     config: &Config,
     data: &DataDir,
     wiring: &Wiring,
-    engine: Arc<DockerEngine>,
+    (engine, runtime_logs): (Arc<DockerEngine>, Arc<RuntimeLogs>),
     identity: WorkerId,
 ) -> Result<Worker, Box<dyn Error>> {
     let database = Arc::new(wiring.database.clone());
@@ -81,6 +85,7 @@ async fn worker(
         applications: database.clone(),
         deployments: database.clone(),
         logs: database.clone(),
+        runtime_logs,
         deploy_keys: database.clone(),
         secrets: Arc::clone(&wiring.secrets),
         source: Arc::new(source),
@@ -99,7 +104,12 @@ async fn worker(
     Ok(Worker::new(database, Arc::new(pipeline), identity, limits, timings, wiring.tools.clone()))
 }
 
-fn upkeep(wiring: &Wiring, engine: &Arc<DockerEngine>, identity: (InstanceId, BootId)) -> Upkeep {
+fn upkeep(
+    wiring: &Wiring,
+    engine: &Arc<DockerEngine>,
+    runtime_logs: &Arc<RuntimeLogs>,
+    identity: (InstanceId, BootId),
+) -> Upkeep {
     let database = Arc::new(wiring.database.clone());
     let ports = UpkeepPorts {
         queue: database.clone(),
@@ -107,11 +117,16 @@ fn upkeep(wiring: &Wiring, engine: &Arc<DockerEngine>, identity: (InstanceId, Bo
         inventory: engine.clone(),
         router: Arc::new(DirectAddresses),
         logs: database.clone(),
-        log_reader: database.clone(),
+        runtime_logs: Arc::clone(runtime_logs),
         idempotency: database,
-        secrets: Arc::clone(&wiring.secrets),
     };
     Upkeep::new(ports, identity, UpkeepTimings::default(), StabilityLimits::default(), wiring.tools.clone())
+}
+
+fn runtime_logs(wiring: &Wiring, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {
+    let database = Arc::new(wiring.database.clone());
+    let secrets = Arc::clone(&wiring.secrets);
+    Arc::new(RuntimeLogs::new(engine.clone(), database.clone(), database, secrets))
 }
 
 fn docker_options(config: &Config, instance: InstanceId) -> DockerOptions {

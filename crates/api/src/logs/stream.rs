@@ -1,6 +1,6 @@
 //! A log as it is written: server-sent events.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use actix_web::{
     FromRequest as _, HttpRequest, HttpResponse,
@@ -11,7 +11,10 @@ use actix_web::{
 use futures_util::stream;
 use launchway_application::{Error, logs::OpenLog};
 use launchway_domain::logs::LogLineId;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, sleep},
+};
 
 use super::LogView;
 use crate::{Api, caller::Caller, error::ApiError};
@@ -26,6 +29,9 @@ const SIGN_EVERY: Duration = Duration::from_secs(15);
 /// How often it is checked that the caller may still read.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
+/// How long to wait for a place.
+const FULL: Duration = Duration::from_secs(5);
+
 /// Someone who reads a log as it is written.
 struct Follower {
     api: Data<Api>,
@@ -36,6 +42,7 @@ struct Follower {
     last_sign: Instant,
     last_check: Instant,
     is_over: bool,
+    _place: OwnedSemaphorePermit,
 }
 
 /// The lines of `log` behind `seen`, and every later one.
@@ -47,8 +54,19 @@ pub(super) async fn follow(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let now = Instant::now();
-    let mut follower =
-        Follower { api, caller, log, seen, request, last_sign: now, last_check: now, is_over: false };
+    let place = Arc::clone(&api.followers).try_acquire_owned();
+    let place = place.map_err(|_full| Error::RateLimited { retry_after: FULL })?;
+    let mut follower = Follower {
+        api,
+        caller,
+        log,
+        seen,
+        request,
+        last_sign: now,
+        last_check: now,
+        is_over: false,
+        _place: place,
+    };
     // What is wrong with the question is answered before the stream begins.
     let first = follower.new_lines().await?.unwrap_or_else(|| Bytes::from_static(b": follow\n\n"));
     let rest = stream::unfold(follower, |mut follower| async move {

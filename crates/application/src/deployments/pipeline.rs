@@ -35,6 +35,7 @@ use super::log::{DeploymentLog, secrets_of};
 use crate::{
     Error, Tools,
     applications::{OpenSecrets, Vault, titled},
+    runtime_logs::RuntimeLogs,
 };
 
 /// What deployments are made with.
@@ -43,6 +44,7 @@ pub struct PipelinePorts {
     pub applications: Arc<dyn ApplicationRepository>,
     pub deployments: Arc<dyn DeploymentRepository>,
     pub logs: Arc<dyn LogSink>,
+    pub runtime_logs: Arc<RuntimeLogs>,
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
     pub secrets: Arc<dyn SecretBox>,
     pub source: Arc<dyn SourceFetcher>,

@@ -1,9 +1,9 @@
 //! Removing what no record accounts for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use launchway_domain::{
-    deployments::{Found, FoundObject, Standing},
+    deployments::{ContainerId, Found, FoundObject, Standing},
     ids::DeploymentId,
 };
 
@@ -25,11 +25,14 @@ impl Upkeep {
         let standing = self.ports.deployments.standing(&ids).await.map_err(|error| error.to_string())?;
         let standing: HashMap<DeploymentId, Standing> =
             standing.into_iter().map(|standing| (standing.deployment, standing)).collect();
+        let live = self.ports.deployments.live().await.map_err(|error| error.to_string())?;
+        let live = live.into_iter().filter_map(|version| Some(version.deployment.container?.id));
+        let live: HashSet<ContainerId> = live.collect();
         // Containers first: an image that runs cannot be removed.
         let (containers, images): (Vec<&Found>, Vec<&Found>) =
             found.iter().partition(|found| matches!(found.what, FoundObject::Container { .. }));
         for found in containers.into_iter().chain(images) {
-            if self.is_wanted(found, standing.get(&found.owner.deployment)) {
+            if self.is_wanted(found, standing.get(&found.owner.deployment), &live) {
                 continue;
             }
             match self.ports.inventory.remove(found).await {
@@ -42,13 +45,14 @@ impl Upkeep {
         Ok(())
     }
 
-    fn is_wanted(&self, found: &Found, standing: Option<&Standing>) -> bool {
+    fn is_wanted(&self, found: &Found, standing: Option<&Standing>, live: &HashSet<ContainerId>) -> bool {
         let is_open = standing.is_some_and(|standing| standing.is_open);
         match &found.what {
-            FoundObject::Container { created_at, .. } => {
+            FoundObject::Container { id, created_at, .. } => {
                 let is_young = self.tools.clock.now() - *created_at < YOUNG;
-                let is_live = standing.is_some_and(|standing| standing.is_live);
-                is_live || is_open || (is_young && standing.is_none())
+                // Whose record may be about to be written, or has just been replaced.
+                let may_be_recorded = standing.is_none_or(|standing| standing.is_live);
+                live.contains(id) || is_open || (is_young && may_be_recorded)
             }
             FoundObject::Image(_) => is_open || standing.is_some_and(|standing| standing.is_worth_keeping),
         }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use launchway_application::{
-    Bell, Tools,
+    Bell, RuntimeLogs, Tools,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
     worker::{Worker, WorkerTimings},
@@ -151,9 +151,8 @@ impl World {
             inventory: Arc::clone(self) as _,
             router: Arc::clone(self) as _,
             logs: Arc::clone(self) as _,
-            log_reader: Arc::clone(self) as _,
+            runtime_logs: self.runtime_logs(),
             idempotency: Arc::clone(self) as _,
-            secrets: Arc::new(a_box()),
         };
         let identity = (id_of("instance").into(), id_of("boot").into());
         let (timings, limits) = (UpkeepTimings::default(), StabilityLimits::default());
@@ -170,11 +169,17 @@ impl World {
         }
     }
 
+    fn runtime_logs(self: &Arc<Self>) -> Arc<RuntimeLogs> {
+        let this = || Arc::clone(self);
+        Arc::new(RuntimeLogs::new(this(), this(), this(), Arc::new(a_box())))
+    }
+
     fn pipeline_ports(self: &Arc<Self>) -> PipelinePorts {
         PipelinePorts {
             applications: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
             logs: Arc::clone(self) as _,
+            runtime_logs: self.runtime_logs(),
             deploy_keys: Arc::clone(self) as _,
             secrets: Arc::new(a_box()),
             source: Arc::clone(self) as _,

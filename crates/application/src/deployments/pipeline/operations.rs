@@ -5,9 +5,9 @@ use std::{net::SocketAddr, sync::Arc};
 use launchway_domain::{
     applications::{Application, Write as ApplicationWrite},
     deployments::{
-        Container, ContainerRecord, ContainerState, Deployment, FoundObject, StepError, Target, Write,
+        Container, ContainerRecord, ContainerState, Deployment, Found, FoundObject, StepError, Target, Write,
     },
-    ids::{ApplicationId, DeploymentId},
+    ids::ApplicationId,
     jobs::{ClaimedJob, Outcome},
     logs::Level,
     organizations::Scope,
@@ -93,16 +93,13 @@ impl Pipeline {
         self.settle(claimed, Outcome::Succeeded, Vec::new()).await
     }
 
-    /// The deployments of an application that have a container.
-    pub(super) async fn containers_of(
-        &self,
-        application: ApplicationId,
-    ) -> Result<Vec<DeploymentId>, StepError> {
+    /// The containers of an application.
+    pub(super) async fn containers_of(&self, application: ApplicationId) -> Result<Vec<Found>, StepError> {
         let found = self.ports.inventory.everything().await?;
-        let containers = found.into_iter().filter(|found| {
-            found.owner.application == application && matches!(found.what, FoundObject::Container { .. })
-        });
-        Ok(containers.map(|found| found.owner.deployment).collect())
+        let is_container = |found: &Found| matches!(found.what, FoundObject::Container { .. });
+        let of_it =
+            found.into_iter().filter(|found| found.owner.application == application && is_container(found));
+        Ok(of_it.collect())
     }
 
     async fn start_again(&self, live: &Live) -> Result<(), StepError> {

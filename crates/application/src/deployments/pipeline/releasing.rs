@@ -3,14 +3,15 @@
 use std::{net::SocketAddr, time::Duration};
 
 use launchway_domain::{
-    applications::RunCommand,
+    applications::{Application, RunCommand},
     deployments::{
-        Container, ContainerPlan, ContainerRecord, ContainerState, ImageName, Progress, StepError, Target,
-        Write,
+        Container, ContainerPlan, ContainerRecord, ContainerState, Deployment, FoundObject, ImageName,
+        Progress, StepError, Target, Write,
     },
     ids::DeploymentId,
     logs::{Level, Write as LogWrite},
     organizations::Scope,
+    page::PageRequest,
     store::StoreError,
 };
 
@@ -100,18 +101,40 @@ impl Pipeline {
         Ok(self.published(&attempt.deployment).await?.map(Target::Site))
     }
 
+    /// Ends every container of the application that is not the live one, and records what an earlier
+    /// attempt ended without a chance to.
     async fn remove_others(&self, attempt: &Attempt<'_>) -> Result<(), StepError> {
-        let mut others: Vec<DeploymentId> = self
-            .containers_of(attempt.owner.application)
-            .await?
-            .into_iter()
-            .filter(|deployment| *deployment != attempt.deployment.id)
-            .collect();
+        let live = attempt.deployment.container.as_ref().map(|container| &container.id);
+        let mut others = self.recorded_others(attempt).await?;
+        for found in self.containers_of(attempt.owner.application).await? {
+            let FoundObject::Container { id, .. } = &found.what else { continue };
+            if found.owner.deployment != attempt.deployment.id {
+                others.push(found.owner.deployment);
+            } else if Some(id) != live {
+                // That of a command, which was cut off.
+                self.ports.inventory.remove(&found).await?;
+            }
+        }
+        others.sort_unstable();
         others.dedup();
         for other in others {
             self.retire(attempt, Some(other)).await;
         }
         Ok(())
+    }
+
+    /// The newest other deployments whose containers are not recorded as gone.
+    async fn recorded_others(&self, attempt: &Attempt<'_>) -> Result<Vec<DeploymentId>, StepError> {
+        let scope = Scope::of_record(attempt.owner.organization);
+        let newest = PageRequest::new(1, 20, 20).map_err(|_never| StepError::Fault("no page".to_owned()))?;
+        let page = self.ports.deployments.page(scope, attempt.owner.application, newest).await;
+        let page = page.map_err(|error| StepError::Fault(format!("the records cannot be read: {error}")))?;
+        let is_there = |record: &Deployment| {
+            record.container.as_ref().is_some_and(|container| container.state != ContainerState::Removed)
+        };
+        let others =
+            page.items.iter().filter(|record| record.id != attempt.deployment.id && is_there(record));
+        Ok(others.map(|record| record.id).collect())
     }
 
     async fn run_once(
@@ -160,7 +183,7 @@ impl Pipeline {
     /// Ends the version that was live before. It must not fail what is live already.
     async fn retire(&self, attempt: &Attempt<'_>, old: Option<DeploymentId>) {
         let Some(old) = old.filter(|old| *old != attempt.deployment.id) else { return };
-        let retired = self.end_version(Scope::of_record(attempt.owner.organization), old).await;
+        let retired = self.end_version(&attempt.application, old).await;
         let text = match retired {
             Ok(()) => return,
             Err(error) => format!("The old version is removed later: {error}"),
@@ -169,12 +192,22 @@ impl Pipeline {
     }
 
     /// Lets a version's container end in peace, and removes it.
-    async fn end_version(&self, scope: Scope, deployment: DeploymentId) -> Result<(), StepError> {
+    async fn end_version(
+        &self,
+        application: &Application,
+        deployment: DeploymentId,
+    ) -> Result<(), StepError> {
+        let scope = Scope::of_record(application.organization_id);
         let faulty = |error| StepError::Fault(format!("the record cannot be read: {error}"));
         let record = self.ports.deployments.get(scope, deployment).await.map_err(faulty)?;
-        let container = record.and_then(|record| record.container);
+        let container = record.as_ref().and_then(|record| record.container.clone());
         if let Some(container) = &container {
             self.ports.deployer.stop(&container.id).await?;
+        }
+        if let Some(record) = &record
+            && let Err(reason) = self.ports.runtime_logs.collect(application, record).await
+        {
+            tracing::warn!(deployment.id = %deployment, reason, "last output could not be collected");
         }
         self.ports.deployer.remove(deployment).await?;
         if let Some(container) = container {

@@ -41,6 +41,7 @@ async fn a_version_that_is_live_already_gets_the_traffic_and_the_old_one_ends() 
             "commit: prove, deployed, line (Deployed in 0.0 s), entry (launchway deployed the application `web` (production))",
             "everything",
             "stop #1",
+            "printed",
             "remove #1",
             "commit: record old removed",
             "commit: succeeded, follow",

@@ -3,10 +3,10 @@
 use chrono::TimeDelta;
 use launchway_domain::{
     clock::Timestamp,
-    deployments::{Deployment, Found, FoundObject, ImageName, Standing},
+    deployments::{ContainerRecord, Deployment, Found, FoundObject, ImageName, LiveVersion, Standing},
 };
 use launchway_testkit::{
-    builders::a_deployment,
+    builders::{a_container, a_deployment},
     clock::{NEW_YEAR, moment},
 };
 
@@ -27,11 +27,20 @@ fn image() -> Found {
     Found { what: FoundObject::Image(name), ..container(moment(NEW_YEAR)) }
 }
 
+/// [`deployment`] as the live version, by the container that [`container`] finds.
+fn live_version() -> LiveVersion {
+    let FoundObject::Container { id, .. } = container(moment(NEW_YEAR)).what else { unreachable!() };
+    a_deployment().run_by(ContainerRecord { id, ..a_container("web") }).live()
+}
+
 /// What is removed of `found` when the records say `standing`.
 async fn removed(found: &[&Found], standing: Option<Standing>) -> Vec<String> {
     let world = World::with(|state| {
         state.deployments = vec![deployment()];
         state.found = found.iter().map(|found| (*found).clone()).collect();
+        state.live =
+            standing.filter(|standing| standing.is_live).map(|_| live_version()).into_iter().collect();
+        state.last_printed = Some(moment(NEW_YEAR));
         state.standing = standing.into_iter().collect();
     });
     look_after(&world, wait(1)).await;
@@ -108,4 +117,18 @@ async fn leftovers_are_looked_for_every_minute_whether_or_not_the_engine_answers
     look_after(&world, wait(61)).await;
 
     assert_eq!(world.journal_of("clear"), ["clear image of #1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_of_the_live_deployment_that_is_not_the_live_one_goes_once_nobody_can_be_using_it() {
+    let other = |age: TimeDelta| {
+        let found = container(moment(NEW_YEAR) - age);
+        let FoundObject::Container { condition, created_at, .. } = found.what else { unreachable!() };
+        let id = a_container("a command's").id;
+        Found { what: FoundObject::Container { id, condition, created_at }, ..found }
+    };
+    let standing =
+        Standing { deployment: deployment().id, is_live: true, is_open: false, is_worth_keeping: true };
+    assert!(removed(&[&other(TimeDelta::minutes(1))], Some(standing)).await.is_empty());
+    assert_eq!(removed(&[&other(TimeDelta::minutes(2))], Some(standing)).await, ["clear container of #1"]);
 }

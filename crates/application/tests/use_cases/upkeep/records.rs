@@ -3,7 +3,10 @@
 use std::{net::IpAddr, sync::Arc};
 
 use launchway_domain::deployments::{Condition, ContainerRecord, ContainerState, Write};
-use launchway_testkit::clock::{NEW_YEAR, moment};
+use launchway_testkit::{
+    builders::a_container,
+    clock::{NEW_YEAR, moment},
+};
 
 use super::{live, look_after, running, wait};
 use crate::world::{World, a_container_of};
@@ -23,7 +26,7 @@ async fn recorded(condition: Option<Condition>) -> Option<(ContainerState, Optio
     let world = arranged(condition);
     look_after(&world, wait(3)).await;
     let is_so = |state, address| {
-        let container = ContainerRecord { state, address, ..live().deployment.container.unwrap() };
+        let container = ContainerRecord { state, address, ..a_container("web") };
         let write = Write::RecordContainer { id: live().deployment.id, container, at: world.now() };
         world.commits().contains(&vec![write.into()])
     };
