@@ -15,13 +15,17 @@ use actix_web::{
     web::{self, Data},
 };
 use launchway_api::{Api, ApiOptions, Metrics};
-use launchway_application::{Ports, Services, Tools};
+use launchway_application::{Bell, Ports, Services, Tools, applications::ApplicationPolicy};
 use launchway_domain::{
+    applications::MockApplicationRepository,
     audit::MockAuditRepository,
     auth::{
         MockCredentialRepository, MockIdentityRepository, MockLoginThrottle, MockPasswordHasher, TokenHash,
     },
-    organizations::MockOrganizationRepository,
+    deployments::MockDeploymentRepository,
+    idempotency::MockIdempotencyStore,
+    logs::MockLogReader,
+    organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
     secret::MockSecretBox,
     store::MockUnitOfWork,
     users::MockUserRepository,
@@ -88,6 +92,7 @@ fn api() -> Api {
         clock: Arc::new(FixedClock::default()),
         ids: Arc::new(CountingIds::default()),
         entropy: Arc::new(CountingEntropy::default()),
+        bell: Bell::default(),
     };
     let services = Services::new(Ports {
         tools,
@@ -96,6 +101,13 @@ fn api() -> Api {
         users: Arc::new(MockUserRepository::new()),
         organizations: Arc::new(MockOrganizationRepository::new()),
         audit: Arc::new(MockAuditRepository::new()),
+        applications: Arc::new(MockApplicationRepository::new()),
+        deployments: Arc::new(MockDeploymentRepository::new()),
+        logs: Arc::new(MockLogReader::new()),
+        idempotency: Arc::new(MockIdempotencyStore::new()),
+        deploy_keys: Arc::new(MockDeployKeyRepository::new()),
+        key_maker: Arc::new(MockKeyMaker::new()),
+        policy: ApplicationPolicy::default(),
         throttle: Arc::new(MockLoginThrottle::new()),
         hasher: Arc::new(MockPasswordHasher::new()),
         secrets: Arc::new(MockSecretBox::new()),
