@@ -12,6 +12,7 @@
 //! `DOCKER_CERT_PATH` (where the engine is). A folder of ours instead would take the operator's
 //! `docker login` away.
 
+mod bases;
 mod command;
 mod complaints;
 mod containers;

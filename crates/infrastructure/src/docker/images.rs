@@ -26,6 +26,7 @@ impl ImageBuilder for DockerEngine {
     async fn build(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<ImageName, StepError> {
         let arguments = BuildArguments::of(&plan.variables)?;
         let context = self.context(plan).await?;
+        self.check_bases(&context.dockerfile, &plan.variables, &output).await?;
         let name = ImageName::of(plan.owner.application, plan.owner.deployment);
         let labels = labels::of_image(self.options.instance, &plan.owner);
         let network = self.network(plan.owner.organization).await?;
@@ -59,6 +60,7 @@ impl ImageBuilder for DockerEngine {
         if let Err(failure) = pulled {
             self.fall_back(image, &reference, failure, &output).await?;
         }
+        self.check_triggers(&reference, &output).await?;
         let name = ImageName::of(owner.application, owner.deployment);
         let labels = labels::of_image(self.options.instance, owner);
         let network = self.network(owner.organization).await?;

@@ -8,13 +8,13 @@ use launchway_domain::applications::ImageRef;
 /// organization, and nobody may get one by guessing its name.
 pub(super) fn familiar(image: &ImageRef) -> Option<String> {
     let mut name = image.as_str();
+    if is_ours(name) {
+        return None;
+    }
     for registry in ["docker.io/", "index.docker.io/"] {
         name = name.strip_prefix(registry).unwrap_or(name);
     }
     name = name.strip_prefix("library/").unwrap_or(name);
-    if name.starts_with("launchway/") {
-        return None;
-    }
     let (path, digest) = name.split_once('@').map_or((name, None), |(path, digest)| (path, Some(digest)));
     let tag = path.rfind(':').filter(|colon| path.get(*colon..).is_some_and(|tag| !tag.contains('/')));
     let untagged = tag.and_then(|colon| path.get(..colon)).unwrap_or(path);
@@ -23,6 +23,17 @@ pub(super) fn familiar(image: &ImageRef) -> Option<String> {
         (None, Some(_)) => path.to_owned(),
         (None, None) => format!("{path}:latest"),
     })
+}
+
+/// Whether the name is of our own making, however docker's registry is spelled before it.
+fn is_ours(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_dockers = |registry: &str| {
+        let host = registry.split_once(':').map_or(registry, |(host, _)| host);
+        host == "docker.io" || host.ends_with(".docker.io")
+    };
+    let mut parts = name.split('/').skip_while(|part| is_dockers(part) || *part == "library");
+    parts.next() == Some("launchway") && parts.next().is_some()
 }
 
 #[cfg(test)]
@@ -46,7 +57,16 @@ mod tests {
 
     #[test]
     fn nobody_gets_the_image_of_a_deployment_by_its_name() {
-        for reference in ["launchway/a:b", "docker.io/launchway/a", "index.docker.io/launchway/a:b"] {
+        for reference in [
+            "launchway/a:b",
+            "docker.io/launchway/a",
+            "index.docker.io/launchway/a:b",
+            "registry-1.docker.io/launchway/a:b",
+            "DOCKER.IO/launchway/a:b",
+            "docker.io:443/launchway/a:b",
+            "docker.io/index.docker.io/launchway/a",
+            "library/launchway/a",
+        ] {
             assert_eq!(familiar(&reference.parse().unwrap()), None);
         }
     }

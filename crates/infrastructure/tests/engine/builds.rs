@@ -27,7 +27,7 @@ fn by_legacy(options: &mut DockerOptions) {
     options.builder = Builder::Legacy;
 }
 
-fn by_buildkit(options: &mut DockerOptions) {
+pub(crate) fn by_buildkit(options: &mut DockerOptions) {
     options.builder = Builder::BuildKit;
     options.program = program_with_buildkit();
 }

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod arguments;
+mod bases;
 mod builds;
 mod commands;
 mod containers;

@@ -154,6 +154,14 @@ impl Docker {
         existing_records(call.args(images.iter().map(ImageId::as_str))).await
     }
 
+    /// What the image tells whoever builds on it, and its platform; `None` if it is not here. The
+    /// reference is one that docker lists, so that it is neither an option nor an id.
+    pub(in crate::docker) async fn inspect_base(&self, reference: &str) -> Result<Option<Value>, Failure> {
+        const FORMAT: &str = r#"{"triggers":{{json .Config.OnBuild}},"os":{{json .Os}},"architecture":{{json .Architecture}}}"#;
+        let call = self.call(&["image", "inspect", "--format", FORMAT, reference]);
+        Ok(existing_records(call).await?.pop())
+    }
+
     /// Takes a name from an image, and removes the image with its last one.
     pub(in crate::docker) async fn remove_image(&self, image: &ImageName) -> Result<(), Failure> {
         answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
