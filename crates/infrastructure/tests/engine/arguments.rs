@@ -90,7 +90,7 @@ proptest! {
         let fake = FakeDocker::running(WILLING);
         let installation = Installation::with(|options| options.program = fake.program());
         let Ok(base_path) = folder.parse::<launchway_domain::applications::BasePath>() else { return Ok(()) };
-        installation.write(format!("{}/Dockerfile", base_path.relative()).trim_start_matches('/'), "FROM x");
+        installation.write(format!("{}/Dockerfile", base_path.relative()).trim_start_matches('/'), "FROM scratch");
         let owner = owner();
         let image = ImageName::of(owner.application, owner.deployment);
         let mut build = installation.plan(owner);
