@@ -20,6 +20,7 @@ use std::env;
 use crate::{
     bench::report::Report,
     command::BenchOptions,
+    engine::Engine,
     failure::{Failure, Outcome},
     install,
     needs::NeededBy,
@@ -30,6 +31,9 @@ use crate::{
 /// Builds, measures and prints; fails when a goal is missed.
 pub(crate) fn run(options: &BenchOptions) -> Outcome {
     install::ensure(NeededBy::Benchmarks, options.install)?;
+    // One of the sections deploys, which takes the engine that the tests need.
+    install::ensure(NeededBy::Tests, options.install)?;
+    let _engine = Engine::start()?;
     workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
     workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-api", "--example", "bare"]))?;
     workspace::run(&mut cargo(&[

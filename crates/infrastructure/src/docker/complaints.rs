@@ -96,7 +96,7 @@ impl Failure {
     pub(super) fn is_only_about_what_is_gone(&self) -> bool {
         let Self::Complaint(text) = self else { return false };
         let mut lines = text.lines().filter(|line| !is_advice(line)).peekable();
-        lines.peek().is_some() && lines.all(|line| meaning(line) == Meaning::Gone)
+        lines.peek().is_some() && lines.all(|line| meaning(line) == Meaning::Gone || is_missing_network(line))
     }
 
     /// Whether the complaint has these words.
@@ -108,9 +108,8 @@ impl Failure {
     /// cache, or does not find a network while others are made. The same call succeeds a moment later.
     pub(super) fn is_lapse(&self) -> bool {
         let Self::Complaint(text) = self else { return false };
-        let text = last_line(text).to_lowercase();
-        let is_network = || text.split_once("network ").is_some_and(|(_, rest)| rest.ends_with(" not found"));
-        text.contains("failed to get digest") || is_network()
+        let text = last_line(text);
+        text.contains("failed to get digest") || is_missing_network(&text)
     }
 
     /// Whether a registry could not be asked, and so may have what was asked for.
@@ -141,6 +140,11 @@ impl Failure {
             Meaning::Unknown => unknown(sentence(&text)),
         }
     }
+}
+
+/// Whether a network is not there, as newer clients say it.
+fn is_missing_network(line: &str) -> bool {
+    line.split_once("network ").is_some_and(|(_, rest)| rest.trim_end().ends_with(" not found"))
 }
 
 /// An error with everything behind it.
@@ -296,5 +300,16 @@ mod tests {
     fn a_missing_client_is_a_fault() {
         let missing = Failure::Client(ProcessError::NotInstalled("docker".to_owned()));
         assert_eq!(missing.or_refused(), StepError::Fault("`docker` is not installed".to_owned()));
+    }
+
+    #[test]
+    fn the_engines_lapses_are_told_from_what_is_wrong() {
+        let lapse = |text: &str| Failure::Complaint(text.to_owned()).is_lapse();
+        let missing = format!("Error response from daemon: network {} not found", "a".repeat(64));
+        assert!(lapse(&missing));
+        assert!(lapse("failed to get digest sha256:0: open /x: no such file or directory"));
+        assert!(!lapse("Error response from daemon: No such image: x"));
+        assert!(!lapse("The command '/bin/sh -c exit 1' returned a non-zero code: 1"));
+        assert!(Failure::Complaint(missing).is_only_about_what_is_gone());
     }
 }

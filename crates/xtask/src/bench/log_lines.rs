@@ -9,6 +9,9 @@ use crate::{
 };
 
 const ROUNDS: u32 = 3;
+/// As many as the log of a deployment writes at once.
+const LINES_A_CALL: &str = "500";
+const SECONDS: &str = "3";
 const LEAST: f64 = 50_000.0;
 
 /// Appends lines in batches, as the log of a deployment does.
@@ -19,7 +22,8 @@ pub(crate) fn measure(report: &mut Report) -> Outcome {
     report.columns(&["round", "lines/s"]);
     let mut sample = Sample::default();
     for round in 1..=ROUNDS {
-        let output = workspace::output(&mut Command::new(release("examples/log_lines")))?;
+        let mut command = Command::new(release("examples/log_lines"));
+        let output = workspace::output(command.args([LINES_A_CALL, SECONDS, "full"]))?;
         let rate: f64 = output.parse().map_err(|error| {
             Failure::because(format_args!("`log_lines` printed `{output}`, not a number"), error)
         })?;
