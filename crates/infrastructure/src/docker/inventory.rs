@@ -214,13 +214,17 @@ fn found_container(record: &Value) -> Option<Found> {
 /// An image under each of its names. It has the labels of the deployment that made it, and may have
 /// the names of others that use it too.
 fn found_images(record: &Value) -> Vec<Found> {
+    let names = record.get("names").and_then(Value::as_array).into_iter().flatten();
+    let names: Vec<ImageName> = names.filter_map(|name| name.as_str()?.parse().ok()).collect();
+    if names.is_empty() {
+        // A step of a build, between two of its labels.
+        return Vec::new();
+    }
     let Some(owner) = record.get("labels").and_then(labels::owner_of_image) else {
         unreadable(record, "an image has labels that cannot be read");
         return Vec::new();
     };
-    let names = record.get("names").and_then(Value::as_array).into_iter().flatten();
-    let names = names.filter_map(|name| name.as_str()?.parse::<ImageName>().ok());
-    let found = names.filter_map(|name| {
+    let found = names.into_iter().filter_map(|name| {
         let (application, deployment) = name.as_str().strip_prefix("launchway/")?.split_once(':')?;
         let (application, deployment) = (application.parse().ok()?, deployment.parse().ok()?);
         Some(Found { owner: Owner { application, deployment, ..owner }, what: FoundObject::Image(name) })
