@@ -23,10 +23,7 @@ use launchway_domain::{
 
 pub use self::changes::ApplicationChange;
 pub(crate) use self::secrets::{OpenSecrets, Vault};
-use crate::{
-    Error, Tools,
-    deployments::{Request, RequestedBy},
-};
+use crate::{Error, Tools, deployments::Request};
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
@@ -119,7 +116,7 @@ impl Applications {
         let conflict = conflicts(&application.blueprint);
         let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
         writes.push(Write::Insert(Box::new(application)).into());
-        writes.extend(request.writes(&RequestedBy::Actor(actor), &self.tools));
+        writes.extend(request.writes(actor, &self.tools));
         writes.push(self.tools.record(actor.author(), event));
         self.tools.store.commit(writes).await.map_err(conflict)?;
         self.tools.bell.ring();

@@ -24,7 +24,7 @@ pub use self::pipeline::{HealthTimings, Pipeline, PipelinePorts};
 pub(crate) use self::{
     log::secrets_of,
     pipeline::{Course, Stop},
-    request::{Request, RequestedBy, job_about},
+    request::{Request, job_about},
 };
 use crate::{
     Error, Tools,
@@ -170,7 +170,7 @@ impl Deployments {
         let event =
             Event::new(Did::Create, Audited::Deployment, id, what).with("application_id", application.id);
         let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
-        writes.extend(request.writes(&RequestedBy::Actor(actor), &self.tools));
+        writes.extend(request.writes(actor, &self.tools));
         writes.push(self.tools.record(actor.author(), event));
         self.tools.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => APPLICATION,

@@ -17,7 +17,7 @@ use launchway_domain::{
 use super::{APPLICATION, Applications, DELETE, OpenSecrets, ShownVariables, UPDATE, conflicts, titled};
 use crate::{
     Error,
-    deployments::{Request, RequestedBy, job_about},
+    deployments::{Request, job_about},
 };
 
 /// What is to be different about an application. What is absent stays as it is.
@@ -151,7 +151,7 @@ impl Applications {
         let mut writes = vec![update.into()];
         if redeploy {
             let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
-            writes.extend(request.writes(&RequestedBy::Actor(actor), &self.tools));
+            writes.extend(request.writes(actor, &self.tools));
         }
         writes.push(self.tools.record(actor.author(), event));
         self.tools.store.commit(writes).await.map_err(conflict)?;

@@ -18,11 +18,6 @@ pub(crate) struct Request {
     job: NewJob,
 }
 
-/// Who asks.
-pub(crate) enum RequestedBy<'a> {
-    Actor(&'a Actor),
-}
-
 impl Request {
     /// A deployment of `application` that waits.
     pub(crate) fn of(application: &Application, kind: DeploymentKind, tools: &Tools) -> Self {
@@ -35,8 +30,7 @@ impl Request {
     }
 
     /// What makes it durable. One that waits already for the same application gives way.
-    pub(crate) fn writes(self, by: &RequestedBy<'_>, tools: &Tools) -> Vec<store::Write> {
-        let RequestedBy::Actor(actor) = by;
+    pub(crate) fn writes(self, actor: &Actor, tools: &Tools) -> Vec<store::Write> {
         let who = &actor.user().username;
         let text = match self.deployment.kind {
             DeploymentKind::Fresh => format!("Deployment requested by {who}"),
