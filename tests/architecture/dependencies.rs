@@ -61,13 +61,18 @@ const RULES: &[Rule] = &[
     },
     Rule {
         folder: "infrastructure",
-        allowed: Allowed::OfOurs(&["launchway-domain"]),
+        allowed: Allowed::OfOurs(&["launchway-domain", "launchway-proxy"]),
         never: &["actix-web", "launchway-testkit", "launchway-tests"],
     },
     Rule {
         folder: "api",
         allowed: Allowed::OfOurs(&["launchway-application", "launchway-domain"]),
         never: &["diesel", "launchway-testkit", "launchway-tests"],
+    },
+    Rule {
+        folder: "proxy",
+        allowed: Allowed::OfOurs(&[]),
+        never: &["actix-web", "diesel", "launchway-testkit", "launchway-tests"],
     },
     Rule { folder: "server", allowed: Allowed::Anything, never: FOR_TESTS },
     Rule { folder: "testkit", allowed: Allowed::Anything, never: &[] },
