@@ -1,5 +1,6 @@
 //! Applications: what is deployed, from where, and how it is reached.
 
+mod automatic_host;
 mod blueprint;
 mod branch;
 mod build_pack;
@@ -14,6 +15,7 @@ mod variables;
 use async_trait::async_trait;
 
 pub use self::{
+    automatic_host::AutomaticHost,
     blueprint::{Blueprint, InvalidBlueprint, RunCommand},
     branch::Branch,
     build_pack::{BuildPack, Port, ProxyServer},
@@ -48,6 +50,10 @@ pub struct Application {
     pub user_id: UserId,
     /// What is to be deployed, and how.
     pub blueprint: Blueprint,
+    /// The name that Launchway gave it. It stays when the application is renamed.
+    pub automatic_host: AutomaticHost,
+    /// Its names beside its [`domain`](Blueprint::domain), in the order in which they were added.
+    pub further_domains: Vec<Hostname>,
     /// What its build and its environment are told, and what its repository wants to see.
     pub secrets: ApplicationSecrets,
     /// How it is.
@@ -96,22 +102,28 @@ impl ApplicationSecrets {
 }
 
 impl Application {
+    /// The most names that can be added to an application.
+    pub const MOST_FURTHER_DOMAINS: usize = 100;
+
     /// An application that has just been made, with its first deployment waiting.
     #[must_use]
     pub fn new(
         (id, status_id): (ApplicationId, ApplicationStatusId),
-        scope: Scope,
+        organization: &Organization,
         user_id: UserId,
         blueprint: Blueprint,
         secrets: ApplicationSecrets,
         now: Timestamp,
     ) -> Self {
         let state = ApplicationState::UnderWay(Progress::Queued);
+        let automatic_host = AutomaticHost::of(&blueprint.name, &blueprint.environment, &organization.name);
         Self {
             id,
-            organization_id: scope.id(),
+            organization_id: organization.id,
             user_id,
             blueprint,
+            automatic_host,
+            further_domains: Vec::new(),
             secrets,
             status: ApplicationStatus { id: status_id, state, created_at: now, updated_at: now },
             live: None,
@@ -120,6 +132,21 @@ impl Application {
             updated_at: now,
         }
     }
+
+    /// Every name that it is reached by: those that people chose first.
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        let chosen = self.blueprint.domain.iter().chain(&self.further_domains).map(Hostname::as_str);
+        chosen.chain([self.automatic_host.as_str()])
+    }
+}
+
+/// The names that lead to one application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedApplication {
+    /// Which.
+    pub id: ApplicationId,
+    /// Its names, in no order.
+    pub hosts: Vec<String>,
 }
 
 /// An application with whom it belongs to.
@@ -188,16 +215,30 @@ pub trait ApplicationRepository: Send + Sync {
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn detail(&self, scope: Scope, id: ApplicationId) -> Result<Option<ApplicationDetail>, StoreError>;
+
+    /// The names of every application of the installation.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn named(&self) -> Result<Vec<NamedApplication>, StoreError>;
+
+    /// Whether `host` leads to an application of the installation.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn is_named(&self, host: &str) -> Result<bool, StoreError>;
 }
 
 /// Changes to applications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// A new application. `Taken(ApplicationName)` when the organization has one of that name in
-    /// that environment, `Taken(Domain)` when another application of the installation has the
-    /// domain, `Stale` when the organization is gone.
+    /// A new application. Its automatic host gets the first [number](AutomaticHost::numbered) that
+    /// makes it the only one, beginning with none. `Taken(ApplicationName)` when the organization
+    /// has one of that name in that environment, `Taken(Domain)` when another application of the
+    /// installation has the domain, `Stale` when the organization is gone.
     Insert(Box<Application>),
-    /// Another blueprint and other secrets. `Stale` when the application is gone; `Taken` as above.
+    /// Another blueprint and other secrets. A domain that was one of its further ones is its domain
+    /// from now on. `Stale` when the application is gone; `Taken` as above.
     Update {
         /// Whose.
         scope: Scope,
@@ -210,7 +251,32 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
-    /// It is gone for every reader; its name and domain are free. `Stale` when it was gone.
+    /// One more name. `Taken(Domain)` when an application of the installation has it already, this
+    /// one too; `Refused(MostDomains)` when the application has
+    /// [enough](Application::MOST_FURTHER_DOMAINS); `Stale` when it is gone.
+    AddDomain {
+        /// Whose.
+        scope: Scope,
+        /// Which.
+        id: ApplicationId,
+        /// The name.
+        domain: Hostname,
+        /// When.
+        at: Timestamp,
+    },
+    /// One name less: a further one, or its domain. `Stale` when the application is gone or does not
+    /// have it.
+    RemoveDomain {
+        /// Whose.
+        scope: Scope,
+        /// Which.
+        id: ApplicationId,
+        /// The name.
+        domain: Hostname,
+        /// When.
+        at: Timestamp,
+    },
+    /// It is gone for every reader; its name and its hosts are free. `Stale` when it was gone.
     Delete {
         /// Whose.
         scope: Scope,

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 #[cfg(feature = "mock")]
 pub use self::ports::{
     MockDeployer, MockEngineInventory, MockHealthProbe, MockImageBuilder, MockOutput, MockSiteStore,
-    MockSourceFetcher, MockTrafficRouter,
+    MockSourceFetcher,
 };
 pub use self::{
     deployment::{
@@ -19,7 +19,7 @@ pub use self::{
     ports::{
         BuildPlan, Checkout, Condition, Container, ContainerPlan, Deployer, EngineInventory, Found,
         FoundObject, GitSource, HealthProbe, ImageBuilder, Output, Owner, PrintedLine, ProbeTarget,
-        SiteStore, SourceFetcher, StepError, Target, TrafficRouter,
+        SiteStore, SourceFetcher, StepError,
     },
     state::{DeploymentState, IllegalMove},
 };

@@ -13,6 +13,7 @@ pub mod logs;
 pub mod network;
 pub mod organizations;
 pub mod page;
+pub mod routes;
 pub mod secret;
 pub mod store;
 pub mod users;

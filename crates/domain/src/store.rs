@@ -101,6 +101,8 @@ pub enum Rule {
     AccountInUse,
     /// An organization that has applications stays.
     HasApplications,
+    /// An application has so many names and no more.
+    MostDomains,
 }
 
 /// What may exist only once.

@@ -18,13 +18,15 @@ text_value!(
     }
 );
 
+/// Whether this may stand between two dots of a host name.
+pub(super) fn is_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
 fn is_hostname(name: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
     let last = name.rsplit('.').next().unwrap_or_default();
     (1..=253).contains(&name.len())
         && name.split('.').all(is_label)

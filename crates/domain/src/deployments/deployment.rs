@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use super::DeploymentState;
 use crate::{
+    applications::Port,
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId, DeploymentStatusId, JobId, OrganizationId},
     value::{InvalidValue, text_value},
@@ -99,6 +100,8 @@ pub struct ContainerRecord {
     pub state: ContainerState,
     /// Where it is reached, while it runs.
     pub address: Option<IpAddr>,
+    /// The port that it listens on. That of the application may be another by now.
+    pub port: Port,
 }
 
 /// How a container is.

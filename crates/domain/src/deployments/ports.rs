@@ -1,4 +1,4 @@
-//! What a deployment is made with: source, images, containers, sites and traffic.
+//! What a deployment is made with: source, images, containers and sites.
 //!
 //! Promises that all of these ports make:
 //! - a call that is dropped ends what it started, processes included;
@@ -393,32 +393,4 @@ pub trait SiteStore: Send + Sync {
     /// # Errors
     /// [`StepError::Fault`] when the file system refuses.
     async fn remove(&self, application: ApplicationId) -> Result<(), StepError>;
-}
-
-/// Where an application's traffic goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// To a container.
-    Container(SocketAddr),
-    /// To a published folder.
-    Site(PathBuf),
-}
-
-/// Leads traffic to the live version of each application.
-///
-/// Promises: a switch is atomic, drops no request, and holds once the call has returned.
-#[cfg_attr(feature = "mock", mockall::automock)]
-#[async_trait]
-pub trait TrafficRouter: Send + Sync {
-    /// Leads the traffic of `application` to `target` from now on.
-    ///
-    /// # Errors
-    /// [`StepError::Fault`] when the router is not there.
-    async fn switch(&self, application: ApplicationId, target: &Target) -> Result<(), StepError>;
-
-    /// Leads it nowhere.
-    ///
-    /// # Errors
-    /// [`StepError::Fault`] when the router is not there.
-    async fn withdraw(&self, application: ApplicationId) -> Result<(), StepError>;
 }
