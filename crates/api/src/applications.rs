@@ -1,5 +1,6 @@
 //! Applications: endpoint 12 and its neighbours.
 
+pub(crate) mod domains;
 mod requests;
 mod views;
 
@@ -35,6 +36,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         .get("/api/v1/deploy/applications", list_applications)
         .post("/api/v1/deploy/application/restart", restart_application)
         .post("/api/v1/deploy/application/stop", stop_application);
+    domains::routes(routes);
 }
 
 /// Make an application and deploy it

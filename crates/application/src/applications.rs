@@ -1,6 +1,7 @@
 //! Applications: making, showing, changing and deleting them.
 
 mod changes;
+mod domains;
 mod operations;
 mod secrets;
 
@@ -16,6 +17,7 @@ use launchway_domain::{
     deployments::DeploymentKind,
     idempotency::IdempotencyKey,
     ids::ApplicationId,
+    organizations::OrganizationRepository,
     page::{Page, PageRequest},
     secret::SecretBox,
     store::{StoreError, Unique},
@@ -23,7 +25,7 @@ use launchway_domain::{
 
 pub use self::changes::ApplicationChange;
 pub(crate) use self::secrets::{OpenSecrets, Vault};
-use crate::{Error, Tools, deployments::Request};
+use crate::{Error, Tools, deployments::Request, routes::Routes};
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
@@ -63,23 +65,34 @@ pub struct ApplicationPolicy {
     pub public_host: Option<String>,
 }
 
+/// What the use cases of applications read, and tell.
+#[expect(missing_docs, reason = "the types say it")]
+pub struct ApplicationPorts {
+    pub applications: Arc<dyn ApplicationRepository>,
+    pub organizations: Arc<dyn OrganizationRepository>,
+    pub routes: Arc<Routes>,
+}
+
 /// Makes, shows, changes and deletes applications, and starts and stops them.
 pub struct Applications {
     applications: Arc<dyn ApplicationRepository>,
+    organizations: Arc<dyn OrganizationRepository>,
+    routes: Arc<Routes>,
     vault: Vault,
     policy: ApplicationPolicy,
     tools: Tools,
 }
 
 impl Applications {
-    /// Reads from `applications`, and keeps secrets in `secrets`.
+    /// Works with `ports`, and keeps secrets in `secrets`.
     pub fn new(
-        applications: Arc<dyn ApplicationRepository>,
+        ports: ApplicationPorts,
         secrets: Arc<dyn SecretBox>,
         policy: ApplicationPolicy,
         tools: Tools,
     ) -> Self {
-        Self { applications, vault: Vault::new(secrets), policy, tools }
+        let ApplicationPorts { applications, organizations, routes } = ports;
+        Self { applications, organizations, routes, vault: Vault::new(secrets), policy, tools }
     }
 
     /// Makes an application and asks for its first deployment.
@@ -102,7 +115,8 @@ impl Applications {
             self.vault.seal(id, &OpenSecrets { build_variables, environment_variables, credentials })?;
         let now = self.tools.clock.now();
         let ids = (id, self.tools.ids.next().into());
-        let application = Application::new(ids, scope, actor.user_id(), blueprint, secrets, now);
+        let organization = self.organizations.detail(scope).await?.ok_or(APPLICATION)?.organization;
+        let application = Application::new(ids, &organization, actor.user_id(), blueprint, secrets, now);
         let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
         let event = described(
             Event::new(
@@ -167,6 +181,10 @@ impl Applications {
         Ok(ShownVariables { build: build_variables, environment: environment_variables })
     }
 
+    fn is_our_own(&self, domain: &Hostname) -> bool {
+        Some(domain.as_str()) == self.policy.public_host.as_deref()
+    }
+
     /// What can be said about a blueprint without asking the network.
     fn check(&self, blueprint: &Blueprint) -> Result<(), Error> {
         let mut problems: Vec<String> = match blueprint.check() {
@@ -178,13 +196,14 @@ impl Applications {
         {
             problems.push(format!("repository {refused}"));
         }
-        let is_our_own = |domain: &Hostname| Some(domain.as_str()) == self.policy.public_host.as_deref();
-        if blueprint.domain.as_ref().is_some_and(is_our_own) {
-            problems.push("domain must not be the name that this installation is reached by".to_owned());
+        if blueprint.domain.as_ref().is_some_and(|domain| self.is_our_own(domain)) {
+            problems.push(OUR_OWN.to_owned());
         }
         if problems.is_empty() { Ok(()) } else { Err(Error::Invalid(problems.join("; "))) }
     }
 }
+
+const OUR_OWN: &str = "domain must not be the name that this installation is reached by";
 
 /// The application in a sentence.
 pub(crate) fn titled(blueprint: &Blueprint) -> String {
@@ -212,11 +231,13 @@ fn conflicts(blueprint: &Blueprint) -> impl FnOnce(StoreError) -> Error + use<> 
         (StoreError::Taken(Unique::ApplicationName), _) => Error::Conflict(format!(
             "an application `{name}` exists already in the environment `{environment}`"
         )),
-        (StoreError::Taken(Unique::Domain), Some(domain)) => {
-            Error::Conflict(format!("the domain `{domain}` is in use by another application"))
-        }
+        (StoreError::Taken(Unique::Domain), Some(domain)) => in_use(&domain),
         (StoreError::Taken(Unique::IdempotencyKey), _) => Error::Repeated,
         (StoreError::Stale, _) => APPLICATION,
         (error, _) => error.into(),
     }
+}
+
+fn in_use(domain: &Hostname) -> Error {
+    Error::Conflict(format!("the domain `{domain}` is in use by another application"))
 }

@@ -10,6 +10,7 @@ mod error;
 pub mod idempotency;
 pub mod logs;
 pub mod organizations;
+pub mod routes;
 mod runtime_logs;
 mod services;
 pub mod upkeep;

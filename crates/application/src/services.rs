@@ -20,13 +20,14 @@ use uuid::Uuid;
 
 use crate::{
     Bell,
-    applications::{ApplicationPolicy, Applications},
+    applications::{ApplicationPolicy, ApplicationPorts, Applications},
     audit::AuditTrail,
     auth::{ApiTokens, Authentication, Guesses, Logins, Passwords, Registration, TwoFactorLogin},
     deployments::Deployments,
     idempotency::Idempotency,
     logs::Logs,
     organizations::{DeployKeys, Organizations},
+    routes::Routes,
     users::Users,
 };
 
@@ -73,6 +74,7 @@ pub struct Ports {
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
     pub key_maker: Arc<dyn KeyMaker>,
     pub policy: ApplicationPolicy,
+    pub routes: Arc<Routes>,
     pub throttle: Arc<dyn LoginThrottle>,
     pub hasher: Arc<dyn PasswordHasher>,
     pub secrets: Arc<dyn SecretBox>,
@@ -117,6 +119,7 @@ impl Services {
             deploy_keys,
             key_maker,
             policy,
+            routes,
             throttle,
             hasher,
             secrets,
@@ -144,9 +147,14 @@ impl Services {
             api_tokens: ApiTokens::new(credentials.clone(), tools.clone()),
             two_factor: TwoFactorLogin::new(credentials, secrets.clone(), guesses, tools.clone()),
             users: Users::new(users, tools.clone()),
-            organizations: Organizations::new(organizations, tools.clone()),
+            organizations: Organizations::new(organizations.clone(), tools.clone()),
             deploy_keys: DeployKeys::new(deploy_keys, key_maker, secrets.clone(), tools.clone()),
-            applications: Applications::new(applications.clone(), secrets.clone(), policy, tools.clone()),
+            applications: Applications::new(
+                ApplicationPorts { applications: applications.clone(), organizations, routes },
+                secrets.clone(),
+                policy,
+                tools.clone(),
+            ),
             deployments: Deployments::new(applications.clone(), deployments.clone(), tools.clone()),
             logs: Logs::new(applications, deployments, logs),
             idempotency: Idempotency::new(idempotency, secrets, tools),

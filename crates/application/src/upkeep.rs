@@ -8,8 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     deployments::{
-        ContainerId, DeploymentRepository, EngineInventory, LiveVersion, TrafficRouter,
-        Write as DeploymentWrite,
+        ContainerId, DeploymentRepository, EngineInventory, LiveVersion, Write as DeploymentWrite,
     },
     idempotency::{IdempotencyKey, IdempotencyStore},
     ids::{BootId, InstanceId},
@@ -24,7 +23,7 @@ use tokio::{
 
 use self::stability::Stability;
 pub use self::stability::StabilityLimits;
-use crate::{Tools, runtime_logs::RuntimeLogs};
+use crate::{Tools, routes::Routes, runtime_logs::RuntimeLogs};
 
 /// What upkeep works with.
 #[expect(missing_docs, reason = "the types say it")]
@@ -32,7 +31,7 @@ pub struct UpkeepPorts {
     pub queue: Arc<dyn JobQueue>,
     pub deployments: Arc<dyn DeploymentRepository>,
     pub inventory: Arc<dyn EngineInventory>,
-    pub router: Arc<dyn TrafficRouter>,
+    pub routes: Arc<Routes>,
     pub logs: Arc<dyn LogSink>,
     pub runtime_logs: Arc<RuntimeLogs>,
     pub idempotency: Arc<dyn IdempotencyStore>,
@@ -45,6 +44,8 @@ pub struct UpkeepTimings {
     pub rescue: Duration,
     /// What containers print, and whether they stay up, when there is no news of them.
     pub rounds: Duration,
+    /// Routes that differ from the records.
+    pub routes: Duration,
     /// What no record accounts for.
     pub reap: Duration,
     /// What is too old.
@@ -56,6 +57,7 @@ impl Default for UpkeepTimings {
         Self {
             rescue: Duration::from_secs(10),
             rounds: Duration::from_secs(2),
+            routes: Duration::from_secs(5),
             reap: Duration::from_secs(60),
             forget: Duration::from_secs(60 * 60),
         }
@@ -98,7 +100,13 @@ impl Upkeep {
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = async {
-                tokio::join!(self.keep_rescuing(), self.keep_watching(), self.keep_reaping(), self.keep_forgetting());
+                tokio::join!(
+                    self.keep_rescuing(),
+                    self.keep_watching(),
+                    self.keep_routing(),
+                    self.keep_reaping(),
+                    self.keep_forgetting(),
+                );
             } => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
@@ -151,6 +159,22 @@ impl Upkeep {
             }
             // News may come thick and fast; a round costs a question to the engine.
             sleep(Duration::from_millis(500).saturating_sub(round.elapsed())).await;
+        }
+    }
+
+    /// Tells the router again and again what the records say: it may have been away, or told wrongly.
+    async fn keep_routing(&self) {
+        let mut is_told = true;
+        loop {
+            match (self.ports.routes.follow_all().await, is_told) {
+                (Ok(()), _) => is_told = true,
+                (Err(error), true) => {
+                    tracing::warn!(%error, "traffic is not led by the records until the router answers");
+                    is_told = false;
+                }
+                (Err(_), false) => {}
+            }
+            sleep(self.timings.routes).await;
         }
     }
 

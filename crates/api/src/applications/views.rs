@@ -39,6 +39,7 @@ pub(crate) struct ApplicationView {
     #[schema(example = "{}")]
     environment_variables: String,
     domain: String,
+    /// Every name that it is reached by.
     domains: Vec<String>,
     port: u16,
     pre_run_command: String,
@@ -94,7 +95,7 @@ impl From<&Application> for ApplicationView {
             build_variables: "{}".to_owned(),
             environment: blueprint.environment.as_str().to_owned(),
             environment_variables: "{}".to_owned(),
-            domains: Some(domain.clone()).filter(|domain| !domain.is_empty()).into_iter().collect(),
+            domains: application.hosts().map(str::to_owned).collect(),
             domain,
             port: blueprint.port.get(),
             pre_run_command: text(

@@ -156,6 +156,9 @@ impl Applications {
         writes.push(self.tools.record(actor.author(), event));
         self.tools.store.commit(writes).await.map_err(conflict)?;
         self.tools.bell.ring();
+        if given.contains(&"domain") {
+            self.lead_traffic(scope, id).await;
+        }
         self.detail(actor, id).await
     }
 

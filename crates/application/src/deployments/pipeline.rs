@@ -21,7 +21,7 @@ use launchway_domain::{
     audit::{Action as Did, Author, Chain, Event, Resource as Audited},
     deployments::{
         Deployer, Deployment, DeploymentRepository, DeploymentState, EngineInventory, HealthProbe,
-        ImageBuilder, Owner, Progress, SiteStore, SourceFetcher, StepError, TrafficRouter, Write,
+        ImageBuilder, Owner, Progress, SiteStore, SourceFetcher, StepError, Write,
     },
     ids::{ApplicationId, DeploymentId},
     jobs::{ClaimedJob, Lease, Outcome, Write as JobWrite},
@@ -35,6 +35,7 @@ use super::log::{DeploymentLog, secrets_of};
 use crate::{
     Error, Tools,
     applications::{OpenSecrets, Vault, titled},
+    routes::Routes,
     runtime_logs::RuntimeLogs,
 };
 
@@ -53,7 +54,7 @@ pub struct PipelinePorts {
     pub inventory: Arc<dyn EngineInventory>,
     pub probe: Arc<dyn HealthProbe>,
     pub sites: Arc<dyn SiteStore>,
-    pub router: Arc<dyn TrafficRouter>,
+    pub routes: Arc<Routes>,
 }
 
 /// How patient the check of a new version is.

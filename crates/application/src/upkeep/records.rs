@@ -1,12 +1,11 @@
 //! Keeping the records of live containers true: after a reboot an engine gives out other addresses.
 
-use std::{collections::HashMap, net::SocketAddr};
+use std::collections::HashMap;
 
 use launchway_domain::{
-    deployments::{
-        Condition, ContainerId, ContainerRecord, ContainerState, FoundObject, LiveVersion, Target, Write,
-    },
+    deployments::{Condition, ContainerId, ContainerRecord, ContainerState, FoundObject, LiveVersion, Write},
     logs::Level,
+    organizations::Scope,
 };
 
 use super::Upkeep;
@@ -50,17 +49,20 @@ impl Upkeep {
     }
 
     async fn correct(&self, version: &LiveVersion, container: ContainerRecord) {
-        let (id, at, address) = (version.deployment.id, self.tools.clock.now(), container.address);
+        let (id, at) = (version.deployment.id, self.tools.clock.now());
+        let (address, port) = (container.address, container.port.get());
         let write = Write::RecordContainer { id, container, at };
         if let Err(error) = self.tools.store.commit(vec![write.into()]).await {
             tracing::warn!(%error, deployment.id = %id, "the record of a container could not be corrected");
             return;
         }
-        let Some(address) = address else { return };
-        let address = SocketAddr::new(address, version.application.blueprint.port.get());
-        match self.ports.router.switch(version.application.id, &Target::Container(address)).await {
-            Ok(()) => self.note(version, Level::Info, format!("Live at http://{address}")).await,
-            Err(error) => {
+        let scope = Scope::of_record(version.application.organization_id);
+        match (self.ports.routes.follow(scope, version.application.id).await, address) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(address)) => {
+                self.note(version, Level::Info, format!("Live again, at {address} port {port}")).await;
+            }
+            (Err(error), _) => {
                 tracing::warn!(%error, deployment.id = %id, "traffic could not be led to a container")
             }
         }

@@ -2,20 +2,26 @@
 
 use std::sync::Arc;
 
-use launchway_application::{Bell, Ports, Services, Tools, applications::ApplicationPolicy, auth::Guesses};
+use launchway_application::{
+    Bell, Ports, Services, Tools,
+    applications::ApplicationPolicy,
+    auth::Guesses,
+    routes::{RoutePorts, Routes},
+};
 use launchway_domain::{
-    applications::MockApplicationRepository,
+    applications::{ApplicationRepository, MockApplicationRepository},
     audit::MockAuditRepository,
     auth::{
         Admission, LoginAttempt, MockCredentialRepository, MockIdentityRepository, MockLoginThrottle,
         MockPasswordHasher, TokenHash,
     },
     clock::{Clock, Timestamp},
-    deployments::MockDeploymentRepository,
+    deployments::{DeploymentRepository, MockDeploymentRepository, MockSiteStore},
     idempotency::MockIdempotencyStore,
     ids::LoginAttemptId,
     logs::MockLogReader,
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
+    routes::MockTrafficRouter,
     secret::MockSecretBox,
     store::{MockUnitOfWork, StoreError, Write, are_audited},
     users::{EmailAddress, MockUserRepository},
@@ -45,6 +51,7 @@ pub(crate) struct MockedPorts {
     pub(crate) deploy_keys: MockDeployKeyRepository,
     pub(crate) key_maker: MockKeyMaker,
     pub(crate) policy: ApplicationPolicy,
+    pub(crate) router: MockTrafficRouter,
     pub(crate) throttle: MockLoginThrottle,
     pub(crate) hasher: MockPasswordHasher,
     pub(crate) secrets: MockSecretBox,
@@ -127,6 +134,14 @@ impl MockedPorts {
 
     /// The services over these ports.
     pub(crate) fn services(self) -> Services {
+        let applications: Arc<dyn ApplicationRepository> = Arc::new(self.applications);
+        let deployments: Arc<dyn DeploymentRepository> = Arc::new(self.deployments);
+        let routes = RoutePorts {
+            applications: Arc::clone(&applications),
+            deployments: Arc::clone(&deployments),
+            sites: Arc::new(MockSiteStore::new()),
+            router: Arc::new(self.router),
+        };
         Services::new(Ports {
             tools: tools(self.store, self.clock, self.bell),
             identities: Arc::new(self.identities),
@@ -134,13 +149,14 @@ impl MockedPorts {
             users: Arc::new(self.users),
             organizations: Arc::new(self.organizations),
             audit: Arc::new(self.audit),
-            applications: Arc::new(self.applications),
-            deployments: Arc::new(self.deployments),
+            applications,
+            deployments,
             logs: Arc::new(self.logs),
             idempotency: Arc::new(self.idempotency),
             deploy_keys: Arc::new(self.deploy_keys),
             key_maker: Arc::new(self.key_maker),
             policy: self.policy,
+            routes: Arc::new(Routes::new(routes, None)),
             throttle: Arc::new(self.throttle),
             hasher: Arc::new(self.hasher),
             secrets: Arc::new(self.secrets),

@@ -15,17 +15,19 @@ use std::{
 use launchway_application::{
     Bell, RuntimeLogs, Tools,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
+    routes::{RoutePorts, Routes},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
     worker::{Worker, WorkerTimings},
 };
 use launchway_domain::{
-    applications::Application,
+    applications::{Application, NamedApplication},
     clock::{Clock as _, Timestamp},
     deployments::{Condition, ContainerId, Deployment, Found, LiveVersion, PrintedLine, Standing, StepError},
     ids::DeploymentId,
     jobs::{ClaimLimits, ClaimedJob, Heartbeat},
     logs::NewLine,
     organizations::DeployKey,
+    routes::Route,
     store::{StoreError, Write},
 };
 use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, ids::id_of};
@@ -48,6 +50,8 @@ pub(crate) struct State {
     pub(crate) application: Option<Application>,
     pub(crate) deployments: Vec<Deployment>,
     pub(crate) live: Vec<LiveVersion>,
+    /// The names of applications.
+    pub(crate) named: Vec<NamedApplication>,
     pub(crate) standing: Vec<Standing>,
     pub(crate) deploy_key: Option<DeployKey>,
     /// The jobs that wait.
@@ -81,6 +85,8 @@ pub(crate) struct State {
     pub(crate) journal: Vec<String>,
     /// What was written.
     pub(crate) commits: Vec<Vec<Write>>,
+    /// All routes, each time that they were told.
+    pub(crate) routes: Vec<Vec<Route>>,
     /// What came into the log, in batches.
     pub(crate) batches: Vec<Vec<NewLine>>,
 }
@@ -149,7 +155,7 @@ impl World {
             queue: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,
-            router: Arc::clone(self) as _,
+            routes: self.routes(),
             logs: Arc::clone(self) as _,
             runtime_logs: self.runtime_logs(),
             idempotency: Arc::clone(self) as _,
@@ -174,6 +180,17 @@ impl World {
         Arc::new(RuntimeLogs::new(this(), this(), this(), Arc::new(a_box())))
     }
 
+    /// Leads traffic in at no address: a version is reached where its container is.
+    pub(crate) fn routes(self: &Arc<Self>) -> Arc<Routes> {
+        let ports = RoutePorts {
+            applications: Arc::clone(self) as _,
+            deployments: Arc::clone(self) as _,
+            sites: Arc::clone(self) as _,
+            router: Arc::clone(self) as _,
+        };
+        Arc::new(Routes::new(ports, None))
+    }
+
     fn pipeline_ports(self: &Arc<Self>) -> PipelinePorts {
         PipelinePorts {
             applications: Arc::clone(self) as _,
@@ -188,7 +205,7 @@ impl World {
             inventory: Arc::clone(self) as _,
             probe: Arc::clone(self) as _,
             sites: Arc::clone(self) as _,
-            router: Arc::clone(self) as _,
+            routes: self.routes(),
         }
     }
 
@@ -196,6 +213,11 @@ impl World {
     async fn call(&self, name: &'static str, about: impl ToString) -> Result<(), StepError> {
         let about = about.to_string();
         self.state().journal.push(if about.is_empty() { name.to_owned() } else { format!("{name} {about}") });
+        self.call_quietly(name).await
+    }
+
+    /// The same, for what would fill the journal.
+    async fn call_quietly(&self, name: &'static str) -> Result<(), StepError> {
         self.pass_time(name).await;
         let failure = self.state().failures.get_mut(name).and_then(VecDeque::pop_front);
         failure.map_or(Ok(()), Err)

@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use launchway_domain::{
     applications::{BuildPack, GitUrl, Repository},
     deployments::{
-        BuildPlan, Checkout, CommitHash, Deployment, DeploymentKind, DeploymentState, GitSource, ImageName,
-        Progress,
+        BuildPlan, Checkout, CommitHash, DeploymentKind, DeploymentState, GitSource, ImageName, Progress,
     },
     ids::DeploymentId,
     logs::Level,
     organizations::{DeployKey, Scope},
     secret::Secret,
-    store::StoreError,
 };
 
 use super::{Attempt, Pipeline, Stop};
@@ -59,21 +57,7 @@ impl Pipeline {
         }
         match earlier.image {
             Some(image) => Ok(Version::Container(self.ports.images.reuse(&attempt.owner, &image).await?)),
-            None => Ok(Version::Site(self.published(&earlier).await?.ok_or_else(gone)?)),
-        }
-    }
-
-    /// The files of a deployment's site: its own, or those of the one that it went back to.
-    pub(super) async fn published(&self, deployment: &Deployment) -> Result<Option<PathBuf>, StoreError> {
-        let (scope, application) = (Scope::of_record(deployment.organization_id), deployment.application_id);
-        let (mut id, mut kind) = (deployment.id, deployment.kind);
-        loop {
-            if let Some(folder) = self.ports.sites.release(application, id).await {
-                return Ok(Some(folder));
-            }
-            let DeploymentKind::Rollback { to } = kind else { return Ok(None) };
-            let Some(earlier) = self.ports.deployments.get(scope, to).await? else { return Ok(None) };
-            (id, kind) = (earlier.id, earlier.kind);
+            None => Ok(Version::Site(self.ports.routes.site(&earlier).await?.ok_or_else(gone)?)),
         }
     }
 

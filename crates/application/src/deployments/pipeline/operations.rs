@@ -5,12 +5,13 @@ use std::{net::SocketAddr, sync::Arc};
 use launchway_domain::{
     applications::{Application, Write as ApplicationWrite},
     deployments::{
-        Container, ContainerRecord, ContainerState, Deployment, Found, FoundObject, StepError, Target, Write,
+        Container, ContainerRecord, ContainerState, Deployment, Found, FoundObject, StepError, Write,
     },
     ids::ApplicationId,
     jobs::{ClaimedJob, Outcome},
     logs::Level,
     organizations::Scope,
+    routes::Target,
 };
 
 use super::{Pipeline, Stop, releasing::running};
@@ -60,8 +61,9 @@ impl Pipeline {
         let Some(live) = self.live(claimed).await? else {
             return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
         };
-        self.ports.router.withdraw(live.application.id).await?;
         let (scope, id, at) = (claimed.job.scope, live.application.id, self.tools.clock.now());
+        self.ports.routes.lead(scope, id, Target::Stopped).await?;
+        self.drain(id).await;
         // Once more: a version that went live at the moment of the wish has taken it back.
         let mut more = vec![ApplicationWrite::SetStopped { scope, id, is_stopped: true, at }.into()];
         if let Some(container) = live.deployment.container.clone() {
@@ -78,7 +80,8 @@ impl Pipeline {
     /// Removes what is left of a deleted application.
     pub(crate) async fn remove(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
         let id = ApplicationId::from(claimed.job.subject);
-        self.ports.router.withdraw(id).await?;
+        self.ports.routes.follow(claimed.job.scope, id).await?;
+        self.drain(id).await;
         let found = self.ports.inventory.everything().await?;
         let of_it = || found.iter().filter(|found| found.owner.application == id);
         // Containers first: an image that runs cannot be removed.
@@ -103,24 +106,25 @@ impl Pipeline {
     }
 
     async fn start_again(&self, live: &Live) -> Result<(), StepError> {
-        let blueprint = &live.application.blueprint;
+        let scope = Scope::of_record(live.application.organization_id);
         let Some(recorded) = &live.deployment.container else {
-            let published = self.published(&live.deployment).await;
+            let published = self.ports.routes.site(&live.deployment).await;
             let published =
                 published.map_err(|error| StepError::Fault(format!("a record cannot be read: {error}")))?;
             let folder =
                 published.ok_or_else(|| StepError::Refused("the published files are gone".to_owned()))?;
-            return self.ports.router.switch(live.application.id, &Target::Site(folder)).await;
+            return self.ports.routes.lead(scope, live.application.id, Target::Site(folder)).await;
         };
         let container: Container = self.ports.deployer.restart(&recorded.id).await?;
-        let port = blueprint.port.get();
-        self.wait_until_healthy(&container, port, blueprint.health_check_path.clone()).await?;
+        let path = live.application.blueprint.health_check_path.clone();
+        self.wait_until_healthy(&container, recorded.port.get(), path).await?;
         let (id, at) = (live.deployment.id, self.tools.clock.now());
-        let write = Write::RecordContainer { id, container: running(&container), at };
-        let recorded = self.tools.store.commit(vec![write.into()]).await;
-        recorded.map_err(|error| StepError::Fault(format!("the record cannot be written: {error}")))?;
-        let target = Target::Container(SocketAddr::new(container.address, port));
-        self.ports.router.switch(live.application.id, &target).await
+        let write = Write::RecordContainer { id, container: running(&container, recorded.port), at };
+        let written = self.tools.store.commit(vec![write.into()]).await;
+        written.map_err(|error| StepError::Fault(format!("the record cannot be written: {error}")))?;
+        let address = SocketAddr::new(container.address, recorded.port.get());
+        let target = Target::Container { id: container.id, address };
+        self.ports.routes.lead(scope, live.application.id, target).await
     }
 
     async fn live(&self, claimed: &ClaimedJob) -> Result<Option<Live>, Stop> {

@@ -3,16 +3,16 @@
 use std::{net::SocketAddr, time::Duration};
 
 use launchway_domain::{
-    applications::{Application, RunCommand},
+    applications::{Application, Port, RunCommand},
     deployments::{
         Container, ContainerPlan, ContainerRecord, ContainerState, Deployment, FoundObject, ImageName,
-        Progress, StepError, Target, Write,
+        Progress, StepError, Write,
     },
-    ids::DeploymentId,
+    ids::{ApplicationId, DeploymentId},
     logs::{Level, Write as LogWrite},
     organizations::Scope,
     page::PageRequest,
-    store::StoreError,
+    routes::Target,
 };
 
 use super::{Attempt, Pipeline, Stop, making::Version};
@@ -28,7 +28,9 @@ impl Pipeline {
         match version {
             Version::Container(image) => self.release_container(attempt, image).await,
             Version::Site(folder) => {
-                self.go_live(attempt, "Live").await?;
+                let text =
+                    self.live_at(attempt).map_or_else(|| "Live".to_owned(), |url| format!("Live at {url}"));
+                self.go_live(attempt, &text).await?;
                 self.switch(attempt, &Target::Site(folder.clone())).await;
                 self.finish(attempt).await?;
                 self.retire(attempt, attempt.application.live).await;
@@ -62,8 +64,9 @@ impl Pipeline {
         }
         self.ports.deployer.keep(&container.id).await?;
         let address = SocketAddr::new(container.address, port);
-        self.go_live(attempt, &format!("Live at http://{address}")).await?;
-        self.switch(attempt, &Target::Container(address)).await;
+        let url = self.live_at(attempt).unwrap_or_else(|| format!("http://{address}"));
+        self.go_live(attempt, &format!("Live at {url}")).await?;
+        self.switch(attempt, &Target::Container { id: container.id.clone(), address }).await;
         if let Some(command) = &blueprint.post_run_command {
             attempt.log.say(Level::Info, "Running the post-run command").await;
             if let Err(error) = self.run_once(attempt, &plan, command).await {
@@ -80,9 +83,8 @@ impl Pipeline {
         if !attempt.deployment.status.state.is_over() {
             attempt.log.say(Level::Info, "Going on after an interruption").await;
         }
-        if let Some(target) = self.target_of(attempt).await? {
-            self.switch(attempt, &target).await;
-        }
+        let target = self.ports.routes.live_target(&attempt.deployment).await?;
+        self.switch(attempt, &target).await;
         self.finish(attempt).await?;
         // Which version was live before is not known any more. What no record accounts for is
         // removed, and this is such a moment.
@@ -90,15 +92,6 @@ impl Pipeline {
             attempt.log.say(Level::Warn, format!("The old version is removed later: {error}")).await;
         }
         Ok(())
-    }
-
-    async fn target_of(&self, attempt: &Attempt<'_>) -> Result<Option<Target>, StoreError> {
-        let container = attempt.deployment.container.as_ref();
-        if let Some(address) = container.and_then(|container| container.address) {
-            let address = SocketAddr::new(address, attempt.application.blueprint.port.get());
-            return Ok(Some(Target::Container(address)));
-        }
-        Ok(self.published(&attempt.deployment).await?.map(Target::Site))
     }
 
     /// Ends every container of the application that is not the live one, and records what an earlier
@@ -151,7 +144,8 @@ impl Pipeline {
     }
 
     async fn record_container(&self, attempt: &Attempt<'_>, container: &Container) -> Result<(), Stop> {
-        let progress = Progress { container: Some(running(container)), ..Progress::default() };
+        let container = running(container, attempt.application.blueprint.port);
+        let progress = Progress { container: Some(container), ..Progress::default() };
         self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await
     }
 
@@ -169,9 +163,8 @@ impl Pipeline {
     /// The record is what counts: a router that cannot be told now is told again later.
     async fn switch(&self, attempt: &Attempt<'_>, target: &Target) {
         for left in (0..SWITCHES).rev() {
-            let Err(error) = self.ports.router.switch(attempt.owner.application, target).await else {
-                return;
-            };
+            let (scope, id) = (Scope::of_record(attempt.owner.organization), attempt.owner.application);
+            let Err(error) = self.ports.routes.lead(scope, id, target.clone()).await else { return };
             if left == 0 {
                 attempt.log.say(Level::Warn, format!("Traffic follows later: {error}")).await;
             } else {
@@ -183,12 +176,25 @@ impl Pipeline {
     /// Ends the version that was live before. It must not fail what is live already.
     async fn retire(&self, attempt: &Attempt<'_>, old: Option<DeploymentId>) {
         let Some(old) = old.filter(|old| *old != attempt.deployment.id) else { return };
+        self.drain(attempt.owner.application).await;
         let retired = self.end_version(&attempt.application, old).await;
         let text = match retired {
             Ok(()) => return,
             Err(error) => format!("The old version is removed later: {error}"),
         };
         attempt.log.say(Level::Warn, text).await;
+    }
+
+    /// Lets requests that are under way to where traffic went before come to their end.
+    pub(super) async fn drain(&self, application: ApplicationId) {
+        if let Err(error) = self.ports.routes.drain(application).await {
+            tracing::warn!(application.id = %application, %error, "nobody tells whether requests are under way");
+        }
+    }
+
+    /// Where people reach what is live; `None` when no traffic is led.
+    fn live_at(&self, attempt: &Attempt<'_>) -> Option<String> {
+        self.ports.routes.url(&attempt.application)
     }
 
     /// Lets a version's container end in peace, and removes it.
@@ -250,12 +256,13 @@ impl Pipeline {
 }
 
 /// How a container that was just started is recorded.
-pub(super) fn running(container: &Container) -> ContainerRecord {
+pub(super) fn running(container: &Container, port: Port) -> ContainerRecord {
     ContainerRecord {
         id: container.id.clone(),
         name: container.name.clone(),
         state: ContainerState::Running,
         address: Some(container.address),
+        port,
     }
 }
 

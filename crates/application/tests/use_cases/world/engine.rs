@@ -9,9 +9,10 @@ use launchway_domain::{
     deployments::{
         BuildPlan, Checkout, CommitHash, Condition, Container, ContainerId, ContainerPlan, Deployer,
         Deployment, EngineInventory, Found, FoundObject, GitSource, HealthProbe, ImageBuilder, ImageName,
-        Output, Owner, PrintedLine, ProbeTarget, SiteStore, SourceFetcher, StepError, Target, TrafficRouter,
+        Output, Owner, PrintedLine, ProbeTarget, SiteStore, SourceFetcher, StepError,
     },
     ids::{ApplicationId, DeploymentId},
+    routes::{Route, Target, TrafficRouter},
 };
 use launchway_testkit::builders::{a_container, parsed};
 
@@ -223,15 +224,29 @@ impl SiteStore for World {
 
 #[async_trait]
 impl TrafficRouter for World {
-    async fn switch(&self, _: ApplicationId, target: &Target) -> Result<(), StepError> {
-        let target = match target {
-            Target::Container(address) => address.to_string(),
-            Target::Site(folder) => folder.display().to_string(),
-        };
-        self.call("switch", format!("to {target}")).await
+    async fn set(&self, route: &Route) -> Result<(), StepError> {
+        self.call("switch", format!("to {}", in_words(&route.target))).await
     }
 
-    async fn withdraw(&self, _: ApplicationId) -> Result<(), StepError> {
+    async fn remove(&self, _: ApplicationId) -> Result<(), StepError> {
         self.call("withdraw", "").await
+    }
+
+    async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError> {
+        self.state().routes.push(routes.to_vec());
+        self.call_quietly("replace all").await
+    }
+
+    async fn drain(&self, _: ApplicationId) -> Result<(), StepError> {
+        self.call("drain", "").await
+    }
+}
+
+fn in_words(target: &Target) -> String {
+    match target {
+        Target::Container { address, .. } => address.to_string(),
+        Target::Site(folder) => folder.display().to_string(),
+        Target::Stopped => "nowhere: stopped".to_owned(),
+        Target::Absent => "nowhere: absent".to_owned(),
     }
 }

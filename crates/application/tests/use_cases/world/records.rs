@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use launchway_domain::{
     applications::{
         self, Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationState,
-        ApplicationSummary,
+        ApplicationSummary, NamedApplication,
     },
     clock::Timestamp,
     deployments::{self, Deployment, DeploymentDetail, DeploymentRepository, LiveVersion, Standing},
@@ -70,6 +70,14 @@ impl ApplicationRepository for World {
 
     async fn detail(&self, _: Scope, _: ApplicationId) -> Result<Option<ApplicationDetail>, StoreError> {
         unreachable!("no worker asks for everything around an application")
+    }
+
+    async fn named(&self) -> Result<Vec<NamedApplication>, StoreError> {
+        Ok(self.state().named.clone())
+    }
+
+    async fn is_named(&self, _: &str) -> Result<bool, StoreError> {
+        unreachable!("no worker asks for a name")
     }
 }
 

@@ -1,0 +1,165 @@
+//! Routes: traffic goes where the records say.
+
+use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc};
+
+use launchway_domain::{
+    applications::{Application, ApplicationRepository, ProxyServer},
+    deployments::{Deployment, DeploymentKind, DeploymentRepository, SiteStore, StepError},
+    ids::ApplicationId,
+    organizations::Scope,
+    routes::{Route, Target, TrafficRouter},
+    store::StoreError,
+};
+use tokio::sync::Mutex;
+
+/// What routes are made with.
+#[expect(missing_docs, reason = "the types say it")]
+pub struct RoutePorts {
+    pub applications: Arc<dyn ApplicationRepository>,
+    pub deployments: Arc<dyn DeploymentRepository>,
+    pub sites: Arc<dyn SiteStore>,
+    pub router: Arc<dyn TrafficRouter>,
+}
+
+/// Leads the traffic of applications.
+///
+/// **Invariant:** reading the records and telling the router is one step, so that what was read
+/// earlier never replaces what was read later.
+pub struct Routes {
+    ports: RoutePorts,
+    /// Where the router listens; `None` when there is none.
+    front: Option<SocketAddr>,
+    turn: Mutex<()>,
+}
+
+impl Routes {
+    /// Leads traffic that comes in at `front`.
+    #[must_use]
+    pub fn new(ports: RoutePorts, front: Option<SocketAddr>) -> Self {
+        Self { ports, front, turn: Mutex::new(()) }
+    }
+
+    /// Leads the traffic of one application to where its records say.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when the records cannot be read or the router is not there.
+    pub async fn follow(&self, scope: Scope, id: ApplicationId) -> Result<(), StepError> {
+        let _turn = self.turn.lock().await;
+        let Some(application) = self.ports.applications.get(scope, id).await.map_err(unreadable)? else {
+            return self.ports.router.remove(id).await;
+        };
+        let live = match application.live {
+            Some(live) => self.ports.deployments.get(scope, live).await.map_err(unreadable)?,
+            None => None,
+        };
+        let target = self.target(&application, live.as_ref()).await.map_err(unreadable)?;
+        self.ports.router.set(&route(&application, target)).await
+    }
+
+    /// Leads all traffic to where the records say.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when the records cannot be read or the router is not there.
+    pub async fn follow_all(&self) -> Result<(), StepError> {
+        let _turn = self.turn.lock().await;
+        let routes = self.recorded().await.map_err(unreadable)?;
+        self.ports.router.replace_all(&routes).await
+    }
+
+    /// Leads the traffic of one application to `target`, whatever the records say of it.
+    pub(crate) async fn lead(
+        &self,
+        scope: Scope,
+        id: ApplicationId,
+        target: Target,
+    ) -> Result<(), StepError> {
+        let _turn = self.turn.lock().await;
+        match self.ports.applications.get(scope, id).await.map_err(unreadable)? {
+            Some(application) => self.ports.router.set(&route(&application, target)).await,
+            None => self.ports.router.remove(id).await,
+        }
+    }
+
+    /// Waits for the requests that are under way to where an application's traffic went before.
+    pub(crate) async fn drain(&self, id: ApplicationId) -> Result<(), StepError> {
+        self.ports.router.drain(id).await
+    }
+
+    /// Where people reach an application; `None` when no traffic is led.
+    pub(crate) fn url(&self, application: &Application) -> Option<String> {
+        let front = self.front?;
+        match (&application.blueprint.domain, application.blueprint.proxy_server) {
+            // Caddy is where the world looks for it.
+            (Some(domain), ProxyServer::Caddy) => Some(format!("https://{domain}")),
+            _ => {
+                let host = application.hosts().next()?;
+                let port = if front.port() == 80 { String::new() } else { format!(":{}", front.port()) };
+                Some(format!("http://{host}{port}"))
+            }
+        }
+    }
+
+    /// The files of a deployment's site: its own, or those of the one that it went back to.
+    pub(crate) async fn site(&self, deployment: &Deployment) -> Result<Option<PathBuf>, StoreError> {
+        let (scope, application) = (Scope::of_record(deployment.organization_id), deployment.application_id);
+        let (mut id, mut kind) = (deployment.id, deployment.kind);
+        loop {
+            if let Some(folder) = self.ports.sites.release(application, id).await {
+                return Ok(Some(folder));
+            }
+            let DeploymentKind::Rollback { to } = kind else { return Ok(None) };
+            let Some(earlier) = self.ports.deployments.get(scope, to).await? else { return Ok(None) };
+            (id, kind) = (earlier.id, earlier.kind);
+        }
+    }
+
+    /// Where the live version is.
+    pub(crate) async fn live_target(&self, deployment: &Deployment) -> Result<Target, StoreError> {
+        let Some(container) = &deployment.container else {
+            return Ok(self.site(deployment).await?.map_or(Target::Absent, Target::Site));
+        };
+        Ok(match container.address {
+            Some(address) => {
+                let address = SocketAddr::new(address, container.port.get());
+                Target::Container { id: container.id.clone(), address }
+            }
+            None => Target::Absent,
+        })
+    }
+
+    async fn target(
+        &self,
+        application: &Application,
+        live: Option<&Deployment>,
+    ) -> Result<Target, StoreError> {
+        match live {
+            None => Ok(Target::Absent),
+            Some(_) if application.is_stopped => Ok(Target::Stopped),
+            Some(live) => self.live_target(live).await,
+        }
+    }
+
+    /// The route of every application of the installation.
+    async fn recorded(&self) -> Result<Vec<Route>, StoreError> {
+        let named = self.ports.applications.named().await?;
+        let live = self.ports.deployments.live().await?;
+        let live: HashMap<_, _> = live.iter().map(|version| (version.application.id, version)).collect();
+        let mut routes = Vec::with_capacity(named.len());
+        for named in named {
+            let target = match live.get(&named.id) {
+                Some(version) => self.target(&version.application, Some(&version.deployment)).await?,
+                None => Target::Absent,
+            };
+            routes.push(Route { application: named.id, hosts: named.hosts, target });
+        }
+        Ok(routes)
+    }
+}
+
+fn route(application: &Application, target: Target) -> Route {
+    Route { application: application.id, hosts: application.hosts().map(str::to_owned).collect(), target }
+}
+
+fn unreadable(error: StoreError) -> StepError {
+    StepError::Fault(format!("the records cannot be read: {error}"))
+}
