@@ -9,7 +9,7 @@ pub mod git;
 pub mod health;
 pub mod passwords;
 mod process;
+pub mod routes;
 pub mod secrets;
 pub mod sites;
 pub mod ssh_keys;
-pub mod traffic;

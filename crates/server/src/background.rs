@@ -18,8 +18,6 @@ use launchway_infrastructure::{
     docker::{BuildLimits, ContainerLimits, DockerEngine, DockerOptions},
     git::{GitFetcher, GitLimits, GitOptions},
     health::NetworkProbe,
-    sites::ReleaseFolders,
-    traffic::DirectAddresses,
 };
 use tokio::{
     sync::watch,
@@ -79,8 +77,7 @@ async fn worker(
     let database = Arc::new(wiring.database.clone());
     let source = GitFetcher::open(git_options(config, data))?;
     source.clear_work().await?;
-    let sites = ReleaseFolders::open(&data.path().join("sites"))?;
-    sites.clear_drafts().await?;
+    wiring.sites.clear_drafts().await?;
     let ports = PipelinePorts {
         applications: database.clone(),
         deployments: database.clone(),
@@ -93,8 +90,8 @@ async fn worker(
         deployer: engine.clone(),
         inventory: engine,
         probe: Arc::new(NetworkProbe::default()),
-        sites: Arc::new(sites),
-        router: Arc::new(DirectAddresses),
+        sites: wiring.sites.clone(),
+        routes: Arc::clone(&wiring.routes),
     };
     let timings = HealthTimings::within(config.deployments.health_timeout);
     let pipeline = Pipeline::new(ports, timings, wiring.tools.clone());
@@ -115,7 +112,7 @@ fn upkeep(
         queue: database.clone(),
         deployments: database.clone(),
         inventory: engine.clone(),
-        router: Arc::new(DirectAddresses),
+        routes: Arc::clone(&wiring.routes),
         logs: database.clone(),
         runtime_logs: Arc::clone(runtime_logs),
         idempotency: database,

@@ -23,12 +23,27 @@ pub(crate) enum Verb {
     Config,
     /// Print the OpenAPI document
     Openapi,
+    /// Run or ask the front proxy, which leads traffic to applications
+    #[command(subcommand)]
+    Proxy(ProxyVerb),
     /// Check the audit trail
     #[command(subcommand)]
     Audit(AuditVerb),
     /// Do without the API what needs the server's own files
     #[command(subcommand)]
     Admin(AdminVerb),
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum ProxyVerb {
+    /// Run it in the foreground; one that runs already hands over and ends
+    Run,
+    /// Say how it is; fails if it does not run
+    Status,
+    /// End it when the requests that are under way have been answered
+    Stop,
+    /// Print a configuration for a Caddy in front of it, which terminates TLS
+    Caddyfile,
 }
 
 #[derive(Debug, clap::Subcommand)]

@@ -1,6 +1,7 @@
 //! The configuration: environment variables, or a TOML file with the same names.
 
 mod deployments;
+mod proxy;
 mod reader;
 mod values;
 
@@ -20,8 +21,9 @@ use tracing_subscriber::filter::Targets;
 use self::reader::{Problem, Reader};
 pub(crate) use self::{
     deployments::DeploymentConfig,
+    proxy::ProxyConfig,
     reader::Problems,
-    values::{Engine, LogFormat, ProxyBind, PublicUrl},
+    values::{Engine, LogFormat, PublicUrl},
 };
 
 /// Everything that can be set.
@@ -35,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) secret_key_file: Option<PathBuf>,
     pub(crate) body_timeout: Duration,
     pub(crate) deployments: DeploymentConfig,
+    /// How the front proxy is; `None` when there is none.
+    pub(crate) proxy: Option<ProxyConfig>,
     pub(crate) log: Targets,
     pub(crate) log_format: LogFormat,
     /// Every setting as it took effect, for [`fmt::Display`].
@@ -70,6 +74,7 @@ impl Config {
         let log = read.setting("LAUNCHWAY_LOG", "info", values::log_filter);
         let log_format = read.setting("LAUNCHWAY_LOG_FORMAT", "text", values::log_format);
         let deployments = DeploymentConfig::read(&mut read);
+        let proxy = ProxyConfig::read(&mut read);
         read_for_later_features(&mut read);
         let effective = read.finish()?;
         // `finish` has told of every setting that is missing here.
@@ -83,6 +88,7 @@ impl Config {
             secret_key_file: secret_key_file.flatten(),
             body_timeout: body_timeout.ok_or_else(missing)?,
             deployments: deployments.ok_or_else(missing)?,
+            proxy: proxy.ok_or_else(missing)?,
             log: log.ok_or_else(missing)?,
             log_format: log_format.ok_or_else(missing)?,
             effective,
@@ -90,11 +96,10 @@ impl Config {
     }
 }
 
-/// Settings of the front proxy and of notifications: checked from the beginning, so that an
-/// installation's configuration does not break when these arrive.
+/// Settings of notifications: checked from the beginning, so that an installation's configuration
+/// does not break when these arrive.
 fn read_for_later_features(read: &mut Reader) {
     read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_OUTBOUND_ALLOW", "", values::endpoints);
-    read.setting::<ProxyBind>("LAUNCHWAY_PROXY_BIND", "127.0.0.1:8000", values::proxy_bind);
 }
 
 impl fmt::Display for Config {

@@ -5,7 +5,9 @@ mod audit;
 mod background;
 mod cli;
 mod config;
+mod front_proxy;
 mod key;
+mod proxy;
 mod serve;
 mod telemetry;
 mod wiring;
@@ -15,7 +17,7 @@ use std::{error::Error, process::ExitCode};
 use clap::Parser as _;
 
 use self::{
-    cli::{AdminVerb, Arguments, AuditVerb, Verb},
+    cli::{AdminVerb, Arguments, AuditVerb, ProxyVerb, Verb},
     config::Config,
 };
 
@@ -33,6 +35,10 @@ fn main() -> ExitCode {
         Verb::Migrate => wiring::migrate(&config),
         Verb::Config => cli::print(&config.to_string()),
         Verb::Openapi => cli::print(&format!("{:#}\n", serde_json::json!(launchway_api::document()))),
+        Verb::Proxy(ProxyVerb::Run) => proxy::run(&config),
+        Verb::Proxy(ProxyVerb::Status) => proxy::status(&config),
+        Verb::Proxy(ProxyVerb::Stop) => proxy::stop(&config),
+        Verb::Proxy(ProxyVerb::Caddyfile) => proxy::caddyfile(&config),
         Verb::Audit(AuditVerb::Verify) => audit::verify(&config),
         Verb::Admin(AdminVerb::Create(admin)) => admin::create(&config, admin),
         Verb::Admin(AdminVerb::ResetPassword(reset)) => admin::reset_password(&config, reset),

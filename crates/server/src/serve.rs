@@ -16,6 +16,7 @@ use crate::{
     background::Background,
     cli,
     config::Config,
+    front_proxy::FrontProxy,
     telemetry,
     wiring::{Tables, Wiring},
 };
@@ -34,7 +35,9 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
 async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     let data = DataDir::open(&config.data_dir)?;
     let _lock = data.lock()?;
-    let wiring = Wiring::new(config, &data, Tables::BringUpToDate).await?;
+    let proxy = FrontProxy::ensure(config, &data).await?;
+    let front = proxy.as_ref().map(FrontProxy::address);
+    let wiring = Wiring::new(config, &data, Tables::BringUpToDate, front).await?;
     let background = Background::start(config, &data, &wiring).await?;
     let Wiring { database, services, setup_token, .. } = wiring;
     let metrics = Metrics::default();
@@ -62,36 +65,64 @@ async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     let addresses = server.addrs();
     let server = server.run();
     let stop = tokio::spawn(stop_on_signal(server.handle(), api)?);
-    announce(&addresses, setup_token.as_deref())?;
+    announce(&addresses, front, setup_token.as_deref())?;
+    let watched = proxy.clone().map(|proxy| tokio::spawn(async move { proxy.keep().await }));
     server.await?;
-    stop.abort();
+    let signal = stop.await.ok();
+    if let Some(watched) = watched {
+        watched.abort();
+    }
     background.stop().await;
+    match (proxy, signal) {
+        (Some(proxy), Some(Signal::Interrupt)) => proxy.stop().await,
+        (Some(proxy), _) => tracing::info!(address = %proxy.address(), "applications go on being served"),
+        (None, _) => {}
+    }
     database.close().await;
     tracing::info!("stopped");
     Ok(())
 }
 
+/// Why the server stops.
+enum Signal {
+    /// Somebody at the terminal wants everything to end.
+    Interrupt,
+    /// The server is to end; applications go on.
+    Terminate,
+}
+
 /// Waits for SIGTERM or SIGINT; then says that it is not ready, finishes what is under way, and
 /// takes nothing new.
-fn stop_on_signal(server: ServerHandle, api: Data<Api>) -> Result<impl Future<Output = ()>, std::io::Error> {
+fn stop_on_signal(
+    server: ServerHandle,
+    api: Data<Api>,
+) -> Result<impl Future<Output = Signal>, std::io::Error> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        let signal = tokio::select! {
+            _ = terminate.recv() => Signal::Terminate,
+            _ = interrupt.recv() => Signal::Interrupt,
+        };
         tracing::info!("stopping; requests under way are finished first");
         api.begin_stopping();
         server.stop(true).await;
+        signal
     })
 }
 
 /// Says where the server is and what to do next.
-fn announce(addresses: &[SocketAddr], setup_token: Option<&str>) -> Result<(), Box<dyn Error>> {
+fn announce(
+    addresses: &[SocketAddr],
+    front: Option<SocketAddr>,
+    setup_token: Option<&str>,
+) -> Result<(), Box<dyn Error>> {
     let Some(address) = addresses.first() else { return Ok(()) };
     let url = format!("http://{address}");
     let mut text = format!("Launchway is listening on {url}\nWhat it can do is at     {url}/docs\n");
+    if let Some(front) = front {
+        text.push_str(&format!("Applications are served at http://{front} by their names\n"));
+    }
     if let Some(token) = setup_token {
         text.push_str(&format!(
             "\nNext: make the first administrator. On this machine:\n\n  \

@@ -1,19 +1,28 @@
 //! Puts the adapters behind the ports.
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, net::SocketAddr, sync::Arc};
 
-use launchway_application::{Bell, Ports, Services, Tools, applications::ApplicationPolicy};
-use launchway_domain::auth::{ThrottleLimits, Token, TokenHash, TokenKind};
-use launchway_domain::secret::{Entropy as _, SecretBox};
+use launchway_application::{
+    Bell, Ports, Services, Tools,
+    applications::ApplicationPolicy,
+    routes::{RoutePorts, Routes},
+};
+use launchway_domain::{
+    auth::{ThrottleLimits, Token, TokenHash, TokenKind},
+    routes::TrafficRouter,
+    secret::{Entropy as _, SecretBox},
+};
 use launchway_infrastructure::{
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
     database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle},
     passwords::Argon2Hasher,
+    routes::{FrontProxy, NoProxy},
+    sites::ReleaseFolders,
     ssh_keys::Ed25519Keys,
 };
 
-use crate::{cli, config::Config, key};
+use crate::{cli, config::Config, front_proxy, key};
 
 /// A database that is up to date, and every use case over it.
 pub(crate) struct Wiring {
@@ -21,13 +30,20 @@ pub(crate) struct Wiring {
     pub(crate) services: Services,
     pub(crate) tools: Tools,
     pub(crate) secrets: Arc<dyn SecretBox>,
+    pub(crate) sites: Arc<ReleaseFolders>,
+    pub(crate) routes: Arc<Routes>,
     /// What the first administrator needs from elsewhere; `None` once there is one.
     pub(crate) setup_token: Option<String>,
 }
 
 impl Wiring {
-    /// Opens the database and puts everything together.
-    pub(crate) async fn new(config: &Config, data: &DataDir, tables: Tables) -> Result<Self, Box<dyn Error>> {
+    /// Opens the database and puts everything together. Traffic comes in at `front`, if it does.
+    pub(crate) async fn new(
+        config: &Config,
+        data: &DataDir,
+        tables: Tables,
+        front: Option<SocketAddr>,
+    ) -> Result<Self, Box<dyn Error>> {
         let must_exist = matches!(tables, Tables::LeaveAsTheyAre | Tables::MustBeThere);
         let database =
             Database::open(DatabaseOptions { must_exist, ..DatabaseOptions::new(config.database.clone()) })?;
@@ -51,9 +67,11 @@ impl Wiring {
             None => Token::new(TokenKind::Setup, SystemEntropy.bits_256()).hash(),
         };
         let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
-        let ports = ports(config, &database, Arc::clone(&secrets), recognised);
+        let sites = Arc::new(ReleaseFolders::open(&data.path().join("sites"))?);
+        let routes = routes(data, &database, &sites, front);
+        let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised);
         let tools = ports.tools.clone();
-        Ok(Self { database, services: Services::new(ports), tools, secrets, setup_token })
+        Ok(Self { database, services: Services::new(ports), tools, secrets, sites, routes, setup_token })
     }
 }
 
@@ -86,7 +104,7 @@ pub(crate) fn offline<T>(
     };
     let tables = if lock.is_some() { when_alone } else { Tables::LeaveAsTheyAre };
     runtime()?.block_on(async {
-        let wiring = Wiring::new(config, &data, tables).await?;
+        let wiring = Wiring::new(config, &data, tables, None).await?;
         let outcome = work(&wiring.services).await;
         wiring.database.close().await;
         if lock.is_none() {
@@ -116,11 +134,36 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
 }
 
 /// A runtime for verbs that do one thing and stop.
-fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-fn ports(config: &Config, database: &Database, secrets: Arc<dyn SecretBox>, setup_token: TokenHash) -> Ports {
+fn routes(
+    data: &DataDir,
+    database: &Database,
+    sites: &Arc<ReleaseFolders>,
+    front: Option<SocketAddr>,
+) -> Arc<Routes> {
+    let router: Arc<dyn TrafficRouter> = match front {
+        Some(_) => Arc::new(FrontProxy::at(&front_proxy::folder(data), FrontProxy::PATIENCE)),
+        None => Arc::new(NoProxy),
+    };
+    let ports = RoutePorts {
+        applications: Arc::new(database.clone()),
+        deployments: Arc::new(database.clone()),
+        sites: sites.clone(),
+        router,
+    };
+    Arc::new(Routes::new(ports, front))
+}
+
+fn ports(
+    config: &Config,
+    database: &Database,
+    routes: Arc<Routes>,
+    secrets: Arc<dyn SecretBox>,
+    setup_token: TokenHash,
+) -> Ports {
     let entropy = Arc::new(SystemEntropy);
     let store = Arc::new(database.clone());
     Ports {
@@ -146,6 +189,7 @@ fn ports(config: &Config, database: &Database, secrets: Arc<dyn SecretBox>, setu
             sources: config.deployments.sources.clone(),
             public_host: config.public_url.as_ref().map(|url| url.host().to_owned()),
         },
+        routes,
         throttle: Arc::new(DurableThrottle::new(database.clone(), ThrottleLimits::CONTRACT)),
         hasher: Arc::new(Argon2Hasher::new(entropy)),
         secrets,

@@ -24,13 +24,6 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Where the front proxy listens, if there is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProxyBind {
-    Off,
-    At(SocketAddr),
-}
-
 /// The origin that people reach this installation by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PublicUrl {
@@ -219,10 +212,18 @@ pub(super) fn engine(raw: &str) -> Result<Engine, String> {
     }
 }
 
-pub(super) fn proxy_bind(raw: &str) -> Result<ProxyBind, String> {
+pub(super) fn proxy_bind(raw: &str) -> Result<Option<SocketAddr>, String> {
     match raw {
-        "off" => Ok(ProxyBind::Off),
-        address => socket_address(address).map(ProxyBind::At).map_err(|hint| format!("off, or {hint}")),
+        "off" => Ok(None),
+        address => socket_address(address).map(Some).map_err(|hint| format!("off, or {hint}")),
+    }
+}
+
+pub(super) fn switch(raw: &str) -> Result<bool, String> {
+    match raw {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("on or off".to_owned()),
     }
 }
 

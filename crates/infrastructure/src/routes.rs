@@ -1,0 +1,96 @@
+//! Who leads the traffic: the front proxy, or nobody.
+
+use std::{path::Path, time::Duration};
+
+use async_trait::async_trait;
+use launchway_domain::{
+    deployments::StepError,
+    ids::ApplicationId,
+    routes::{Route, Target, TrafficRouter},
+};
+use launchway_proxy::{
+    control::{Client, ControlError},
+    routes as wire,
+};
+
+/// The front proxy, told by its control socket.
+#[derive(Debug, Clone)]
+pub struct FrontProxy {
+    control: Client,
+    /// How long requests that are under way may take before their container goes.
+    patience: Duration,
+}
+
+impl FrontProxy {
+    /// How long requests that are under way may take, unless somebody says otherwise.
+    pub const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// The proxy whose control socket is in `folder`.
+    #[must_use]
+    pub fn at(folder: &Path, patience: Duration) -> Self {
+        Self { control: Client::at(folder), patience }
+    }
+}
+
+#[async_trait]
+impl TrafficRouter for FrontProxy {
+    async fn set(&self, route: &Route) -> Result<(), StepError> {
+        self.control.set(on_the_wire(route)).await.map_err(fault)
+    }
+
+    async fn remove(&self, application: ApplicationId) -> Result<(), StepError> {
+        self.control.remove(&application.to_string()).await.map_err(fault)
+    }
+
+    async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError> {
+        self.control.replace_all(routes.iter().map(on_the_wire).collect()).await.map_err(fault)
+    }
+
+    async fn drain(&self, application: ApplicationId) -> Result<(), StepError> {
+        let is_drained = self.control.drain(&application.to_string(), self.patience).await.map_err(fault)?;
+        if !is_drained {
+            tracing::info!(application.id = %application, "requests to the old version took too long and are cut");
+        }
+        Ok(())
+    }
+}
+
+fn on_the_wire(route: &Route) -> wire::Route {
+    let target = match &route.target {
+        Target::Container { id, address } => {
+            wire::Target::Container { id: id.as_str().to_owned(), address: *address }
+        }
+        Target::Site(folder) => wire::Target::Site { folder: folder.clone() },
+        Target::Stopped => wire::Target::Stopped,
+        Target::Absent => wire::Target::Absent,
+    };
+    wire::Route { application: route.application.to_string(), hosts: route.hosts.clone(), target }
+}
+
+fn fault(error: ControlError) -> StepError {
+    StepError::Fault(format!("the front proxy cannot be told: {error}"))
+}
+
+/// Nobody: an application is reached at its container's own address, which its log tells, and a
+/// site in its folder.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoProxy;
+
+#[async_trait]
+impl TrafficRouter for NoProxy {
+    async fn set(&self, _: &Route) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    async fn remove(&self, _: ApplicationId) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    async fn replace_all(&self, _: &[Route]) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    async fn drain(&self, _: ApplicationId) -> Result<(), StepError> {
+        Ok(())
+    }
+}

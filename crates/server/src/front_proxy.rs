@@ -1,0 +1,205 @@
+//! The front proxy as the server sees it: a process of its own, which outlives the server.
+
+use std::{
+    error::Error,
+    fs::File,
+    net::{SocketAddr, TcpListener},
+    os::unix::{fs::MetadataExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use launchway_infrastructure::data_dir::DataDir;
+use launchway_proxy::control::{Client, ControlError, Status};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    config::{Config, ProxyConfig},
+    say,
+};
+
+/// How long a proxy may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a proxy that was told to end may take.
+const GRACE: Duration = Duration::from_secs(40);
+/// How large the file with its words may be before a new one is begun.
+const LARGEST_LOG: u64 = 8 * 1024 * 1024;
+
+/// The folder of the proxy's own files.
+pub(crate) fn folder(data: &DataDir) -> PathBuf {
+    data.path().join("proxy")
+}
+
+/// Which build of the proxy runs, with which settings: one that differs in anything hands over.
+pub(crate) fn version(config: &Config, proxy: &ProxyConfig) -> Result<String, std::io::Error> {
+    let file = std::fs::metadata("/proc/self/exe")?;
+    let (number, changed) = (file.ino(), file.mtime_nsec());
+    let trusted: Vec<String> = config.trusted_proxies.iter().map(ToString::to_string).collect();
+    let log = if proxy.access_log { "on" } else { "off" };
+    Ok(format!("{} {number}.{changed} log={log} trusted={}", env!("CARGO_PKG_VERSION"), trusted.join(",")))
+}
+
+/// A front proxy that runs.
+#[derive(Debug, Clone)]
+pub(crate) struct FrontProxy {
+    folder: PathBuf,
+    bind: SocketAddr,
+    address: SocketAddr,
+    control: Client,
+}
+
+impl FrontProxy {
+    /// Finds the proxy that runs, or starts one; `None` when there is to be none.
+    pub(crate) async fn ensure(config: &Config, data: &DataDir) -> Result<Option<Self>, Box<dyn Error>> {
+        let Some(proxy) = &config.proxy else { return Ok(None) };
+        let folder = folder(data);
+        std::fs::create_dir_all(&folder)?;
+        let control = Client::at(&folder);
+        let version = version(config, proxy)?;
+        let status = match control.status().await {
+            Ok(status) if !listens(&status, proxy.bind) => {
+                tracing::info!(from = ?status.addresses, to = %proxy.bind, "the front proxy moves");
+                end(&control).await?;
+                start(&folder, proxy.bind, &control, |_| true).await?
+            }
+            Ok(status) if status.version == version => {
+                tracing::info!(process = status.process, "the front proxy runs already");
+                status
+            }
+            Ok(old) => {
+                tracing::info!(process = old.process, "the front proxy hands over to one of this version");
+                start(&folder, proxy.bind, &control, |status| status.process != old.process).await?
+            }
+            Err(ControlError::Absent) => {
+                check_that_it_can_listen(proxy.bind)?;
+                start(&folder, proxy.bind, &control, |_| true).await?
+            }
+            Err(error) => return Err(format!("the front proxy cannot be asked: {error}").into()),
+        };
+        let address = status.addresses.first().copied().unwrap_or(proxy.bind);
+        Ok(Some(Self { folder, bind: proxy.bind, address, control }))
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Starts it again whenever it is gone.
+    pub(crate) async fn keep(&self) {
+        loop {
+            sleep(Duration::from_secs(1)).await;
+            if let Err(ControlError::Absent) = self.control.status().await {
+                tracing::warn!("the front proxy is gone; starting it again");
+                // At the same address, also if it was free to choose one.
+                let bind = SocketAddr::new(self.bind.ip(), self.address.port());
+                if let Err(error) = start(&self.folder, bind, &self.control, |_| true).await {
+                    tracing::error!(%error, "the front proxy does not start");
+                }
+            }
+        }
+    }
+
+    /// Ends it, and says so.
+    pub(crate) async fn stop(&self) {
+        match end(&self.control).await {
+            Ok(()) => {
+                say("The front proxy has ended too: applications are not reached until the next start.")
+            }
+            Err(error) => tracing::warn!(%error, "the front proxy does not end"),
+        }
+    }
+}
+
+fn listens(status: &Status, bind: SocketAddr) -> bool {
+    let is_it = |address: &SocketAddr| {
+        address.ip() == bind.ip() && (bind.port() == 0 || address.port() == bind.port())
+    };
+    status.addresses.iter().any(is_it)
+}
+
+/// The proxy would only tell its own log.
+fn check_that_it_can_listen(bind: SocketAddr) -> Result<(), String> {
+    match TcpListener::bind(bind) {
+        Ok(_free) => Ok(()),
+        Err(error) => Err(format!(
+            "cannot listen on {bind} (LAUNCHWAY_PROXY_BIND): {error}; choose another address, or `off` for no front proxy"
+        )),
+    }
+}
+
+/// Starts a proxy and waits until one answers that `is_new`.
+async fn start(
+    folder: &Path,
+    bind: SocketAddr,
+    control: &Client,
+    is_new: impl Fn(&Status) -> bool,
+) -> Result<Status, Box<dyn Error>> {
+    let log = folder.join("proxy.log");
+    let mut child = spawn(&log, bind)?;
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        match control.status().await {
+            Ok(status) if is_new(&status) => {
+                // Nobody else would take note of its end.
+                std::thread::spawn(move || child.wait());
+                return Ok(status);
+            }
+            Ok(_) | Err(ControlError::Absent) if Instant::now() < patience => {}
+            Ok(_) => {
+                return Err(format!("the front proxy does not answer; {} tells more", log.display()).into());
+            }
+            Err(error) => {
+                return Err(format!(
+                    "the front proxy does not answer: {error}; {} tells more",
+                    log.display()
+                )
+                .into());
+            }
+        }
+        if let Some(ended) = child.try_wait()? {
+            return Err(format!("the front proxy ended with {ended}; {} tells more", log.display()).into());
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A process group of its own, so that neither Ctrl-C nor the end of the server reaches it.
+fn spawn(log: &Path, bind: SocketAddr) -> Result<Child, std::io::Error> {
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > LARGEST_LOG) {
+        std::fs::rename(log, log.with_extension("log.old"))?;
+    }
+    let log = File::options().create(true).append(true).open(log)?;
+    let mut arguments = std::env::args_os().skip(1);
+    let mut command = Command::new(std::env::current_exe()?);
+    // The settings may be in a file that was named on the command line.
+    while let Some(argument) = arguments.next() {
+        if argument == "--config" {
+            command.arg("--config").args(arguments.next());
+        } else if argument.to_string_lossy().starts_with("--config=") {
+            command.arg(argument);
+        }
+    }
+    command
+        .args(["proxy", "run"])
+        .env("LAUNCHWAY_PROXY_BIND", bind.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+}
+
+/// Ends the proxy, and returns when it has ended.
+async fn end(control: &Client) -> Result<(), Box<dyn Error>> {
+    control.stop().await?;
+    let patience = Instant::now() + GRACE;
+    while Instant::now() < patience {
+        if let Err(ControlError::Absent) = control.status().await {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    Err("the front proxy was told to end, and goes on".into())
+}

@@ -1,0 +1,108 @@
+//! The verbs of the front proxy.
+
+use std::{error::Error, fmt::Write as _};
+
+use launchway_infrastructure::data_dir::DataDir;
+use launchway_proxy::{
+    Limits, Settings,
+    control::{Client, ControlError},
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    cli,
+    config::{Config, ProxyConfig},
+    front_proxy, telemetry,
+    wiring::runtime,
+};
+
+/// Leads traffic until it is told to stop, or until a successor takes over.
+pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
+    let proxy = configured(config)?;
+    telemetry::start(config);
+    let data = DataDir::open(&config.data_dir)?;
+    let settings = Settings {
+        bind: proxy.bind,
+        folder: front_proxy::folder(&data),
+        trusted: config.trusted_proxies.clone(),
+        limits: Limits::default(),
+        access_log: proxy.access_log,
+        version: front_proxy::version(config, proxy)?,
+    };
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        // Whoever closes a terminal does not mean the applications.
+        let _hangup = signal(SignalKind::hangup())?;
+        let stop = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        Ok(launchway_proxy::run(settings, stop).await?)
+    })
+}
+
+/// Says how the proxy is.
+pub(crate) fn status(config: &Config) -> Result<(), Box<dyn Error>> {
+    let status = runtime()?.block_on(control(config)?.status()).map_err(in_words)?;
+    let mut text = format!("process    {}\nversion    {}\n", status.process, status.version);
+    for address in &status.addresses {
+        writeln!(text, "address    http://{address}")?;
+    }
+    writeln!(text, "routes     {}", status.routes)?;
+    if !status.is_trusted {
+        text.push_str("containers are not reached until the server has told all routes\n");
+    }
+    cli::print(&text)
+}
+
+/// Ends the proxy.
+pub(crate) fn stop(config: &Config) -> Result<(), Box<dyn Error>> {
+    runtime()?.block_on(control(config)?.stop()).map_err(in_words)?;
+    crate::say("the front proxy ends when the requests that are under way have been answered");
+    Ok(())
+}
+
+/// Prints a configuration for a Caddy in front of the proxy. It never has to be loaded again: Caddy
+/// asks for each name that it has no certificate of.
+pub(crate) fn caddyfile(config: &Config) -> Result<(), Box<dyn Error>> {
+    let proxy = configured(config)?;
+    let (api, front) = (config.bind, proxy.bind);
+    let mut text = format!(
+        "# Printed by `launchway proxy caddyfile`.\n\
+         # Launchway has to know its front: LAUNCHWAY_TRUSTED_PROXIES=127.0.0.1/32\n\
+         {{\n\
+         \ton_demand_tls {{\n\
+         \t\task http://{api}/api/v1/proxy/ask\n\
+         \t}}\n\
+         }}\n\n\
+         https:// {{\n\
+         \ttls {{\n\
+         \t\ton_demand\n\
+         \t}}\n\
+         \treverse_proxy {front}\n\
+         }}\n"
+    );
+    if let Some(url) = &config.public_url {
+        write!(text, "\n{} {{\n\treverse_proxy {api}\n}}\n", url.origin())?;
+    }
+    cli::print(&text)
+}
+
+fn configured(config: &Config) -> Result<&ProxyConfig, String> {
+    let off = || "there is to be no front proxy here: LAUNCHWAY_PROXY_BIND is off".to_owned();
+    config.proxy.as_ref().ok_or_else(off)
+}
+
+fn control(config: &Config) -> Result<Client, Box<dyn Error>> {
+    Ok(Client::at(&front_proxy::folder(&DataDir::open(&config.data_dir)?)))
+}
+
+fn in_words(error: ControlError) -> String {
+    match error {
+        ControlError::Absent => "no front proxy runs on this data directory".to_owned(),
+        error => error.to_string(),
+    }
+}
