@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use launchway_domain::{
-    deployments::{StepError, Target, TrafficRouter},
+    deployments::StepError,
     ids::ApplicationId,
+    routes::{Route, TrafficRouter},
 };
 
 /// Leads no traffic anywhere: an application is reached at its container's own address, which its
@@ -13,13 +14,21 @@ pub struct DirectAddresses;
 
 #[async_trait]
 impl TrafficRouter for DirectAddresses {
-    async fn switch(&self, application: ApplicationId, target: &Target) -> Result<(), StepError> {
-        tracing::info!(application.id = %application, ?target, "the live version is reached here");
+    async fn set(&self, route: &Route) -> Result<(), StepError> {
+        tracing::info!(application.id = %route.application, route.target = ?route.target, "an application is reached here");
         Ok(())
     }
 
-    async fn withdraw(&self, application: ApplicationId) -> Result<(), StepError> {
-        tracing::info!(application.id = %application, "no version is reached any more");
+    async fn remove(&self, application: ApplicationId) -> Result<(), StepError> {
+        tracing::info!(application.id = %application, "an application is not reached any more");
+        Ok(())
+    }
+
+    async fn replace_all(&self, _: &[Route]) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    async fn drain(&self, _: ApplicationId) -> Result<(), StepError> {
         Ok(())
     }
 }
