@@ -4,6 +4,8 @@
 //! application first. It is the lock of its jobs' subject too, so that on PostgreSQL the two never
 //! wait for each other crosswise.
 
+mod hosts;
+mod names;
 mod rows;
 mod state;
 mod writes;
@@ -13,6 +15,7 @@ use diesel::prelude::*;
 use launchway_domain::{
     applications::{
         Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
+        NamedApplication,
     },
     ids::ApplicationId,
     organizations::Scope,
@@ -72,6 +75,15 @@ impl ApplicationRepository for Database {
             Ok(Some(ApplicationDetail { summary, deployments, logs }))
         })
         .await
+    }
+
+    async fn named(&self) -> Result<Vec<NamedApplication>, StoreError> {
+        self.read(hosts::all).await
+    }
+
+    async fn is_named(&self, host: &str) -> Result<bool, StoreError> {
+        let host = host.to_owned();
+        self.read_point(move |connection| hosts::is_there(connection, &host)).await
     }
 }
 

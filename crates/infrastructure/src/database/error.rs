@@ -126,7 +126,7 @@ const UNIQUE: [(Unique, &str, &str); 7] = [
         "applications_organization_id_name_environment_key",
         "applications.organization_id, applications.name, applications.environment",
     ),
-    (Unique::Domain, "applications_domain_key", "applications.domain"),
+    (Unique::Domain, "hosts_pkey", "hosts.host"),
 ];
 
 fn taken(information: &dyn DatabaseErrorInformation) -> Option<Unique> {

@@ -296,6 +296,18 @@ table! {
         created_at -> Ts,
         updated_at -> Ts,
         deleted_at -> Nullable<Ts>,
+        automatic_host -> Text,
+        further_domains -> Text,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::Id;
+
+    hosts (host) {
+        host -> Text,
+        application_id -> Id,
     }
 }
 
@@ -321,6 +333,7 @@ table! {
         container_address -> Nullable<Text>,
         created_at -> Ts,
         updated_at -> Ts,
+        container_port -> Nullable<BigInt>,
     }
 }
 
@@ -403,6 +416,7 @@ allow_tables_to_appear_in_same_query!(
     api_tokens,
     password_setups,
     applications,
+    hosts,
     deployments,
     log_heads,
     deployment_log_heads,

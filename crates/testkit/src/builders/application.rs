@@ -2,14 +2,15 @@
 
 use launchway_domain::{
     applications::{
-        Application, ApplicationDetail, ApplicationSecrets, ApplicationState, ApplicationSummary, BasePath,
-        Blueprint, BuildPack, DockerfilePath, ImageRef, Labels, Port, ProxyServer, Repository,
+        Application, ApplicationDetail, ApplicationSecrets, ApplicationState, ApplicationSummary,
+        AutomaticHost, BasePath, Blueprint, BuildPack, DockerfilePath, Hostname, ImageRef, Labels, Port,
+        ProxyServer, Repository,
     },
     clock::Timestamp,
     deployments::Deployment,
     ids::DeploymentId,
     logs::LogLine,
-    organizations::{Organization, Scope},
+    organizations::Organization,
     secret::Sealed,
     users::User,
 };
@@ -27,6 +28,8 @@ pub fn an_application() -> ApplicationBuilder {
         organization: an_organization().build(),
         user: a_user().build(),
         blueprint: a_blueprint(),
+        automatic_host: None,
+        further_domains: Vec::new(),
         secrets: ApplicationSecrets {
             build_variables: Sealed("sealed build variables".to_owned()),
             environment_variables: Sealed("sealed environment variables".to_owned()),
@@ -73,6 +76,8 @@ pub struct ApplicationBuilder {
     organization: Organization,
     user: User,
     blueprint: Blueprint,
+    automatic_host: Option<AutomaticHost>,
+    further_domains: Vec<Hostname>,
     secrets: ApplicationSecrets,
     state: Option<ApplicationState>,
     live: Option<DeploymentId>,
@@ -130,6 +135,20 @@ impl ApplicationBuilder {
         self
     }
 
+    /// Reached by one more name.
+    #[track_caller]
+    pub fn also_at(mut self, domain: &str) -> Self {
+        self.further_domains.push(parsed(domain));
+        self
+    }
+
+    /// With another automatic host than the one that follows from its names.
+    #[track_caller]
+    pub fn at_automatic_host(mut self, host: &str) -> Self {
+        self.automatic_host = Some(parsed(host));
+        self
+    }
+
     /// Another blueprint. Its name and environment tell the id.
     pub fn with_blueprint(mut self, blueprint: Blueprint) -> Self {
         self.blueprint = blueprint;
@@ -177,14 +196,15 @@ impl ApplicationBuilder {
     /// The application with whom it belongs to.
     #[must_use]
     pub fn summary(self) -> ApplicationSummary {
-        let Self { organization, user, blueprint, secrets, state, live, is_stopped, created_at } = self;
+        let Self { organization, user, blueprint, secrets, created_at, .. } = self;
         let name = format!("application {} {} {}", organization.id, blueprint.environment, blueprint.name);
         let ids = (id_of(&name).into(), id_of(&format!("status of {name}")).into());
-        let scope = Scope::of_record(organization.id);
-        let mut application = Application::new(ids, scope, user.id, blueprint, secrets, created_at);
-        application.status.state = state.unwrap_or(application.status.state);
-        application.live = live;
-        application.is_stopped = is_stopped;
+        let mut application = Application::new(ids, &organization, user.id, blueprint, secrets, created_at);
+        application.automatic_host = self.automatic_host.unwrap_or(application.automatic_host);
+        application.further_domains = self.further_domains;
+        application.status.state = self.state.unwrap_or(application.status.state);
+        application.live = self.live;
+        application.is_stopped = self.is_stopped;
         ApplicationSummary { application, organization, user }
     }
 

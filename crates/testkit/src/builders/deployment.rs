@@ -1,7 +1,7 @@
 //! Deployments.
 
 use launchway_domain::{
-    applications::Application,
+    applications::{Application, Port},
     clock::Timestamp,
     deployments::{
         ContainerRecord, ContainerState, Deployment, DeploymentKind, DeploymentState, ImageName, LiveVersion,
@@ -30,7 +30,7 @@ pub fn a_deployment() -> DeploymentBuilder {
     }
 }
 
-/// A container that runs at 10.0.0.7. Its id follows from its name.
+/// A container that runs at 10.0.0.7 and listens on port 8080. Its id follows from its name.
 ///
 /// # Panics
 /// Never.
@@ -42,6 +42,7 @@ pub fn a_container(name: &str) -> ContainerRecord {
         name: name.to_owned(),
         state: ContainerState::Running,
         address: Some([10, 0, 0, 7].into()),
+        port: Port::try_from(8080).unwrap(),
     }
 }
 

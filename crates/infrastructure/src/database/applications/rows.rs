@@ -3,9 +3,9 @@
 use diesel::prelude::*;
 use launchway_domain::{
     applications::{
-        Application, ApplicationName, ApplicationSecrets, ApplicationState, ApplicationStatus, BasePath,
-        Blueprint, Branch, BuildPack, DockerfilePath, Environment, GitUrl, HealthCheckPath, Hostname,
-        ImageRef, Label, Labels, Port, ProxyServer, Repository, RunCommand,
+        Application, ApplicationName, ApplicationSecrets, ApplicationState, ApplicationStatus, AutomaticHost,
+        BasePath, Blueprint, Branch, BuildPack, DockerfilePath, Environment, GitUrl, HealthCheckPath,
+        Hostname, ImageRef, Label, Labels, Port, ProxyServer, Repository, RunCommand,
     },
     clock::Timestamp,
     ids::{ApplicationId, ApplicationStatusId, DeploymentId, OrganizationId, UserId},
@@ -16,7 +16,6 @@ use crate::database::{
     columns::{DbId, DbTs},
     error::QueryError,
     schema::applications,
-    search::lower_case,
 };
 
 #[derive(Queryable, Selectable)]
@@ -41,6 +40,9 @@ pub(in crate::database) struct ApplicationRow {
     #[diesel(deserialize_as = String)]
     environment: Environment,
     domain: Option<String>,
+    #[diesel(deserialize_as = String)]
+    automatic_host: AutomaticHost,
+    further_domains: String,
     #[diesel(deserialize_as = i64)]
     port: Port,
     pre_run_command: Option<String>,
@@ -94,6 +96,8 @@ impl TryFrom<ApplicationRow> for Application {
             organization_id: row.organization_id,
             user_id: row.user_id,
             blueprint,
+            automatic_host: row.automatic_host,
+            further_domains: read_hostnames(&row.further_domains)?,
             secrets: ApplicationSecrets {
                 build_variables: Sealed(row.build_variables),
                 environment_variables: Sealed(row.environment_variables),
@@ -129,7 +133,13 @@ where
     stored.map(T::try_from).transpose().map_err(QueryError::unreadable)
 }
 
-/// The columns that people choose: all of them change together.
+/// Domains that lie in one column.
+pub(super) fn read_hostnames(stored: &str) -> Result<Vec<Hostname>, QueryError> {
+    let names: Vec<String> = serde_json::from_str(stored).map_err(QueryError::unreadable)?;
+    names.into_iter().map(|name| Hostname::try_from(name).map_err(QueryError::unreadable)).collect()
+}
+
+/// The columns that people choose, but for the domain: all of them change together.
 #[derive(AsChangeset, Insertable)]
 #[diesel(table_name = applications, treat_none_as_null = true, treat_none_as_default_value = false)]
 pub(super) struct ChosenColumns<'a> {
@@ -140,7 +150,6 @@ pub(super) struct ChosenColumns<'a> {
     dockerfile_path: &'a str,
     build_pack: &'static str,
     environment: &'a str,
-    domain: Option<&'a str>,
     port: i64,
     pre_run_command: Option<&'a str>,
     post_run_command: Option<&'a str>,
@@ -151,17 +160,11 @@ pub(super) struct ChosenColumns<'a> {
     build_variables: &'a str,
     environment_variables: &'a str,
     credentials: Option<&'a str>,
-    search: String,
 }
 
 impl<'a> ChosenColumns<'a> {
     pub(super) fn of(blueprint: &'a Blueprint, secrets: &'a ApplicationSecrets) -> Self {
         let labels = blueprint.labels.as_slice().iter().map(Label::as_str);
-        let looked_at = [
-            blueprint.name.as_str(),
-            blueprint.repository.as_str(),
-            blueprint.domain.as_ref().map_or("", Hostname::as_str),
-        ];
         Self {
             name: blueprint.name.as_str(),
             repository: blueprint.repository.as_str(),
@@ -170,7 +173,6 @@ impl<'a> ChosenColumns<'a> {
             dockerfile_path: blueprint.dockerfile_path.as_str(),
             build_pack: blueprint.build_pack.as_str(),
             environment: blueprint.environment.as_str(),
-            domain: blueprint.domain.as_ref().map(Hostname::as_str),
             port: blueprint.port.get().into(),
             pre_run_command: blueprint.pre_run_command.as_ref().map(RunCommand::as_str),
             post_run_command: blueprint.post_run_command.as_ref().map(RunCommand::as_str),
@@ -181,7 +183,6 @@ impl<'a> ChosenColumns<'a> {
             build_variables: &secrets.build_variables.0,
             environment_variables: &secrets.environment_variables.0,
             credentials: secrets.credentials.as_ref().map(|sealed| sealed.0.as_str()),
-            search: lower_case(&looked_at.join("\n")),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use diesel::prelude::*;
 use launchway_domain::{
-    applications::{Application, ApplicationSecrets, ApplicationState, Blueprint, Write},
+    applications::{Application, ApplicationSecrets, ApplicationState, Blueprint, Hostname, Write},
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
+    store::{Rule, StoreError},
 };
 
-use super::{rows::ChosenColumns, state::set_state};
+use super::{hosts, names::Names, rows::ChosenColumns, state::set_state};
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -26,6 +27,10 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
         Write::Update { scope, id, blueprint, secrets, at } => {
             update(connection, (*scope, *id), blueprint, secrets, *at)
         }
+        Write::AddDomain { scope, id, domain, at } => add_domain(connection, (*scope, *id), domain, *at),
+        Write::RemoveDomain { scope, id, domain, at } => {
+            remove_domain(connection, (*scope, *id), domain, *at)
+        }
         Write::Delete { scope, id, at } => delete(connection, *scope, *id, *at),
         Write::SetStopped { scope, id, is_stopped, at } => {
             set_stopped(connection, *scope, *id, *is_stopped, *at)
@@ -37,13 +42,16 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
 }
 
 fn insert(connection: &mut AnyConnection, application: &Application) -> Result<(), QueryError> {
+    hold_one(connection, application.id.into())?;
     organizations::require(connection, application.organization_id)?;
+    let mut names = Names::of(application);
     diesel::insert_into(applications::table)
         .values((
             applications::id.eq(DbId::from(application.id)),
             applications::organization_id.eq(DbId::from(application.organization_id)),
             applications::user_id.eq(DbId::from(application.user_id)),
             ChosenColumns::of(&application.blueprint, &application.secrets),
+            names.columns(),
             applications::status_id.eq(DbId::from(application.status.id)),
             applications::status.eq(application.status.state.as_str()),
             applications::status_updated_at.eq(DbTs(application.status.updated_at)),
@@ -53,6 +61,14 @@ fn insert(connection: &mut AnyConnection, application: &Application) -> Result<(
             applications::updated_at.eq(DbTs(application.updated_at)),
         ))
         .execute(connection)?;
+    hosts::take(connection, application.id, names.chosen())?;
+    // Names refer to the application, so that it is there before it is known which one is free.
+    names.automatic = hosts::take_automatic(connection, application.id, &application.automatic_host)?;
+    if names.automatic != application.automatic_host {
+        diesel::update(applications::table.find(DbId::from(application.id)))
+            .set(names.columns())
+            .execute(connection)?;
+    }
     Ok(())
 }
 
@@ -63,18 +79,61 @@ fn update(
     secrets: &ApplicationSecrets,
     at: Timestamp,
 ) -> Result<(), QueryError> {
-    hold_one(connection, id.into())?;
-    guarded(
-        diesel::update(applications::table)
-            .filter(applications::id.eq(DbId::from(id)))
-            .filter(applications::organization_id.eq(DbId::from(scope.id())))
-            .filter(applications::deleted_at.is_null())
-            .set((ChosenColumns::of(blueprint, secrets), applications::updated_at.eq(DbTs(at))))
-            .execute(connection)?,
-    )
+    let mut names = Names::held(connection, scope, id)?;
+    let before: Vec<Hostname> = names.chosen().cloned().collect();
+    names.follow(blueprint);
+    diesel::update(applications::table.find(DbId::from(id)))
+        .set((ChosenColumns::of(blueprint, secrets), names.columns(), applications::updated_at.eq(DbTs(at))))
+        .execute(connection)?;
+    hosts::take(connection, id, names.chosen().filter(|name| !before.contains(name)))?;
+    let mut given_up = before.iter().filter(|name| !names.chosen().any(|kept| kept == *name));
+    given_up.try_for_each(|name| hosts::give_up(connection, id, name))
 }
 
-/// Its rows stay, for who has to remove what is left of it on the machine.
+fn add_domain(
+    connection: &mut AnyConnection,
+    (scope, id): (Scope, ApplicationId),
+    domain: &Hostname,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    let mut names = Names::held(connection, scope, id)?;
+    hosts::take(connection, id, [domain])?;
+    if names.further.len() >= Application::MOST_FURTHER_DOMAINS {
+        return Err(StoreError::Refused(Rule::MostDomains).into());
+    }
+    names.further.push(domain.clone());
+    set_names(connection, id, &names, at)
+}
+
+fn remove_domain(
+    connection: &mut AnyConnection,
+    (scope, id): (Scope, ApplicationId),
+    domain: &Hostname,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    let mut names = Names::held(connection, scope, id)?;
+    if !names.chosen().any(|name| name == domain) {
+        return Err(StoreError::Stale.into());
+    }
+    names.domain = names.domain.filter(|name| name != domain);
+    names.further.retain(|name| name != domain);
+    set_names(connection, id, &names, at)?;
+    hosts::give_up(connection, id, domain)
+}
+
+fn set_names(
+    connection: &mut AnyConnection,
+    id: ApplicationId,
+    names: &Names,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    diesel::update(applications::table.find(DbId::from(id)))
+        .set((names.columns(), applications::updated_at.eq(DbTs(at))))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Its rows stay but for its names, for who has to remove what is left of it on the machine.
 fn delete(
     connection: &mut AnyConnection,
     scope: Scope,
@@ -89,7 +148,8 @@ fn delete(
             .filter(applications::deleted_at.is_null())
             .set((applications::deleted_at.eq(DbTs(at)), applications::updated_at.eq(DbTs(at))))
             .execute(connection)?,
-    )
+    )?;
+    hosts::give_up_all(connection, id)
 }
 
 fn set_stopped(

@@ -2,6 +2,7 @@
 
 use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Bool};
 use launchway_domain::{
+    applications::Port,
     clock::Timestamp,
     deployments::{
         ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind, DeploymentState,
@@ -41,6 +42,7 @@ pub(super) struct DeploymentRow {
     container_name: Option<String>,
     container_state: Option<String>,
     container_address: Option<String>,
+    container_port: Option<i64>,
     #[diesel(deserialize_as = DbTs)]
     created_at: Timestamp,
     #[diesel(deserialize_as = DbTs)]
@@ -59,8 +61,9 @@ impl TryFrom<DeploymentRow> for Deployment {
             (read(row.container_id)?, read(row.container_state)?);
         let address = row.container_address.map(|address| address.parse()).transpose();
         let address = address.map_err(QueryError::unreadable)?;
+        let port = row.container_port.map(Port::try_from).transpose().map_err(QueryError::unreadable)?;
         // The table has all of them or none.
-        let container = id.zip(state).zip(row.container_name);
+        let container = id.zip(state).zip(row.container_name).zip(port);
         Ok(Self {
             id: row.id,
             application_id: row.application_id,
@@ -75,7 +78,13 @@ impl TryFrom<DeploymentRow> for Deployment {
             },
             commit: read(row.commit_hash)?,
             image: read(row.image)?,
-            container: container.map(|((id, state), name)| ContainerRecord { id, name, state, address }),
+            container: container.map(|(((id, state), name), port)| ContainerRecord {
+                id,
+                name,
+                state,
+                address,
+                port,
+            }),
             created_at: row.created_at,
             updated_at: row.updated_at,
         })
@@ -92,6 +101,7 @@ pub(super) struct FactColumns<'a> {
     pub(super) container_name: Option<&'a str>,
     pub(super) container_state: Option<&'static str>,
     pub(super) container_address: Option<Option<String>>,
+    pub(super) container_port: Option<i64>,
 }
 
 impl<'a> FactColumns<'a> {
@@ -103,6 +113,7 @@ impl<'a> FactColumns<'a> {
             container_name: Some(&container.name),
             container_state: Some(container.state.as_str()),
             container_address: Some(container.address.map(|address| address.to_string())),
+            container_port: Some(container.port.get().into()),
             ..self
         }
     }

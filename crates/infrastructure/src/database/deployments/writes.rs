@@ -87,6 +87,7 @@ fn insert(connection: &mut AnyConnection, deployment: &Deployment) -> Result<(),
             deployments::container_state.eq(container.map(|container| container.state.as_str())),
             deployments::container_address
                 .eq(container.and_then(|container| container.address).map(|address| address.to_string())),
+            deployments::container_port.eq(container.map(|container| i64::from(container.port.get()))),
             deployments::created_at.eq(DbTs(deployment.created_at)),
             deployments::updated_at.eq(DbTs(deployment.updated_at)),
         ))
