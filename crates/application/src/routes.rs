@@ -80,6 +80,12 @@ impl Routes {
         }
     }
 
+    /// Leads no traffic to an application that is gone.
+    pub(crate) async fn forget(&self, id: ApplicationId) -> Result<(), StepError> {
+        let _turn = self.turn.lock().await;
+        self.ports.router.remove(id).await
+    }
+
     /// Waits for the requests that are under way to where an application's traffic went before.
     pub(crate) async fn drain(&self, id: ApplicationId) -> Result<(), StepError> {
         self.ports.router.drain(id).await

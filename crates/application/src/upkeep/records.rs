@@ -1,6 +1,6 @@
 //! Keeping the records of live containers true: after a reboot an engine gives out other addresses.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, net::SocketAddr};
 
 use launchway_domain::{
     deployments::{Condition, ContainerId, ContainerRecord, ContainerState, FoundObject, LiveVersion, Write},
@@ -60,7 +60,12 @@ impl Upkeep {
         match (self.ports.routes.follow(scope, version.application.id).await, address) {
             (Ok(()), None) => {}
             (Ok(()), Some(address)) => {
-                self.note(version, Level::Info, format!("Live again, at {address} port {port}")).await;
+                self.note(
+                    version,
+                    Level::Info,
+                    format!("Live again at http://{}", SocketAddr::new(address, port)),
+                )
+                .await;
             }
             (Err(error), _) => {
                 tracing::warn!(%error, deployment.id = %id, "traffic could not be led to a container")

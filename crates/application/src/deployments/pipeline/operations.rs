@@ -80,7 +80,7 @@ impl Pipeline {
     /// Removes what is left of a deleted application.
     pub(crate) async fn remove(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
         let id = ApplicationId::from(claimed.job.subject);
-        self.ports.routes.follow(claimed.job.scope, id).await?;
+        self.ports.routes.forget(id).await?;
         self.drain(id).await;
         let found = self.ports.inventory.everything().await?;
         let of_it = || found.iter().filter(|found| found.owner.application == id);

@@ -12,12 +12,14 @@ use launchway_domain::{
     deployments::DeploymentKind,
     idempotency::IdempotencyKey,
     ids::ApplicationId,
+    organizations::OrganizationDetail,
     store::{self, StoreError, Unique},
 };
 use launchway_testkit::{
     CountingIds,
-    builders::{a_blueprint, a_user, an_actor, an_application, an_entry, parsed},
+    builders::{a_blueprint, a_user, an_actor, an_application, an_entry, an_organization, parsed},
 };
+use mockall::predicate::eq;
 
 use super::{
     NO_APPLICATION, Seen, blueprint, credentials, detail, expect_detail, request_writes, scope, sealed_for,
@@ -47,7 +49,7 @@ fn wish(blueprint: Blueprint) -> NewApplication {
 /// What is stored of an application that was made with those secrets.
 fn made(secrets: ApplicationSecrets, at: Timestamp) -> Application {
     let ids = (id(), CountingIds::nth(2).into());
-    Application::new(ids, scope(), a_user().build().id, a_blueprint(), secrets, at)
+    Application::new(ids, &an_organization().build(), a_user().build().id, a_blueprint(), secrets, at)
 }
 
 fn create_writes(secrets: ApplicationSecrets, at: Timestamp) -> Vec<store::Write> {
@@ -66,8 +68,12 @@ fn create_writes(secrets: ApplicationSecrets, at: Timestamp) -> Vec<store::Write
     writes
 }
 
+/// With the actors' organization, whose name is part of an application's.
 fn mocked() -> MockedPorts {
-    MockedPorts::with_a_box()
+    let mut ports = MockedPorts::with_a_box();
+    let organization = OrganizationDetail { organization: an_organization().build(), members: Vec::new() };
+    ports.organizations.expect_detail().with(eq(scope())).returning(move |_| Ok(Some(organization.clone())));
+    ports
 }
 
 async fn create(

@@ -120,7 +120,10 @@ async fn everything_can_be_given() {
         "environment_variables",
     ];
     let written = next.clone();
-    let ports = changing(|at| vec![update(written, kept, at), entry(1, "shop", &names, at)]);
+    let mut ports = changing(|at| vec![update(written, kept, at), entry(1, "shop", &names, at)]);
+    // A name leads there at once.
+    expect_application(&mut ports, id(), Some(web().build()));
+    ports.router.expect_set().once().returning(|_| Ok(()));
 
     let given = ApplicationChange {
         name: Some(next.name),

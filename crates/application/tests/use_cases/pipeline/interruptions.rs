@@ -40,6 +40,7 @@ async fn a_version_that_is_live_already_gets_the_traffic_and_the_old_one_ends() 
             "switch to 10.0.0.9:8080",
             "commit: prove, deployed, line (Deployed in 0.0 s), entry (launchway deployed the application `web` (production))",
             "everything",
+            "drain",
             "stop #1",
             "printed",
             "remove #1",

@@ -29,6 +29,7 @@ async fn every_step_is_recorded_by_who_has_the_job_and_the_end_is_told_to_the_tr
         name: "new".to_owned(),
         state: ContainerState::Running,
         address: Some(ADDRESS.into()),
+        port: a_container("new").port,
     };
     let entry = an_entry()
         .by_launchway()

@@ -14,6 +14,8 @@ use crate::world::{World, a_container_of};
 fn arranged(condition: Option<Condition>) -> Arc<World> {
     World::with(|state| {
         state.live = vec![live()];
+        state.application = Some(live().application);
+        state.deployments = vec![live().deployment];
         state.last_printed = Some(moment(NEW_YEAR));
         let found =
             condition.map(|condition| a_container_of(&live().deployment, condition, moment(NEW_YEAR)));
@@ -50,7 +52,7 @@ async fn a_container_with_another_address_is_recorded_gets_the_traffic_and_is_to
     assert_eq!(recorded(Some(moved)).await, Some((ContainerState::Running, Some([10, 0, 0, 8].into()))));
     let world = arranged(Some(moved));
     look_after(&world, wait(3)).await;
-    assert_eq!(world.log().first().unwrap(), "info: Live at http://10.0.0.8:8080");
+    assert_eq!(world.log().first().unwrap(), "info: Live again at http://10.0.0.8:8080");
     assert!(world.journal().iter().any(|call| call == "switch to 10.0.0.8:8080"), "{:?}", world.journal());
 }
 
@@ -59,4 +61,14 @@ async fn a_container_that_stands_still_or_is_gone_is_recorded_so() {
     let exited = Condition::Exited { code: 1, out_of_memory: false, restarts: 1 };
     assert_eq!(recorded(Some(exited)).await, Some((ContainerState::Exited, None)));
     assert_eq!(recorded(None).await, Some((ContainerState::Removed, None)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn traffic_is_led_away_from_a_container_that_does_not_run() {
+    let exited = Condition::Exited { code: 1, out_of_memory: false, restarts: 1 };
+    for condition in [Some(exited), None] {
+        let world = arranged(condition);
+        look_after(&world, wait(3)).await;
+        assert_eq!(world.journal_of("switch").first().unwrap(), "switch to nowhere: absent");
+    }
 }

@@ -52,6 +52,7 @@ async fn a_restart_checks_the_version_records_where_it_is_and_leads_the_traffic_
         name: a_started_container().name,
         state: ContainerState::Running,
         address: Some(IpAddr::from(ADDRESS)),
+        port: a_container("web").port,
     };
     let (id, application) = (application().id, Some(application().id));
     assert_eq!(
@@ -104,7 +105,7 @@ async fn an_operation_that_meets_a_fault_is_tried_again() {
     for (kind, call) in [
         (JobKind::Restart, "restart"),
         (JobKind::Restart, "switch"),
-        (JobKind::Stop, "withdraw"),
+        (JobKind::Stop, "switch"),
         (JobKind::Stop, "stop"),
         (JobKind::Remove, "withdraw"),
         (JobKind::Remove, "everything"),
@@ -150,7 +151,8 @@ async fn a_stop_leads_the_traffic_away_first_and_keeps_the_container() {
     assert_eq!(
         world.journal(),
         [
-            "withdraw",
+            "switch to nowhere: stopped",
+            "drain",
             "stop #1",
             "commit: succeeded, follow, stopped, record web exited, entry (launchway stopped the application `web` (production))",
         ]
@@ -178,7 +180,7 @@ async fn a_site_stands_still_without_traffic() {
 
     let end =
         "commit: succeeded, follow, stopped, entry (launchway stopped the application `web` (production))";
-    assert_eq!(world.journal(), ["withdraw", end]);
+    assert_eq!(world.journal(), ["switch to nowhere: stopped", "drain", end]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,6 +218,7 @@ async fn of_a_deleted_application_containers_go_before_images_and_nothing_of_oth
         world.journal(),
         [
             "withdraw",
+            "drain",
             "everything",
             "clear container of #1",
             "clear container of #2",

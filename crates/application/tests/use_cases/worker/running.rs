@@ -47,7 +47,7 @@ async fn several_jobs_are_carried_out_at_once_within_the_limit() {
 
         let looking = async {
             tokio::time::sleep(Duration::from_secs(9)).await;
-            assert_eq!(world.journal_of("withdraw").len(), limits.global);
+            assert_eq!(world.journal_of("switch to nowhere").len(), limits.global);
             tokio::time::sleep(Duration::from_millis(seconds * 1000 - 8999)).await;
             assert_eq!(world.journal_of("commit: succeeded").len(), 4);
         };

@@ -42,6 +42,11 @@ fn take_effect(state: &mut State, write: &Write) {
         Write::Deployment(deployments::Write::GoLive { id, .. }) => {
             state.application.iter_mut().for_each(|application| application.live = Some(*id));
         }
+        Write::Deployment(deployments::Write::RecordContainer { id, container, .. }) => {
+            for deployment in state.deployments.iter_mut().filter(|deployment| deployment.id == *id) {
+                deployment.container = Some(container.clone());
+            }
+        }
         Write::Application(applications::Write::SetStable { deployment, is_stable, .. }) => {
             for version in state.live.iter_mut().filter(|version| version.deployment.id == *deployment) {
                 let state = if *is_stable { ApplicationState::Running } else { ApplicationState::Failed };
