@@ -2,6 +2,7 @@
 
 mod create;
 mod delete;
+mod domains;
 mod operations;
 mod show;
 mod update;

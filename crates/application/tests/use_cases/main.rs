@@ -23,6 +23,7 @@ mod pipeline;
 mod ports;
 mod refusals;
 mod registration;
+mod routes;
 mod sealing;
 mod trail;
 mod two_factor;

@@ -3,6 +3,7 @@
 mod reaping;
 mod records;
 mod rescuing;
+mod routing;
 mod runtime_logs;
 mod stability;
 

@@ -1,0 +1,143 @@
+//! Traffic goes where the records say.
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    applications::{Application, NamedApplication},
+    deployments::{ContainerRecord, Deployment, DeploymentState, LiveVersion},
+    ids::DeploymentId,
+    routes::{Route, Target},
+};
+use launchway_testkit::builders::{a_container, a_deployment};
+
+use crate::{
+    applications::{scope, web},
+    world::{State, World},
+};
+
+fn container() -> Deployment {
+    a_deployment().of(&web().build()).run_by(a_container("web")).in_state(DeploymentState::Deployed).build()
+}
+
+fn site() -> Deployment {
+    a_deployment().of(&web().build()).in_state(DeploymentState::Deployed).build()
+}
+
+fn application(live: Option<DeploymentId>) -> Application {
+    Application { live, ..web().at_domain("example.com").also_at("www.example.com").build() }
+}
+
+fn names() -> Vec<String> {
+    ["example.com", "www.example.com", "web.analytics.localhost"].map(str::to_owned).to_vec()
+}
+
+fn arrange(state: &mut State, application: Application, deployments: Vec<Deployment>) {
+    state.named = vec![NamedApplication { id: application.id, hosts: names() }];
+    let is_live = |deployment: &&Deployment| Some(deployment.id) == application.live;
+    let live = deployments.iter().find(is_live).cloned();
+    state.live = live
+        .into_iter()
+        .map(|deployment| LiveVersion { application: application.clone(), deployment })
+        .collect();
+    (state.application, state.deployments) = (Some(application), deployments);
+}
+
+/// Where traffic is led when one application is followed, and when all are.
+async fn led(arrange: impl FnOnce(&mut State)) -> (String, Target) {
+    let world = World::with(arrange);
+    let id = web().build().id;
+    world.routes().follow(scope(), id).await.unwrap();
+    let one = world.journal().pop().unwrap();
+    let all = followed(&world).await;
+    let [Route { application, hosts, target }] = <[Route; 1]>::try_from(all).unwrap();
+    assert_eq!((application, hosts), (id, names()));
+    (one, target)
+}
+
+async fn followed(world: &Arc<World>) -> Vec<Route> {
+    world.routes().follow_all().await.unwrap();
+    world.state().routes.pop().unwrap()
+}
+
+#[tokio::test]
+async fn a_container_gets_its_traffic_at_the_port_that_it_was_started_with() {
+    let (one, all) = led(|state| {
+        let mut application = application(Some(container().id));
+        // Changed for the next version.
+        application.blueprint.port = 9000.try_into().unwrap();
+        arrange(state, application, vec![container()]);
+    })
+    .await;
+    assert_eq!(one, "switch to 10.0.0.7:8080");
+    assert_eq!(
+        all,
+        Target::Container { id: a_container("web").id, address: "10.0.0.7:8080".parse().unwrap() }
+    );
+}
+
+#[tokio::test]
+async fn a_container_that_does_not_run_gets_none() {
+    let still = ContainerRecord { address: None, ..a_container("web") };
+    let (one, all) = led(|state| {
+        let deployment = Deployment { container: Some(still), ..container() };
+        arrange(state, application(Some(deployment.id)), vec![deployment]);
+    })
+    .await;
+    assert_eq!((one.as_str(), all), ("switch to nowhere: absent", Target::Absent));
+}
+
+#[tokio::test]
+async fn a_site_gets_it_in_its_folder_or_in_that_of_the_one_it_went_back_to() {
+    let back = || a_deployment().of(&web().build()).numbered(3).back_to(site().id).build();
+    for live in [site(), back()] {
+        let (one, all) = led(|state| {
+            state.published = vec![site().id];
+            arrange(state, application(Some(live.id)), vec![site(), back()]);
+        })
+        .await;
+        assert_eq!((one.as_str(), all), ("switch to /sites/#1", Target::Site("/sites/#1".into())));
+    }
+}
+
+#[tokio::test]
+async fn a_site_whose_files_are_gone_gets_none() {
+    let (one, all) = led(|state| arrange(state, application(Some(site().id)), vec![site()])).await;
+    assert_eq!((one.as_str(), all), ("switch to nowhere: absent", Target::Absent));
+}
+
+#[tokio::test]
+async fn what_is_stopped_or_never_was_live_is_told_apart() {
+    let stopped = || Application { is_stopped: true, ..application(Some(container().id)) };
+    let (one, all) = led(|state| arrange(state, stopped(), vec![container()])).await;
+    assert_eq!((one.as_str(), all), ("switch to nowhere: stopped", Target::Stopped));
+
+    let (one, all) = led(|state| arrange(state, application(None), vec![container()])).await;
+    assert_eq!((one.as_str(), all), ("switch to nowhere: absent", Target::Absent));
+}
+
+#[tokio::test]
+async fn an_application_that_is_gone_is_forgotten() {
+    let world = World::with(|_| {});
+    world.routes().follow(scope(), web().build().id).await.unwrap();
+    assert_eq!(world.journal(), ["withdraw"]);
+    assert_eq!(followed(&world).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_reading_never_replaces_a_newer_one() {
+    let world = World::with(|state| {
+        arrange(state, application(Some(container().id)), vec![container()]);
+        state.delay("replace all", std::time::Duration::from_secs(5));
+    });
+    let routes = world.routes();
+    let reading = async { routes.follow_all().await.unwrap() };
+    let changing = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        routes.follow(scope(), web().build().id).await.unwrap();
+        world.state().journal.push("changed".to_owned());
+    };
+    let since = tokio::time::Instant::now();
+    tokio::join!(reading, changing);
+    assert_eq!(since.elapsed().as_secs(), 5, "the change waits for its turn");
+    assert_eq!(world.journal(), ["switch to 10.0.0.7:8080", "changed"]);
+}
