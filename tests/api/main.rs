@@ -27,6 +27,7 @@ mod deployments;
 mod documented_answers;
 mod durability;
 mod envelope;
+mod front;
 mod injection;
 mod isolation;
 mod mass_assignment;

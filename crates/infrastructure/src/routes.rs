@@ -22,9 +22,6 @@ pub struct FrontProxy {
 }
 
 impl FrontProxy {
-    /// How long requests that are under way may take, unless somebody says otherwise.
-    pub const PATIENCE: Duration = Duration::from_secs(30);
-
     /// The proxy whose control socket is in `folder`.
     #[must_use]
     pub fn at(folder: &Path, patience: Duration) -> Self {

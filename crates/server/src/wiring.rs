@@ -68,7 +68,7 @@ impl Wiring {
         };
         let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
         let sites = Arc::new(ReleaseFolders::open(&data.path().join("sites"))?);
-        let routes = routes(data, &database, &sites, front);
+        let routes = routes(config, data, &database, &sites, front);
         let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised);
         let tools = ports.tools.clone();
         Ok(Self { database, services: Services::new(ports), tools, secrets, sites, routes, setup_token })
@@ -139,14 +139,15 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
 }
 
 fn routes(
+    config: &Config,
     data: &DataDir,
     database: &Database,
     sites: &Arc<ReleaseFolders>,
     front: Option<SocketAddr>,
 ) -> Arc<Routes> {
-    let router: Arc<dyn TrafficRouter> = match front {
-        Some(_) => Arc::new(FrontProxy::at(&front_proxy::folder(data), FrontProxy::PATIENCE)),
-        None => Arc::new(NoProxy),
+    let router: Arc<dyn TrafficRouter> = match (front, &config.proxy) {
+        (Some(_), Some(proxy)) => Arc::new(FrontProxy::at(&front_proxy::folder(data), proxy.drain)),
+        _ => Arc::new(NoProxy),
     };
     let ports = RoutePorts {
         applications: Arc::new(database.clone()),

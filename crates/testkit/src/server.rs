@@ -1,6 +1,7 @@
 //! The running binary, seen from outside.
 
 mod database;
+mod front;
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -11,7 +12,7 @@ use std::{
 
 use tempfile::TempDir;
 
-pub use self::database::Neighbour;
+pub use self::{database::Neighbour, front::WITH_A_FRONT};
 use crate::{
     client::{Client, Connection},
     postgres::FreshDatabase,
@@ -172,6 +173,7 @@ impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        self.kill_front();
     }
 }
 
@@ -215,12 +217,14 @@ pub fn binary() -> PathBuf {
 }
 
 /// A command of the binary under test, with nothing of this process's environment in it. Unless the
-/// settings have a `PATH`, it finds no programs: neither an engine nor git.
+/// settings have a `PATH`, it finds no programs: neither an engine nor git. Unless they have an
+/// address for it, there is no front proxy.
 pub fn command(data_dir: &Path, settings: &[(String, String)]) -> Command {
     let mut command = Command::new(binary());
     command.env_clear();
     command.env("PATH", "/var/empty");
     command.env("LAUNCHWAY_DATA_DIR", data_dir).env("LAUNCHWAY_BIND", "127.0.0.1:0");
+    command.env("LAUNCHWAY_PROXY_BIND", "off");
     command.envs(settings.iter().map(|(name, value)| (name, value)));
     command
 }

@@ -1,6 +1,6 @@
 //! The settings of the front proxy.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use super::{reader::Reader, values};
 
@@ -11,6 +11,8 @@ pub(crate) struct ProxyConfig {
     pub(crate) bind: SocketAddr,
     /// Whether it notes every request.
     pub(crate) access_log: bool,
+    /// How long requests to an old version may go on before its container goes.
+    pub(crate) drain: Duration,
 }
 
 impl ProxyConfig {
@@ -18,7 +20,8 @@ impl ProxyConfig {
     pub(super) fn read(read: &mut Reader) -> Option<Option<Self>> {
         let bind = read.setting("LAUNCHWAY_PROXY_BIND", "127.0.0.1:8000", values::proxy_bind);
         let access_log = read.setting("LAUNCHWAY_PROXY_ACCESS_LOG", "on", values::switch);
-        let (bind, access_log) = (bind?, access_log?);
-        Some(bind.map(|bind| Self { bind, access_log }))
+        let drain = read.setting("LAUNCHWAY_PROXY_DRAIN", "30s", values::duration);
+        let (bind, access_log, drain) = (bind?, access_log?, drain?);
+        Some(bind.map(|bind| Self { bind, access_log, drain }))
     }
 }

@@ -1,0 +1,43 @@
+//! The front proxy: how applications are reached, and that they stay so.
+
+mod load;
+mod names;
+mod pages;
+mod sites;
+mod survival;
+mod tls;
+mod wrk;
+
+use launchway_testkit::server::WITH_A_FRONT;
+use serde_json::{Value, json};
+
+use crate::deployments::{
+    repository::Repository,
+    stage::{Stage, wish},
+};
+
+/// A server with an engine and a front proxy.
+fn stage() -> Stage {
+    Stage::on_sqlite(&[WITH_A_FRONT])
+}
+
+/// What endpoint 12 needs to publish a repository's files as they are.
+fn site(name: &str, repository: &Repository) -> Value {
+    let mut wish = wish(name, repository);
+    wish["build_pack"] = json!("static");
+    wish["health_check_path"] = json!("");
+    wish
+}
+
+/// The page that is shown at a name.
+#[track_caller]
+fn page(stage: &Stage, host: &str) -> String {
+    let answer = stage.server.visitor(host).get("/");
+    assert_eq!(answer.status, 200, "{host}: {answer:?}");
+    answer.text.trim_end().to_owned()
+}
+
+/// The status that is answered at a name.
+fn status(stage: &Stage, host: &str) -> u16 {
+    stage.server.visitor(host).get("/").status
+}

@@ -1,0 +1,122 @@
+//! No request fails, whatever is done to applications, to the server and to the proxy under load.
+
+use std::process::{Child, Stdio};
+
+use launchway_testkit::server::WITH_A_FRONT;
+
+use super::{
+    site,
+    wrk::{Load, Tally},
+};
+use crate::{
+    deployments::{
+        repository::{Repository, running, web_server},
+        stage::{Stage, wish},
+    },
+    patience::until,
+};
+
+const SITE: &str = "site.ada-s-team.localhost";
+const WEB: &str = "web.ada-s-team.localhost";
+
+/// A web server whose answer takes a while: long enough for a request to be under way when its
+/// container goes.
+fn commit_slow(repository: &Repository, text: &str) {
+    let script = format!("#!/bin/sh\nsleep 0.05\nprintf 'Content-Type: text/plain\\r\\n\\r\\n{text}\\n'\n");
+    let more = "COPY slow /www/cgi-bin/slow\nRUN chmod 755 /www/cgi-bin/slow";
+    repository.write("slow", script).write("index.html", text).write("Dockerfile", web_server(more)).commit();
+}
+
+/// Two kinds of load on a name: connections that are kept, and one for each request.
+struct Loads([Load; 2]);
+
+impl Loads {
+    fn on(stage: &Stage, host: &str, path: &str) -> Self {
+        Self([true, false].map(|is_kept| Load::on(stage.server.front(), host, path, is_kept)))
+    }
+
+    fn stop(self) -> Tally {
+        let [kept, single] = self.0.map(Load::stop);
+        println!("kept connections: {kept:?}; one for each request: {single:?}");
+        assert!(kept.requests > 100 && single.requests > 100, "{kept:?} {single:?}");
+        Tally { requests: kept.requests + single.requests, failed: kept.failed + single.failed }
+    }
+}
+
+/// Proxies that took over from one another, gone when the test is.
+struct Successors(Vec<Child>);
+
+impl Successors {
+    /// Starts one more proxy, which takes over from the one that runs.
+    fn take_over(&mut self, stage: &Stage) {
+        let old = stage.server.front_process();
+        let mut next = stage.server.command(&["proxy", "run"]);
+        next.env("LAUNCHWAY_PROXY_BIND", stage.server.front()).stderr(Stdio::null());
+        self.0.push(next.spawn().unwrap());
+        until("the next proxy", || stage.server.front_process().filter(|new| Some(*new) != old));
+    }
+}
+
+impl Drop for Successors {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn twenty_switches_of_a_site_fail_no_request() {
+    let stage = Stage::on_sqlite(&[WITH_A_FRONT]);
+    let repository = stage.repository("site");
+    repository.write("index.html", "version 0").commit();
+    let (id, _) = stage.create_live(&site("site", &repository));
+    let load = Loads::on(&stage, SITE, "/");
+    for version in 1..=20 {
+        repository.write("index.html", format!("version {version}")).commit();
+        stage.deployed(&stage.redeploy(&id));
+    }
+    assert_eq!(load.stop().failed, 0);
+}
+
+#[test]
+fn replaced_containers_broken_deployments_and_restarts_fail_no_request() {
+    let mut stage = Stage::on_sqlite(&[WITH_A_FRONT]);
+    let repository = stage.repository("web");
+    commit_slow(&repository, "version 0");
+    let (id, _) = stage.create_live(&wish("web", &repository));
+    let load = Loads::on(&stage, WEB, "/cgi-bin/slow");
+    let mut successors = Successors(Vec::new());
+    for version in 1..=10 {
+        commit_slow(&repository, &format!("version {version}"));
+        stage.deployed(&stage.redeploy(&id));
+        if version % 2 == 0 {
+            successors.take_over(&stage);
+            repository.write("Dockerfile", running("exit 1")).commit();
+            stage.failed(&stage.redeploy(&id));
+        }
+        if version % 3 == 0 {
+            stage.server.terminate();
+            stage.server.restart();
+            stage.reconnect();
+        }
+    }
+    assert_eq!(load.stop().failed, 0);
+    stage.has_containers(1);
+}
+
+#[test]
+fn without_waiting_for_requests_that_are_under_way_some_fail() {
+    let stage = Stage::on_sqlite(&[WITH_A_FRONT, ("LAUNCHWAY_PROXY_DRAIN", "1ms")]);
+    let repository = stage.repository("web");
+    commit_slow(&repository, "version 0");
+    let (id, _) = stage.create_live(&wish("web", &repository));
+    let load = Loads::on(&stage, WEB, "/cgi-bin/slow");
+    for version in 1..=3 {
+        commit_slow(&repository, &format!("version {version}"));
+        stage.deployed(&stage.redeploy(&id));
+        stage.has_containers(1);
+    }
+    assert_ne!(load.stop().failed, 0);
+}

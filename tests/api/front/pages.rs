@@ -1,0 +1,60 @@
+//! What a person is told when there is nothing to show.
+
+use serde_json::json;
+
+use super::{page, site, stage, status};
+use crate::{
+    deployments::{
+        repository::running,
+        stage::{DEPLOY, wish},
+    },
+    patience::until,
+};
+
+#[test]
+fn every_reason_has_a_page_of_its_own_and_gives_nothing_away() {
+    let stage = stage();
+    let unknown = stage.server.visitor("nobody.example.com").with_header("accept", "text/html").get("/");
+    assert_eq!(unknown.status, 404);
+    assert!(unknown.headers["content-type"].starts_with("text/html"), "{unknown:?}");
+    assert!(!unknown.text.contains("nobody.example.com"), "{unknown:?}");
+
+    // None is live yet.
+    let broken = stage.repository("broken");
+    broken.write("Dockerfile", running("exit 1")).commit();
+    let (_, deployment) = stage.create(&wish("broken", &broken));
+    stage.failed(&deployment);
+    let absent = stage.server.visitor("broken.ada-s-team.localhost").get("/");
+    assert_eq!(absent.status, 503, "{absent:?}");
+
+    // Stopped, and started again.
+    let repository = stage.repository("web");
+    repository.commit_page("hello");
+    let (id, deployment) = stage.create_live(&wish("web", &repository));
+    let host = "web.ada-s-team.localhost";
+    assert_eq!(page(&stage, host), "hello");
+    stage.admin.post(&format!("{DEPLOY}/stop"), &json!({"id": id})).success();
+    until("the page of what is stopped", || (status(&stage, host) == 503).then_some(()));
+    let stopped = stage.server.visitor(host).with_header("accept", "text/html").get("/");
+    assert!(stopped.text.contains("stopped"), "{stopped:?}");
+    stage.admin.post(&format!("{DEPLOY}/restart"), &json!({"id": id})).success();
+    until("the page itself", || (status(&stage, host) == 200).then_some(()));
+
+    // Nobody listens there.
+    let container = deployment["container_id"].as_str().unwrap();
+    launchway_testkit::docker::docker(&["container", "pause", container]);
+    launchway_testkit::docker::docker(&["container", "unpause", container]);
+    assert_eq!(page(&stage, host), "hello");
+    for answer in [&unknown, &absent, &stopped] {
+        for secret in ["10.192.", "launchway-data", container] {
+            assert!(!answer.text.contains(secret), "{secret}: {answer:?}");
+        }
+    }
+
+    stage.admin.delete(&format!("{DEPLOY}?id={id}")).success();
+    until("the page of an unknown name", || (status(&stage, host) == 404).then_some(()));
+    let repository = stage.repository("site");
+    repository.write("index.html", "a site").commit();
+    stage.create_live(&site("site", &repository));
+    assert_eq!(page(&stage, "site.ada-s-team.localhost"), "a site");
+}

@@ -1,0 +1,59 @@
+//! Load by `wrk`, until somebody says that it is enough.
+
+use std::{
+    process::{Child, Command, Stdio},
+    thread::sleep,
+    time::Duration,
+};
+
+/// A `wrk` that runs.
+pub(super) struct Load(Child);
+
+/// What became of its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) requests: u64,
+    pub(super) failed: u64,
+}
+
+impl Load {
+    /// Asks for `path` of `host` by eight connections, each for one request or kept.
+    pub(super) fn on(front: &str, host: &str, path: &str, is_kept: bool) -> Self {
+        let mut command = Command::new("wrk");
+        command.args(["-t1", "-c8", "-d600s", "--timeout", "20s", "-H", &format!("Host: {host}")]);
+        if !is_kept {
+            command.args(["-H", "Connection: close"]);
+        }
+        let url = format!("http://{front}{path}");
+        Self(command.arg(url).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("wrk is installed"))
+    }
+
+    /// Stops, and counts.
+    pub(super) fn stop(self) -> Tally {
+        // Its connections have to be open before it can be interrupted.
+        sleep(Duration::from_millis(500));
+        let interrupted = Command::new("kill").args(["-s", "INT", &self.0.id().to_string()]).status().unwrap();
+        assert!(interrupted.success());
+        let output = self.0.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        tally(&text).unwrap_or_else(|| panic!("{text}"))
+    }
+}
+
+/// Reads the summary.
+fn tally(text: &str) -> Option<Tally> {
+    let requests = text.lines().find_map(|line| line.trim().split_once(" requests in "))?.0.parse().ok()?;
+    let refused = text.lines().find_map(|line| line.trim().strip_prefix("Non-2xx or 3xx responses: "));
+    let refused: u64 = refused.map_or(Some(0), |count| count.trim().parse().ok())?;
+    // `Socket errors: connect 0, read 0, write 0, timeout 0`
+    let errors = text.lines().find_map(|line| line.trim().strip_prefix("Socket errors: ")).unwrap_or_default();
+    let errors: u64 = errors.split(", ").filter_map(|part| part.split_once(' ')?.1.parse::<u64>().ok()).sum();
+    Some(Tally { requests, failed: refused + errors })
+}
+
+#[test]
+fn a_summary_is_read() {
+    let text = "  120 requests in 1.00s, 40.00KB read\n  Socket errors: connect 1, read 2, write 0, timeout 3\n  Non-2xx or 3xx responses: 4\n";
+    assert_eq!(tally(text), Some(Tally { requests: 120, failed: 10 }));
+    assert_eq!(tally("  7 requests in 1.00s, 1KB read\n"), Some(Tally { requests: 7, failed: 0 }));
+}
