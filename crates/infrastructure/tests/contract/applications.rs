@@ -1,5 +1,8 @@
 //! Applications: what `ApplicationRepository` and its writes promise.
 
+mod commotion;
+mod domains;
+mod hosts;
 mod pages;
 mod states;
 
@@ -19,7 +22,7 @@ use launchway_testkit::builders::{
 };
 use tokio::task::JoinSet;
 
-pub(crate) use self::states::set_stopped;
+pub(crate) use self::{pages::searched, states::set_stopped};
 use crate::{
     builders::{Resident, at, commit, execute, id, is_stale},
     deployments::{deploy, insert_deployment},
@@ -86,7 +89,7 @@ fn update(application: &Application) -> Write {
     }
 }
 
-fn is_taken(outcome: &Result<(), StoreError>, expected: Unique) -> bool {
+pub(crate) fn is_taken(outcome: &Result<(), StoreError>, expected: Unique) -> bool {
     matches!(outcome, Err(StoreError::Taken(unique)) if *unique == expected)
 }
 

@@ -1,5 +1,7 @@
 //! The tables: migrations lead there and back, and the code knows them as they are.
 
+mod steps;
+
 use std::collections::BTreeSet;
 
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::Text};
@@ -127,9 +129,16 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
     )
     .await;
     let spelled = |migration: &str| -> BTreeSet<String> {
-        let index = migration.lines().filter(|line| line.starts_with("CREATE") && line.contains(" INDEX "));
-        let name = |line: &str| line.split(" INDEX ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-        index.map(name).collect()
+        let mut spelled = BTreeSet::new();
+        for (what, rest) in migration.lines().filter_map(|line| line.split_once(" INDEX ")) {
+            let name = rest.split([' ', ';']).next().unwrap_or_default().to_owned();
+            match what {
+                "CREATE" | "CREATE UNIQUE" => spelled.insert(name),
+                "DROP" => spelled.remove(&name),
+                _ => continue,
+            };
+        }
+        spelled
     };
     let constraints = |migration: &'static str| -> BTreeSet<&'static str> {
         let lines = migration.lines().filter_map(|line| line.trim().strip_prefix("CONSTRAINT "));
@@ -140,12 +149,14 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         include_str!("../../../../migrations/sqlite/2026-11-15-000002_organizations_and_audit/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-15-000003_jobs/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-15-000004_deployments/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-15-000005_hosts/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000002_organizations_and_audit/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000003_jobs/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000004_deployments/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-15-000005_hosts/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

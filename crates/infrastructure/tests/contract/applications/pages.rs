@@ -10,7 +10,11 @@ use launchway_domain::{
 use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_page, parsed};
 
-use super::{an_application_of, insert};
+use super::{
+    an_application_of,
+    domains::{add, remove},
+    insert,
+};
 use crate::builders::{Resident, at, id};
 
 contract!(
@@ -19,7 +23,7 @@ contract!(
     a_page_shows_whose_the_applications_are,
     a_page_shows_no_applications_of_others,
     a_filter_picks_the_environment_and_the_state,
-    a_search_looks_at_name_repository_and_domain_and_ignores_case,
+    a_search_looks_at_name_repository_and_hosts_and_ignores_case,
     nothing_in_a_search_has_a_meaning_of_its_own,
 );
 
@@ -108,21 +112,29 @@ async fn a_filter_picks_the_environment_and_the_state(db: Database) {
     assert_eq!(found(&db, ada.scope(), &none).await, [""; 0]);
 }
 
-async fn searched(db: &Database, scope: Scope, search: &str) -> Vec<String> {
+/// The names of the applications that a search finds.
+pub(crate) async fn searched(db: &Database, scope: Scope, search: &str) -> Vec<String> {
     found(db, scope, &ApplicationFilter { search: Some(search.to_owned()), ..Default::default() }).await
 }
 
-async fn a_search_looks_at_name_repository_and_domain_and_ignores_case(db: Database) {
+async fn a_search_looks_at_name_repository_and_hosts_and_ignores_case(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let application = an_application_of(&ada)
         .named("Shop Front")
         .from_git("/srv/git/Team/Läden.git")
-        .at_domain("kasse.example.com");
-    insert(&db, &application.build()).await.unwrap();
+        .at_domain("kasse.example.com")
+        .also_at("till.example.com");
+    insert(&db, &application.clone().build()).await.unwrap();
     insert(&db, &an_application_of(&ada).named("other").build()).await.unwrap();
-    for search in ["shop fr", "SHOP", "/SRV/GIT", "team/", "LÄDEN", "kasse.EXAMPLE"] {
+    for search in ["shop fr", "SHOP", "/SRV/GIT", "team/", "LÄDEN", "kasse.EXAMPLE", "TILL.ex", "front.ADA-s"]
+    {
         assert_eq!(searched(&db, ada.scope(), search).await, ["Shop Front"], "{search}");
     }
+    let application = application.build();
+    add(&db, &application, "caisse.example.com").await.unwrap();
+    assert_eq!(searched(&db, ada.scope(), "caisse").await, ["Shop Front"]);
+    remove(&db, &application, "till.example.com").await.unwrap();
+    assert_eq!(searched(&db, ada.scope(), "till").await, [""; 0]);
     for search in ["main", "production", "front\nhttps", "a\0b", "shops"] {
         assert_eq!(searched(&db, ada.scope(), search).await, [""; 0], "{search:?}");
     }

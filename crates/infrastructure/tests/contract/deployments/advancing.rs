@@ -1,7 +1,8 @@
 //! Deployments that go on: from where to where, and with what.
 
 use launchway_domain::{
-    deployments::{Deployment, DeploymentState as S, ImageName, Progress},
+    applications::Port,
+    deployments::{ContainerRecord, Deployment, DeploymentState as S, ImageName, Progress},
     jobs,
     store::UnitOfWork as _,
 };
@@ -53,7 +54,8 @@ async fn what_becomes_known_is_added_to_what_is_known(db: Database) {
     let deployment = deploy(&db, &application, 1).await;
     let (commit, container) = (parsed(&"a".repeat(40)), a_container("web"));
     let image = ImageName::of(application.id, deployment.id);
-    let unaddressed = launchway_domain::deployments::ContainerRecord { address: None, ..container.clone() };
+    let port = Port::try_from(65_535).unwrap();
+    let unaddressed = ContainerRecord { address: None, port, ..container.clone() };
     let steps = [
         Progress { state: Some(S::Cloning), ..Progress::default() },
         Progress { state: Some(S::Building), commit: Some(commit), ..Progress::default() },

@@ -1,0 +1,92 @@
+//! What a step makes of the records that it finds.
+
+use diesel_migrations::MigrationHarness as _;
+use launchway_domain::{
+    applications::{Application, ApplicationRepository as _, Port},
+    deployments::{ContainerRecord, ContainerState, Deployment},
+    store::Unique,
+};
+use launchway_infrastructure::database::{AnyConnection, Database, QueryError, migrations};
+use launchway_testkit::builders::{a_container, a_deployment, an_application, parsed};
+
+use crate::{
+    applications::{again, an_application_of, delete, insert, is_taken, searched},
+    builders::{Resident, id},
+    deployments::{get, insert_deployment},
+};
+
+contract!(applications_that_are_there_get_hosts, containers_that_are_there_get_a_port);
+
+/// Takes the steps back down to that one, and it too.
+async fn revert_to(db: &Database, version: &'static str) {
+    let reverted = db.write(move |connection| {
+        loop {
+            let reverted = match connection {
+                AnyConnection::Sqlite(sqlite) => sqlite.revert_last_migration(migrations::SQLITE),
+                AnyConnection::Postgres(postgres) => postgres.revert_last_migration(migrations::POSTGRES),
+            };
+            if reverted.map_err(QueryError::Migration)?.to_string() == version {
+                return Ok(());
+            }
+        }
+    });
+    reverted.await.unwrap();
+}
+
+const HOSTS: &str = "20261115000005";
+
+async fn applications_that_are_there_get_hosts(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let web = an_application_of(&ada).at_domain("web.example.com").also_at("a.example.com").build();
+    let bare = an_application_of(&ada).named("bare").build();
+    // Of two that had a domain one after the other only one has it now.
+    let gone = an_application_of(&ada).named("gone").at_domain("next.example.com").build();
+    let next = an_application_of(&ada).named("next").at_domain("next.example.com").build();
+    for application in [&web, &bare, &gone] {
+        insert(&db, application).await.unwrap();
+    }
+    delete(&db, &gone, 1).await.unwrap();
+    insert(&db, &next).await.unwrap();
+
+    revert_to(&db, HOSTS).await;
+    db.migrate().await.unwrap();
+    let mut hosts = Vec::new();
+    for before in [web, bare, next] {
+        let host = format!("app-{}.organization.localhost", before.id.to_string().replace('-', ""));
+        let expected = Application { automatic_host: parsed(&host), further_domains: vec![], ..before };
+        assert_eq!(again(&db, &expected).await, expected);
+        assert_eq!(searched(&db, ada.scope(), &host).await, [expected.blueprint.name.as_str()]);
+        hosts.extend(expected.hosts().map(str::to_owned));
+    }
+    hosts.sort();
+    let named = db.named().await.unwrap();
+    let mut stored: Vec<String> = named.into_iter().flat_map(|application| application.hosts).collect();
+    stored.sort();
+    assert_eq!(stored, hosts);
+    let taken = an_application_of(&ada).named("new").at_domain("web.example.com").build();
+    assert!(is_taken(&insert(&db, &taken).await, Unique::Domain));
+}
+
+async fn containers_that_are_there_get_a_port(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let mut blueprint = an_application().build().blueprint;
+    blueprint.port = Port::try_from(3000).unwrap();
+    let web = an_application_of(&ada).with_blueprint(blueprint).build();
+    insert(&db, &web).await.unwrap();
+    let contained = a_deployment().of(&web).run_by(a_container("web")).build();
+    let container = ContainerRecord { state: ContainerState::Removed, address: None, ..a_container("old") };
+    let removed = Deployment { id: id(), container: Some(container), ..contained.clone() };
+    let without = Deployment { id: id(), container: None, ..contained.clone() };
+    for deployment in [&contained, &removed, &without] {
+        assert_eq!(insert_deployment(&db, deployment).await, *deployment);
+    }
+
+    revert_to(&db, HOSTS).await;
+    db.migrate().await.unwrap();
+    for mut deployment in [contained, removed, without] {
+        if let Some(container) = &mut deployment.container {
+            container.port = Port::try_from(3000).unwrap();
+        }
+        assert_eq!(get(&db, ada.scope(), deployment.id).await, Some(deployment));
+    }
+}
