@@ -7,3 +7,4 @@ pub mod body;
 pub mod control;
 pub mod pages;
 pub mod routes;
+pub mod site;
