@@ -9,3 +9,4 @@ pub mod control;
 pub mod pages;
 pub mod routes;
 pub mod site;
+pub mod traffic;
