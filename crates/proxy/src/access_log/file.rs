@@ -6,7 +6,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File, Permissions},
+    fs::{self, File, Permissions, TryLockError},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
@@ -56,8 +56,13 @@ impl RotatedFile {
         if self.file.metadata()?.len() < self.most_bytes {
             return Ok(());
         }
-        self.file.lock()?;
-        // Who waited for the lock may find that the other process did it.
+        match self.file.try_lock() {
+            Ok(()) => {}
+            // The other process is at it, and nobody waits for it.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // The other process may have done it just before.
         if is_at(&self.file, &self.path)? {
             for number in (1..MOST_ASIDE).rev() {
                 rename_if_there(&self.aside(number), &self.aside(number + 1))?;

@@ -1,3 +1,5 @@
+//! Lines that are lost, torn and put aside.
+
 use std::{
     fs,
     io::ErrorKind,
@@ -145,6 +147,21 @@ fn two_that_write_at_once_lose_and_tear_nothing() {
     assert!(aside(&path, 1).exists());
     assert_eq!(all.lines().count(), 1000);
     assert!(all.lines().all(|line| line.len() == 62));
+}
+
+#[test]
+fn nobody_waits_for_a_process_that_is_putting_the_file_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let mut file = RotatedFile::open(&path, 3).unwrap();
+    let other = fs::File::open(&path).unwrap();
+    other.lock().unwrap();
+    file.append(b"one\n").unwrap();
+    file.append(b"two\n").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    drop(other);
+    file.append(b"three\n").unwrap();
+    assert_eq!(fs::read_to_string(aside(&path, 1)).unwrap(), "one\ntwo\nthree\n");
 }
 
 #[test]
