@@ -55,7 +55,7 @@ impl Tag {
         if version.size > MOST_HASHED {
             return Ok(version.tag(folder));
         }
-        if !version.is_settled() {
+        if !version.is_settled(SystemTime::now()) {
             return hashed(folder, file, version);
         }
         // Many who ask at once wait for the first of them.
@@ -88,11 +88,11 @@ impl Version {
         }
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_settled(&self, now: SystemTime) -> bool {
         let seconds = u64::try_from(self.changed.0).unwrap_or(0);
         let nanoseconds = u32::try_from(self.changed.1).unwrap_or(0);
         let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds);
-        SystemTime::now().duration_since(changed).is_ok_and(|age| age >= SETTLED_AFTER)
+        now.duration_since(changed).is_ok_and(|age| age >= SETTLED_AFTER)
     }
 
     /// A tag that tells no content, but this state of this file in this release. Hashed, because
@@ -103,18 +103,60 @@ impl Version {
     }
 }
 
-/// The tag of the content, or of the state when that changed meanwhile.
+/// The tag of the content, or of the state when somebody wrote meanwhile. The time of the last change
+/// does not tell that: it moves too when the file is removed.
 fn hashed(folder: &Path, file: &File, version: Version) -> io::Result<Tag> {
     let digest = digest(file, version.size)?;
-    if Version::of(&file.metadata()?) == version {
-        Ok(Tag::from_digest(digest))
-    } else {
-        Ok(version.tag(folder))
-    }
+    let after = Version::of(&file.metadata()?);
+    let is_written = (after.modified, after.size) != (version.modified, version.size);
+    if is_written { Ok(version.tag(folder)) } else { Ok(Tag::from_digest(digest)) }
 }
 
 fn digest(file: &File, size: u64) -> io::Result<impl AsRef<[u8]> + use<>> {
     let mut hash = Sha256::new();
     io::copy(&mut file.take(size), &mut hash)?;
     Ok(hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_stays_as_it_is_is_read_once() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let file = File::open(folder.join("Cargo.toml")).unwrap();
+        let metadata = file.metadata().unwrap();
+        let tag = Tag::of(folder, &file, &metadata).unwrap();
+        // Were it read again, it would be this one that is read.
+        let other = File::open(folder.join("src/lib.rs")).unwrap();
+        assert_eq!(Tag::of(folder, &other, &metadata).unwrap(), tag);
+    }
+
+    #[test]
+    fn a_file_that_changed_a_moment_ago_is_not_remembered() {
+        let version = Version { device: 1, inode: 2, changed: (1000, 500), modified: (0, 0), size: 3 };
+        let changed = SystemTime::UNIX_EPOCH + Duration::new(1000, 500);
+        let nanosecond = Duration::from_nanos(1);
+        assert!(!version.is_settled(changed - SETTLED_AFTER));
+        assert!(!version.is_settled(changed + SETTLED_AFTER - nanosecond));
+        assert!(version.is_settled(changed + SETTLED_AFTER));
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_told_by_its_state() {
+        let file = tempfile::tempfile().unwrap();
+        let before = Version::of(&file.metadata().unwrap());
+        file.set_len(1).unwrap();
+        assert_eq!(hashed(Path::new("/site"), &file, before).unwrap(), before.tag(Path::new("/site")));
+        assert_ne!(before.tag(Path::new("/site")), before.tag(Path::new("/other")));
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_version() {
+        let file = tempfile::tempfile().unwrap();
+        let version = Version::of(&file.metadata().unwrap());
+        let reused = Version { changed: (version.changed.0, version.changed.1 ^ 1), ..version };
+        assert_ne!(version.tag(Path::new("/site")), reused.tag(Path::new("/site")));
+    }
 }
