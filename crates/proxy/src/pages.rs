@@ -67,7 +67,7 @@ fn html(wording: &Wording) -> String {
     PAGE.replace("{style}", STYLE)
         .replace("{status}", wording.status.as_str())
         .replace("{title}", &escaped(wording.title))
-        .replace("{advice}", &escaped(wording.advice))
+        .replace("{advice}", &escaped(&wording.advice))
 }
 
 fn json(wording: &Wording) -> String {

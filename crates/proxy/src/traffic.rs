@@ -10,10 +10,9 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 /// Up to which durations requests are counted together, in milliseconds. Longer ones are counted
@@ -42,12 +41,17 @@ pub struct Counters {
     duration_us: AtomicU64,
 }
 
-/// A request that is under way. It is counted when this is dropped.
-#[derive(Debug)]
-pub struct InFlight {
-    counters: Arc<Counters>,
-    start: Instant,
-    status: Option<StatusCode>,
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// How it was answered; 0 when it was not.
+    pub status: u16,
+    /// How many bytes of body came.
+    pub bytes_in: u64,
+    /// How many bytes of body went.
+    pub bytes_out: u64,
+    /// How long it took to the last byte.
+    pub duration: Duration,
 }
 
 /// The numbers of all applications at a moment.
@@ -113,19 +117,22 @@ impl Traffic {
 }
 
 impl Counters {
-    /// Counts a request as under way.
-    pub fn begin(self: &Arc<Self>) -> InFlight {
+    /// Counts a request as under way. Who does so says how it [ended](Self::end), whatever happens.
+    pub fn begin(&self) {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight { counters: self.clone(), start: Instant::now(), status: None }
     }
 
-    fn end(&self, status: Option<StatusCode>, duration: Duration) {
+    /// Counts a request that began before.
+    pub fn end(&self, outcome: Outcome) {
+        let Outcome { status, bytes_in, bytes_out, duration } = outcome;
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let class = status.map(|status| usize::from(status.as_u16() / 100).wrapping_sub(1));
+        self.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
+        self.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+        let class = usize::from(status / 100).checked_sub(1);
         let counter = class.and_then(|class| self.statuses.get(class));
         counter.unwrap_or(&self.unanswered).fetch_add(1, Ordering::Relaxed);
         // An upgraded connection lasts as long as somebody likes it.
-        if status.is_some_and(|status| !status.is_informational()) {
+        if status >= 200 {
             let bucket = DURATION_BOUNDS_MS.partition_point(|bound| Duration::from_millis(*bound) < duration);
             if let Some(counter) = self.durations.get(bucket) {
                 counter.fetch_add(1, Ordering::Relaxed);
@@ -133,6 +140,11 @@ impl Counters {
             let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
             self.duration_us.fetch_add(micros, Ordering::Relaxed);
         }
+    }
+
+    /// How many requests are under way.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     fn read(&self, application: &str) -> ApplicationTraffic {
@@ -150,34 +162,6 @@ impl Counters {
     }
 }
 
-impl InFlight {
-    /// Counts bytes of the request's body.
-    pub fn add_in(&self, bytes: u64) {
-        self.counters.bytes_in.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Counts bytes of the answer's body.
-    pub fn add_out(&self, bytes: u64) {
-        self.counters.bytes_out.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Says how it is answered.
-    pub fn answered(&mut self, status: StatusCode) {
-        self.status = Some(status);
-    }
-
-    /// How long it is under way by now.
-    pub fn elapsed(&self) -> Duration {
-        self.start.elapsed()
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.counters.end(self.status, self.start.elapsed());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::thread;
@@ -189,19 +173,27 @@ mod tests {
         only.clone()
     }
 
+    fn answered(status: u16) -> Outcome {
+        Outcome { status, bytes_in: 0, bytes_out: 0, duration: Duration::ZERO }
+    }
+
+    fn counted(outcome: Outcome) -> ApplicationTraffic {
+        let counters = Counters::default();
+        counters.begin();
+        counters.end(outcome);
+        counters.read("shop")
+    }
+
     #[test]
-    fn a_request_is_in_flight_until_it_is_dropped_and_counted_by_its_status() {
+    fn a_request_is_in_flight_until_it_ends_and_is_counted_then() {
         let traffic = Traffic::default();
         let counters = traffic.counters("shop");
-        let mut request = counters.begin();
-        request.add_in(3);
-        request.add_out(5);
-        request.add_out(2);
-        assert_eq!(only(&traffic).in_flight, 1);
+        counters.begin();
+        counters.begin();
+        assert_eq!(counters.in_flight(), 2);
         assert_eq!(only(&traffic).requests, [0; 5]);
-        request.answered(StatusCode::NOT_FOUND);
-        drop(request);
-        drop(counters.begin());
+        counters.end(Outcome { bytes_in: 3, bytes_out: 5, ..answered(404) });
+        counters.end(Outcome { bytes_out: 2, ..answered(0) });
         let counted = only(&traffic);
         assert_eq!(counted.in_flight, 0);
         assert_eq!(counted.requests, [0, 0, 0, 1, 0]);
@@ -212,16 +204,14 @@ mod tests {
 
     #[test]
     fn every_status_has_a_class() {
-        for (status, class) in [(101, 0), (200, 1), (206, 1), (308, 2), (404, 3), (502, 4), (599, 4)] {
-            let traffic = Traffic::default();
-            let counters = traffic.counters("shop");
-            counters.begin().answered(StatusCode::from_u16(status).unwrap());
-            assert_eq!(only(&traffic).requests[class], 1, "{status}");
+        for (status, class) in
+            [(100, 0), (199, 0), (200, 1), (299, 1), (308, 2), (404, 3), (500, 4), (599, 4)]
+        {
+            assert_eq!(counted(answered(status)).requests[class], 1, "{status}");
         }
-        let traffic = Traffic::default();
-        let counters = traffic.counters("shop");
-        counters.begin().answered(StatusCode::from_u16(700).unwrap());
-        assert_eq!(only(&traffic).unanswered, 1);
+        for status in [0, 99, 600, 999, u16::MAX] {
+            assert_eq!(counted(answered(status)).unanswered, 1, "{status}");
+        }
     }
 
     #[test]
@@ -237,10 +227,7 @@ mod tests {
             (60_000_001, 7),
             (u64::MAX, 7),
         ] {
-            let counters = Counters::default();
-            counters.in_flight.store(1, Ordering::Relaxed);
-            counters.end(Some(StatusCode::OK), Duration::from_micros(micros));
-            let counted = counters.read("shop");
+            let counted = counted(Outcome { duration: Duration::from_micros(micros), ..answered(200) });
             assert_eq!(counted.durations[bucket], 1, "{micros}");
             assert_eq!(counted.duration_ms, micros / 1000, "{micros}");
         }
@@ -248,24 +235,22 @@ mod tests {
 
     #[test]
     fn an_upgraded_connection_has_no_duration() {
-        let counters = Counters::default();
-        counters.in_flight.store(1, Ordering::Relaxed);
-        counters.end(Some(StatusCode::SWITCHING_PROTOCOLS), Duration::from_secs(3600));
-        assert_eq!(counters.read("shop").durations, [0; BUCKETS]);
-        assert_eq!(counters.read("shop").duration_ms, 0);
+        let counted = counted(Outcome { duration: Duration::from_secs(3600), ..answered(101) });
+        assert_eq!((counted.durations, counted.duration_ms), ([0; BUCKETS], 0));
     }
 
     #[test]
     fn counters_are_shared_while_somebody_holds_them_and_then_forgotten() {
         let traffic = Traffic::default();
         let first = traffic.counters("shop");
-        assert!(Arc::ptr_eq(&first, &traffic.counters("shop")));
-        let request = first.begin();
+        let second = traffic.counters("shop");
+        assert!(Arc::ptr_eq(&first, &second));
+        first.begin();
         drop(first);
         assert_eq!(only(&traffic).in_flight, 1);
-        drop(request);
+        drop(second);
         assert_eq!(traffic.snapshot().applications, []);
-        assert_eq!(traffic.counters("shop").read("shop").requests, [0; 5]);
+        assert_eq!(traffic.counters("shop").in_flight(), 0);
     }
 
     #[test]
@@ -279,7 +264,8 @@ mod tests {
     fn a_snapshot_is_sorted_and_survives_the_control_socket() {
         let traffic = Traffic::default();
         let held: Vec<_> = ["b", "c", "a"].map(|name| traffic.counters(name)).into_iter().collect();
-        held[0].begin().answered(StatusCode::OK);
+        held[0].begin();
+        held[0].end(answered(200));
         let snapshot = traffic.snapshot();
         let names: Vec<_> =
             snapshot.applications.iter().map(|counted| counted.application.as_str()).collect();
@@ -296,9 +282,9 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..1000 {
-                        let mut request = traffic.counters("shop").begin();
-                        request.add_out(1);
-                        request.answered(StatusCode::OK);
+                        let counters = traffic.counters("shop");
+                        counters.begin();
+                        counters.end(Outcome { bytes_out: 1, ..answered(200) });
                     }
                 });
             }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, StatusCode, Uri};
+use http::{Method, Uri};
 use serde_json::Value;
 
 use super::*;
@@ -22,7 +22,7 @@ fn entry(number: u64) -> Entry {
         host: "shop.example".to_owned(),
         method: Method::GET,
         uri: Uri::from_static("/"),
-        status: StatusCode::OK,
+        status: 200,
         bytes_in: number,
         bytes_out: 0,
         duration: Duration::ZERO,

@@ -1,5 +1,7 @@
 //! What can be wrong, and how a person is told.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 
 /// Why there is no application's answer.
@@ -17,7 +19,7 @@ pub enum Problem {
     TooSlow,
     /// The proxy does not know yet where the application is.
     Starting,
-    /// The request cannot be passed on. The sentence says why.
+    /// The request cannot be passed on, because of this.
     BadRequest(&'static str),
     /// The request's first line or its headers are too long.
     HeadTooLarge,
@@ -37,7 +39,7 @@ pub(super) struct Wording {
     /// What is wrong, without a full stop.
     pub(super) title: &'static str,
     /// What to do.
-    pub(super) advice: &'static str,
+    pub(super) advice: Cow<'static, str>,
     pub(super) retry_after_seconds: Option<u32>,
 }
 
@@ -80,8 +82,8 @@ impl Problem {
                 "This application will be back in a moment",
                 "The server has just started. Try again in a few seconds.",
             ),
-            Self::BadRequest(reason) => {
-                (StatusCode::BAD_REQUEST, "bad_request", "This request cannot be answered", reason)
+            Self::BadRequest(_) => {
+                (StatusCode::BAD_REQUEST, "bad_request", "This request cannot be answered", "")
             }
             Self::HeadTooLarge => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -107,6 +109,10 @@ impl Problem {
                 "This cannot be done here",
                 "The site's pages can only be read.",
             ),
+        };
+        let advice = match self {
+            Self::BadRequest(reason) => Cow::Owned(format!("What is wrong with it: {reason}.")),
+            _ => Cow::Borrowed(advice),
         };
         Wording { status, code, title, advice, retry_after_seconds: self.retry_after_seconds() }
     }

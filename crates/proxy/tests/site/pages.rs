@@ -11,7 +11,7 @@ const ALL: &[(Problem, u16, &str)] = &[
     (Problem::NotAnswering, 502, "This application is not answering"),
     (Problem::TooSlow, 504, "This application took too long to answer"),
     (Problem::Starting, 503, "This application will be back in a moment"),
-    (Problem::BadRequest("Its <length> is said & twice."), 400, "This request cannot be answered"),
+    (Problem::BadRequest("a <length> & chunks"), 400, "This request cannot be answered"),
     (Problem::HeadTooLarge, 431, "This request is too long"),
     (Problem::TooBusy, 503, "Too many requests are under way"),
     (Problem::NotFound, 404, "There is no such page"),
@@ -52,7 +52,7 @@ async fn every_problem_has_a_page_in_every_format() {
 #[tokio::test]
 async fn a_page_loads_and_runs_nothing() {
     let (head, body) = shown(ALL[6].0, "text/html").await;
-    assert!(body.contains("Its &lt;length&gt; is said &amp; twice."));
+    assert!(body.contains("What is wrong with it: a &lt;length&gt; &amp; chunks."));
     for forbidden in ["<script", "src=", "href=", "url(", "@import", "http:", "https:", "{title}", "{advice}"]
     {
         assert!(!body.contains(forbidden), "{forbidden}");
