@@ -2,6 +2,7 @@
 
 mod audit;
 mod commits;
+mod front_proxy;
 mod http;
 mod launch;
 mod log_lines;
@@ -36,6 +37,7 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     let _engine = Engine::start()?;
     workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
     workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-api", "--example", "bare"]))?;
+    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-proxy", "--example", "backend"]))?;
     workspace::run(&mut cargo(&[
         "build",
         "--release",
@@ -59,6 +61,7 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     audit::measure(&mut report, scratch.path())?;
     log_lines::measure(&mut report)?;
     push_to_live::measure(&mut report, scratch.path())?;
+    front_proxy::measure(&mut report, scratch.path())?;
 
     if let Some(file) = &options.report {
         report.write(file)?;

@@ -86,18 +86,25 @@ const TABLE: &[Need] = &[
         needed_by: NeededBy::Tests,
     },
     Need {
+        name: "curl",
+        purpose: "tests fetch pages over TLS with it",
+        detection: Detection::Program(&["curl"]),
+        packages: &["curl"],
+        needed_by: NeededBy::Tests,
+    },
+    Need {
         name: "caddy",
-        purpose: "routing tests put it in front of an application",
+        purpose: "tests put it in front of applications, and the benchmark beside the front proxy",
         detection: Detection::Program(&["caddy"]),
         packages: &["caddy"],
-        needed_by: NeededBy::NothingYet,
+        needed_by: NeededBy::Tests,
     },
     Need {
         name: "wrk",
-        purpose: "it makes the load of the HTTP benchmark",
+        purpose: "it makes the load of benchmarks, and of tests that no request fails",
         detection: Detection::Program(&["wrk"]),
         packages: &["wrk"],
-        needed_by: NeededBy::Benchmarks,
+        needed_by: NeededBy::Tests,
     },
 ];
 

@@ -17,7 +17,9 @@ pub(crate) fn serve(data: &Path) -> Outcome<Server> {
         Command::new(release("launchway"))
             .arg("serve")
             .env("LAUNCHWAY_DATA_DIR", data)
-            .env("LAUNCHWAY_BIND", "127.0.0.1:0"),
+            .env("LAUNCHWAY_BIND", "127.0.0.1:0")
+            // A process of its own, which would outlive this one; it is measured by itself.
+            .env("LAUNCHWAY_PROXY_BIND", "off"),
     )
 }
 

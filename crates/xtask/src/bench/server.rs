@@ -29,6 +29,16 @@ impl Server {
     /// Starts a program without our own settings and waits for the line that names its address.
     pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
         let line = workspace::shown(command);
+        let mut server = Self::start_at(command, 0)?;
+        server.port = server.announced_port().ok_or_else(|| {
+            Failure::new(format!("`{line}` never printed a line with http://127.0.0.1:<port>"))
+        })?;
+        Ok(server)
+    }
+
+    /// Starts a program without our own settings that was told its port.
+    pub(crate) fn start_at(command: &mut Command, port: u16) -> Outcome<Self> {
+        let line = workspace::shown(command);
         for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("LAUNCHWAY_")) {
             if !command.get_envs().any(|(given, value)| given == name && value.is_some()) {
                 command.env_remove(name);
@@ -41,11 +51,7 @@ impl Server {
             .spawn()
             .map_err(|error| Failure::because(format_args!("`{line}` did not start"), error))?;
         // From here on the child is ours to kill, whatever happens.
-        let mut server = Self { child, port: 0, started };
-        server.port = server.announced_port().ok_or_else(|| {
-            Failure::new(format!("`{line}` never printed a line with http://127.0.0.1:<port>"))
-        })?;
-        Ok(server)
+        Ok(Self { child, port, started })
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -13,27 +13,42 @@ use crate::{
 pub(crate) struct Load {
     pub(crate) requests_per_second: f64,
     pub(crate) cpu_microseconds_per_request: f64,
+    /// What 99 of 100 requests did not take longer than.
+    pub(crate) slow_milliseconds: f64,
 }
 
 /// Loads a server with 32 connections for some seconds; every answer must be a success.
 pub(crate) fn load(server: &Server, path: &str, token: &str, seconds: u32) -> Outcome<Load> {
+    load_by(server, path, &format!("Authorization: Bearer {token}"), 32, seconds).map_err(|failure| {
+        // The token has no business in anybody's terminal.
+        Failure::new(failure.to_string().replace(token, "***"))
+    })
+}
+
+/// The same with another header and another number of connections.
+pub(crate) fn load_by(
+    server: &Server,
+    path: &str,
+    header: &str,
+    connections: u32,
+    seconds: u32,
+) -> Outcome<Load> {
     let before = usage::cpu_microseconds(server.pid())?;
     let mut command = Command::new("wrk");
     command
-        .args(["-t1", "-c32"])
+        .args(["-t1", "--latency"])
+        .arg(format!("-c{connections}"))
         .arg(format!("-d{seconds}s"))
-        .args(["-H", &format!("Authorization: Bearer {token}")])
+        .args(["-H", header])
         .arg(format!("http://127.0.0.1:{}{path}", server.port));
-    let output = workspace::output(&mut command).map_err(|failure| {
-        // The token has no business in anybody's terminal.
-        Failure::new(failure.to_string().replace(token, "***"))
-    })?;
+    let output = workspace::output(&mut command)?;
     let after = usage::cpu_microseconds(server.pid())?;
     let measured = parse(&output)
         .ok_or_else(|| Failure::because("`wrk` met refused requests, or printed an unknown form", &output))?;
     Ok(Load {
         requests_per_second: measured.requests_per_second,
         cpu_microseconds_per_request: (after - before) / measured.requests,
+        slow_milliseconds: measured.slow_milliseconds,
     })
 }
 
@@ -41,17 +56,31 @@ pub(crate) fn load(server: &Server, path: &str, token: &str, seconds: u32) -> Ou
 struct Measured {
     requests: f64,
     requests_per_second: f64,
+    slow_milliseconds: f64,
 }
 
 /// Reads the summary; one with refused requests measures something else, and is no measurement.
 fn parse(output: &str) -> Option<Measured> {
-    if output.contains("Non-2xx") {
+    if output.contains("Non-2xx") || output.contains("Socket errors") {
         return None;
     }
     let mut lines = output.lines().map(str::trim);
     let requests = lines.clone().find_map(|line| line.split_once(" requests in "))?.0.parse().ok()?;
-    let per_second = lines.find_map(|line| line.strip_prefix("Requests/sec:"))?.trim().parse().ok()?;
-    (requests > 0.0).then_some(Measured { requests, requests_per_second: per_second })
+    let slow_milliseconds = lines.clone().find_map(|line| line.strip_prefix("99%")).and_then(milliseconds)?;
+    let requests_per_second =
+        lines.find_map(|line| line.strip_prefix("Requests/sec:"))?.trim().parse().ok()?;
+    (requests > 0.0).then_some(Measured { requests, requests_per_second, slow_milliseconds })
+}
+
+/// Reads a time with its unit.
+fn milliseconds(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (number, factor) = match text {
+        _ if text.ends_with("us") => (text.strip_suffix("us")?, 1e-3),
+        _ if text.ends_with("ms") => (text.strip_suffix("ms")?, 1.0),
+        _ => (text.strip_suffix('s')?, 1e3),
+    };
+    number.parse::<f64>().ok().map(|number| number * factor)
 }
 
 #[cfg(test)]
@@ -64,6 +93,11 @@ Running 3s test @ http://127.0.0.1:8080/
   Thread Stats   Avg      Stdev     Max   +/- Stdev
     Latency   400.00us  100.00us   5.00ms   90.00%
     Req/Sec    77.00k     2.00k   80.00k    70.00%
+  Latency Distribution
+     50%  400.00us
+     75%  500.00us
+     90%  600.00us
+     99%    1.50ms
   231000 requests in 3.00s, 40.00MB read
 Requests/sec:  76999.50
 Transfer/sec:     13.33MB
@@ -71,7 +105,18 @@ Transfer/sec:     13.33MB
 
     #[test]
     fn a_summary_is_read() {
-        assert_eq!(parse(OUTPUT), Some(Measured { requests: 231_000.0, requests_per_second: 76_999.5 }));
+        let measured =
+            Measured { requests: 231_000.0, requests_per_second: 76_999.5, slow_milliseconds: 1.5 };
+        assert_eq!(parse(OUTPUT), Some(measured));
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, expected) in
+            [(" 250us", Some(0.25)), ("1.50ms", Some(1.5)), ("2.00s", Some(2000.0)), ("fast", None)]
+        {
+            assert_eq!(milliseconds(text), expected, "{text}");
+        }
     }
 
     #[test]

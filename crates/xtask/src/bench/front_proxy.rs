@@ -1,0 +1,164 @@
+//! What a request through the front proxy costs, next to Caddy and to none at all.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    os::unix::net::UnixStream,
+    path::Path,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    bench::{
+        http,
+        report::Report,
+        sample::Sample,
+        server::Server,
+        usage,
+        wrk::{self, Load},
+    },
+    failure::{Failure, Outcome},
+    workspace::release,
+};
+
+const ROUNDS: usize = 5;
+const SECONDS: u32 = 4;
+const CONNECTIONS: u32 = 16;
+const LEAST_RATIO: f64 = 2.0;
+const HOST: &str = "Host: bench.example.com";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Loads the three in turn.
+pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
+    report.section("Front proxy");
+    report.line(&format!(
+        "An answer of 1 KiB by a bare hyper server, direct, through Launchway's proxy with its access log, and through Caddy: \
+         `wrk -t1 -c{CONNECTIONS} -d{SECONDS}s` on each in turn, connections kept. CPU is that of the proxy alone."
+    ));
+    report.line("");
+    report.columns(&[
+        "round",
+        "direct req/s",
+        "Launchway req/s",
+        "Caddy req/s",
+        "ratio",
+        "Launchway CPU µs",
+        "Caddy CPU µs",
+        "Launchway p99 ms",
+        "Caddy p99 ms",
+    ]);
+    let backend = Server::start(&mut Command::new(release("examples/backend")))?;
+    let launchway = launchway(&folder.join("front-proxy"), backend.port)?;
+    let caddy = caddy(&folder.join("caddy"), backend.port)?;
+    let servers = [&backend, &launchway, &caddy];
+    for server in servers {
+        wrk::load_by(server, "/", HOST, CONNECTIONS, 1)?;
+    }
+    let mut ratios = Sample::default();
+    for round in 1..=ROUNDS {
+        let [direct, ours, theirs] = in_turn(servers, round)?;
+        let ratio = ours.requests_per_second / theirs.requests_per_second;
+        ratios.push(ratio);
+        report.row(&[
+            round.to_string(),
+            format!("{:.0}", direct.requests_per_second),
+            format!("{:.0}", ours.requests_per_second),
+            format!("{:.0}", theirs.requests_per_second),
+            format!("{ratio:.2}"),
+            format!("{:.1}", ours.cpu_microseconds_per_request),
+            format!("{:.1}", theirs.cpu_microseconds_per_request),
+            format!("{:.2}", ours.slow_milliseconds),
+            format!("{:.2}", theirs.slow_milliseconds),
+        ]);
+    }
+    report.line("");
+    let memory = |server: &Server| usage::resident_megabytes(server.pid());
+    report.line(&format!(
+        "Resident after the load: Launchway's proxy {:.1} MB, Caddy {:.1} MB.",
+        memory(&launchway)?,
+        memory(&caddy)?
+    ));
+    report.line("");
+    let goal = format!("at least {LEAST_RATIO} times Caddy's requests per second");
+    report.goal(&goal, &format!("{ratios:.2}"), ratios.median() >= LEAST_RATIO);
+    Ok(())
+}
+
+/// Whoever goes first changes with every round, so that none always meets a warmer machine.
+fn in_turn(servers: [&Server; 3], round: usize) -> Outcome<[Load; 3]> {
+    let mut loads = [None; 3];
+    for step in 0..3 {
+        let which = (round + step) % 3;
+        loads[which] = Some(wrk::load_by(servers[which], "/", HOST, CONNECTIONS, SECONDS)?);
+    }
+    match loads {
+        [Some(direct), Some(ours), Some(theirs)] => Ok([direct, ours, theirs]),
+        _ => Err(Failure::new("a server was left out")),
+    }
+}
+
+/// The proxy with one route, told as the control plane tells it.
+fn launchway(data: &Path, backend: u16) -> Outcome<Server> {
+    let port = free_port()?;
+    let mut command = Command::new(release("launchway"));
+    command
+        .args(["proxy", "run"])
+        .env("LAUNCHWAY_DATA_DIR", data)
+        .env("LAUNCHWAY_PROXY_BIND", format!("127.0.0.1:{port}"))
+        .env("LAUNCHWAY_LOG", "warn");
+    let server = Server::start_at(&mut command, port)?;
+    let socket = data.join("proxy/control.sock");
+    wait_for("the proxy's control socket", || UnixStream::connect(&socket).is_ok())?;
+    let told = (|| {
+        let mut control = UnixStream::connect(&socket)?;
+        writeln!(
+            control,
+            r#"{{"ask":"replace_all","routes":[{{"application":"bench","hosts":["bench.example.com"],"target":{{"kind":"container","id":"bench","address":"127.0.0.1:{backend}"}}}}]}}"#
+        )?;
+        let mut answer = String::new();
+        BufReader::new(control).read_line(&mut answer)?;
+        Ok::<_, std::io::Error>(answer)
+    })();
+    told.map_err(|error| Failure::because("the proxy could not be told a route", error))?;
+    Ok(server)
+}
+
+fn caddy(folder: &Path, backend: u16) -> Outcome<Server> {
+    let port = free_port()?;
+    let configuration = format!(
+        "{{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n}}\nhttp://:{port} {{\n\treverse_proxy 127.0.0.1:{backend}\n}}\n"
+    );
+    let prepared =
+        fs::create_dir_all(folder).and_then(|()| fs::write(folder.join("Caddyfile"), configuration));
+    prepared.map_err(|error| Failure::because("Caddy cannot be prepared", error))?;
+    let mut command = Command::new("caddy");
+    command
+        .args(["run", "--adapter", "caddyfile", "--config"])
+        .arg(folder.join("Caddyfile"))
+        .env("HOME", folder)
+        .env("XDG_DATA_HOME", folder)
+        .env("XDG_CONFIG_HOME", folder)
+        .stderr(std::process::Stdio::null());
+    let server = Server::start_at(&mut command, port)?;
+    wait_for("Caddy", || http::get(port, "/", None).is_ok())?;
+    Ok(server)
+}
+
+fn free_port() -> Outcome<u16> {
+    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    bound.map(|address| address.port()).map_err(|error| Failure::because("there is no free port", error))
+}
+
+fn wait_for(what: &str, is_there: impl Fn() -> bool) -> Outcome {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_there() {
+        if Instant::now() > deadline {
+            return Err(Failure::new(format!("{what} does not answer")));
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
