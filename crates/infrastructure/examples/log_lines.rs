@@ -19,7 +19,7 @@ use launchway_domain::{
     audit::{self, Action, Author, Chain, Entry, Event, Resource},
     ids::{ApplicationId, DeploymentId},
     logs::{Level, LogSink as _, NewLine},
-    organizations::{self, Description, Organization, Scope},
+    organizations::{self, Description, Organization},
     secret::Sealed,
     store::UnitOfWork as _,
     users::{self, User, UserKind},
@@ -79,8 +79,7 @@ async fn insert_application(database: &Database) -> Outcome<ApplicationId> {
     let name = "Analytics".parse()?;
     let organization = Organization::new(organization_id.into(), name, Description::default(), now);
     let ids = (Uuid::from_u128(4).into(), Uuid::from_u128(6).into());
-    let scope = Scope::of_record(organization.id);
-    let application = Application::new(ids, scope, user.id, blueprint()?, secrets(), now);
+    let application = Application::new(ids, &organization, user.id, blueprint()?, secrets(), now);
     let author = Author {
         chain: Chain::Organization(organization.id),
         name: "Ada".to_owned(),

@@ -2,9 +2,8 @@
 
 use launchway_domain::{
     applications::{
-        Application, ApplicationDetail, ApplicationSecrets, ApplicationState, ApplicationSummary,
-        AutomaticHost, BasePath, Blueprint, BuildPack, DockerfilePath, Hostname, ImageRef, Labels, Port,
-        ProxyServer, Repository,
+        Application, ApplicationDetail, ApplicationSecrets, ApplicationState, ApplicationSummary, BasePath,
+        Blueprint, BuildPack, DockerfilePath, Hostname, ImageRef, Labels, Port, ProxyServer, Repository,
     },
     clock::Timestamp,
     deployments::Deployment,
@@ -28,7 +27,6 @@ pub fn an_application() -> ApplicationBuilder {
         organization: an_organization().build(),
         user: a_user().build(),
         blueprint: a_blueprint(),
-        automatic_host: None,
         further_domains: Vec::new(),
         secrets: ApplicationSecrets {
             build_variables: Sealed("sealed build variables".to_owned()),
@@ -76,7 +74,6 @@ pub struct ApplicationBuilder {
     organization: Organization,
     user: User,
     blueprint: Blueprint,
-    automatic_host: Option<AutomaticHost>,
     further_domains: Vec<Hostname>,
     secrets: ApplicationSecrets,
     state: Option<ApplicationState>,
@@ -142,13 +139,6 @@ impl ApplicationBuilder {
         self
     }
 
-    /// With another automatic host than the one that follows from its names.
-    #[track_caller]
-    pub fn at_automatic_host(mut self, host: &str) -> Self {
-        self.automatic_host = Some(parsed(host));
-        self
-    }
-
     /// Another blueprint. Its name and environment tell the id.
     pub fn with_blueprint(mut self, blueprint: Blueprint) -> Self {
         self.blueprint = blueprint;
@@ -200,7 +190,6 @@ impl ApplicationBuilder {
         let name = format!("application {} {} {}", organization.id, blueprint.environment, blueprint.name);
         let ids = (id_of(&name).into(), id_of(&format!("status of {name}")).into());
         let mut application = Application::new(ids, &organization, user.id, blueprint, secrets, created_at);
-        application.automatic_host = self.automatic_host.unwrap_or(application.automatic_host);
         application.further_domains = self.further_domains;
         application.status.state = self.state.unwrap_or(application.status.state);
         application.live = self.live;
