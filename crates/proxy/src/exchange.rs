@@ -1,0 +1,155 @@
+//! One request and its answer, from the first byte to the last.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use http::HeaderValue;
+use ipnet::IpNet;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::{proxy::Proxy, traffic::Outcome};
+
+/// An application, over all changes of its target.
+#[derive(Debug)]
+pub(crate) struct Application {
+    pub(crate) name: String,
+    under_way: AtomicUsize,
+}
+
+impl Application {
+    pub(crate) fn named(name: &str) -> Arc<Self> {
+        Arc::new(Self { name: name.to_owned(), under_way: AtomicUsize::new(0) })
+    }
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    #[expect(dead_code, reason = "the access log will say it")]
+    pub(crate) address: IpAddr,
+    /// Whether it says the truth about whom it forwards for.
+    pub(crate) is_trusted: bool,
+    address_header: HeaderValue,
+    forwarded_header: HeaderValue,
+    requests: AtomicU32,
+    // A tunnel outlives the connection's task, and counts as a connection.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Peer {
+    pub(crate) fn at(address: SocketAddr, trusted: &[IpNet], permit: OwnedSemaphorePermit) -> Arc<Self> {
+        let address = address.ip().to_canonical();
+        let is_trusted = trusted.iter().any(|network| network.contains(&address));
+        let forwarded = match address {
+            IpAddr::V4(address) => format!("for={address};proto=http"),
+            IpAddr::V6(address) => format!("for=\"[{address}]\";proto=http"),
+        };
+        Arc::new(Self {
+            address,
+            is_trusted,
+            address_header: header(address.to_string()),
+            forwarded_header: header(forwarded),
+            requests: AtomicU32::new(0),
+            _permit: permit,
+        })
+    }
+
+    /// The address, for `X-Forwarded-For`.
+    pub(crate) fn as_header(&self) -> &HeaderValue {
+        &self.address_header
+    }
+
+    /// The address, for `Forwarded`.
+    pub(crate) fn as_forwarded(&self) -> &HeaderValue {
+        &self.forwarded_header
+    }
+
+    /// Whether a request of this connection has not been answered yet.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 0
+    }
+}
+
+fn header(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
+}
+
+/// Both bodies and a tunnel hold one; the request is over when the last of them is gone.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    proxy: Arc<Proxy>,
+    peer: Arc<Peer>,
+    application: Option<Arc<Application>>,
+    began: Instant,
+    status: AtomicU16,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+}
+
+impl Exchange {
+    pub(crate) fn begin(
+        proxy: &Arc<Proxy>,
+        peer: &Arc<Peer>,
+        application: Option<&Arc<Application>>,
+    ) -> Arc<Self> {
+        peer.requests.fetch_add(1, Ordering::Relaxed);
+        if let Some(application) = application {
+            application.under_way.fetch_add(1, Ordering::Relaxed);
+        }
+        Arc::new(Self {
+            proxy: Arc::clone(proxy),
+            peer: Arc::clone(peer),
+            application: application.cloned(),
+            began: Instant::now(),
+            status: AtomicU16::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether the application can take this request, too.
+    pub(crate) fn fits(&self) -> bool {
+        let most = self.proxy.limits.per_application;
+        let under_way = |application: &Arc<Application>| application.under_way.load(Ordering::Relaxed);
+        self.application.as_ref().is_none_or(|application| under_way(application) <= most)
+    }
+
+    pub(crate) fn answered(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes_received(&self) -> u64 {
+        self.bytes_in.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.peer.requests.fetch_sub(1, Ordering::Relaxed);
+        let Some(application) = &self.application else { return };
+        application.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.proxy.traffic.count(
+            &application.name,
+            Outcome {
+                status: self.status.load(Ordering::Relaxed),
+                bytes_in: self.bytes_in.load(Ordering::Relaxed),
+                bytes_out: self.bytes_out.load(Ordering::Relaxed),
+                duration: self.began.elapsed(),
+            },
+        );
+    }
+}
