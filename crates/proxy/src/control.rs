@@ -1,11 +1,23 @@
 //! What the control plane and the proxy say to each other: one JSON object on a line, answered by
 //! one line.
 
+mod client;
+mod descriptors;
+mod handover;
+mod server;
+mod socket;
+
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::routes::Route;
+pub use self::client::{Client, ControlError};
+pub(crate) use self::{
+    handover::{Inheritance, Leaving, take_over},
+    server::{End, Server},
+    socket::Folder,
+};
+use crate::{routes::Route, traffic::Snapshot};
 
 /// What the proxy is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +53,42 @@ pub enum Request {
     Traffic,
     /// To end when the requests that are under way have been answered.
     Stop,
+    /// To give the listening socket to whoever asks, and to end as after `Stop`.
+    HandOver {
+        /// How the two speak about it.
+        protocol: u32,
+    },
+}
+
+/// What the proxy answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// It holds.
+    Done,
+    /// How it is.
+    Status(Status),
+    /// Whether no request is under way any more.
+    Drained {
+        /// Or whether the time was over.
+        is_drained: bool,
+    },
+    /// What each application was asked.
+    Traffic {
+        /// In numbers.
+        traffic: Snapshot,
+    },
+    /// Everything is as it was.
+    Refused {
+        /// For this reason.
+        reason: String,
+    },
+    /// Another process has the routes now; it answers on the same socket.
+    Moved,
+    /// The listening socket comes with this.
+    Listener,
+    /// The listening socket belongs to the other one.
+    Yours,
 }
 
 /// How the proxy is.

@@ -1,8 +1,12 @@
 //! Which names lead where, as the control plane tells it and as it is kept.
 
+mod live;
+
 use std::{net::SocketAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+pub(crate) use self::live::{ChangeError, LiveRoutes};
 
 /// The names of one application, and where they lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,105 @@
+//! Clients' connections: taken from the listening socket, served, closed.
+
+use std::{
+    convert::Infallible,
+    future::{Future as _, poll_fn},
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    time::sleep,
+};
+
+use crate::{closing::Phase, exchange::Peer, forward, proxy::Proxy, wire::Wire};
+
+/// Connections that wait to be taken.
+const BACKLOG: u32 = 4_096;
+
+/// As much as is read at once. Heads are limited by `Limits`.
+const BUFFER: usize = 64 * 1_024;
+
+/// Until the next try when no connection can be taken: mostly for want of file descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Listens there.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A proxy that starts again must not wait for connections of the last one.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Takes connections until the proxy leaves.
+pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
+    loop {
+        let taken = async {
+            let permit = Arc::clone(&proxy.connections).acquire_owned().await.map_err(io::Error::other)?;
+            Ok::<_, io::Error>((permit, listener.accept().await?))
+        };
+        tokio::select! {
+            biased;
+            () = proxy.closing.reached(Phase::Leaving) => return,
+            taken = taken => match taken {
+                Ok((permit, (stream, address))) => {
+                    let proxy = Arc::clone(&proxy);
+                    let peer = Peer::at(address, &proxy.trusted, permit);
+                    tokio::spawn(async move { serve(&proxy, stream, peer).await });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot take a connection");
+                    sleep(PAUSE).await;
+                }
+            },
+        }
+    }
+}
+
+async fn serve(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection ended at once");
+        return;
+    }
+    let wire = Wire::new(stream, Arc::clone(&peer), &proxy.limits);
+    let service = service_fn(|request| {
+        let (proxy, peer) = (Arc::clone(proxy), Arc::clone(&peer));
+        async move { Ok::<_, Infallible>(forward::answer(&proxy, &peer, request).await) }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .half_close(false)
+            .max_headers(proxy.limits.headers)
+            .max_header_size(proxy.limits.head_bytes)
+            .max_buf_size(BUFFER.max(proxy.limits.head_bytes))
+            .serve_connection(TokioIo::new(wire), service)
+            .with_upgrades()
+    );
+    let mut watch = proxy.closing.watch();
+    let mut is_told = false;
+    let ended = poll_fn(|cx| {
+        match watch.poll_phase(cx) {
+            Phase::Serving | Phase::Leaving => {}
+            Phase::ClosingIdle if is_told => {}
+            Phase::ClosingIdle => {
+                is_told = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            Phase::Cutting => return Poll::Ready(Ok(())),
+        }
+        connection.as_mut().poll(cx)
+    });
+    if let Err(error) = ended.await {
+        tracing::debug!(%error, "a connection broke");
+    }
+}

@@ -1,0 +1,61 @@
+//! A file descriptor on its way from one process to another, beside a line of text.
+
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use tokio::{io::Interest, net::UnixStream};
+
+/// Long enough for the line; short enough to be sent whole.
+const LINE: usize = 1_024;
+
+/// Sends a line and a descriptor with it.
+pub(super) async fn send(stream: &UnixStream, line: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let sent = stream
+        .async_io(Interest::WRITABLE, || {
+            let descriptors = [descriptor];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+            Ok(sendmsg(stream.as_fd(), &[IoSlice::new(line)], &mut ancillary, SendFlags::empty())?)
+        })
+        .await?;
+    if sent == line.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// Receives a line, and the descriptor that comes with it if there is one.
+pub(super) async fn receive(stream: &UnixStream) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+    let (mut text, mut descriptor) = (Vec::new(), None);
+    while !text.ends_with(b"\n") && text.len() < LINE {
+        let (piece, with_it) = receive_piece(stream).await?;
+        if piece.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        text.extend_from_slice(&piece);
+        descriptor = descriptor.or(with_it);
+    }
+    Ok((text, descriptor))
+}
+
+async fn receive_piece(stream: &UnixStream) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+    stream
+        .async_io(Interest::READABLE, || {
+            let mut text = [0; LINE];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+            let mut into = [IoSliceMut::new(&mut text)];
+            let received = recvmsg(stream.as_fd(), &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+            let descriptor = ancillary.drain().find_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+                _ => None,
+            });
+            Ok((text[..received.bytes].to_vec(), descriptor))
+        })
+        .await
+}

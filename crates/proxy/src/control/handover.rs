@@ -1,0 +1,120 @@
+//! How one proxy takes over from another without a moment in which nobody listens.
+//!
+//! The successor asks, and gets the listening socket; from here to the end nobody changes a route, and
+//! all of them are on disk. It says that it is ready, hears that the socket is its own, and serves.
+//! The connection stays open until the predecessor is gone. Before "yours" each of the two may
+//! vanish, and the predecessor goes on.
+
+use std::{io, os::fd::AsFd as _, sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, UnixStream},
+    sync::OwnedMutexGuard,
+    time::timeout,
+};
+
+use super::{Answer, Folder, Request, descriptors};
+use crate::{proxy::Proxy, store::Store};
+
+/// What both must agree on. Only what is in this file: routes have their own format.
+const PROTOCOL: u32 = 1;
+const READY: &[u8] = b"ready\n";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a successor gets.
+#[derive(Debug)]
+pub(crate) struct Inheritance {
+    pub(crate) listener: TcpListener,
+    stream: UnixStream,
+}
+
+/// Asks the proxy that answers in this folder for its place. None if there is none.
+pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>> {
+    let stream = match folder.connect().await {
+        Ok(stream) => stream,
+        Err(error) if is_absence(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let asked = async {
+        let mut stream = stream;
+        stream.write_all(&line(&Request::HandOver { protocol: PROTOCOL })?).await?;
+        let (text, descriptor) = descriptors::receive(&stream).await?;
+        match (serde_json::from_slice(&text)?, descriptor) {
+            (Answer::Listener, Some(descriptor)) => {
+                let listener = std::net::TcpListener::from(descriptor);
+                listener.set_nonblocking(true)?;
+                Ok(Some(Inheritance { listener: TcpListener::from_std(listener)?, stream }))
+            }
+            (answer, _) => Err(io::Error::other(format!("the running proxy does not hand over: {answer:?}"))),
+        }
+    };
+    match timeout(PATIENCE, asked).await? {
+        // It ended while we asked.
+        Err(error) if is_absence(&error) => Ok(None),
+        asked => asked,
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+impl Inheritance {
+    /// Says that everything is prepared. When this returns, the predecessor has stopped to listen.
+    pub(crate) async fn ready(mut self) -> io::Result<(TcpListener, Leaving)> {
+        self.stream.write_all(READY).await?;
+        let (text, _) = timeout(PATIENCE, descriptors::receive(&self.stream)).await??;
+        match serde_json::from_slice(&text)? {
+            Answer::Yours => Ok((self.listener, Leaving(self.stream))),
+            answer => Err(io::Error::other(format!("the running proxy does not hand over: {answer:?}"))),
+        }
+    }
+}
+
+/// A predecessor that still answers what is under way.
+#[derive(Debug)]
+pub(crate) struct Leaving(UnixStream);
+
+impl Leaving {
+    /// Resolves when it is gone.
+    pub(crate) async fn gone(mut self) {
+        while let Ok(1..) = self.0.read(&mut [0; 64]).await {}
+    }
+}
+
+/// What a predecessor holds until it is gone.
+#[derive(Debug)]
+pub(crate) struct Handed {
+    _stream: UnixStream,
+    _no_changes: OwnedMutexGuard<Store>,
+}
+
+/// Gives the listening socket away. None if the successor did not take it: then everything is as before.
+pub(super) async fn hand_over(
+    proxy: &Proxy,
+    listener: &Arc<TcpListener>,
+    mut stream: UnixStream,
+    protocol: u32,
+) -> io::Result<Option<Handed>> {
+    if protocol != PROTOCOL {
+        let reason = format!("this proxy hands over by protocol {PROTOCOL}");
+        stream.write_all(&line(&Answer::Refused { reason })?).await?;
+        return Ok(None);
+    }
+    let no_changes = proxy.routes.freeze().await;
+    descriptors::send(&stream, &line(&Answer::Listener)?, listener.as_fd()).await?;
+    let mut said = [0; READY.len()];
+    timeout(PATIENCE, stream.read_exact(&mut said)).await??;
+    if said != READY {
+        return Ok(None);
+    }
+    stream.write_all(&line(&Answer::Yours)?).await?;
+    Ok(Some(Handed { _stream: stream, _no_changes: no_changes }))
+}
+
+fn line(message: &impl serde::Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}

@@ -1,0 +1,163 @@
+//! The proxy's side of the socket.
+
+use std::{future::Future, io, sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, UnixListener, UnixStream},
+    sync::mpsc,
+    time::{Instant, sleep, timeout, timeout_at},
+};
+
+use super::{
+    Answer, Request, Status,
+    handover::{Handed, hand_over},
+};
+use crate::{proxy::Proxy, routes::ChangeError};
+
+/// The longest line: all routes of some ten thousand applications.
+const MOST_BYTES: u64 = 16 * 1_024 * 1_024;
+
+/// For a line, from its first byte.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Until the next try when no connection can be taken.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Answers the control plane.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) listener: Arc<TcpListener>,
+    pub(crate) version: String,
+    /// Where it says that the proxy is to end.
+    pub(crate) ends: mpsc::Sender<End>,
+}
+
+/// Why the proxy ends.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// Somebody asked for it.
+    Stopped,
+    /// Another process has taken over.
+    HandedOver { _until_gone: Handed },
+}
+
+impl Server {
+    /// Answers whoever connects, for ever.
+    pub(crate) async fn run(self, socket: UnixListener) {
+        loop {
+            match socket.accept().await {
+                Ok((stream, _)) => {
+                    let server = self.clone();
+                    tokio::spawn(async move {
+                        if let Err(error) = server.speak(stream).await {
+                            tracing::debug!(%error, "a connection of the control socket broke");
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot take a connection of the control socket");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn speak(self, mut stream: UnixStream) -> io::Result<()> {
+        if !is_ours(&stream)? {
+            let reason = "the control socket is for the proxy's own user".to_owned();
+            return say(&mut stream, &Answer::Refused { reason }).await;
+        }
+        let mut reader = BufReader::new(stream);
+        loop {
+            let mut line = Vec::new();
+            let mut limited = (&mut reader).take(MOST_BYTES);
+            if timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await?? == 0 {
+                return Ok(());
+            }
+            let answer = match serde_json::from_slice(&line) {
+                Ok(Request::HandOver { protocol }) => {
+                    return self.leave(reader.into_inner(), protocol).await;
+                }
+                Ok(request) => self.answer(request).await,
+                Err(error) => Answer::Refused { reason: format!("cannot understand this: {error}") },
+            };
+            say(reader.get_mut(), &answer).await?;
+        }
+    }
+
+    async fn answer(&self, request: Request) -> Answer {
+        let routes = &self.proxy.routes;
+        match request {
+            Request::Status => Answer::Status(self.status()),
+            Request::Set { route } => self.change(routes.set(route)).await,
+            Request::Remove { application } => self.change(routes.remove(&application)).await,
+            Request::ReplaceAll { routes: all } => self.change(routes.replace_all(all)).await,
+            Request::Drain { application, limit_ms } => {
+                let limit = Duration::from_millis(limit_ms);
+                Answer::Drained { is_drained: self.drain(&application, limit).await }
+            }
+            Request::Traffic => Answer::Traffic { traffic: self.proxy.traffic.snapshot() },
+            Request::Stop => {
+                // Full means that it ends already.
+                let _ = self.ends.try_send(End::Stopped);
+                Answer::Done
+            }
+            Request::HandOver { .. } => Answer::Refused { reason: "nothing may follow this".to_owned() },
+        }
+    }
+
+    fn status(&self) -> Status {
+        let table = self.proxy.routes.table();
+        Status {
+            process: std::process::id(),
+            version: self.version.clone(),
+            addresses: self.listener.local_addr().into_iter().collect(),
+            routes: table.len(),
+            is_trusted: table.is_trusted(),
+        }
+    }
+
+    async fn change(&self, change: impl Future<Output = Result<(), ChangeError>>) -> Answer {
+        tokio::select! {
+            biased;
+            // A change that has begun ends first: a hand-over waits for it.
+            changed = change => match changed {
+                Ok(()) => Answer::Done,
+                Err(ChangeError::Refused(reason)) => Answer::Refused { reason },
+                Err(ChangeError::Unkept(reason)) => {
+                    Answer::Refused { reason: format!("cannot keep the routes: {reason}") }
+                }
+            },
+            () = self.proxy.is_handed_over.until(true) => Answer::Moved,
+        }
+    }
+
+    async fn drain(&self, application: &str, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        let is_drained = self.proxy.routes.drain(application, limit).await;
+        is_drained && timeout_at(end, self.proxy.predecessor.until(false)).await.is_ok()
+    }
+
+    async fn leave(&self, stream: UnixStream, protocol: u32) -> io::Result<()> {
+        if let Some(handed) = hand_over(&self.proxy, &self.listener, stream, protocol).await? {
+            self.proxy.is_handed_over.set(true);
+            // Nobody waits for it only when the proxy has ended meanwhile.
+            let _ = self.ends.send(End::HandedOver { _until_gone: handed }).await;
+        }
+        Ok(())
+    }
+}
+
+/// Whether whoever speaks is the proxy's user, or root.
+fn is_ours(stream: &UnixStream) -> io::Result<bool> {
+    let user = stream.peer_cred()?.uid();
+    Ok(user == rustix::process::geteuid().as_raw() || user == 0)
+}
+
+async fn say(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
+    let mut line = serde_json::to_vec(answer)?;
+    line.push(b'\n');
+    stream.write_all(&line).await
+}

@@ -1,0 +1,191 @@
+//! One request and its answer, from the first byte to the last.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering},
+    },
+    time::{Instant, SystemTime},
+};
+
+use http::{HeaderValue, Method, Request, Uri};
+use ipnet::IpNet;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::{
+    access_log::Entry,
+    proxy::Proxy,
+    traffic::{Counters, Outcome, Traffic},
+};
+
+/// An application, over all changes of its target.
+#[derive(Debug)]
+pub(crate) struct Application {
+    pub(crate) name: Arc<str>,
+    counters: Arc<Counters>,
+}
+
+impl Application {
+    pub(crate) fn named(name: &str, traffic: &Traffic) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), counters: traffic.counters(name) })
+    }
+}
+
+/// What somebody asked for, as the access log tells it.
+#[derive(Debug)]
+struct Asked {
+    at: SystemTime,
+    host: String,
+    method: Method,
+    uri: Uri,
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    address: IpAddr,
+    /// Whether it says the truth about whom it forwards for.
+    pub(crate) is_trusted: bool,
+    address_header: HeaderValue,
+    forwarded_header: HeaderValue,
+    requests: AtomicU32,
+    // A tunnel outlives the connection's task, and counts as a connection.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Peer {
+    pub(crate) fn at(address: SocketAddr, trusted: &[IpNet], permit: OwnedSemaphorePermit) -> Arc<Self> {
+        let address = address.ip().to_canonical();
+        let is_trusted = trusted.iter().any(|network| network.contains(&address));
+        let forwarded = match address {
+            IpAddr::V4(address) => format!("for={address};proto=http"),
+            IpAddr::V6(address) => format!("for=\"[{address}]\";proto=http"),
+        };
+        Arc::new(Self {
+            address,
+            is_trusted,
+            address_header: header(address.to_string()),
+            forwarded_header: header(forwarded),
+            requests: AtomicU32::new(0),
+            _permit: permit,
+        })
+    }
+
+    /// The address, for `X-Forwarded-For`.
+    pub(crate) fn as_header(&self) -> &HeaderValue {
+        &self.address_header
+    }
+
+    /// The address, for `Forwarded`.
+    pub(crate) fn as_forwarded(&self) -> &HeaderValue {
+        &self.forwarded_header
+    }
+
+    /// Whether a request of this connection has not been answered yet.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 0
+    }
+}
+
+fn header(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
+}
+
+/// Both bodies and a tunnel hold one; the request is over when the last of them is gone.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    proxy: Arc<Proxy>,
+    peer: Arc<Peer>,
+    application: Option<Arc<Application>>,
+    /// Nothing, when no access log is kept.
+    asked: Option<Asked>,
+    began: Instant,
+    status: AtomicU16,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+}
+
+impl Exchange {
+    pub(crate) fn begin<B>(
+        proxy: &Arc<Proxy>,
+        peer: &Arc<Peer>,
+        application: Option<&Arc<Application>>,
+        host: &str,
+        request: &Request<B>,
+    ) -> Arc<Self> {
+        peer.requests.fetch_add(1, Ordering::Relaxed);
+        if let Some(application) = application {
+            application.counters.begin();
+        }
+        let asked = || Asked {
+            at: SystemTime::now(),
+            host: host.to_owned(),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+        };
+        Arc::new(Self {
+            proxy: Arc::clone(proxy),
+            peer: Arc::clone(peer),
+            application: application.cloned(),
+            asked: proxy.access_log.is_kept().then(asked),
+            began: Instant::now(),
+            status: AtomicU16::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether the application can take this request, too.
+    pub(crate) fn fits(&self) -> bool {
+        let most = self.proxy.limits.per_application;
+        self.application.as_ref().is_none_or(|application| application.counters.in_flight() <= most as u64)
+    }
+
+    pub(crate) fn answered(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes_received(&self) -> u64 {
+        self.bytes_in.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.peer.requests.fetch_sub(1, Ordering::Relaxed);
+        let outcome = Outcome {
+            status: self.status.load(Ordering::Relaxed),
+            bytes_in: self.bytes_in.load(Ordering::Relaxed),
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+            duration: self.began.elapsed(),
+        };
+        if let Some(application) = &self.application {
+            application.counters.end(outcome);
+        }
+        if let Some(Asked { at, host, method, uri }) = self.asked.take() {
+            let Outcome { status, bytes_in, bytes_out, duration } = outcome;
+            let application = self.application.as_ref().map(|application| Arc::clone(&application.name));
+            self.proxy.access_log.note(Entry {
+                time: at,
+                application,
+                host,
+                method,
+                uri,
+                status,
+                bytes_in,
+                bytes_out,
+                duration,
+                peer: self.peer.address,
+            });
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Leads a request to where its host says, and its answer back.
+
+mod attempt;
+mod headers;
+mod tunnel;
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use hyper::{
+    body::{Body as _, Incoming},
+    upgrade::OnUpgrade,
+};
+use tokio::time::sleep;
+
+use self::attempt::Failure;
+use crate::{
+    body::Body,
+    closing::Phase,
+    exchange::{Exchange, Peer},
+    host,
+    pages::{Problem, page},
+    proxy::Proxy,
+    routes::Target,
+    site,
+    table::Place,
+    upstream::Slot,
+};
+
+/// How long to wait before each further try: a target that refuses is often about to be replaced.
+const PAUSES: [Duration; 5] = [
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(20),
+    Duration::from_millis(40),
+    Duration::from_millis(80),
+];
+
+/// A request that is led to its application.
+struct Forward<'a> {
+    proxy: &'a Arc<Proxy>,
+    exchange: Arc<Exchange>,
+    head: Request<()>,
+    /// Where the body waits, if there is one.
+    slot: Option<Arc<Slot>>,
+    /// The client's side of a tunnel, if it asks for one.
+    upgrade: Option<OnUpgrade>,
+    is_chunked: bool,
+}
+
+/// Answers a request.
+pub(crate) async fn answer(
+    proxy: &Arc<Proxy>,
+    peer: &Arc<Peer>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let wants_upgrade = request.headers().contains_key(header::UPGRADE);
+    let host = host_of(&request);
+    let named = host.as_deref().unwrap_or_default();
+    let found = match &host {
+        Ok(host) => find(proxy, host, &request),
+        Err(problem) => Err(*problem),
+    };
+    let application = found.as_ref().ok().map(|place| &place.application);
+    let exchange = Exchange::begin(proxy, peer, application, named, &request);
+    let mut response = match found {
+        Err(problem) => page(problem, request.headers()),
+        Ok(_) if !exchange.fits() => page(Problem::TooBusy, request.headers()),
+        Ok(place) => Forward::new(proxy, peer, Arc::clone(&exchange), request).run(place).await,
+    };
+    exchange.answered(response.status().as_u16());
+    response.body_mut().ends(exchange);
+    let is_tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    // After a request for an upgrade nobody can tell what the client sends next.
+    if !is_tunnel && (wants_upgrade || proxy.closing.phase() >= Phase::Leaving) {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+fn host_of<B>(request: &Request<B>) -> Result<Cow<'_, str>, Problem> {
+    host::of(request.uri(), request.headers()).map_err(Problem::BadRequest)
+}
+
+fn find<B>(proxy: &Proxy, host: &str, request: &Request<B>) -> Result<Place, Problem> {
+    if !request.uri().path().starts_with('/') && request.uri().path() != "*" {
+        return Err(Problem::BadRequest("the request's target is no path"));
+    }
+    let table = proxy.routes.table();
+    match table.find(host) {
+        Some(place) => Ok(place.clone()),
+        None if table.is_complete() => Err(Problem::UnknownHost),
+        None => Err(Problem::Starting),
+    }
+}
+
+impl<'a> Forward<'a> {
+    fn new(
+        proxy: &'a Arc<Proxy>,
+        peer: &Peer,
+        exchange: Arc<Exchange>,
+        mut request: Request<Incoming>,
+    ) -> Self {
+        let has_body = !request.body().is_end_stream();
+        let upgrade =
+            headers::asks_for_a_tunnel(&request, has_body).then(|| hyper::upgrade::on(&mut request));
+        let (mut parts, body) = request.into_parts();
+        let is_chunked = has_body && parts.headers.contains_key(header::TRANSFER_ENCODING);
+        headers::clean_request(&mut parts.headers, upgrade.is_some());
+        headers::say_for_whom(&mut parts.headers, peer);
+        Self {
+            proxy,
+            exchange,
+            head: Request::from_parts(parts, ()),
+            slot: has_body.then(|| Slot::holding(body)),
+            upgrade,
+            is_chunked,
+        }
+    }
+
+    async fn run(mut self, mut place: Place) -> Response<Body> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let failure = match &place.upstream.target {
+                Target::Container { .. } if !place.upstream.is_trusted => {
+                    return self.page(Problem::Starting);
+                }
+                Target::Container { address, .. } => match self.attempt(&place.upstream, *address).await {
+                    Ok(response) => return response,
+                    Err(failure) => failure,
+                },
+                Target::Site { folder } => {
+                    let mut response = site::serve(folder, &self.head).await;
+                    response.body_mut().reads(place.upstream);
+                    return response;
+                }
+                Target::Stopped => return self.page(Problem::Stopped),
+                Target::Absent => return self.page(Problem::Absent),
+            };
+            // Who waits for another target must not keep this one.
+            drop(place);
+            match failure {
+                Failure::Final(problem) => return self.page(problem),
+                Failure::Stale => {}
+                Failure::Unseen => match pauses.next() {
+                    Some(pause) => sleep(pause).await,
+                    None => return self.page(Problem::NotAnswering),
+                },
+            }
+            place = match host_of(&self.head).and_then(|host| find(self.proxy, &host, &self.head)) {
+                Ok(place) => place,
+                Err(problem) => return self.page(problem),
+            };
+        }
+    }
+
+    fn page(&self, problem: Problem) -> Response<Body> {
+        page(problem, self.head.headers())
+    }
+}

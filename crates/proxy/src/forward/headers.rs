@@ -1,0 +1,161 @@
+//! Which headers go on, which end here, and which we say ourselves.
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Version,
+    header::{self, Entry},
+};
+
+use crate::exchange::Peer;
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const REAL_ADDRESS: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// They are about one connection and not about the message (RFC 9110, 7.6.1).
+const OF_THE_CONNECTION: [HeaderName; 8] = [
+    header::CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    HTTP2_SETTINGS,
+];
+
+/// What `Connection` cannot take away: the message would become another one.
+const OF_THE_MESSAGE: [HeaderName; 2] = [header::HOST, header::CONTENT_LENGTH];
+
+/// What only a front that we trust may say.
+const OF_A_FRONT: [HeaderName; 9] = [
+    header::FORWARDED,
+    FORWARDED_FOR,
+    FORWARDED_PROTO,
+    FORWARDED_HOST,
+    REAL_ADDRESS,
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-prefix"),
+    HeaderName::from_static("x-forwarded-server"),
+    HeaderName::from_static("x-forwarded-ssl"),
+];
+
+/// Whether the client asks for another protocol that we can pass through.
+pub(super) fn asks_for_a_tunnel<B>(request: &Request<B>, has_body: bool) -> bool {
+    let headers = request.headers();
+    let mut protocols = headers.get_all(header::UPGRADE).iter();
+    let (Some(protocol), None) = (protocols.next(), protocols.next()) else { return false };
+    // HTTP/2 to an application would be requests that nobody here looks at.
+    let is_http2 = tokens(protocol).any(|token| starts_with(token, "h2"));
+    request.version() == Version::HTTP_11 && !has_body && !is_http2 && names(headers, "upgrade")
+}
+
+/// Leaves only what is for the application.
+pub(super) fn clean_request(headers: &mut HeaderMap, is_tunnel: bool) {
+    let upgrade = if is_tunnel { headers.remove(header::UPGRADE) } else { None };
+    let wants_trailers = headers
+        .get_all(header::TE)
+        .iter()
+        .flat_map(tokens)
+        .any(|token| token.eq_ignore_ascii_case("trailers"));
+    clean(headers);
+    headers.remove(header::TE);
+    if wants_trailers {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
+    // The client is told to go on when the application is there to read.
+    headers.remove(header::EXPECT);
+    if let Some(protocol) = upgrade {
+        headers.insert(header::UPGRADE, protocol);
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    }
+}
+
+/// Leaves only what is for the client.
+pub(super) fn clean_response(headers: &mut HeaderMap) {
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        // It was not the length of what came.
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    clean(headers);
+}
+
+/// Says for whom we forward.
+pub(super) fn say_for_whom(headers: &mut HeaderMap, peer: &Peer) {
+    if !peer.is_trusted {
+        for name in &OF_A_FRONT {
+            headers.remove(name);
+        }
+    }
+    if let Some(host) = headers.get(header::HOST).cloned() {
+        headers.entry(FORWARDED_HOST).or_insert(host);
+    }
+    headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
+    append(headers, FORWARDED_FOR, peer.as_header());
+    append(headers, header::FORWARDED, peer.as_forwarded());
+}
+
+fn append(headers: &mut HeaderMap, name: HeaderName, value: &HeaderValue) {
+    match headers.entry(name) {
+        Entry::Vacant(entry) => {
+            entry.insert(value.clone());
+        }
+        Entry::Occupied(mut entry) => {
+            let mut all = Vec::new();
+            for one in entry.iter().chain([value]) {
+                if !all.is_empty() {
+                    all.extend_from_slice(b", ");
+                }
+                all.extend_from_slice(one.as_bytes());
+            }
+            if let Ok(all) = HeaderValue::from_bytes(&all) {
+                entry.insert(all);
+            }
+        }
+    }
+}
+
+fn clean(headers: &mut HeaderMap) {
+    if let Some(values) = connection(headers) {
+        for token in values.iter().flat_map(tokens) {
+            if let Ok(name) = HeaderName::from_bytes(token.as_bytes())
+                && !OF_THE_MESSAGE.contains(&name)
+            {
+                headers.remove(name);
+            }
+        }
+    }
+    for name in &OF_THE_CONNECTION {
+        headers.remove(name);
+    }
+}
+
+/// The values of `Connection`, if there are any but the usual ones.
+fn connection(headers: &HeaderMap) -> Option<Vec<HeaderValue>> {
+    let is_usual = |value: &&HeaderValue| {
+        let is = |word: &str| value.as_bytes().eq_ignore_ascii_case(word.as_bytes());
+        !is("keep-alive") && !is("close")
+    };
+    let values: Vec<_> = headers.get_all(header::CONNECTION).iter().filter(is_usual).cloned().collect();
+    (!values.is_empty()).then_some(values)
+}
+
+fn names(headers: &HeaderMap, wanted: &str) -> bool {
+    headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .flat_map(tokens)
+        .any(|token| token.eq_ignore_ascii_case(wanted))
+}
+
+fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
+    value.to_str().unwrap_or_default().split(',').map(str::trim)
+}
+
+fn starts_with(token: &str, prefix: &str) -> bool {
+    token.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}

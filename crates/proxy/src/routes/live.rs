@@ -1,0 +1,150 @@
+//! The routes while the proxy runs: read by every request, changed by the control plane.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use arc_swap::{ArcSwap, Guard};
+use tokio::{
+    sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard},
+    task::spawn_blocking,
+    time::timeout,
+};
+
+use super::Route;
+use crate::{
+    store::{Kept, Store},
+    table::Table,
+    traffic::Traffic,
+    upstream::Upstream,
+};
+
+/// The one table that holds, and the targets that it led to before.
+#[derive(Debug)]
+pub(crate) struct LiveRoutes {
+    table: ArcSwap<Table>,
+    retired: Mutex<HashMap<String, Vec<Weak<Upstream>>>>,
+    gone: Arc<Notify>,
+    traffic: Arc<Traffic>,
+    // Held by each change, and for good once another process has the routes.
+    changes: Arc<AsyncMutex<Store>>,
+}
+
+/// Why routes stay as they were.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ChangeError {
+    /// They cannot be as asked.
+    Refused(String),
+    /// They cannot be kept.
+    Unkept(String),
+}
+
+impl LiveRoutes {
+    /// The routes as they were kept.
+    pub(crate) fn load(store: Store, traffic: &Arc<Traffic>) -> Self {
+        let gone = Arc::default();
+        let table = Table::new(store.load(), &Table::default(), &gone, traffic).unwrap_or_else(|error| {
+            tracing::warn!(error, "the kept routes contradict each other: waiting for new ones");
+            Table::default()
+        });
+        let changes = Arc::new(AsyncMutex::new(store));
+        let (table, traffic) = (ArcSwap::from_pointee(table), Arc::clone(traffic));
+        Self { table, retired: Mutex::default(), gone, traffic, changes }
+    }
+
+    /// The table now. To be let go soon: requests hold what they use, not the table.
+    pub(crate) fn table(&self) -> Guard<Arc<Table>> {
+        self.table.load()
+    }
+
+    pub(crate) async fn set(&self, route: Route) -> Result<(), ChangeError> {
+        self.change(move |kept| {
+            kept.routes.retain(|(other, _)| other.application != route.application);
+            kept.routes.push((route, true));
+        })
+        .await
+    }
+
+    pub(crate) async fn remove(&self, application: &str) -> Result<(), ChangeError> {
+        self.change(|kept| kept.routes.retain(|(route, _)| route.application != application)).await
+    }
+
+    pub(crate) async fn replace_all(&self, routes: Vec<Route>) -> Result<(), ChangeError> {
+        self.change(|kept| {
+            kept.is_complete = true;
+            kept.routes = routes.into_iter().map(|route| (route, true)).collect();
+        })
+        .await
+    }
+
+    /// Lets nobody change anything until the guard is gone. Everything before is on disk.
+    pub(crate) async fn freeze(&self) -> OwnedMutexGuard<Store> {
+        Arc::clone(&self.changes).lock_owned().await
+    }
+
+    /// Whether, within the limit, no request is under way any more to where the application's traffic
+    /// went before.
+    pub(crate) async fn drain(&self, application: &str, limit: Duration) -> bool {
+        let drained = async {
+            loop {
+                let gone = self.gone.notified();
+                if !self.has_retired(application) {
+                    return;
+                }
+                gone.await;
+            }
+        };
+        timeout(limit, drained).await.is_ok()
+    }
+
+    async fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), ChangeError> {
+        let store = self.freeze().await;
+        let old = self.table.load_full();
+        let mut kept = old.kept();
+        change(&mut kept);
+        let new = Table::new(kept, &old, &self.gone, &self.traffic).map_err(ChangeError::Refused)?;
+        let (before, after) = (old.kept(), new.kept());
+        if before != after {
+            // On disk first: what was answered holds, and what was not may.
+            let disk = store.clone();
+            let saved = spawn_blocking(move || disk.save(&after)).await;
+            let saved = saved.map_err(io::Error::other).flatten();
+            saved.map_err(|error| ChangeError::Unkept(error.to_string()))?;
+            self.swap(&old, new);
+        }
+        Ok(())
+    }
+
+    fn swap(&self, old: &Table, new: Table) {
+        // Before the swap: afterwards the last request may be done before anybody could look.
+        self.retire(old, &new);
+        self.table.store(Arc::new(new));
+    }
+
+    fn retire(&self, old: &Table, new: &Table) {
+        let mut retired = self.retired();
+        for place in old.places() {
+            let name = &place.application.name;
+            let stays = new.upstream_of(name).is_some_and(|upstream| Arc::ptr_eq(upstream, &place.upstream));
+            if !stays {
+                retired.entry(name.to_string()).or_default().push(Arc::downgrade(&place.upstream));
+            }
+        }
+    }
+
+    fn has_retired(&self, application: &str) -> bool {
+        let mut retired = self.retired();
+        retired.retain(|_, upstreams| {
+            upstreams.retain(|upstream| upstream.strong_count() > 0);
+            !upstreams.is_empty()
+        });
+        retired.contains_key(application)
+    }
+
+    fn retired(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<Upstream>>>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

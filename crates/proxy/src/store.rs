@@ -1,0 +1,105 @@
+//! The routes on disk, so that they hold over a restart.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::routes::Route;
+
+const FILE: &str = "routes.json";
+const NEXT_FILE: &str = "routes.json.next";
+const FORMAT: u32 = 1;
+
+/// The file with the routes.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    folder: PathBuf,
+    boot_id: String,
+}
+
+/// What is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Whether these are all routes that there are.
+    pub(crate) is_complete: bool,
+    /// The routes, and whether each was set since the machine started. An older one may lead to a
+    /// container that has the address of another now.
+    pub(crate) routes: Vec<(Route, bool)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    format: u32,
+    is_complete: bool,
+    routes: Vec<Record>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    boot_id: String,
+    #[serde(flatten)]
+    route: Route,
+}
+
+impl Store {
+    /// The file in `folder`, on the machine as it started at `boot_id`.
+    pub(crate) fn in_folder(folder: &Path, boot_id: &Path) -> Self {
+        let boot_id = fs::read_to_string(boot_id).unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot tell which boot this is: routes to containers wait after a restart");
+            String::new()
+        });
+        Self { folder: folder.to_owned(), boot_id: boot_id.trim().to_owned() }
+    }
+
+    /// What was kept last. Without a file, or with one that nobody can read, it is nothing.
+    pub(crate) fn load(&self) -> Kept {
+        let path = self.folder.join(FILE);
+        match fs::read(&path).and_then(|text| Ok(serde_json::from_slice::<Document>(&text)?)) {
+            Ok(document) if document.format == FORMAT => self.read(document),
+            Ok(document) => {
+                tracing::warn!(
+                    format = document.format,
+                    "the kept routes are of another version: waiting for new ones"
+                );
+                Kept::default()
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Kept::default(),
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the kept routes: waiting for new ones");
+                Kept::default()
+            }
+        }
+    }
+
+    /// Keeps this instead. Returns when it is on disk; whatever happens before, the old file is whole.
+    pub(crate) fn save(&self, kept: &Kept) -> io::Result<()> {
+        let next = self.folder.join(NEXT_FILE);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
+        file.write_all(&serde_json::to_vec(&self.document(kept))?)?;
+        file.sync_all()?;
+        fs::rename(&next, self.folder.join(FILE))?;
+        File::open(&self.folder)?.sync_all()
+    }
+
+    fn read(&self, document: Document) -> Kept {
+        let is_recent = |boot_id: &str| !boot_id.is_empty() && boot_id == self.boot_id;
+        let routes = document.routes.into_iter();
+        Kept {
+            is_complete: document.is_complete,
+            routes: routes.map(|record| (record.route, is_recent(&record.boot_id))).collect(),
+        }
+    }
+
+    fn document(&self, kept: &Kept) -> Document {
+        let records = kept.routes.iter().map(|(route, is_trusted)| Record {
+            boot_id: if *is_trusted { self.boot_id.clone() } else { String::new() },
+            route: route.clone(),
+        });
+        Document { format: FORMAT, is_complete: kept.is_complete, routes: records.collect() }
+    }
+}

@@ -1,0 +1,126 @@
+//! Which host leads where, now.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use tokio::sync::Notify;
+
+use crate::{
+    exchange::Application,
+    routes::{Route, Target},
+    store::Kept,
+    traffic::Traffic,
+    upstream::Upstream,
+};
+
+/// All routes at one moment. It never changes; a change is another table.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    by_host: HashMap<Box<str>, Place>,
+    by_application: BTreeMap<String, (Route, Place)>,
+    /// Whether these are all routes that there are.
+    is_complete: bool,
+}
+
+/// Where a host leads.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) application: Arc<Application>,
+    pub(crate) upstream: Arc<Upstream>,
+}
+
+impl Table {
+    /// The table of these routes. What is in `before` already stays the same thing, with its
+    /// connections and its requests.
+    ///
+    /// # Errors
+    ///
+    /// Says which host is no name, or belongs to two applications.
+    pub(crate) fn new(
+        kept: Kept,
+        before: &Self,
+        gone: &Arc<Notify>,
+        traffic: &Traffic,
+    ) -> Result<Self, String> {
+        let mut table = Self { is_complete: kept.is_complete, ..Self::default() };
+        for (route, is_trusted) in kept.routes {
+            let place = before.place_of(&route, is_trusted, gone, traffic);
+            for host in &route.hosts {
+                table.lead(host, &place)?;
+            }
+            if let Some((route, _)) = table.by_application.insert(route.application.clone(), (route, place)) {
+                return Err(format!("application `{}` has two routes", route.application));
+            }
+        }
+        Ok(table)
+    }
+
+    pub(crate) fn find(&self, host: &str) -> Option<&Place> {
+        self.by_host.get(host)
+    }
+
+    /// Whether a host that is not here is unknown. Else nobody has told all hosts yet.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Whether everything in it was told since the machine started.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_complete && self.places().all(|place| place.upstream.is_trusted)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_application.len()
+    }
+
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.by_application.values().map(|(_, place)| place)
+    }
+
+    pub(crate) fn upstream_of(&self, application: &str) -> Option<&Arc<Upstream>> {
+        self.by_application.get(application).map(|(_, place)| &place.upstream)
+    }
+
+    pub(crate) fn kept(&self) -> Kept {
+        let routes = self.by_application.values();
+        Kept {
+            is_complete: self.is_complete,
+            routes: routes.map(|(route, place)| (route.clone(), place.upstream.is_trusted)).collect(),
+        }
+    }
+
+    fn lead(&mut self, host: &str, place: &Place) -> Result<(), String> {
+        if !is_plain(host) {
+            return Err(format!("`{host}` is no host: lower case, without a port"));
+        }
+        match self.by_host.insert(host.into(), place.clone()) {
+            Some(other) if other.application.name != place.application.name => {
+                Err(format!("host `{host}` belongs to application `{}`", other.application.name))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn place_of(&self, route: &Route, is_trusted: bool, gone: &Arc<Notify>, traffic: &Traffic) -> Place {
+        // Only a container's address can become another's.
+        let is_trusted = is_trusted || !matches!(route.target, Target::Container { .. });
+        let Some((_, old)) = self.by_application.get(&route.application) else {
+            let application = Application::named(&route.application, traffic);
+            return Place { application, upstream: Upstream::new(route.target.clone(), is_trusted, gone) };
+        };
+        let is_same = old.upstream.target == route.target && old.upstream.is_trusted == is_trusted;
+        let upstream = match is_same {
+            true => Arc::clone(&old.upstream),
+            false => Upstream::new(route.target.clone(), is_trusted, gone),
+        };
+        Place { application: Arc::clone(&old.application), upstream }
+    }
+}
+
+fn is_plain(host: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._[]:".contains(&byte);
+    let has_port = !host.starts_with('[') && host.contains(':');
+    !host.is_empty() && !has_port && !host.ends_with('.') && host.bytes().all(is_part)
+}

@@ -1,0 +1,147 @@
+//! What a client sends, before anything believes it.
+//!
+//! hyper forgives what two servers may understand differently: lines that end without a carriage
+//! return, a length beside chunks, a length said twice. Behind a proxy that is how one request hides
+//! another, so every byte of a head is looked at here first.
+
+mod chunks;
+mod head;
+mod scanner;
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+
+use self::scanner::{Place, Scanner};
+use crate::{Limits, exchange::Peer, stall::Stall};
+
+/// No head has this in it: hyper answers 400 and closes the connection.
+const SPOILER: &[u8] = b"\0\r\n\r\n";
+
+/// A client's connection that passes on nothing doubtful, and bears no silence.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    stream: TcpStream,
+    peer: Arc<Peer>,
+    scanner: Scanner,
+    is_spoiled: bool,
+    /// Runs from the first byte of a head to the last.
+    head: Stall,
+    /// Runs between requests.
+    idle: Stall,
+    /// Runs while the client does not take what it is sent.
+    unread: Stall,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: TcpStream, peer: Arc<Peer>, limits: &Limits) -> Self {
+        Self {
+            stream,
+            peer,
+            scanner: Scanner::new(limits.head_bytes),
+            is_spoiled: false,
+            head: Stall::new(limits.request_head),
+            idle: Stall::new(limits.keep_alive),
+            unread: Stall::new(limits.client_stall),
+        }
+    }
+
+    fn look_at(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
+        let Err(fault) = self.scanner.feed(&buffer.filled()[start..]) else { return Ok(()) };
+        tracing::debug!(fault.reason, "a client sent what may hide another request");
+        self.is_spoiled = true;
+        buffer.set_filled(start + fault.good);
+        if !fault.is_in_head || buffer.remaining() < SPOILER.len() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, fault.reason));
+        }
+        buffer.put_slice(SPOILER);
+        Ok(())
+    }
+
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.scanner.place() {
+            Place::InHead => self.head.poll_over(cx),
+            // The first request has to come as soon as its head has to.
+            Place::BeforeFirst => self.head.poll_over(cx),
+            Place::Between if !self.peer.is_busy() => self.idle.poll_over(cx),
+            Place::Between | Place::InBody | Place::Beyond => {
+                self.idle.reset();
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.is_spoiled {
+            return Poll::Ready(Ok(()));
+        }
+        let start = buffer.filled().len();
+        match Pin::new(&mut self.stream).poll_read(cx, buffer) {
+            Poll::Pending => self.poll_patience(cx).map(|()| Err(io::ErrorKind::TimedOut.into())),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) => {
+                self.idle.reset();
+                let looked = self.look_at(buffer, start);
+                if !matches!(self.scanner.place(), Place::InHead) {
+                    self.head.reset();
+                }
+                Poll::Ready(looked)
+            }
+        }
+    }
+}
+
+impl Wire {
+    fn poll_unread<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match written {
+            Poll::Pending if matches!(self.scanner.place(), Place::Beyond) => Poll::Pending,
+            Poll::Pending => self.unread.poll_over(cx).map(|()| Err(io::ErrorKind::TimedOut.into())),
+            ready => {
+                self.unread.reset();
+                ready
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.poll_unread(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.poll_unread(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
