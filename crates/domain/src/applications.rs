@@ -181,8 +181,8 @@ impl ApplicationDetail {
 /// Which applications are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApplicationFilter {
-    /// Those whose name, repository or one of whose [hosts](Application::hosts) contains this,
-    /// ignoring case.
+    /// Those whose name, repository, domain or one of whose further domains contains this, ignoring
+    /// case.
     pub search: Option<String>,
     /// Those of this environment.
     pub environment: Option<Environment>,

@@ -8,7 +8,6 @@ ALTER TABLE applications ADD COLUMN further_domains TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE applications ALTER COLUMN automatic_host DROP DEFAULT, ALTER COLUMN further_domains DROP DEFAULT;
 -- Those that are there already get a name that needs no rule.
 UPDATE applications SET automatic_host = 'app-' || replace(id::text, '-', '') || '.organization.localhost';
-UPDATE applications SET search = search || chr(10) || automatic_host;
 
 -- Every name of every application that is not deleted leads to one alone.
 CREATE TABLE hosts (

@@ -9,7 +9,6 @@ ALTER TABLE applications ADD COLUMN automatic_host TEXT NOT NULL DEFAULT '';
 ALTER TABLE applications ADD COLUMN further_domains TEXT NOT NULL DEFAULT '[]';
 -- Those that are there already get a name that needs no rule.
 UPDATE applications SET automatic_host = 'app-' || lower(hex(id)) || '.organization.localhost';
-UPDATE applications SET search = search || char(10) || automatic_host;
 
 -- Every name of every application that is not deleted leads to one alone.
 CREATE TABLE hosts (

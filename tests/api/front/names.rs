@@ -77,7 +77,10 @@ fn names_are_added_and_removed_while_the_application_serves() {
 
     // The domain goes the same way; the automatic name stays.
     let removed = remove(&stage, &id, "shop.example.com").success();
-    assert_eq!((&removed["domain"], &removed["domains"]), (&json!(""), &json!(["shop.ada-s-team.localhost"])));
+    assert_eq!(
+        (&removed["domain"], &removed["domains"]),
+        (&json!(""), &json!(["shop.ada-s-team.localhost"]))
+    );
     assert_eq!(status(&stage, "shop.example.com"), 404);
     remove(&stage, &id, "shop.ada-s-team.localhost").failure(400, "invalid_request");
     assert_eq!(page(&stage, "shop.ada-s-team.localhost"), "the site shop");

@@ -12,7 +12,10 @@ fn without_an_engine() -> (Stage, tempfile::TempDir) {
     let programs = tempfile::tempdir().unwrap();
     let path = std::env::var("PATH").unwrap();
     for program in ["git", "tar", "setpriv"] {
-        let found = path.split(':').map(|folder| format!("{folder}/{program}")).find(|file| fs::exists(file).unwrap());
+        let found = path
+            .split(':')
+            .map(|folder| format!("{folder}/{program}"))
+            .find(|file| fs::exists(file).unwrap());
         symlink(found.unwrap(), programs.path().join(program)).unwrap();
     }
     let stage = Stage::on_sqlite(&[WITH_A_FRONT, ("PATH", programs.path().to_str().unwrap())]);
@@ -59,18 +62,28 @@ fn a_single_page_application_answers_every_path() {
 fn what_is_not_published_is_not_shown() {
     let (stage, _programs) = without_an_engine();
     let repository = stage.repository("site");
-    repository.write("public/index.html", "home").write("public/.env", "SECRET=1").write("secret.txt", "no").commit();
+    repository
+        .write("public/index.html", "home")
+        .write("public/.env", "SECRET=1")
+        .write("secret.txt", "no")
+        .commit();
     let mut wish = site("site", &repository);
     wish["base_path"] = "public".into();
     stage.create_live(&wish);
     let visitor = stage.server.visitor("site.ada-s-team.localhost");
-    for path in ["/.env", "/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/.git/config", "/secret.txt"] {
+    for path in
+        ["/.env", "/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/.git/config", "/secret.txt"]
+    {
         let answer = visitor.get(path);
         assert!([400, 404].contains(&answer.status), "{path}: {answer:?}");
     }
 
     repository.git(&["rm", "-r", "--quiet", "public"]);
-    symlink("/etc/passwd", { fs::create_dir(repository.path().join("public")).unwrap(); repository.path().join("public/leak") }).unwrap();
+    symlink("/etc/passwd", {
+        fs::create_dir(repository.path().join("public")).unwrap();
+        repository.path().join("public/leak")
+    })
+    .unwrap();
     repository.commit();
     let id = stage.application(&first_id(&stage))["id"].as_str().unwrap().to_owned();
     let log = stage.failed(&stage.redeploy(&id));

@@ -102,7 +102,12 @@ fn a_container_that_the_engine_gave_another_address_is_reached_there() {
     let (id, _) = first_named(&stage, "web");
     let container = stage.application(&id)["deployments"][0]["container_id"].as_str().unwrap().to_owned();
     let docker = |arguments: &[&str]| launchway_testkit::docker::docker(arguments);
-    let network = docker(&["inspect", "--format", "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}", &container]);
+    let network = docker(&[
+        "inspect",
+        "--format",
+        "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}",
+        &container,
+    ]);
     docker(&["network", "disconnect", &network, &container]);
     docker(&["network", "connect", "--ip", &moved(&network), &network, &container]);
     docker(&["restart", "--time", "0", &container]);
@@ -111,14 +116,24 @@ fn a_container_that_the_engine_gave_another_address_is_reached_there() {
 
 /// An address of a network that nobody has.
 fn moved(network: &str) -> String {
-    let subnet = launchway_testkit::docker::docker(&["network", "inspect", "--format", "{{(index .IPAM.Config 0).Subnet}}", network]);
+    let subnet = launchway_testkit::docker::docker(&[
+        "network",
+        "inspect",
+        "--format",
+        "{{(index .IPAM.Config 0).Subnet}}",
+        network,
+    ]);
     let (base, _) = subnet.split_once('/').unwrap();
     format!("{}.77", base.rsplit_once('.').unwrap().0)
 }
 
 fn first_named(stage: &Stage, name: &str) -> (String, Value) {
     let found = stage.admin.get(&format!("/api/v1/deploy/applications?search={name}")).success();
-    let found = found["applications"].as_array().unwrap().iter().find(|application| application["name"] == json!(name));
+    let found = found["applications"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|application| application["name"] == json!(name));
     let found = found.unwrap().clone();
     (found["id"].as_str().unwrap().to_owned(), found)
 }

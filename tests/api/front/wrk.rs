@@ -25,14 +25,17 @@ impl Load {
             command.args(["-H", "Connection: close"]);
         }
         let url = format!("http://{front}{path}");
-        Self(command.arg(url).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("wrk is installed"))
+        Self(
+            command.arg(url).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("wrk is installed"),
+        )
     }
 
     /// Stops, and counts.
     pub(super) fn stop(self) -> Tally {
         // Its connections have to be open before it can be interrupted.
         sleep(Duration::from_millis(500));
-        let interrupted = Command::new("kill").args(["-s", "INT", &self.0.id().to_string()]).status().unwrap();
+        let interrupted =
+            Command::new("kill").args(["-s", "INT", &self.0.id().to_string()]).status().unwrap();
         assert!(interrupted.success());
         let output = self.0.wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -46,7 +49,8 @@ fn tally(text: &str) -> Option<Tally> {
     let refused = text.lines().find_map(|line| line.trim().strip_prefix("Non-2xx or 3xx responses: "));
     let refused: u64 = refused.map_or(Some(0), |count| count.trim().parse().ok())?;
     // `Socket errors: connect 0, read 0, write 0, timeout 0`
-    let errors = text.lines().find_map(|line| line.trim().strip_prefix("Socket errors: ")).unwrap_or_default();
+    let errors =
+        text.lines().find_map(|line| line.trim().strip_prefix("Socket errors: ")).unwrap_or_default();
     let errors: u64 = errors.split(", ").filter_map(|part| part.split_once(' ')?.1.parse::<u64>().ok()).sum();
     Some(Tally { requests, failed: refused + errors })
 }

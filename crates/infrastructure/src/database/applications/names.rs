@@ -99,7 +99,6 @@ impl Names {
         let looked_at: Vec<&str> = [self.name.as_str(), &self.repository]
             .into_iter()
             .chain(self.chosen().map(Hostname::as_str))
-            .chain([self.automatic.as_str()])
             .collect();
         NameColumns {
             domain: self.domain.as_ref().map(Hostname::as_str),
