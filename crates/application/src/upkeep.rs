@@ -93,7 +93,12 @@ impl Upkeep {
     /// # Errors
     /// [`StoreError`] when the database cannot be asked.
     pub async fn begin(&self) -> Result<(), StoreError> {
-        self.rescue().await
+        self.rescue().await?;
+        // Who asks from now on is to find what is there.
+        if let Err(error) = self.ports.routes.follow_all().await {
+            tracing::warn!(%error, "traffic is not led by the records yet");
+        }
+        Ok(())
     }
 
     /// Looks after everything until `stop` says so.

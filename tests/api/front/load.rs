@@ -18,11 +18,13 @@ use crate::{
 
 const SITE: &str = "site.ada-s-team.localhost";
 const WEB: &str = "web.ada-s-team.localhost";
+/// What must not be sent twice: a request whose container goes is lost.
+const SLOW: (&str, &str) = ("POST", "/cgi-bin/slow");
 
 /// A web server whose answer takes a while: long enough for a request to be under way when its
 /// container goes.
 fn commit_slow(repository: &Repository, text: &str) {
-    let script = format!("#!/bin/sh\nsleep 0.05\nprintf 'Content-Type: text/plain\\r\\n\\r\\n{text}\\n'\n");
+    let script = format!("#!/bin/sh\nsleep 0.5\nprintf 'Content-Type: text/plain\\r\\n\\r\\n{text}\\n'\n");
     let more = "COPY slow /www/cgi-bin/slow\nRUN chmod 755 /www/cgi-bin/slow";
     repository.write("slow", script).write("index.html", text).write("Dockerfile", web_server(more)).commit();
 }
@@ -31,8 +33,8 @@ fn commit_slow(repository: &Repository, text: &str) {
 struct Loads([Load; 2]);
 
 impl Loads {
-    fn on(stage: &Stage, host: &str, path: &str) -> Self {
-        Self([true, false].map(|is_kept| Load::on(stage.server.front(), host, path, is_kept)))
+    fn on(stage: &Stage, host: &str, what: (&str, &str)) -> Self {
+        Self([true, false].map(|is_kept| Load::on(stage.server.front(), host, what, is_kept)))
     }
 
     fn stop(self) -> Tally {
@@ -72,7 +74,7 @@ fn twenty_switches_of_a_site_fail_no_request() {
     let repository = stage.repository("site");
     repository.write("index.html", "version 0").commit();
     let (id, _) = stage.create_live(&site("site", &repository));
-    let load = Loads::on(&stage, SITE, "/");
+    let load = Loads::on(&stage, SITE, ("GET", "/"));
     for version in 1..=20 {
         repository.write("index.html", format!("version {version}")).commit();
         stage.deployed(&stage.redeploy(&id));
@@ -86,7 +88,7 @@ fn replaced_containers_broken_deployments_and_restarts_fail_no_request() {
     let repository = stage.repository("web");
     commit_slow(&repository, "version 0");
     let (id, _) = stage.create_live(&wish("web", &repository));
-    let load = Loads::on(&stage, WEB, "/cgi-bin/slow");
+    let load = Loads::on(&stage, WEB, SLOW);
     let mut successors = Successors(Vec::new());
     for version in 1..=10 {
         commit_slow(&repository, &format!("version {version}"));
@@ -112,7 +114,7 @@ fn without_waiting_for_requests_that_are_under_way_some_fail() {
     let repository = stage.repository("web");
     commit_slow(&repository, "version 0");
     let (id, _) = stage.create_live(&wish("web", &repository));
-    let load = Loads::on(&stage, WEB, "/cgi-bin/slow");
+    let load = Loads::on(&stage, WEB, SLOW);
     for version in 1..=3 {
         commit_slow(&repository, &format!("version {version}"));
         stage.deployed(&stage.redeploy(&id));

@@ -82,7 +82,7 @@ fn names_are_added_and_removed_while_the_application_serves() {
         (&json!(""), &json!(["shop.ada-s-team.localhost"]))
     );
     assert_eq!(status(&stage, "shop.example.com"), 404);
-    remove(&stage, &id, "shop.ada-s-team.localhost").failure(400, "invalid_request");
+    remove(&stage, &id, "shop.ada-s-team.localhost").failure(400, "validation_failed");
     assert_eq!(page(&stage, "shop.ada-s-team.localhost"), "the site shop");
 }
 
@@ -116,7 +116,7 @@ fn a_name_leads_to_one_application_of_the_installation() {
         stage.admin.put(&path, &json!({"domain": taken})).failure(409, "conflict");
     }
     for refused in ["127.0.0.1", "x.localhost", "first.ada-s-team.localhost", "*.example.com", "a b", ""] {
-        add(&stage, &second, refused).failure(400, "invalid_request");
+        add(&stage, &second, refused).failure(400, "validation_failed");
     }
 
     stage.admin.delete(&format!("{DEPLOY}?id={first}")).success();

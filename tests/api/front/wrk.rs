@@ -1,13 +1,20 @@
 //! Load by `wrk`, until somebody says that it is enough.
 
 use std::{
+    fs,
     process::{Child, Command, Stdio},
     thread::sleep,
     time::Duration,
 };
 
+use tempfile::TempDir;
+
 /// A `wrk` that runs.
-pub(super) struct Load(Child);
+pub(super) struct Load {
+    process: Child,
+    /// What it reads its script from.
+    _folder: TempDir,
+}
 
 /// What became of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,16 +25,19 @@ pub(super) struct Tally {
 
 impl Load {
     /// Asks for `path` of `host` by eight connections, each for one request or kept.
-    pub(super) fn on(front: &str, host: &str, path: &str, is_kept: bool) -> Self {
+    pub(super) fn on(front: &str, host: &str, (method, path): (&str, &str), is_kept: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script.lua");
+        fs::write(&script, format!("wrk.method = \"{method}\"\n")).unwrap();
         let mut command = Command::new("wrk");
+        command.arg("-s").arg(script);
         command.args(["-t1", "-c8", "-d600s", "--timeout", "20s", "-H", &format!("Host: {host}")]);
         if !is_kept {
             command.args(["-H", "Connection: close"]);
         }
         let url = format!("http://{front}{path}");
-        Self(
-            command.arg(url).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("wrk is installed"),
-        )
+        let process = command.arg(url).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        Self { process: process.expect("wrk is installed"), _folder: folder }
     }
 
     /// Stops, and counts.
@@ -35,9 +45,9 @@ impl Load {
         // Its connections have to be open before it can be interrupted.
         sleep(Duration::from_millis(500));
         let interrupted =
-            Command::new("kill").args(["-s", "INT", &self.0.id().to_string()]).status().unwrap();
+            Command::new("kill").args(["-s", "INT", &self.process.id().to_string()]).status().unwrap();
         assert!(interrupted.success());
-        let output = self.0.wait_with_output().unwrap();
+        let output = self.process.wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         tally(&text).unwrap_or_else(|| panic!("{text}"))
     }

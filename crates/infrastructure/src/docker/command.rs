@@ -11,7 +11,10 @@ mod networks;
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,7 +28,7 @@ pub(super) use self::{
     networks::NetworkId,
 };
 use super::{complaints::Failure, labels::Label};
-use crate::process::{Finished, Invocation};
+use crate::process::{Finished, Invocation, ProcessError};
 
 /// How many lines of a complaint are looked at.
 const LINES_OF_COMPLAINT: usize = 20;
@@ -40,11 +43,18 @@ pub(super) struct Docker {
     program: PathBuf,
     environment: Arc<[(OsString, OsString)]>,
     limit: Duration,
+    /// Whether the client was ever there.
+    was_there: Arc<AtomicBool>,
 }
 
 impl Docker {
     pub(super) fn new(program: &Path, environment: &[(OsString, OsString)], limit: Duration) -> Self {
-        Self { program: program.to_owned(), environment: environment.into(), limit }
+        Self {
+            program: program.to_owned(),
+            environment: environment.into(),
+            limit,
+            was_there: Arc::default(),
+        }
     }
 
     /// A command of docker that may take as long as most.
@@ -55,6 +65,26 @@ impl Docker {
     fn call_within(&self, limit: Duration, words: &[&str]) -> Invocation {
         let call = Invocation::new(&self.program, limit).args(words);
         self.environment.iter().fold(call, |call, (name, value)| call.env(name, value))
+    }
+}
+
+impl Docker {
+    /// What docker answers to a call that lists things of ours. On a machine that never had a docker
+    /// there are none: who publishes sites needs no engine. One that is away for a moment, while it
+    /// is upgraded, is a fault like any other.
+    async fn listed(&self, call: Invocation) -> Result<String, Failure> {
+        match answer(call).await {
+            Err(Failure::Client(ProcessError::NotInstalled(_)))
+                if !self.was_there.load(Ordering::Relaxed) =>
+            {
+                Ok(String::new())
+            }
+            Ok(listed) => {
+                self.was_there.store(true, Ordering::Relaxed);
+                Ok(listed)
+            }
+            failed => failed,
+        }
     }
 }
 

@@ -144,7 +144,7 @@ impl Docker {
     /// its steps run, but the engine gives those their names.
     pub(in crate::docker) async fn containers(&self, labels: &[Label]) -> Result<Vec<ContainerId>, Failure> {
         let call = self.call(&["ps", "--all", "--quiet", "--no-trunc", "--filter", "name=^/?launchway-"]);
-        let listed = answer(with_labels(call, labels)).await?;
+        let listed = self.listed(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty());
         ids.map(|id| id.trim().parse()).collect::<Result<_, _>>().map_err(|_not_an_id| unreadable())
     }

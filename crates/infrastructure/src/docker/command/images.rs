@@ -138,7 +138,7 @@ impl Docker {
     /// The images with all of these labels, whether they have a name or not.
     pub(in crate::docker) async fn images(&self, labels: &[Label]) -> Result<Vec<ImageId>, Failure> {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}"]);
-        let listed = answer(with_labels(call, labels)).await?;
+        let listed = self.listed(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty()).map(ImageId::parse);
         ids.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
     }
