@@ -1,5 +1,7 @@
 //! The front proxy as the server sees it: a process of its own, which outlives the server.
 
+mod metrics;
+
 use std::{
     error::Error,
     fs::File,
@@ -14,6 +16,7 @@ use launchway_infrastructure::data_dir::DataDir;
 use launchway_proxy::control::{Client, ControlError, Status};
 use tokio::time::{Instant, sleep};
 
+use self::metrics::ProxyMetrics;
 use crate::{
     config::{Config, ProxyConfig},
     say,
@@ -47,6 +50,7 @@ pub(crate) struct FrontProxy {
     bind: SocketAddr,
     address: SocketAddr,
     control: Client,
+    metrics: ProxyMetrics,
 }
 
 impl FrontProxy {
@@ -78,7 +82,7 @@ impl FrontProxy {
             Err(error) => return Err(format!("the front proxy cannot be asked: {error}").into()),
         };
         let address = status.addresses.first().copied().unwrap_or(proxy.bind);
-        Ok(Some(Self { folder, bind: proxy.bind, address, control }))
+        Ok(Some(Self { folder, bind: proxy.bind, address, control, metrics: ProxyMetrics::default() }))
     }
 
     /// Where it listens.
@@ -86,18 +90,29 @@ impl FrontProxy {
         self.address
     }
 
-    /// Starts it again whenever it is gone.
+    /// What it has counted, as of a moment ago.
+    pub(crate) fn metrics(&self) -> ProxyMetrics {
+        self.metrics.clone()
+    }
+
+    /// Starts it again whenever it is gone, and asks what it has counted.
     pub(crate) async fn keep(&self) {
         loop {
             sleep(Duration::from_secs(1)).await;
-            if let Err(ControlError::Absent) = self.control.status().await {
-                tracing::warn!("the front proxy is gone; starting it again");
-                // At the same address, also if it was free to choose one.
-                let bind = SocketAddr::new(self.bind.ip(), self.address.port());
-                if let Err(error) = start(&self.folder, bind, &self.control, |_| true).await {
-                    tracing::error!(%error, "the front proxy does not start");
-                }
+            match self.control.traffic().await {
+                Ok(traffic) => self.metrics.renew(traffic),
+                Err(ControlError::Absent) => self.start_again().await,
+                Err(error) => tracing::warn!(%error, "the front proxy cannot be asked"),
             }
+        }
+    }
+
+    async fn start_again(&self) {
+        tracing::warn!("the front proxy is gone; starting it again");
+        // At the same address, also if it was free to choose one.
+        let bind = SocketAddr::new(self.bind.ip(), self.address.port());
+        if let Err(error) = start(&self.folder, bind, &self.control, |_| true).await {
+            tracing::error!(%error, "the front proxy does not start");
         }
     }
 

@@ -42,6 +42,9 @@ async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     let Wiring { database, services, setup_token, .. } = wiring;
     let metrics = Metrics::default();
     metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));
+    if let Some(proxy) = &proxy {
+        metrics.also_collect(Box::new(proxy.metrics()));
+    }
     let options = ApiOptions {
         trusted_proxies: config.trusted_proxies.clone(),
         public_origin: config.public_url.as_ref().map(|url| url.origin().to_owned()),

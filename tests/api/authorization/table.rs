@@ -215,6 +215,20 @@ pub(crate) const ROWS: &[Row] = &[
         r#"{"id": "{application}"}"#,
         [UNKNOWN, UNKNOWN, NO, NO, CONFLICT, CONFLICT, NO],
     ),
+    // The first who may has given it, and taken it.
+    row(
+        "POST /api/v1/deploy/application/domains",
+        "/api/v1/deploy/application/domains",
+        r#"{"id": "{application}", "domain": "www.example.com"}"#,
+        [UNKNOWN, UNKNOWN, NO, NO, OK, CONFLICT, NO],
+    ),
+    row(
+        "DELETE /api/v1/deploy/application/domains",
+        "/api/v1/deploy/application/domains",
+        r#"{"id": "{application}", "domain": "www.example.com"}"#,
+        [UNKNOWN, UNKNOWN, NO, NO, OK, NOT_FOUND, NO],
+    ),
+    row("GET /api/v1/proxy/ask", "/api/v1/proxy/ask?domain=www.example.com", "", [NOT_FOUND; 7]),
     row("DELETE /api/v1/deploy/application", "/api/v1/deploy/application?id={spare}", "", NOT_VIEWERS),
     row("POST /api/v1/auth/logout", "/api/v1/auth/logout", "", SELF),
     row(

@@ -41,6 +41,16 @@ fn what_is_anothers_and_what_does_not_exist_are_refused_alike(server: TestServer
         ("POST", "/api/v1/deploy/application/redeploy", r#"{"id": "{application}"}"#),
         ("POST", "/api/v1/deploy/application/restart", r#"{"id": "{application}"}"#),
         ("POST", "/api/v1/deploy/application/stop", r#"{"id": "{application}"}"#),
+        (
+            "POST",
+            "/api/v1/deploy/application/domains",
+            r#"{"id": "{application}", "domain": "www.example.com"}"#,
+        ),
+        (
+            "DELETE",
+            "/api/v1/deploy/application/domains",
+            r#"{"id": "{application}", "domain": "www.example.com"}"#,
+        ),
         ("POST", "/api/v1/deploy/application/rollback", r#"{"id": "{deployment}"}"#),
         ("POST", "/api/v1/deploy/application/cancel-deployment", r#"{"id": "{deployment}"}"#),
     ] {

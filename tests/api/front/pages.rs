@@ -58,3 +58,24 @@ fn every_reason_has_a_page_of_its_own_and_gives_nothing_away() {
     stage.create_live(&site("site", &repository));
     assert_eq!(page(&stage, "site.ada-s-team.localhost"), "a site");
 }
+
+#[test]
+fn the_metrics_count_what_each_application_was_asked() {
+    let stage = stage();
+    let repository = stage.repository("site");
+    repository.write("index.html", "a site").commit();
+    let (id, _) = stage.create_live(&site("site", &repository));
+    for _ in 0..3 {
+        page(&stage, "site.ada-s-team.localhost");
+    }
+    stage.server.visitor("site.ada-s-team.localhost").get("/missing");
+    let count =
+        |status: &str| format!("launchway_proxy_requests_total{{application=\"{id}\",status=\"{status}\"}}");
+    until("the numbers", || {
+        let text = stage.server.client().get("/metrics").text;
+        let has = |line: String| text.lines().any(|other| other == line);
+        (has(format!("{} 3", count("2xx"))) && has(format!("{} 1", count("4xx")))).then_some(())
+    });
+    let log = std::fs::read_to_string(stage.server.data_dir().join("proxy/access.log")).unwrap();
+    assert_eq!(log.lines().filter(|line| line.contains(&id)).count(), 4, "{log}");
+}

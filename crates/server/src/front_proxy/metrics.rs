@@ -1,0 +1,66 @@
+//! What the front proxy has counted, as Prometheus reads it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use launchway_proxy::traffic::{ApplicationTraffic, Snapshot};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric as _, MetricEncoder},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+/// The latest numbers; all who hold it see the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProxyMetrics(Arc<Mutex<Vec<ApplicationTraffic>>>);
+
+impl ProxyMetrics {
+    /// Puts other numbers in their place.
+    pub(crate) fn renew(&self, traffic: Snapshot) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = traffic.applications;
+    }
+}
+
+/// The counters, by name, help and how they are read.
+type Reading = fn(&ApplicationTraffic) -> u64;
+const COUNTERS: [(&str, &str, Reading); 4] = [
+    ("proxy_unanswered", "Requests that ended before there was an answer", |traffic| traffic.unanswered),
+    ("proxy_received_bytes", "Bytes of requests' bodies", |traffic| traffic.bytes_in),
+    ("proxy_sent_bytes", "Bytes of answers' bodies", |traffic| traffic.bytes_out),
+    ("proxy_duration_milliseconds", "Time to the last byte, summed up", |traffic| traffic.duration_ms),
+];
+const STATUSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+impl Collector for ProxyMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let traffic = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let help = "Requests to applications that were answered";
+        let mut family = encoder.encode_descriptor("proxy_requests", help, None, MetricType::Counter)?;
+        for application in traffic.iter() {
+            for (status, count) in STATUSES.iter().zip(application.requests) {
+                let labels = [("application", application.application.as_str()), ("status", status)];
+                encode(&mut family, &labels, count)?;
+            }
+        }
+        for (name, help, read) in COUNTERS {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for application in traffic.iter() {
+                encode(&mut family, &[("application", application.application.as_str())], read(application))?;
+            }
+        }
+        let help = "Requests to applications that are under way";
+        let mut family = encoder.encode_descriptor("proxy_in_flight", help, None, MetricType::Gauge)?;
+        for application in traffic.iter() {
+            let labels = [("application", application.application.as_str())];
+            let count = i64::try_from(application.in_flight).unwrap_or(i64::MAX);
+            ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode(family: &mut MetricEncoder<'_>, labels: &[(&str, &str)], count: u64) -> fmt::Result {
+    ConstCounter::new(count).encode(family.encode_family(&labels)?)
+}
