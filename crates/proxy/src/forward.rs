@@ -63,6 +63,7 @@ pub(crate) async fn answer(
     };
     let application = found.as_ref().ok().map(|place| &place.application);
     let exchange = Exchange::begin(proxy, peer, application, named, &request);
+    let is_own = found.is_err();
     let mut response = match found {
         Err(problem) => page(problem, request.headers()),
         Ok(_) if !exchange.fits() => page(Problem::TooBusy, request.headers()),
@@ -71,8 +72,9 @@ pub(crate) async fn answer(
     exchange.answered(response.status().as_u16());
     response.body_mut().ends(exchange);
     let is_tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    // After a request for an upgrade nobody can tell what the client sends next.
-    if !is_tunnel && (wants_upgrade || proxy.closing.phase() >= Phase::Leaving) {
+    // After a request for an upgrade, or a bad one, nobody can tell what the client sends next.
+    let is_doubtful = wants_upgrade || response.status() == StatusCode::BAD_REQUEST && is_own;
+    if !is_tunnel && (is_doubtful || proxy.closing.phase() >= Phase::Leaving) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response

@@ -29,7 +29,7 @@ pub(crate) struct Proxy {
     pub(crate) connections: Arc<Semaphore>,
     /// Up while the proxy from which this one took over still answers requests.
     pub(crate) predecessor: Signal,
-    /// Up when another process has the routes.
+    /// Up when another process has the routes, or will have them.
     pub(crate) is_handed_over: Signal,
 }
 

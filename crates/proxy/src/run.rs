@@ -94,7 +94,7 @@ pub async fn run_in_boot(
     let (ends, mut end) = mpsc::channel(1);
     let server = control::Server {
         proxy: Arc::clone(&proxy),
-        listener: Arc::clone(&listener),
+        listener: Arc::downgrade(&listener),
         version: settings.version,
         ends,
     };
@@ -108,6 +108,11 @@ pub async fn run_in_boot(
         () = stop => End::Stopped,
         Some(end) = end.recv() => end,
     };
+    if let End::Stopped = end {
+        // Whatever changes from now on is for the next proxy, which finds the routes on disk.
+        drop(proxy.routes.freeze().await);
+        proxy.is_handed_over.set(true);
+    }
     leave(&proxy, &end).await;
     Ok(())
 }

@@ -136,12 +136,13 @@ impl Client {
         let mut tries = 0;
         loop {
             tries += 1;
-            let answer = timeout(limit, exchange(&self.folder, request)).await;
-            match answer.map_err(io::Error::from)?? {
-                Answer::Refused { reason } => return Err(ControlError::Refused(reason)),
+            match timeout(limit, exchange(&self.folder, request)).await.map_err(io::Error::from)? {
                 // The other process is about to listen on the same socket.
-                Answer::Moved if tries < MOST_TRIES => sleep(PAUSE).await,
-                answer => return Ok(answer),
+                Ok(Answer::Moved) if tries < MOST_TRIES => sleep(PAUSE).await,
+                // Nothing is different when it is asked twice, and perhaps another one answers.
+                Err(ControlError::Io(error)) if is_end(&error) && tries < MOST_TRIES => sleep(PAUSE).await,
+                Ok(Answer::Refused { reason }) => return Err(ControlError::Refused(reason)),
+                answer => return answer,
             }
         }
     }
@@ -158,6 +159,12 @@ async fn exchange(folder: &Path, request: &Request) -> Result<Answer, ControlErr
         return Err(ControlError::Io(io::ErrorKind::UnexpectedEof.into()));
     }
     Ok(serde_json::from_str(&answer).map_err(io::Error::from)?)
+}
+
+/// Whether the process at the other end has ended.
+fn is_end(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
 async fn connect(folder: &Path) -> Result<UnixStream, ControlError> {

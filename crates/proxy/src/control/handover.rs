@@ -5,7 +5,7 @@
 //! The connection stays open until the predecessor is gone. Before "yours" each of the two may
 //! vanish, and the predecessor goes on.
 
-use std::{io, os::fd::AsFd as _, sync::Arc, time::Duration};
+use std::{io, os::fd::AsFd as _, sync::Weak, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -50,14 +50,15 @@ pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>
         }
     };
     match timeout(PATIENCE, asked).await? {
-        // It ended while we asked.
+        // It ended while we asked, or is about to.
         Err(error) if is_absence(&error) => Ok(None),
         asked => asked,
     }
 }
 
 fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | NotFound | UnexpectedEof)
 }
 
 impl Inheritance {
@@ -93,7 +94,7 @@ pub(crate) struct Handed {
 /// Gives the listening socket away. None if the successor did not take it: then everything is as before.
 pub(super) async fn hand_over(
     proxy: &Proxy,
-    listener: &Arc<TcpListener>,
+    listener: &Weak<TcpListener>,
     mut stream: UnixStream,
     protocol: u32,
 ) -> io::Result<Option<Handed>> {
@@ -103,6 +104,8 @@ pub(super) async fn hand_over(
         return Ok(None);
     }
     let no_changes = proxy.routes.freeze().await;
+    // It is closed already when the proxy ends without a successor.
+    let Some(listener) = listener.upgrade() else { return Ok(None) };
     descriptors::send(&stream, &line(&Answer::Listener)?, listener.as_fd()).await?;
     let mut said = [0; READY.len()];
     timeout(PATIENCE, stream.read_exact(&mut said)).await??;

@@ -1,6 +1,11 @@
 //! The proxy's side of the socket.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -28,7 +33,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) proxy: Arc<Proxy>,
-    pub(crate) listener: Arc<TcpListener>,
+    /// Gone when nobody listens there any more.
+    pub(crate) listener: Weak<TcpListener>,
     pub(crate) version: String,
     /// Where it says that the proxy is to end.
     pub(crate) ends: mpsc::Sender<End>,
@@ -109,11 +115,11 @@ impl Server {
     }
 
     fn status(&self) -> Status {
-        let table = self.proxy.routes.table();
+        let (table, listener) = (self.proxy.routes.table(), self.listener.upgrade());
         Status {
             process: std::process::id(),
             version: self.version.clone(),
-            addresses: self.listener.local_addr().into_iter().collect(),
+            addresses: listener.and_then(|listener| listener.local_addr().ok()).into_iter().collect(),
             routes: table.len(),
             is_trusted: table.is_trusted(),
         }

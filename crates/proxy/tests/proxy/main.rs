@@ -2,5 +2,9 @@
 
 mod application;
 mod client;
+mod handover;
+mod keeping;
 mod routing;
 mod running;
+mod smuggling;
+mod switching;
