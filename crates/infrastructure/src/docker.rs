@@ -26,16 +26,16 @@ mod networks;
 mod notice;
 mod references;
 
-use std::{env, ffi::OsString, path::PathBuf, sync::Mutex, time::Duration};
+use std::{collections::HashMap, env, ffi::OsString, path::PathBuf, sync::Mutex, time::Duration};
 
 use ipnet::Ipv4Net;
 use launchway_domain::{
     clock::{Clock as _, Timestamp},
-    ids::InstanceId,
+    ids::{InstanceId, OrganizationId},
 };
 use tokio::sync::OnceCell;
 
-use self::command::Docker;
+use self::{command::Docker, networks::Network};
 use crate::clock::SystemClock;
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -140,8 +140,9 @@ pub struct DockerEngine {
     docker: Docker,
     /// The builder that was chosen, once one was.
     builder: OnceCell<Builder>,
-    /// Held while a network is made, so that two calls do not make the same one.
-    networks: tokio::sync::Mutex<()>,
+    /// The networks that were there when they were last needed. Held while one is looked for or
+    /// made, so that two calls do not make the same one.
+    networks: tokio::sync::Mutex<HashMap<OrganizationId, Network>>,
     /// The moment, in nanoseconds since 1970, up to which news were told.
     told: Mutex<i64>,
 }

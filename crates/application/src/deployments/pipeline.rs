@@ -211,8 +211,8 @@ impl Pipeline {
         }
         if attempt.owner.attempt > 1 {
             attempt.log.say(Level::Info, format!("Attempt {}", attempt.owner.attempt)).await;
+            self.clear_away(attempt.owner.deployment).await?;
         }
-        self.clear_away(attempt.owner.deployment).await?;
         let version = self.make(attempt).await?;
         let released = self.release(attempt, &version).await;
         let is_ours_to_remove = matches!(released, Err(Stop::Refused(_) | Stop::Fault(_)));

@@ -89,9 +89,13 @@ impl Deployer for DockerEngine {
 impl DockerEngine {
     async fn start_marked(&self, plan: &ContainerPlan, call: Label) -> Result<Container, StepError> {
         let name = format!("launchway-{}-{}", plan.owner.deployment, plan.owner.attempt);
-        let network = self.network(plan.owner.organization).await?;
-        let id = self.create(plan, &name, &network, None, call).await?;
-        self.docker.start(&id).await.map_err(Failure::or_fault)?;
+        let (mut id, mut network) = self.create(plan, &name, None, call.clone()).await?;
+        let mut started = self.docker.start(&id).await;
+        if self.has_lost(plan.owner.organization, &network, &started).await {
+            (id, network) = self.create_anew(&id, plan, &name, None, call).await?;
+            started = self.docker.start(&id).await;
+        }
+        started.map_err(Failure::or_fault)?;
         let record = self.record(&id).await?;
         let started = record.and_then(|record| read(&record, Some(&network)));
         started
@@ -108,9 +112,13 @@ impl DockerEngine {
         let limit = self.options.command_time;
         let (deployment, attempt) = (plan.owner.deployment, plan.owner.attempt);
         let name = format!("launchway-{deployment}-{attempt}-task-{}", call.value());
-        let network = self.network(plan.owner.organization).await?;
-        let id = self.create(plan, &name, &network, Some(command), call).await?;
-        let failure = match self.docker.start_attached(&id, limit, output).await {
+        let (mut id, network) = self.create(plan, &name, Some(command), call.clone()).await?;
+        let mut ended = self.docker.start_attached(&id, limit, output.clone()).await;
+        if self.has_lost(plan.owner.organization, &network, &ended).await {
+            (id, _) = self.create_anew(&id, plan, &name, Some(command), call).await?;
+            ended = self.docker.start_attached(&id, limit, output).await;
+        }
+        let failure = match ended {
             Ok(()) => return Ok(()),
             Err(Failure::Client(ProcessError::TookTooLong(..))) => {
                 return Err(StepError::Refused(format!("the command took longer than {limit:?}")));
@@ -139,35 +147,51 @@ impl DockerEngine {
         }
     }
 
-    /// Makes a container, in place of the one that has its name.
+    /// Makes a container, in place of the one that has its name, in the organization's network.
     async fn create(
         &self,
         plan: &ContainerPlan,
         name: &str,
-        network: &Network,
         command: Option<&RunCommand>,
         call: Label,
-    ) -> Result<ContainerId, StepError> {
+    ) -> Result<(ContainerId, Network), StepError> {
         let environment = ContainerEnvironment::of(&plan.environment)?;
         let mut labels = labels::of(self.options.instance, &plan.owner);
         labels.push(call);
+        let organization = plan.owner.organization;
+        let mut network = self.network(organization).await?;
         let container = NewContainer {
             name,
             labels: &labels,
-            network: &network.id,
             limits: &self.options.limits,
             environment: &environment,
             image: &plan.image,
             command,
         };
-        match self.docker.create(&container).await {
-            Err(failure) if failure.says("is already in use") => {
-                self.remove_attempt(&plan.owner).await?;
-                self.docker.create(&container).await
-            }
-            created => created,
+        let mut created = self.docker.create(&container, &network.id).await;
+        if self.has_lost(organization, &network, &created).await {
+            network = self.network(organization).await?;
+            created = self.docker.create(&container, &network.id).await;
         }
-        .map_err(|failure| not_created(failure, &plan.image))
+        if matches!(&created, Err(failure) if failure.says("is already in use")) {
+            self.remove_attempt(&plan.owner).await?;
+            created = self.docker.create(&container, &network.id).await;
+        }
+        let id = created.map_err(|failure| not_created(failure, &plan.image))?;
+        Ok((id, network))
+    }
+
+    /// Makes a container in place of `lost`, whose network is gone.
+    async fn create_anew(
+        &self,
+        lost: &ContainerId,
+        plan: &ContainerPlan,
+        name: &str,
+        command: Option<&RunCommand>,
+        call: Label,
+    ) -> Result<(ContainerId, Network), StepError> {
+        self.docker.remove(std::slice::from_ref(lost)).await.map_err(Failure::or_fault)?;
+        self.create(plan, name, command, call).await
     }
 
     async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError> {

@@ -126,7 +126,7 @@ async fn a_container_that_is_gone_marks_the_application_once() {
 async fn a_container_that_is_gone_because_its_version_was_replaced_is_not_told_of() {
     // The round began with the old version, and the engine is asked when it is gone already.
     let world = arranged(running(0));
-    world.state().delay("everything", std::time::Duration::from_millis(400));
+    world.state().delay("containers", std::time::Duration::from_millis(400));
 
     look_after(&world, async {
         wait(2).await;
@@ -164,7 +164,7 @@ async fn nobody_is_marked_while_the_engine_does_not_answer() {
     {
         let mut state = world.state();
         state.found.clear();
-        state.fault("everything", 100);
+        state.fault("containers", 100);
     }
 
     look_after(&world, wait(30)).await;

@@ -32,7 +32,6 @@ const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{jso
 pub(in crate::docker) struct NewContainer<'a> {
     pub(in crate::docker) name: &'a str,
     pub(in crate::docker) labels: &'a [Label],
-    pub(in crate::docker) network: &'a NetworkId,
     pub(in crate::docker) limits: &'a ContainerLimits,
     pub(in crate::docker) environment: &'a ContainerEnvironment,
     pub(in crate::docker) image: &'a ImageName,
@@ -41,17 +40,18 @@ pub(in crate::docker) struct NewContainer<'a> {
 }
 
 impl Docker {
-    /// Makes a container that does not run yet.
+    /// Makes a container in a network. It does not run yet.
     ///
     /// There is no `--init`: an image with a supervisor of its own insists on being the first
     /// process, and a missing program would be told as an exit code only.
     pub(in crate::docker) async fn create(
         &self,
         container: &NewContainer<'_>,
+        network: &NetworkId,
     ) -> Result<ContainerId, Failure> {
         let mut call = self
             .call(&["create", "--pull", "never", "--name", container.name])
-            .args(["--network", container.network.as_str(), "--restart", "no"])
+            .args(["--network", network.as_str(), "--restart", "no"])
             .args(["--security-opt", "no-new-privileges", "--cap-drop", "ALL"]);
         for capability in CAPABILITIES {
             call = call.args(["--cap-add", capability]);
