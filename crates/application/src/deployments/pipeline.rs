@@ -173,7 +173,11 @@ impl Pipeline {
             Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, attempt.log.shown(&reason)).await,
             Err(Stop::Fault(reason)) => {
                 let reason = attempt.log.shown(&reason);
-                attempt.log.say(Level::Warn, format!("This attempt came to nothing: {reason}")).await;
+                let what = match course.is_past_the_point_of_no_return() {
+                    true => "What is left to do is done later",
+                    false => "This attempt came to nothing",
+                };
+                attempt.log.say(Level::Warn, format!("{what}: {reason}")).await;
                 attempt.log.flush().await;
                 Err(Stop::Fault(reason))
             }

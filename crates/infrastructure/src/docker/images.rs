@@ -1,6 +1,6 @@
 //! Builds, gets and names images.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -22,6 +22,9 @@ use super::{
 };
 use crate::process::ProcessError;
 
+/// From how many of an application's images steps are taken over.
+const MOST_KNOWN: usize = 5;
+
 #[async_trait]
 impl ImageBuilder for DockerEngine {
     async fn build(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<ImageName, StepError> {
@@ -29,7 +32,7 @@ impl ImageBuilder for DockerEngine {
         let context = self.context(plan).await?;
         let ((), known) = tokio::try_join!(
             self.check_bases(&context.dockerfile, &plan.variables, &output),
-            async { self.docker.images_of(&plan.owner).await.map_err(Failure::or_fault) },
+            self.known_images(&plan.owner),
         )?;
         let name = ImageName::of(plan.owner.application, plan.owner.deployment);
         let labels = labels::of_image(self.options.instance, &plan.owner);
@@ -43,6 +46,7 @@ impl ImageBuilder for DockerEngine {
             folder: Some(&context.folder),
         };
         self.build_image(plan.owner.organization, &image, output).await?;
+        self.remember_image(&plan.owner, &name);
         self.remove_nameless(&plan.owner).await;
         Ok(name)
     }
@@ -133,6 +137,26 @@ impl DockerEngine {
                 fault @ StepError::Fault(_) => fault,
             },
         })
+    }
+
+    /// The newest images of an application. Some may be gone by now, which the builder bears.
+    async fn known_images(&self, owner: &Owner) -> Result<Vec<ImageName>, StepError> {
+        let remembered = || self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = remembered().get(&owner.application) {
+            return Ok(known.clone());
+        }
+        let mut found = self.docker.images_of(owner).await.map_err(Failure::or_fault)?;
+        found.truncate(MOST_KNOWN);
+        remembered().insert(owner.application, found.clone());
+        Ok(found)
+    }
+
+    fn remember_image(&self, owner: &Owner, name: &ImageName) {
+        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = images.entry(owner.application).or_default();
+        known.retain(|known| known != name);
+        known.insert(0, name.clone());
+        known.truncate(MOST_KNOWN);
     }
 
     async fn builder(&self) -> Result<Builder, StepError> {

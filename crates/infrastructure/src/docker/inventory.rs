@@ -108,12 +108,15 @@ impl EngineInventory for DockerEngine {
     }
 
     /// What happened since the last call is told too.
-    async fn wait_for_news(&self, patience: Duration) {
+    async fn wait_for_news(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.is_news_within(left).await {
-                return;
+            if left.is_zero() {
+                return false;
+            }
+            if self.is_news_within(left).await {
+                return true;
             }
             // The engine is not there. It may be when it is asked again.
             sleep(PAUSE.min(deadline.saturating_duration_since(Instant::now()))).await;

@@ -58,7 +58,7 @@ async fn what_was_started_or_fetched_is_removed_when_it_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn what_this_machine_is_at_fault_for_is_tried_again_and_not_failed() {
-    for step in ["discard", "head", "fetch", "build", "run", "start", "keep"] {
+    for step in ["discard", "head", "fetch", "build", "run", "start"] {
         let world = carried_out(|state| {
             with_commands(state);
             state.fault(step, 1);
@@ -72,6 +72,17 @@ async fn what_this_machine_is_at_fault_for_is_tried_again_and_not_failed() {
         let said = format!("warn: This attempt came to nothing: {step} does not answer");
         assert_eq!(world.log().last(), Some(&said));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_version_that_the_engine_does_not_keep_yet_stays_and_is_kept_later() {
+    let world = carried_out(|state| state.fault("keep", 1)).await;
+
+    assert_eq!(world.journal_of("retry"), ["retry in 5 s (keep does not answer)"]);
+    assert_eq!(world.journal_of("commit: prove, deployed").len(), 1);
+    assert_eq!(world.journal_of("remove"), ["remove #1"]);
+    let said = "warn: What is left to do is done later: keep does not answer";
+    assert_eq!(world.log().last().map(String::as_str), Some(said));
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,7 +267,7 @@ async fn who_has_lost_the_job_writes_and_removes_nothing_more() {
             "cloning" => None,
             "building" => Some("fetch abcdef0 for attempt 1"),
             "container" => Some("start on 8080 with PASSWORD"),
-            _ => Some("keep"),
+            _ => Some("commit: prove, container running"),
         };
         assert_eq!(journal.last().map(String::as_str), last, "{lost_at}");
         assert!(world.journal_of("commit: failed").is_empty() && world.journal_of("retry").is_empty());

@@ -44,6 +44,7 @@ async fn a_version_that_is_live_already_gets_the_traffic_and_the_old_one_ends() 
             "printed",
             "remove #1",
             "commit: record old removed",
+            "keep",
             "commit: succeeded, follow",
         ]
     );

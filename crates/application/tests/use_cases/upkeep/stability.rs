@@ -159,6 +159,17 @@ async fn what_is_stopped_may_stand_still_or_be_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn containers_of_which_there_is_no_news_are_looked_at_now_and_then() {
+    let world = arranged(running(0));
+    world.state().is_quiet = true;
+
+    look_after(&world, wait(61)).await;
+
+    let (looks, rounds) = (world.journal_of("containers").len(), world.journal_of("printed").len());
+    assert_eq!((looks, rounds), (6, 24));
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_is_marked_while_the_engine_does_not_answer() {
     let world = arranged(running(0));
     {

@@ -195,8 +195,9 @@ impl EngineInventory for World {
         Ok(self.state().last_words.clone())
     }
 
-    async fn wait_for_news(&self, patience: Duration) {
+    async fn wait_for_news(&self, patience: Duration) -> bool {
         tokio::time::sleep(patience).await;
+        !self.state().is_quiet
     }
 }
 
