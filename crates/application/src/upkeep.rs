@@ -42,10 +42,12 @@ pub struct UpkeepPorts {
 pub struct UpkeepTimings {
     /// Jobs of lost workers.
     pub rescue: Duration,
-    /// What containers print, and whether they stay up, when there is no news of them.
+    /// What containers print.
     pub rounds: Duration,
     /// Routes that differ from the records.
     pub routes: Duration,
+    /// How containers are, when there is no news of them.
+    pub look: Duration,
     /// What no record accounts for.
     pub reap: Duration,
     /// What is too old.
@@ -58,6 +60,7 @@ impl Default for UpkeepTimings {
             rescue: Duration::from_secs(10),
             rounds: Duration::from_secs(2),
             routes: Duration::from_secs(5),
+            look: Duration::from_secs(10),
             reap: Duration::from_secs(60),
             forget: Duration::from_secs(60 * 60),
         }
@@ -146,16 +149,21 @@ impl Upkeep {
 
     /// Collects what containers print, notices those that do not stay up, and keeps their records true.
     async fn keep_watching(&self) {
-        let mut stability = Stability::default();
+        let (mut stability, mut last_look) = (Stability::default(), None);
         loop {
-            self.ports.inventory.wait_for_news(self.timings.rounds).await;
+            let has_news = self.ports.inventory.wait_for_news(self.timings.rounds).await;
             let round = Instant::now();
+            // Without news containers are as they were, unless news were missed.
+            let is_due = last_look.is_none_or(|last| round - last >= self.timings.look);
             match self.ports.deployments.live().await {
                 Ok(live) => {
                     let running: Vec<&LiveVersion> =
                         live.iter().filter(|version| !version.application.is_stopped).collect();
                     self.collect(&running).await;
-                    if let Some(conditions) = self.conditions().await {
+                    if (has_news || is_due)
+                        && let Some(conditions) = self.conditions().await
+                    {
+                        last_look = Some(round);
                         self.check_stability(&mut stability, &running, &conditions).await;
                         self.correct_records(&running, &conditions).await;
                     }

@@ -26,16 +26,17 @@ mod networks;
 mod notice;
 mod references;
 
-use std::{env, ffi::OsString, path::PathBuf, sync::Mutex, time::Duration};
+use std::{collections::HashMap, env, ffi::OsString, path::PathBuf, sync::Mutex, time::Duration};
 
 use ipnet::Ipv4Net;
 use launchway_domain::{
     clock::{Clock as _, Timestamp},
-    ids::InstanceId,
+    deployments::ImageName,
+    ids::{ApplicationId, InstanceId, OrganizationId},
 };
 use tokio::sync::OnceCell;
 
-use self::command::Docker;
+use self::{command::Docker, networks::Network};
 use crate::clock::SystemClock;
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -140,8 +141,11 @@ pub struct DockerEngine {
     docker: Docker,
     /// The builder that was chosen, once one was.
     builder: OnceCell<Builder>,
-    /// Held while a network is made, so that two calls do not make the same one.
-    networks: tokio::sync::Mutex<()>,
+    /// The networks that were there when they were last needed. Held while one is looked for or
+    /// made, so that two calls do not make the same one.
+    networks: tokio::sync::Mutex<HashMap<OrganizationId, Network>>,
+    /// The newest images of the applications that were built, newest first.
+    images: Mutex<HashMap<ApplicationId, Vec<ImageName>>>,
     /// The moment, in nanoseconds since 1970, up to which news were told.
     told: Mutex<i64>,
 }
@@ -152,7 +156,14 @@ impl DockerEngine {
     pub fn new(options: DockerOptions) -> Self {
         let docker = Docker::new(&options.program, &options.environment, options.call_time);
         let told = Mutex::new(nanoseconds(SystemClock.now()));
-        Self { options, docker, builder: OnceCell::new(), networks: tokio::sync::Mutex::default(), told }
+        Self {
+            options,
+            docker,
+            builder: OnceCell::new(),
+            networks: tokio::sync::Mutex::default(),
+            images: Mutex::default(),
+            told,
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn configured(config: &Config) -> Result<&ProxyConfig, String> {
 }
 
 fn control(config: &Config) -> Result<Client, Box<dyn Error>> {
-    Ok(Client::at(&front_proxy::folder(&DataDir::open(&config.data_dir)?)))
+    Ok(Client::at(front_proxy::folder(&DataDir::open(&config.data_dir)?)))
 }
 
 fn in_words(error: ControlError) -> String {

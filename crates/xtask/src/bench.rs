@@ -20,7 +20,7 @@ use std::env;
 
 use crate::{
     bench::report::Report,
-    command::BenchOptions,
+    command::{BenchOptions, Section},
     engine::Engine,
     failure::{Failure, Outcome},
     install,
@@ -34,34 +34,36 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     install::ensure(NeededBy::Benchmarks, options.install)?;
     // One of the sections deploys, which takes the engine that the tests need.
     install::ensure(NeededBy::Tests, options.install)?;
-    let _engine = Engine::start()?;
+    let wanted = |section| options.only.is_none_or(|only| only == section);
+    let _engine = wanted(Section::PushToLive).then(Engine::start).transpose()?;
     workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
-    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-api", "--example", "bare"]))?;
-    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-proxy", "--example", "backend"]))?;
-    workspace::run(&mut cargo(&[
-        "build",
-        "--release",
-        "-p",
-        "launchway-infrastructure",
-        "--example",
-        "commits",
-        "--example",
-        "audit_rows",
-        "--example",
-        "log_lines",
-    ]))?;
+    if options.only != Some(Section::PushToLive) {
+        build_examples()?;
+    }
 
     let scratch = Scratch::create(&env::temp_dir(), "bench", &[])?;
     let mut report = Report::default();
     report.line("# Benchmarks");
     machine::describe(&mut report)?;
-    let server = start_up::measure(&mut report, scratch.path())?;
-    reads::measure(&mut report, server, scratch.path())?;
-    commits::measure(&mut report)?;
-    audit::measure(&mut report, scratch.path())?;
-    log_lines::measure(&mut report)?;
-    push_to_live::measure(&mut report, scratch.path())?;
-    front_proxy::measure(&mut report, scratch.path())?;
+    if wanted(Section::Requests) {
+        let server = start_up::measure(&mut report, scratch.path())?;
+        reads::measure(&mut report, server, scratch.path())?;
+    }
+    if wanted(Section::Commits) {
+        commits::measure(&mut report)?;
+    }
+    if wanted(Section::Audit) {
+        audit::measure(&mut report, scratch.path())?;
+    }
+    if wanted(Section::LogLines) {
+        log_lines::measure(&mut report)?;
+    }
+    if wanted(Section::PushToLive) {
+        push_to_live::measure(&mut report, scratch.path())?;
+    }
+    if wanted(Section::FrontProxy) {
+        front_proxy::measure(&mut report, scratch.path())?;
+    }
 
     if let Some(file) = &options.report {
         report.write(file)?;
@@ -71,4 +73,12 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
         1 => Err(Failure::new("one goal was missed")),
         many => Err(Failure::new(format!("{many} goals were missed"))),
     }
+}
+
+/// The programs that measure one thing each, without the server.
+fn build_examples() -> Outcome {
+    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-api", "--example", "bare"]))?;
+    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-proxy", "--example", "backend"]))?;
+    let examples = ["--example", "commits", "--example", "audit_rows", "--example", "log_lines"];
+    workspace::run(cargo(&["build", "--release", "-p", "launchway-infrastructure"]).args(examples))
 }

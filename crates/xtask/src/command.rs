@@ -8,9 +8,11 @@ usage: cargo xtask <verb>
 
   test [--install] [-- <filter>...]     format, lints, documentation and every test, on a real
                                         PostgreSQL and a real Docker engine
-  bench [--install] [--report <file>]   what the release build costs, measured against the goals
+  bench [--install] [--only <section>] [--report <file>]
+                                        what the release build costs, measured against the goals
 
   --install         installs missing Debian packages (root only)
+  --only <section>  measures this alone: requests, commits, audit, log-lines, push-to-live or front-proxy
   --report <file>   also writes the measurements as Markdown
   -- <filter>...    is passed to cargo-nextest as it is";
 
@@ -33,7 +35,33 @@ pub(crate) struct TestOptions {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct BenchOptions {
     pub(crate) install: bool,
+    pub(crate) only: Option<Section>,
     pub(crate) report: Option<PathBuf>,
+}
+
+/// What `cargo xtask bench` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    Requests,
+    Commits,
+    Audit,
+    LogLines,
+    PushToLive,
+    FrontProxy,
+}
+
+impl Section {
+    fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "requests" => Ok(Self::Requests),
+            "commits" => Ok(Self::Commits),
+            "audit" => Ok(Self::Audit),
+            "log-lines" => Ok(Self::LogLines),
+            "push-to-live" => Ok(Self::PushToLive),
+            "front-proxy" => Ok(Self::FrontProxy),
+            other => Err(format!("there is no section `{other}`")),
+        }
+    }
 }
 
 impl Command {
@@ -71,8 +99,15 @@ fn parse_bench(mut arguments: impl Iterator<Item = String>) -> Result<BenchOptio
                 let file = arguments.next().ok_or("`--report` wants the name of a file")?;
                 options.report = Some(file.into());
             }
+            "--only" => {
+                let name = arguments.next().ok_or("`--only` wants the name of a section")?;
+                options.only = Some(Section::parse(&name)?);
+            }
             other => return Err(format!("`bench` does not know `{other}`")),
         }
+    }
+    if options.only.is_some() && options.report.is_some() {
+        return Err("a report has every section: leave out `--only`".to_owned());
     }
     Ok(options)
 }
@@ -108,8 +143,17 @@ mod tests {
 
     #[test]
     fn benchmarks_can_be_reported_to_a_file() {
-        let expected = BenchOptions { install: false, report: Some("docs/benchmarks.md".into()) };
+        let expected = BenchOptions { report: Some("docs/benchmarks.md".into()), ..BenchOptions::default() };
         assert_eq!(parse("bench --report docs/benchmarks.md"), Ok(Command::Bench(expected)));
+    }
+
+    #[test]
+    fn one_section_can_be_measured_alone_but_not_reported() {
+        let expected = BenchOptions { only: Some(Section::PushToLive), ..BenchOptions::default() };
+        assert_eq!(parse("bench --only push-to-live"), Ok(Command::Bench(expected)));
+        assert_eq!(parse("bench --only dancing"), Err("there is no section `dancing`".to_owned()));
+        assert!(parse("bench --only").is_err());
+        assert!(parse("bench --only audit --report docs/benchmarks.md").is_err());
     }
 
     #[test]

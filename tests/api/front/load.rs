@@ -39,7 +39,6 @@ impl Loads {
 
     fn stop(self) -> Tally {
         let [kept, single] = self.0.map(Load::stop);
-        println!("kept connections: {kept:?}; one for each request: {single:?}");
         assert!(kept.requests > 100 && single.requests > 100, "{kept:?} {single:?}");
         Tally { requests: kept.requests + single.requests, failed: kept.failed + single.failed }
     }

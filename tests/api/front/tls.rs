@@ -49,7 +49,7 @@ impl Caddy {
             .env("XDG_DATA_HOME", folder.path())
             .stdin(Stdio::null())
             .stderr(fs::File::create(folder.path().join("log")).unwrap());
-        let process = command.spawn().expect("caddy is installed");
+        let process = command.spawn().unwrap();
         let caddy = Self { process, port, folder };
         until("the certificate authority", || caddy.root().exists().then_some(()));
         caddy

@@ -37,7 +37,7 @@ impl Load {
         }
         let url = format!("http://{front}{path}");
         let process = command.arg(url).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Self { process: process.expect("wrk is installed"), _folder: folder }
+        Self { process: process.unwrap(), _folder: folder }
     }
 
     /// Stops, and counts.

@@ -15,17 +15,22 @@ use actix_web::{
     web::{self, Data},
 };
 use launchway_api::{Api, ApiOptions, Metrics};
-use launchway_application::{Bell, Ports, Services, Tools, applications::ApplicationPolicy};
+use launchway_application::{
+    Bell, Ports, Services, Tools,
+    applications::ApplicationPolicy,
+    routes::{RoutePorts, Routes},
+};
 use launchway_domain::{
     applications::MockApplicationRepository,
     audit::MockAuditRepository,
     auth::{
         MockCredentialRepository, MockIdentityRepository, MockLoginThrottle, MockPasswordHasher, TokenHash,
     },
-    deployments::MockDeploymentRepository,
+    deployments::{MockDeploymentRepository, MockSiteStore},
     idempotency::MockIdempotencyStore,
     logs::MockLogReader,
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
+    routes::MockTrafficRouter,
     secret::MockSecretBox,
     store::MockUnitOfWork,
     users::MockUserRepository,
@@ -94,6 +99,12 @@ fn api() -> Api {
         entropy: Arc::new(CountingEntropy::default()),
         bell: Bell::default(),
     };
+    let routes = RoutePorts {
+        applications: Arc::new(MockApplicationRepository::new()),
+        deployments: Arc::new(MockDeploymentRepository::new()),
+        sites: Arc::new(MockSiteStore::new()),
+        router: Arc::new(MockTrafficRouter::new()),
+    };
     let services = Services::new(Ports {
         tools,
         identities: Arc::new(MockIdentityRepository::new()),
@@ -108,6 +119,7 @@ fn api() -> Api {
         deploy_keys: Arc::new(MockDeployKeyRepository::new()),
         key_maker: Arc::new(MockKeyMaker::new()),
         policy: ApplicationPolicy::default(),
+        routes: Arc::new(Routes::new(routes, None)),
         throttle: Arc::new(MockLoginThrottle::new()),
         hasher: Arc::new(MockPasswordHasher::new()),
         secrets: Arc::new(MockSecretBox::new()),

@@ -174,7 +174,11 @@ impl Pipeline {
             Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, attempt.log.shown(&reason)).await,
             Err(Stop::Fault(reason)) => {
                 let reason = attempt.log.shown(&reason);
-                attempt.log.say(Level::Warn, format!("This attempt came to nothing: {reason}")).await;
+                let what = match course.is_past_the_point_of_no_return() {
+                    true => "What is left to do is done later",
+                    false => "This attempt came to nothing",
+                };
+                attempt.log.say(Level::Warn, format!("{what}: {reason}")).await;
                 attempt.log.flush().await;
                 Err(Stop::Fault(reason))
             }
@@ -212,8 +216,8 @@ impl Pipeline {
         }
         if attempt.owner.attempt > 1 {
             attempt.log.say(Level::Info, format!("Attempt {}", attempt.owner.attempt)).await;
+            self.clear_away(attempt.owner.deployment).await?;
         }
-        self.clear_away(attempt.owner.deployment).await?;
         let version = self.make(attempt).await?;
         let released = self.release(attempt, &version).await;
         let is_ours_to_remove = matches!(released, Err(Stop::Refused(_) | Stop::Fault(_)));

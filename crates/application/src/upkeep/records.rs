@@ -13,7 +13,7 @@ use super::Upkeep;
 impl Upkeep {
     /// How each container of this installation is; `None` when the engine cannot be asked.
     pub(super) async fn conditions(&self) -> Option<HashMap<ContainerId, Condition>> {
-        match self.ports.inventory.everything().await {
+        match self.ports.inventory.containers().await {
             Ok(found) => {
                 let containers = found.into_iter().filter_map(|found| match found.what {
                     FoundObject::Container { id, condition, .. } => Some((id, condition)),

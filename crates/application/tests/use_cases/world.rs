@@ -67,6 +67,8 @@ pub(crate) struct State {
     /// What containers printed last according to the log.
     pub(crate) last_printed: Option<Timestamp>,
     pub(crate) found: Vec<Found>,
+    /// Whether there is no news of containers.
+    pub(crate) is_quiet: bool,
     pub(crate) condition: Option<Condition>,
     /// What is wrong with the health of a version; nothing without.
     pub(crate) illness: Option<String>,

@@ -318,6 +318,12 @@ pub trait EngineInventory: Send + Sync {
     /// [`StepError::Fault`] when the engine is not there.
     async fn everything(&self) -> Result<Vec<Found>, StepError>;
 
+    /// The containers among that, for who asks often.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when the engine is not there.
+    async fn containers(&self) -> Result<Vec<Found>, StepError>;
+
     /// Removes one thing.
     ///
     /// # Errors
@@ -343,8 +349,8 @@ pub trait EngineInventory: Send + Sync {
     async fn last_words(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError>;
 
     /// Returns when something has happened to a container of this installation, or when `patience`
-    /// is over.
-    async fn wait_for_news(&self, patience: Duration);
+    /// is over; tells whether something has. What happens within a moment is told together.
+    async fn wait_for_news(&self, patience: Duration) -> bool;
 }
 
 /// What is asked to learn whether a container works.

@@ -106,15 +106,15 @@ async fn existing_records(call: Invocation) -> Result<Vec<Value>, Failure> {
 }
 
 /// How often a call is made again because the engine tripped over itself.
-struct Patience(u32);
+pub(super) struct Patience(u32);
 
 impl Patience {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(TRIES)
     }
 
     /// Whether the call is to be made again, after a pause.
-    async fn bears(&mut self, failure: &Failure) -> bool {
+    pub(super) async fn bears(&mut self, failure: &Failure) -> bool {
         self.0 = self.0.saturating_sub(1);
         let is_borne = self.0 > 0 && failure.is_lapse();
         if is_borne {

@@ -112,6 +112,13 @@ impl Failure {
         text.contains("failed to get digest") || is_missing_network(&text)
     }
 
+    /// Whether the network that something was to be in is not there.
+    pub(super) fn is_about_a_missing_network(&self) -> bool {
+        let Self::Complaint(text) = self else { return false };
+        let text = last_line(text);
+        is_missing_network(&text) || text.to_lowercase().contains("no such network")
+    }
+
     /// Whether a registry could not be asked, and so may have what was asked for.
     pub(super) fn is_registry_out_of_reach(&self) -> bool {
         let Self::Complaint(text) = self else { return false };

@@ -17,7 +17,7 @@ use serde_json::Value;
 use self::unfinished::Unfinished;
 use super::{
     DockerEngine,
-    command::{NetworkId, NewContainer},
+    command::{NetworkId, NewContainer, Patience},
     complaints::Failure,
     environment::ContainerEnvironment,
     labels::{self, Label},
@@ -89,9 +89,7 @@ impl Deployer for DockerEngine {
 impl DockerEngine {
     async fn start_marked(&self, plan: &ContainerPlan, call: Label) -> Result<Container, StepError> {
         let name = format!("launchway-{}-{}", plan.owner.deployment, plan.owner.attempt);
-        let network = self.network(plan.owner.organization).await?;
-        let id = self.create(plan, &name, &network, None, call).await?;
-        self.docker.start(&id).await.map_err(Failure::or_fault)?;
+        let (id, network) = self.make(plan, &name, None, call).await?;
         let record = self.record(&id).await?;
         let started = record.and_then(|record| read(&record, Some(&network)));
         started
@@ -108,9 +106,14 @@ impl DockerEngine {
         let limit = self.options.command_time;
         let (deployment, attempt) = (plan.owner.deployment, plan.owner.attempt);
         let name = format!("launchway-{deployment}-{attempt}-task-{}", call.value());
-        let network = self.network(plan.owner.organization).await?;
-        let id = self.create(plan, &name, &network, Some(command), call).await?;
-        let failure = match self.docker.start_attached(&id, limit, output).await {
+        let (mut id, network) = self.make(plan, &name, Some(command), call.clone()).await?;
+        let mut ended = self.docker.start_attached(&id, limit, output.clone()).await;
+        if self.has_lost(plan.owner.organization, &network, &ended).await {
+            self.remove_marked(std::slice::from_ref(&call)).await?;
+            (id, _) = self.make(plan, &name, Some(command), call).await?;
+            ended = self.docker.start_attached(&id, limit, output).await;
+        }
+        let failure = match ended {
             Ok(()) => return Ok(()),
             Err(Failure::Client(ProcessError::TookTooLong(..))) => {
                 return Err(StepError::Refused(format!("the command took longer than {limit:?}")));
@@ -139,35 +142,49 @@ impl DockerEngine {
         }
     }
 
-    /// Makes a container, in place of the one that has its name.
-    async fn create(
+    /// Makes a container in the organization's network. One for a command is started by who wants
+    /// to see what it prints; the other runs, in place of the one that has its name.
+    async fn make(
         &self,
         plan: &ContainerPlan,
         name: &str,
-        network: &Network,
         command: Option<&RunCommand>,
         call: Label,
-    ) -> Result<ContainerId, StepError> {
+    ) -> Result<(ContainerId, Network), StepError> {
         let environment = ContainerEnvironment::of(&plan.environment)?;
         let mut labels = labels::of(self.options.instance, &plan.owner);
-        labels.push(call);
+        labels.push(call.clone());
         let container = NewContainer {
             name,
             labels: &labels,
-            network: &network.id,
             limits: &self.options.limits,
             environment: &environment,
             image: &plan.image,
             command,
         };
-        match self.docker.create(&container).await {
-            Err(failure) if failure.says("is already in use") => {
+        let (mut patience, mut is_replaced) = (Patience::new(), false);
+        loop {
+            let network = self.network(plan.owner.organization).await?;
+            let made = match command {
+                None => self.docker.run(&container, &network.id).await,
+                Some(_) => self.docker.create(&container, &network.id).await,
+            };
+            self.has_lost(plan.owner.organization, &network, &made).await;
+            let failure = match made {
+                Ok(id) => return Ok((id, network)),
+                Err(failure) => failure,
+            };
+            let is_taken = failure.says("is already in use");
+            if is_taken && command.is_none() && !is_replaced {
+                is_replaced = true;
                 self.remove_attempt(&plan.owner).await?;
-                self.docker.create(&container).await
+            } else if patience.bears(&failure).await {
+                // It may have been made, and not started.
+                self.remove_marked(std::slice::from_ref(&call)).await?;
+            } else {
+                return Err(not_made(failure, &plan.image));
             }
-            created => created,
         }
-        .map_err(|failure| not_created(failure, &plan.image))
     }
 
     async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError> {
@@ -189,7 +206,7 @@ impl DockerEngine {
     }
 }
 
-fn not_created(failure: Failure, image: &ImageName) -> StepError {
+fn not_made(failure: Failure, image: &ImageName) -> StepError {
     if failure.is_gone() {
         StepError::Refused(format!("the image `{}` is not there any more", image.as_str()))
     } else {

@@ -1,17 +1,18 @@
 //! Builds, gets and names images.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use launchway_domain::{
     applications::{ImageRef, Variables},
     deployments::{BuildPlan, ImageBuilder, ImageName, Output, Owner, StepError},
+    ids::OrganizationId,
 };
 use tokio::task::spawn_blocking;
 
 use super::{
     Builder, DockerEngine,
-    command::{ImageId, NewImage},
+    command::{ImageId, NetworkId, NewImage},
     complaints::Failure,
     context::BuildContext,
     environment::BuildArguments,
@@ -21,27 +22,31 @@ use super::{
 };
 use crate::process::ProcessError;
 
+/// From how many of an application's images steps are taken over.
+const MOST_KNOWN: usize = 5;
+
 #[async_trait]
 impl ImageBuilder for DockerEngine {
     async fn build(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<ImageName, StepError> {
         let arguments = BuildArguments::of(&plan.variables)?;
         let context = self.context(plan).await?;
-        self.check_bases(&context.dockerfile, &plan.variables, &output).await?;
+        let ((), known) = tokio::try_join!(
+            self.check_bases(&context.dockerfile, &plan.variables, &output),
+            self.known_images(&plan.owner),
+        )?;
         let name = ImageName::of(plan.owner.application, plan.owner.deployment);
         let labels = labels::of_image(self.options.instance, &plan.owner);
-        let network = self.network(plan.owner.organization).await?;
-        let known = self.docker.images_of(&plan.owner).await.map_err(Failure::or_fault)?;
         let image = NewImage {
             name: &name,
             labels: &labels,
             arguments: &arguments,
             memory: self.options.build_limits.memory,
-            network: &network.id,
             known: &known,
             dockerfile: context.dockerfile,
             folder: Some(&context.folder),
         };
-        self.build_image(image, output).await?;
+        self.build_image(plan.owner.organization, &image, output).await?;
+        self.remember_image(&plan.owner, &name);
         self.remove_nameless(&plan.owner).await;
         Ok(name)
     }
@@ -63,18 +68,16 @@ impl ImageBuilder for DockerEngine {
         self.check_triggers(&reference, &output).await?;
         let name = ImageName::of(owner.application, owner.deployment);
         let labels = labels::of_image(self.options.instance, owner);
-        let network = self.network(owner.organization).await?;
         let marked = NewImage {
             name: &name,
             labels: &labels,
             arguments: &BuildArguments::of(&Variables::default())?,
             memory: self.options.build_limits.memory,
-            network: &network.id,
             known: &[],
             dockerfile: format!("FROM {reference}\n").into_bytes(),
             folder: None,
         };
-        self.build_image(marked, output).await?;
+        self.build_image(owner.organization, &marked, output).await?;
         self.remove_nameless(owner).await;
         Ok(name)
     }
@@ -100,14 +103,25 @@ impl DockerEngine {
             .map_err(|error| StepError::Fault(format!("the checkout cannot be read: {error}")))?
     }
 
-    async fn build_image(&self, image: NewImage<'_>, output: Arc<dyn Output>) -> Result<(), StepError> {
+    async fn build_image(
+        &self,
+        organization: OrganizationId,
+        image: &NewImage<'_>,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
         let limits = self.options.build_limits;
-        let builder = self.builder().await?;
+        let (builder, mut network) = tokio::try_join!(self.builder(), self.network(organization))?;
         let output = Arc::new(WithoutNotice(output));
-        let failure = match self.docker.build(&image, builder, limits.time, output).await {
-            Ok(()) => return Ok(()),
-            Err(failure) => failure,
+        let build = |network: NetworkId| {
+            let output = output.clone();
+            async move { self.docker.build(image, &network, builder, limits.time, output).await }
         };
+        let mut built = build(network.id.clone()).await;
+        if self.has_lost(organization, &network, &built).await {
+            network = self.network(organization).await?;
+            built = build(network.id).await;
+        }
+        let Err(failure) = built else { return Ok(()) };
         let was_killed = failure.says("returned a non-zero code: 137");
         Err(match failure {
             Failure::Client(ProcessError::TookTooLong(..)) => {
@@ -123,6 +137,26 @@ impl DockerEngine {
                 fault @ StepError::Fault(_) => fault,
             },
         })
+    }
+
+    /// The newest images of an application. Some may be gone by now, which the builder bears.
+    async fn known_images(&self, owner: &Owner) -> Result<Vec<ImageName>, StepError> {
+        let remembered = || self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = remembered().get(&owner.application) {
+            return Ok(known.clone());
+        }
+        let mut found = self.docker.images_of(owner).await.map_err(Failure::or_fault)?;
+        found.truncate(MOST_KNOWN);
+        remembered().insert(owner.application, found.clone());
+        Ok(found)
+    }
+
+    fn remember_image(&self, owner: &Owner, name: &ImageName) {
+        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = images.entry(owner.application).or_default();
+        known.retain(|known| known != name);
+        known.insert(0, name.clone());
+        known.truncate(MOST_KNOWN);
     }
 
     async fn builder(&self) -> Result<Builder, StepError> {

@@ -35,23 +35,31 @@ const SETTLING: TimeDelta = TimeDelta::milliseconds(100);
 const LONGEST_LINE: TimeDelta = TimeDelta::seconds(10);
 /// How long an engine that is not there is left alone.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long more news is waited for: one container takes the place of another, and who is told of
+/// each by itself asks the engine a lot while it has a lot to do.
+const TOGETHER: Duration = Duration::from_millis(300);
+/// What the name of every container begins with that we made. The engine gives those of a build
+/// other names.
+const OUR_NAMES: &str = "launchway-";
 
 #[async_trait]
 impl EngineInventory for DockerEngine {
     async fn everything(&self) -> Result<Vec<Found>, StepError> {
-        let ours = [Label::of_instance(self.options.instance)];
-        let containers = async {
-            let ids = self.docker.containers(&ours).await?;
-            self.docker.inspect(&ids).await
-        };
         let images = async {
-            let ids = self.docker.images(&ours).await?;
+            let ids = self.docker.images(&[Label::of_instance(self.options.instance)]).await?;
             self.docker.inspect_images(&ids).await
         };
-        let (containers, images) = tokio::try_join!(containers, images).map_err(Failure::or_fault)?;
-        let mut found: Vec<_> = containers.iter().filter_map(found_container).collect();
+        let images = async { images.await.map_err(Failure::or_fault) };
+        let (mut found, images) = tokio::try_join!(self.containers(), images)?;
         found.extend(images.iter().flat_map(found_images));
         Ok(found)
+    }
+
+    async fn containers(&self) -> Result<Vec<Found>, StepError> {
+        let ours = [Label::of_instance(self.options.instance)];
+        let ids = self.docker.containers(&ours).await.map_err(Failure::or_fault)?;
+        let containers = self.docker.inspect(&ids).await.map_err(Failure::or_fault)?;
+        Ok(containers.iter().filter_map(found_container).collect())
     }
 
     async fn remove(&self, found: &Found) -> Result<(), StepError> {
@@ -99,13 +107,16 @@ impl EngineInventory for DockerEngine {
         Ok(last.into_iter().map(PrintedLine::from).collect())
     }
 
-    /// What happened since the last call is told at once.
-    async fn wait_for_news(&self, patience: Duration) {
+    /// What happened since the last call is told too.
+    async fn wait_for_news(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.is_news_within(left).await {
-                return;
+            if left.is_zero() {
+                return false;
+            }
+            if self.is_news_within(left).await {
+                return true;
             }
             // The engine is not there. It may be when it is asked again.
             sleep(PAUSE.min(deadline.saturating_duration_since(Instant::now()))).await;
@@ -140,7 +151,10 @@ impl DockerEngine {
         let event = async {
             let _ended = tokio::select! {
                 ended = listen => Some(ended),
-                () = news.arrived.notified() => None,
+                () = async {
+                    news.arrived.notified().await;
+                    sleep(TOGETHER).await;
+                } => None,
             };
         };
         let _in_time = timeout(patience, event).await;
@@ -165,6 +179,10 @@ impl Output for News {
     async fn write(&self, piece: &[u8]) {
         for line in piece.split(|byte| *byte == b'\n') {
             let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
+            let name = event.get("Actor").and_then(|actor| actor.get("Attributes")?.get("name")?.as_str());
+            if name.is_some_and(|name| !name.starts_with(OUR_NAMES)) {
+                continue;
+            }
             let Some(at) = event.get("timeNano").and_then(Value::as_i64) else { continue };
             let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
             *latest = (*latest).max(Some(at));

@@ -43,15 +43,38 @@ impl Network {
 
 impl DockerEngine {
     /// The network of an organization, which is made if it is not there.
+    ///
+    /// One that was there before is not looked for again, until somebody [has lost](Self::has_lost)
+    /// it.
     pub(super) async fn network(&self, organization: OrganizationId) -> Result<Network, StepError> {
-        if let Some(network) = self.oldest_network(organization).await? {
-            return Ok(network);
+        let mut known = self.networks.lock().await;
+        if let Some(network) = known.get(&organization) {
+            return Ok(network.clone());
         }
-        let _alone = self.networks.lock().await;
-        if let Some(network) = self.oldest_network(organization).await? {
-            return Ok(network);
+        let network = match self.oldest_network(organization).await? {
+            Some(network) => network,
+            None => self.create_network(organization).await?,
+        };
+        known.insert(organization, network.clone());
+        Ok(network)
+    }
+
+    /// Whether something did not succeed because `network` is gone, which is then looked for again
+    /// when it is needed next.
+    pub(super) async fn has_lost<T>(
+        &self,
+        organization: OrganizationId,
+        network: &Network,
+        outcome: &Result<T, Failure>,
+    ) -> bool {
+        let is_gone = matches!(outcome, Err(failure) if failure.is_about_a_missing_network());
+        if is_gone {
+            let mut known = self.networks.lock().await;
+            if known.get(&organization).is_some_and(|known| known.id == network.id) {
+                known.remove(&organization);
+            }
         }
-        self.create_network(organization).await
+        is_gone
     }
 
     /// Another process may make the same network at the same moment: then both take the older one.

@@ -18,7 +18,7 @@ case "$1 $2" in
 'build --help') echo '--memory-swap' ;;
 'network ls') echo $id ;;
 'network inspect') echo '{"id":"'$id'","created":"2026-01-01T00:00:00Z","subnets":[{"Subnet":"10.192.0.0/24"}]}' ;;
-'create '*) echo $id ;;
+'create '* | 'run '*) echo $id ;;
 'container inspect') echo '{"id":"'$id'","name":"/x","state":{"Running":true},"networks":{"n":{"IPAddress":"10.192.0.2"}}}' ;;
 esac"#;
 
@@ -128,10 +128,10 @@ async fn a_container_is_made_by_exactly_these_words() {
     plan.environment = variables(&[("PLAIN", "a"), ("LINES", "a\nb")]);
     installation.engine.start(&plan).await.unwrap();
     let calls = fake.calls();
-    let create = the_call(&calls, "create");
+    let run = the_call(&calls, "run");
     let network = "a".repeat(64);
     let mut expected = format!(
-        "create --pull never --name launchway-{}-1 --network {network} --restart no --security-opt \
+        "run --detach --pull never --name launchway-{}-1 --network {network} --restart no --security-opt \
          no-new-privileges --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER --cap-add \
          FSETID --cap-add KILL --cap-add NET_BIND_SERVICE --cap-add SETGID --cap-add SETUID --pids-limit 512 \
          --memory 1073741824 --memory-swap 1073741824 --log-driver json-file --log-opt max-size=10m --log-opt \
@@ -139,15 +139,15 @@ async fn a_container_is_made_by_exactly_these_words() {
          launchway.application={} --label launchway.deployment={} --label launchway.attempt=1 --label ",
         owner.deployment, installation.instance, owner.organization, owner.application, owner.deployment,
     );
-    let joined = create.arguments.join(" ");
+    let joined = run.arguments.join(" ");
     let call =
         joined.strip_prefix(&expected).unwrap_or_else(|| panic!("{joined}")).split(' ').next().unwrap();
     assert!(call.starts_with("launchway.call="), "{call}");
     expected += &format!("{call} --env-file /dev/stdin --env LINES {}", image.as_str());
     assert_eq!(joined, expected);
-    assert!(create.environment.contains(&"LINES=a\nb".to_owned()));
+    assert!(run.environment.contains(&"LINES=a\nb".to_owned()));
     let names: Vec<_> =
-        create.environment.iter().filter_map(|pair| pair.split_once('=')).map(|(name, _)| name).collect();
+        run.environment.iter().filter_map(|pair| pair.split_once('=')).map(|(name, _)| name).collect();
     let known = [
         "PATH",
         "HOME",

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use launchway_domain::deployments::{Container, Deployer as _};
+use launchway_domain::deployments::{Container, Deployer, ImageBuilder as _, ImageName};
 use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
-use launchway_testkit::docker::docker;
+use launchway_testkit::docker::{FakeDocker, base_image, docker};
 
-use crate::installation::{Installation, owner, owner_in, plan};
+use crate::{
+    installation::{Installation, owner, owner_in, plan},
+    recorder::Recorder,
+};
 
 const SERVER: &str = "mkdir -p /www; echo hello > /www/index.html; exec httpd -f -p 8080 -h /www";
 
@@ -73,6 +76,55 @@ async fn those_who_come_first_at_the_same_moment_share_one_network() {
     addresses.sort();
     addresses.dedup();
     assert_eq!((addresses.len(), installation.traces.networks().len()), (6, 1));
+}
+
+#[tokio::test]
+async fn a_network_is_looked_for_once() {
+    let fake = FakeDocker::running(
+        r#"cat >/dev/null
+        id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+        case "$1 $2" in
+        'network ls') echo $id ;;
+        'network inspect') echo '{"id":"'$id'","created":"2026-01-01T00:00:00Z","subnets":[]}' ;;
+        'run '*) echo $id ;;
+        'container inspect') echo '{"id":"'$id'","name":"/x","networks":{"n":{"IPAddress":"10.192.0.2"}}}' ;;
+        esac"#,
+    );
+    let installation = Installation::with(|options| options.program = fake.program());
+    let first = owner();
+    for owner in [first, owner_in(first.organization)] {
+        let image = ImageName::of(owner.application, owner.deployment);
+        installation.engine.start(&plan(owner, image)).await.unwrap();
+    }
+    let questions = fake.calls().into_iter().filter(|call| call.arguments[0] == "network");
+    assert_eq!(questions.count(), 2);
+}
+
+#[tokio::test]
+async fn a_network_that_somebody_removed_is_made_anew() {
+    let installation = Installation::new();
+    let owner = owner();
+    let image = installation.image(owner, "sleep 600").await;
+    let lost = installation.traces.networks();
+    docker(&["network", "rm", &lost[0]]);
+
+    let container = installation.engine.start(&plan(owner, image.clone())).await.unwrap();
+    let anew = installation.traces.networks();
+    assert!(anew.len() == 1 && anew != lost, "{anew:?}");
+    assert_eq!(installation.traces.containers(), [container.id.as_str()]);
+
+    Deployer::remove(&*installation.engine, owner.deployment).await.unwrap();
+    docker(&["network", "rm", &anew[0]]);
+    let output = Arc::new(Recorder::default());
+    let command = "echo well".parse().unwrap();
+    installation.engine.run_once(&plan(owner, image), &command, output.clone()).await.unwrap();
+    assert!(output.text().contains("well"));
+    assert_eq!(installation.traces.containers(), Vec::<String>::new());
+
+    docker(&["network", "rm", &installation.traces.networks()[0]]);
+    installation.write("Dockerfile", &format!("FROM {}\nRUN echo step\n", base_image()));
+    installation.engine.build(&installation.plan(owner), output).await.unwrap();
+    assert_eq!(installation.traces.networks().len(), 1);
 }
 
 #[tokio::test]

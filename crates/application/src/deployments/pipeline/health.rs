@@ -12,6 +12,9 @@ use super::Pipeline;
 
 /// How often the engine is asked whether the container still runs: a question to it is slow.
 const LOOK_EVERY: Duration = Duration::from_millis(400);
+/// How long to wait before the second question. Each pause is twice as long as the last, up to that
+/// of the installation: most versions answer soon, and nobody should wait for the pause.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
 impl Pipeline {
     /// Returns when `container` answers on `port`, and refuses it when it ends or the time is over.
@@ -26,6 +29,7 @@ impl Pipeline {
         let target = ProbeTarget { address: SocketAddr::new(container.address, port), path };
         let deadline = Instant::now() + self.timings.limit;
         let (mut next_look, mut answered_since) = (Instant::now() + LOOK_EVERY, None);
+        let mut pause = FIRST_PAUSE.min(self.timings.pause);
         loop {
             let probed = self.ports.probe.probe(&target).await;
             let now = Instant::now();
@@ -48,7 +52,8 @@ impl Pipeline {
                 let what = probed.err().unwrap_or_else(|| "it does not stay up".to_owned());
                 return Err(StepError::Refused(format!("not healthy within {seconds} s: {what}")));
             }
-            tokio::time::sleep(self.timings.pause).await;
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(self.timings.pause);
         }
     }
 

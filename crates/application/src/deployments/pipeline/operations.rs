@@ -98,11 +98,8 @@ impl Pipeline {
 
     /// The containers of an application.
     pub(super) async fn containers_of(&self, application: ApplicationId) -> Result<Vec<Found>, StepError> {
-        let found = self.ports.inventory.everything().await?;
-        let is_container = |found: &Found| matches!(found.what, FoundObject::Container { .. });
-        let of_it =
-            found.into_iter().filter(|found| found.owner.application == application && is_container(found));
-        Ok(of_it.collect())
+        let found = self.ports.inventory.containers().await?;
+        Ok(found.into_iter().filter(|found| found.owner.application == application).collect())
     }
 
     async fn start_again(&self, live: &Live) -> Result<(), StepError> {

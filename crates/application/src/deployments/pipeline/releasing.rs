@@ -62,20 +62,34 @@ impl Pipeline {
             self.log_last_words(attempt, &container).await;
             return Err(error.into());
         }
-        self.ports.deployer.keep(&container.id).await?;
         let address = SocketAddr::new(container.address, port);
         let url = self.live_at(attempt).unwrap_or_else(|| format!("http://{address}"));
         self.go_live(attempt, &format!("Live at {url}")).await?;
-        self.switch(attempt, &Target::Container { id: container.id.clone(), address }).await;
-        if let Some(command) = &blueprint.post_run_command {
+        let target = Target::Container { id: container.id.clone(), address };
+        // Nobody has to wait until the engine has written down that this one stays.
+        let (kept, finished) = tokio::join!(
+            self.ports.deployer.keep(&container.id),
+            self.take_the_traffic(attempt, &plan, &target),
+        );
+        finished?;
+        self.retire(attempt, attempt.application.live).await;
+        Ok(kept?)
+    }
+
+    async fn take_the_traffic(
+        &self,
+        attempt: &Attempt<'_>,
+        plan: &ContainerPlan,
+        target: &Target,
+    ) -> Result<(), Stop> {
+        self.switch(attempt, target).await;
+        if let Some(command) = &attempt.application.blueprint.post_run_command {
             attempt.log.say(Level::Info, "Running the post-run command").await;
-            if let Err(error) = self.run_once(attempt, &plan, command).await {
+            if let Err(error) = self.run_once(attempt, plan, command).await {
                 attempt.log.say(Level::Error, format!("The post-run command failed: {error}")).await;
             }
         }
-        self.finish(attempt).await?;
-        self.retire(attempt, attempt.application.live).await;
-        Ok(())
+        self.finish(attempt).await
     }
 
     /// Goes on where an earlier attempt was lost after its version had become the live one.
@@ -91,7 +105,10 @@ impl Pipeline {
         if let Err(error) = self.remove_others(attempt).await {
             attempt.log.say(Level::Warn, format!("The old version is removed later: {error}")).await;
         }
-        Ok(())
+        match &attempt.deployment.container {
+            Some(container) => Ok(self.ports.deployer.keep(&container.id).await?),
+            None => Ok(()),
+        }
     }
 
     /// Ends every container of the application that is not the live one, and records what an earlier

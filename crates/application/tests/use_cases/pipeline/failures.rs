@@ -58,7 +58,7 @@ async fn what_was_started_or_fetched_is_removed_when_it_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn what_this_machine_is_at_fault_for_is_tried_again_and_not_failed() {
-    for step in ["discard", "remove", "head", "fetch", "build", "run", "start", "keep"] {
+    for step in ["discard", "head", "fetch", "build", "run", "start"] {
         let world = carried_out(|state| {
             with_commands(state);
             state.fault(step, 1);
@@ -71,6 +71,33 @@ async fn what_this_machine_is_at_fault_for_is_tried_again_and_not_failed() {
         assert!(world.journal_of("commit: failed").is_empty(), "{step}");
         let said = format!("warn: This attempt came to nothing: {step} does not answer");
         assert_eq!(world.log().last(), Some(&said));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_version_that_the_engine_does_not_keep_yet_stays_and_is_kept_later() {
+    let world = carried_out(|state| state.fault("keep", 1)).await;
+
+    assert_eq!(world.journal_of("retry"), ["retry in 5 s (keep does not answer)"]);
+    assert_eq!(world.journal_of("commit: prove, deployed").len(), 1);
+    assert_eq!(world.journal_of("remove"), ["remove #1"]);
+    let said = "warn: What is left to do is done later: keep does not answer";
+    assert_eq!(world.log().last().map(String::as_str), Some(said));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_attempt_left_has_to_go_before_the_next_begins() {
+    for step in ["discard", "remove"] {
+        let world = carried_out(|state| {
+            for claimed in &mut state.waiting {
+                claimed.lease.attempt = 2;
+            }
+            state.fault(step, 1);
+        })
+        .await;
+
+        assert_eq!(world.journal_of("retry"), [format!("retry in 10 s ({step} does not answer)")]);
+        assert!(world.journal_of("head").is_empty());
     }
 }
 
@@ -110,7 +137,7 @@ async fn a_container_that_ends_before_it_is_healthy_says_its_last_words_and_is_r
         .await;
 
         assert_eq!(world.journal_of(&format!("commit: failed ({reason})")).len(), 1, "{:?}", world.journal());
-        assert_eq!(world.journal_of("remove"), ["remove #2", "remove #2"]);
+        assert_eq!(world.journal_of("remove"), ["remove #2"]);
         assert!(!world.journal().iter().any(|entry| entry.contains("go live")));
         let words =
             ["info: The container's last lines:", "runtime: starting", "runtime: cannot bind: [secret]"];
@@ -187,7 +214,7 @@ async fn an_old_version_without_a_record_is_removed_all_the_same() {
     })
     .await;
 
-    assert_eq!(world.journal_of("remove"), ["remove #1", "remove unknown"]);
+    assert_eq!(world.journal_of("remove"), ["remove unknown"]);
     assert_eq!(world.journal_of("commit: succeeded").len(), 1);
 }
 
@@ -237,12 +264,12 @@ async fn who_has_lost_the_job_writes_and_removes_nothing_more() {
 
         let journal = world.journal();
         let last = match lost_at {
-            "cloning" => "remove #2",
-            "building" => "fetch abcdef0 for attempt 1",
-            "container" => "start on 8080 with PASSWORD",
-            _ => "keep",
+            "cloning" => None,
+            "building" => Some("fetch abcdef0 for attempt 1"),
+            "container" => Some("start on 8080 with PASSWORD"),
+            _ => Some("commit: prove, container running"),
         };
-        assert_eq!(journal.last().map(String::as_str), Some(last), "{lost_at}");
+        assert_eq!(journal.last().map(String::as_str), last, "{lost_at}");
         assert!(world.journal_of("commit: failed").is_empty() && world.journal_of("retry").is_empty());
     }
 }

@@ -85,5 +85,5 @@ async fn an_engine_that_does_not_answer_while_a_version_is_checked_is_a_fault() 
     .await;
 
     assert_eq!(world.journal_of("retry"), ["retry in 5 s (condition does not answer)"]);
-    assert_eq!(world.journal_of("remove"), ["remove #2", "remove #2", "remove #2"]);
+    assert_eq!(world.journal_of("remove"), ["remove #2", "remove #2"]);
 }

@@ -39,12 +39,13 @@ async fn a_version_that_is_live_already_gets_the_traffic_and_the_old_one_ends() 
         [
             "switch to 10.0.0.9:8080",
             "commit: prove, deployed, line (Deployed in 0.0 s), entry (launchway deployed the application `web` (production))",
-            "everything",
+            "containers",
             "drain",
             "stop #1",
             "printed",
             "remove #1",
             "commit: record old removed",
+            "keep",
             "commit: succeeded, follow",
         ]
     );
@@ -81,13 +82,13 @@ async fn a_site_that_is_live_already_gets_the_traffic() {
 async fn an_engine_that_cannot_tell_what_else_runs_is_told_of_only() {
     let world = carried_out(|state| {
         was_lost(state, left_in(DeploymentState::Deploying));
-        state.fault("everything", 1);
+        state.fault("containers", 1);
     })
     .await;
 
     assert_eq!(
         world.log().last().map(String::as_str),
-        Some("warn: The old version is removed later: everything does not answer")
+        Some("warn: The old version is removed later: containers does not answer")
     );
     assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
 }

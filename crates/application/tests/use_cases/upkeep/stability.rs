@@ -126,7 +126,7 @@ async fn a_container_that_is_gone_marks_the_application_once() {
 async fn a_container_that_is_gone_because_its_version_was_replaced_is_not_told_of() {
     // The round began with the old version, and the engine is asked when it is gone already.
     let world = arranged(running(0));
-    world.state().delay("everything", std::time::Duration::from_millis(400));
+    world.state().delay("containers", std::time::Duration::from_millis(400));
 
     look_after(&world, async {
         wait(2).await;
@@ -159,12 +159,23 @@ async fn what_is_stopped_may_stand_still_or_be_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn containers_of_which_there_is_no_news_are_looked_at_now_and_then() {
+    let world = arranged(running(0));
+    world.state().is_quiet = true;
+
+    look_after(&world, wait(61)).await;
+
+    let (looks, rounds) = (world.journal_of("containers").len(), world.journal_of("printed").len());
+    assert_eq!((looks, rounds), (6, 24));
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_is_marked_while_the_engine_does_not_answer() {
     let world = arranged(running(0));
     {
         let mut state = world.state();
         state.found.clear();
-        state.fault("everything", 100);
+        state.fault("containers", 100);
     }
 
     look_after(&world, wait(30)).await;

@@ -127,7 +127,7 @@ async fn a_version_that_is_live_is_not_removed_when_its_job_is_given_back() {
 
     let journal = world.journal();
     assert_eq!(journal[journal.len() - 2..], ["release attempt 1", "commit: follow"]);
-    assert_eq!(world.journal_of("remove"), ["remove #2"], "only what earlier attempts left");
+    assert!(world.journal_of("remove").is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -165,6 +165,12 @@ impl EngineInventory for World {
         Ok(self.state().found.clone())
     }
 
+    async fn containers(&self) -> Result<Vec<Found>, StepError> {
+        self.call("containers", "").await?;
+        let is_container = |found: &Found| matches!(found.what, FoundObject::Container { .. });
+        Ok(self.state().found.iter().filter(|found| is_container(found)).cloned().collect())
+    }
+
     async fn remove(&self, found: &Found) -> Result<(), StepError> {
         let what = match &found.what {
             FoundObject::Container { .. } => "container",
@@ -190,8 +196,9 @@ impl EngineInventory for World {
         Ok(self.state().last_words.clone())
     }
 
-    async fn wait_for_news(&self, patience: Duration) {
+    async fn wait_for_news(&self, patience: Duration) -> bool {
         tokio::time::sleep(patience).await;
+        !self.state().is_quiet
     }
 }
 

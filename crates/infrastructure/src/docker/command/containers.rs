@@ -32,7 +32,6 @@ const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{jso
 pub(in crate::docker) struct NewContainer<'a> {
     pub(in crate::docker) name: &'a str,
     pub(in crate::docker) labels: &'a [Label],
-    pub(in crate::docker) network: &'a NetworkId,
     pub(in crate::docker) limits: &'a ContainerLimits,
     pub(in crate::docker) environment: &'a ContainerEnvironment,
     pub(in crate::docker) image: &'a ImageName,
@@ -41,17 +40,36 @@ pub(in crate::docker) struct NewContainer<'a> {
 }
 
 impl Docker {
-    /// Makes a container that does not run yet.
-    ///
-    /// There is no `--init`: an image with a supervisor of its own insists on being the first
-    /// process, and a missing program would be told as an exit code only.
+    /// Makes a container in a network and starts it. When that fails, it may be there all the same.
+    pub(in crate::docker) async fn run(
+        &self,
+        container: &NewContainer<'_>,
+        network: &NetworkId,
+    ) -> Result<ContainerId, Failure> {
+        self.make(&["run", "--detach"], container, network).await
+    }
+
+    /// Makes a container in a network. It does not run yet.
     pub(in crate::docker) async fn create(
         &self,
         container: &NewContainer<'_>,
+        network: &NetworkId,
+    ) -> Result<ContainerId, Failure> {
+        self.make(&["create"], container, network).await
+    }
+
+    /// There is no `--init`: an image with a supervisor of its own insists on being the first
+    /// process, and a missing program would be told as an exit code only.
+    async fn make(
+        &self,
+        words: &[&str],
+        container: &NewContainer<'_>,
+        network: &NetworkId,
     ) -> Result<ContainerId, Failure> {
         let mut call = self
-            .call(&["create", "--pull", "never", "--name", container.name])
-            .args(["--network", container.network.as_str(), "--restart", "no"])
+            .call(words)
+            .args(["--pull", "never", "--name", container.name])
+            .args(["--network", network.as_str(), "--restart", "no"])
             .args(["--security-opt", "no-new-privileges", "--cap-drop", "ALL"]);
         for capability in CAPABILITIES {
             call = call.args(["--cap-add", capability]);
@@ -78,16 +96,6 @@ impl Docker {
                 .arg(command.as_str()),
         };
         answer(call).await?.trim().parse().map_err(|_not_an_id| unreadable())
-    }
-
-    pub(in crate::docker) async fn start(&self, container: &ContainerId) -> Result<(), Failure> {
-        let mut patience = Patience::new();
-        loop {
-            match answer(self.call(&["start", container.as_str()])).await {
-                Err(failure) if patience.bears(&failure).await => {}
-                done => return done.map(drop),
-            }
-        }
     }
 
     /// Starts a container and hands over what it prints until it ends. An error may also mean that

@@ -39,8 +39,6 @@ pub(in crate::docker) struct NewImage<'a> {
     pub(in crate::docker) labels: &'a [Label],
     pub(in crate::docker) arguments: &'a BuildArguments,
     pub(in crate::docker) memory: u64,
-    /// Where its steps run.
-    pub(in crate::docker) network: &'a NetworkId,
     /// The images whose steps need not be repeated.
     pub(in crate::docker) known: &'a [ImageName],
     pub(in crate::docker) dockerfile: Vec<u8>,
@@ -56,23 +54,31 @@ impl Docker {
         Ok(help.contains("--memory-swap"))
     }
 
+    /// Builds an image whose steps run in `network`.
     pub(in crate::docker) async fn build(
         &self,
         image: &NewImage<'_>,
+        network: &NetworkId,
         builder: Builder,
         limit: Duration,
         output: Arc<dyn Output>,
     ) -> Result<(), Failure> {
         let mut patience = Patience::new();
         loop {
-            match tell(self.build_call(image, builder, limit), output.clone()).await {
+            match tell(self.build_call(image, network, builder, limit), output.clone()).await {
                 Err(failure) if patience.bears(&failure).await => {}
                 done => return done,
             }
         }
     }
 
-    fn build_call(&self, image: &NewImage<'_>, builder: Builder, limit: Duration) -> Invocation {
+    fn build_call(
+        &self,
+        image: &NewImage<'_>,
+        network: &NetworkId,
+        builder: Builder,
+        limit: Duration,
+    ) -> Invocation {
         let call = self.call_within(limit, &["build"]);
         let mut call = if builder == Builder::BuildKit {
             // The builder inside the engine, whichever the operator uses otherwise: only what it
@@ -84,7 +90,7 @@ impl Docker {
                 .env("DOCKER_BUILDKIT", "0")
                 .args(["--force-rm", "--memory", &memory, "--memory-swap", &memory])
                 // Not the engine's own network, in which everybody's builds would meet.
-                .args(["--network", image.network.as_str()]);
+                .args(["--network", network.as_str()]);
             // Steps of nobody else's are taken over. A name that is not there yet is as good as none,
             // but without any the engine would look at all images.
             let names = std::iter::once(image.name).chain(image.known);

@@ -1,0 +1,31 @@
+//! A bare server that answers everything with 1 KiB: what the benchmark puts behind a proxy.
+
+use std::{convert::Infallible, io};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{Response, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+#[expect(clippy::print_stdout, reason = "who starts it reads the address")]
+fn main() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("listening on http://{}", listener.local_addr()?);
+        loop {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            let page = Bytes::from_static(&[b'x'; 1024]);
+            let answer = service_fn(move |_request| {
+                let page = page.clone();
+                async move { Ok::<_, Infallible>(Response::new(Full::new(page))) }
+            });
+            // A connection that breaks is its client's business.
+            tokio::spawn(async move {
+                let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+            });
+        }
+    })
+}
