@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     deployments::{
-        ContainerId, DeploymentRepository, EngineInventory, LiveVersion, TrafficRouter,
+        ContainerId, DeploymentRepository, EngineInventory, Found, LiveVersion, TrafficRouter,
         Write as DeploymentWrite,
     },
     idempotency::{IdempotencyKey, IdempotencyStore},
@@ -22,9 +22,9 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use self::stability::Stability;
 pub use self::stability::StabilityLimits;
-use crate::{Tools, runtime_logs::RuntimeLogs};
+use self::{records::conditions_of, stability::Stability};
+use crate::{Tools, companions::companions_of, runtime_logs::RuntimeLogs};
 
 /// What upkeep works with.
 #[expect(missing_docs, reason = "the types say it")]
@@ -141,9 +141,12 @@ impl Upkeep {
                 Ok(live) => {
                     let running: Vec<&LiveVersion> =
                         live.iter().filter(|version| !version.application.is_stopped).collect();
-                    self.collect(&running).await;
-                    if let Some(conditions) = self.conditions().await {
+                    let found = self.found().await;
+                    self.collect(&running, found.as_deref().unwrap_or_default()).await;
+                    if let Some(found) = found {
+                        let conditions = conditions_of(&found);
                         self.check_stability(&mut stability, &running, &conditions).await;
+                        self.check_companions(&mut stability, &running, &found).await;
                         self.correct_records(&running, &conditions).await;
                     }
                 }
@@ -155,15 +158,18 @@ impl Upkeep {
     }
 
     /// Takes what the containers of `live` have printed since the last round.
-    async fn collect(&self, live: &[&LiveVersion]) {
+    async fn collect(&self, live: &[&LiveVersion], found: &[Found]) {
+        let mut containers: Vec<ContainerId> = Vec::new();
         for version in live {
-            let collected = self.ports.runtime_logs.collect(&version.application, &version.deployment).await;
-            if let Err(reason) = collected {
+            let LiveVersion { application, deployment } = version;
+            let (companions, now) = (companions_of(deployment, found), self.tools.clock.now());
+            let logs = &self.ports.runtime_logs;
+            if let Err(reason) = logs.collect(application, deployment, &companions, now).await {
                 tracing::warn!(deployment.id = %version.deployment.id, reason, "output could not be collected");
             }
+            containers.extend(deployment.container.iter().map(|container| container.id.clone()));
+            containers.extend(companions.into_iter().map(|companion| companion.id));
         }
-        let containers = live.iter().filter_map(|version| version.deployment.container.as_ref());
-        let containers: Vec<&ContainerId> = containers.map(|container| &container.id).collect();
         self.ports.runtime_logs.forget_others(&containers).await;
     }
 

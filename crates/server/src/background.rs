@@ -15,7 +15,7 @@ use launchway_domain::{
 use launchway_infrastructure::{
     clock::TimeOrderedIds,
     data_dir::DataDir,
-    docker::{BuildLimits, ContainerLimits, DockerEngine, DockerOptions},
+    docker::{BuildLimits, Compositions, ContainerLimits, DockerEngine, DockerOptions},
     git::{GitFetcher, GitLimits, GitOptions},
     health::NetworkProbe,
     sites::ReleaseFolders,
@@ -81,6 +81,7 @@ async fn worker(
     source.clear_work().await?;
     let sites = ReleaseFolders::open(&data.path().join("sites"))?;
     sites.clear_drafts().await?;
+    let compositions = Compositions::open(engine.clone(), &data.path().join("compositions"))?;
     let ports = PipelinePorts {
         applications: database.clone(),
         deployments: database.clone(),
@@ -90,6 +91,7 @@ async fn worker(
         secrets: Arc::clone(&wiring.secrets),
         source: Arc::new(source),
         images: engine.clone(),
+        composer: Arc::new(compositions),
         deployer: engine.clone(),
         inventory: engine,
         probe: Arc::new(NetworkProbe::default()),

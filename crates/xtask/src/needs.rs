@@ -72,6 +72,13 @@ const TABLE: &[Need] = &[
         needed_by: NeededBy::Tests,
     },
     Need {
+        name: "docker compose",
+        purpose: "deployment tests run the services of compose files",
+        detection: Detection::Program(&["docker-compose"]),
+        packages: &["docker-compose"],
+        needed_by: NeededBy::Tests,
+    },
+    Need {
         name: "a static busybox at /bin/busybox",
         purpose: "the containers of deployment tests are made of it, without a registry",
         detection: Detection::StaticBusybox,

@@ -14,7 +14,7 @@ use launchway_domain::{
 };
 use serde_json::Value;
 
-use self::unfinished::Unfinished;
+pub(super) use self::unfinished::Unfinished;
 use super::{
     DockerEngine,
     command::{NetworkId, NewContainer},
@@ -45,14 +45,21 @@ impl Deployer for DockerEngine {
         command: &RunCommand,
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
-        let unfinished = Unfinished::new(&self.docker);
-        let ended = self.run_marked(plan, command, unfinished.label(), output).await;
-        unfinished.end(false).await;
-        ended
+        let network = self.network(plan.owner.organization).await?;
+        self.run_in(&network, plan, command, output).await
     }
 
     async fn keep(&self, container: &ContainerId) -> Result<(), StepError> {
-        self.docker.keep(container).await.map_err(Failure::or_fault)
+        let group = self.group(container).await?;
+        if group.is_empty() {
+            return self.docker.keep(container, "unless-stopped").await.map_err(Failure::or_fault);
+        }
+        for member in &group {
+            if let Some(policy) = member.policy() {
+                self.docker.keep(&member.id, policy).await.map_err(Failure::or_fault)?;
+            }
+        }
+        Ok(())
     }
 
     async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError> {
@@ -62,6 +69,7 @@ impl Deployer for DockerEngine {
 
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
         let gone = || StepError::Refused("the container is gone".to_owned());
+        self.restart_companions(container).await?;
         self.docker.restart(container).await.map_err(|failure| match failure.is_gone() {
             true => gone(),
             false => failure.or_fault(),
@@ -75,14 +83,24 @@ impl Deployer for DockerEngine {
     }
 
     async fn stop(&self, container: &ContainerId) -> Result<(), StepError> {
-        match self.docker.stop(container).await {
-            Err(failure) if !failure.is_gone() => Err(failure.or_fault()),
-            _ => Ok(()),
+        let group = self.group(container).await?;
+        if group.is_empty() {
+            return done_or_gone(self.docker.stop(container).await);
         }
+        for member in group.iter().rev() {
+            done_or_gone(self.docker.stop_in_its_own_time(&member.id).await)?;
+        }
+        Ok(())
     }
 
     async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError> {
-        self.remove_marked(&[Label::of_deployment(deployment)]).await
+        let marks = [Label::of_instance(self.options.instance), Label::of_deployment(deployment)];
+        let (removed, networks) = tokio::join!(self.remove_marked(&marks[1..]), self.docker.networks(&marks));
+        removed?;
+        for network in networks.map_err(Failure::or_fault)? {
+            done_or_gone(self.docker.remove_network(&network).await)?;
+        }
+        Ok(())
     }
 }
 
@@ -98,8 +116,23 @@ impl DockerEngine {
             .ok_or_else(|| StepError::Fault("the container was removed as soon as it was started".to_owned()))
     }
 
+    /// Runs a command in a container of its own, in `network`.
+    pub(super) async fn run_in(
+        &self,
+        network: &Network,
+        plan: &ContainerPlan,
+        command: &RunCommand,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        let unfinished = Unfinished::new(&self.docker);
+        let ended = self.run_marked(network, plan, command, unfinished.label(), output).await;
+        unfinished.end(false).await;
+        ended
+    }
+
     async fn run_marked(
         &self,
+        network: &Network,
         plan: &ContainerPlan,
         command: &RunCommand,
         call: Label,
@@ -108,8 +141,7 @@ impl DockerEngine {
         let limit = self.options.command_time;
         let (deployment, attempt) = (plan.owner.deployment, plan.owner.attempt);
         let name = format!("launchway-{deployment}-{attempt}-task-{}", call.value());
-        let network = self.network(plan.owner.organization).await?;
-        let id = self.create(plan, &name, &network, Some(command), call).await?;
+        let id = self.create(plan, &name, network, Some(command), call).await?;
         let failure = match self.docker.start_attached(&id, limit, output).await {
             Ok(()) => return Ok(()),
             Err(Failure::Client(ProcessError::TookTooLong(..))) => {
@@ -150,7 +182,7 @@ impl DockerEngine {
     ) -> Result<ContainerId, StepError> {
         let environment = ContainerEnvironment::of(&plan.environment)?;
         let mut labels = labels::of(self.options.instance, &plan.owner);
-        labels.push(call);
+        labels.extend([Label::of_no_service(), call]);
         let container = NewContainer {
             name,
             labels: &labels,
@@ -183,9 +215,31 @@ impl DockerEngine {
         self.docker.remove(&found).await.map_err(Failure::or_fault)
     }
 
-    async fn record(&self, container: &ContainerId) -> Result<Option<Value>, StepError> {
+    /// Starts everything anew that the container of a composition needs.
+    async fn restart_companions(&self, container: &ContainerId) -> Result<(), StepError> {
+        let group = self.group(container).await?;
+        for member in group.iter().filter(|member| member.id != *container) {
+            self.docker.restart(&member.id).await.map_err(|failure| match failure.or_fault() {
+                StepError::Refused(why) => {
+                    StepError::Refused(format!("the service `{}` cannot be started: {why}", member.service()))
+                }
+                fault => fault,
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn record(&self, container: &ContainerId) -> Result<Option<Value>, StepError> {
         let records = self.docker.inspect(std::slice::from_ref(container)).await;
         Ok(records.map_err(Failure::or_fault)?.into_iter().next())
+    }
+}
+
+/// What is gone needs no end.
+fn done_or_gone(done: Result<(), Failure>) -> Result<(), StepError> {
+    match done {
+        Err(failure) if !failure.is_gone() => Err(failure.or_fault()),
+        _ => Ok(()),
     }
 }
 
@@ -198,7 +252,7 @@ fn not_created(failure: Failure, image: &ImageName) -> StepError {
 }
 
 /// A started container; `None` when docker's record of it cannot be read.
-fn read(record: &Value, network: Option<&Network>) -> Option<Container> {
+pub(super) fn read(record: &Value, network: Option<&Network>) -> Option<Container> {
     Some(Container {
         id: record.get("id")?.as_str()?.parse().ok()?,
         name: record.get("name")?.as_str()?.trim_start_matches('/').to_owned(),

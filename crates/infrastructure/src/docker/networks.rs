@@ -1,8 +1,8 @@
-//! The network of each organization.
+//! The network of each organization, and that of each composition.
 //!
 //! Each is a bridge of its own, and the engine lets nothing pass from one bridge to another. A
-//! container is in the network of its organization and in no other, the engine's default one
-//! included.
+//! container is in the network of its organization, or of its composition, and in no other, the
+//! engine's default one included.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -44,27 +44,31 @@ impl Network {
 impl DockerEngine {
     /// The network of an organization, which is made if it is not there.
     pub(super) async fn network(&self, organization: OrganizationId) -> Result<Network, StepError> {
-        if let Some(network) = self.oldest_network(organization).await? {
+        let labels = [Label::of_instance(self.options.instance), Label::of_organization(organization)];
+        self.network_called(&format!("launchway-{organization}"), &labels).await
+    }
+
+    /// The network that all of these labels mark, which is made if it is not there.
+    pub(super) async fn network_called(&self, name: &str, labels: &[Label]) -> Result<Network, StepError> {
+        if let Some(network) = self.oldest_network(labels).await? {
             return Ok(network);
         }
         let _alone = self.networks.lock().await;
-        if let Some(network) = self.oldest_network(organization).await? {
+        if let Some(network) = self.oldest_network(labels).await? {
             return Ok(network);
         }
-        self.create_network(organization).await
+        self.create_network(name, labels).await
     }
 
     /// Another process may make the same network at the same moment: then both take the older one.
-    async fn oldest_network(&self, organization: OrganizationId) -> Result<Option<Network>, StepError> {
-        let found = self.docker.networks(&self.network_labels(organization)).await;
-        let found = found.map_err(Failure::or_fault)?;
+    async fn oldest_network(&self, labels: &[Label]) -> Result<Option<Network>, StepError> {
+        let found = self.docker.networks(labels).await.map_err(Failure::or_fault)?;
         let mut networks = self.read_networks(&found).await?;
         networks.sort_by(|a, b| (&a.created, a.id.as_str()).cmp(&(&b.created, b.id.as_str())));
         Ok(networks.into_iter().next())
     }
 
-    async fn create_network(&self, organization: OrganizationId) -> Result<Network, StepError> {
-        let labels = self.network_labels(organization);
+    async fn create_network(&self, name: &str, labels: &[Label]) -> Result<Network, StepError> {
         let mut taken: Vec<Ipv4Net> = Vec::new();
         for _ in 0..MOST_TRIES {
             let everyone = self.docker.networks(&[]).await.map_err(Failure::or_fault)?;
@@ -74,9 +78,9 @@ impl DockerEngine {
                 lowest_free(self.options.network_pool, others.copied().collect()).ok_or_else(|| {
                     StepError::Fault("there is no room for another network in the pool".to_owned())
                 })?;
-            match self.docker.create_network(organization, subnet, &labels).await {
+            match self.docker.create_network(name, subnet, labels).await {
                 Ok(ours) => {
-                    let Some(network) = self.oldest_network(organization).await? else { continue };
+                    let Some(network) = self.oldest_network(labels).await? else { continue };
                     if network.id != ours {
                         // Nobody uses it yet.
                         let _left_behind = self.docker.remove_network(&ours).await;
@@ -84,16 +88,14 @@ impl DockerEngine {
                     return Ok(network);
                 }
                 // The engine gives a subnet to one caller only: perhaps to one with the same wish.
-                Err(failure) if failure.says("overlaps") => match self.oldest_network(organization).await? {
+                Err(failure) if failure.says("overlaps") => match self.oldest_network(labels).await? {
                     Some(network) => return Ok(network),
                     None => taken.push(subnet),
                 },
-                Err(failure) if failure.says("already exists") => {
-                    match self.oldest_network(organization).await? {
-                        Some(network) => return Ok(network),
-                        None => return Err(failure.or_fault()),
-                    }
-                }
+                Err(failure) if failure.says("already exists") => match self.oldest_network(labels).await? {
+                    Some(network) => return Ok(network),
+                    None => return Err(failure.or_fault()),
+                },
                 Err(failure) => return Err(failure.or_fault()),
             }
         }
@@ -104,10 +106,6 @@ impl DockerEngine {
     pub(super) async fn read_networks(&self, networks: &[NetworkId]) -> Result<Vec<Network>, StepError> {
         let records = self.docker.inspect_networks(networks).await.map_err(Failure::or_fault)?;
         Ok(records.iter().filter_map(Network::read).collect())
-    }
-
-    fn network_labels(&self, organization: OrganizationId) -> [Label; 2] {
-        [Label::of_instance(self.options.instance), Label::of_organization(organization)]
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use launchway_domain::{
     applications::{BuildPack, GitUrl, Repository},
     deployments::{
-        BuildPlan, Checkout, CommitHash, Deployment, DeploymentKind, DeploymentState, GitSource, ImageName,
-        Progress,
+        BuildPlan, Checkout, CommitHash, Composition, Deployment, DeploymentKind, DeploymentState, GitSource,
+        ImageName, Progress,
     },
     ids::DeploymentId,
     logs::Level,
@@ -21,6 +21,8 @@ use super::{Attempt, Pipeline, Stop};
 pub(super) enum Version {
     /// A container of this image.
     Container(ImageName),
+    /// Several services.
+    Composition(Composition),
     /// The files in this folder.
     Site(PathBuf),
 }
@@ -39,7 +41,7 @@ impl Pipeline {
             }
             (DeploymentKind::Fresh, Repository::Git(url)) => self.build(attempt, url).await?,
         };
-        if let Version::Container(image) = &version {
+        if let Version::Container(image) | Version::Composition(Composition { image, .. }) = &version {
             let progress = Progress { image: Some(image.clone()), ..Progress::default() };
             self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await?;
         }
@@ -56,6 +58,9 @@ impl Pipeline {
         if let Some(commit) = &earlier.commit {
             let progress = Progress { commit: Some(commit.clone()), ..Progress::default() };
             self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await?;
+        }
+        if let Some(composition) = self.recall(attempt, to).await? {
+            return Ok(Version::Composition(composition));
         }
         match earlier.image {
             Some(image) => Ok(Version::Container(self.ports.images.reuse(&attempt.owner, &image).await?)),
@@ -88,6 +93,7 @@ impl Pipeline {
                 let folder = &blueprint.base_path;
                 Version::Site(self.ports.sites.publish(&attempt.owner, &checkout, folder).await?)
             }
+            BuildPack::DockerCompose => Version::Composition(self.compose(attempt, checkout).await?),
             BuildPack::Dockerfile | BuildPack::Image => {
                 attempt.log.say(Level::Info, "Building the image").await;
                 let plan = BuildPlan {
