@@ -5,6 +5,7 @@ pub mod applications;
 pub mod audit;
 pub mod auth;
 mod bell;
+mod companions;
 pub mod deployments;
 mod error;
 pub mod idempotency;

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use launchway_domain::{
     applications::Application,
     clock::Timestamp,
-    deployments::{ContainerId, Deployment, EngineInventory, PrintedLine},
+    deployments::{Companion, ContainerId, Deployment, EngineInventory, PrintedLine, ServiceName},
     logs::{Level, LineAssembler, LogReader, LogSink, Masker, NewLine},
     secret::SecretBox,
 };
@@ -39,7 +39,8 @@ impl RuntimeLogs {
         Self { inventory, sink, reader, vault: Vault::new(secrets), collected: Mutex::default() }
     }
 
-    /// Takes what the container of `deployment` has printed since the last time.
+    /// Takes what the container of `deployment` and its `companions` have printed since the last
+    /// time, before `now`.
     ///
     /// # Errors
     /// A sentence for the log; then nothing was taken.
@@ -47,37 +48,90 @@ impl RuntimeLogs {
         &self,
         application: &Application,
         deployment: &Deployment,
+        companions: &[Companion],
+        now: Timestamp,
     ) -> Result<(), String> {
         let Some(container) = &deployment.container else { return Ok(()) };
         let mut collected = self.collected.lock().await;
-        let since = match collected.get(&container.id) {
-            Some(since) => *since,
-            None => self.reader.last_printed(deployment.id).await.map_err(|error| error.to_string())?,
-        };
-        collected.insert(container.id.clone(), since);
-        let printed = self.inventory.printed(&container.id, since, LINES).await;
-        let printed = printed.map_err(|error| error.to_string())?;
-        let Some(last) = printed.last().map(|line| line.at) else { return Ok(()) };
+        let mut printed = vec![Printed::by(&container.id, None)];
+        printed
+            .extend(companions.iter().map(|companion| Printed::by(&companion.id, Some(&companion.service))));
+        for one in &mut printed {
+            let since = match collected.get(one.container) {
+                Some(since) => *since,
+                None => self.reader.last_printed(deployment.id).await.map_err(|error| error.to_string())?,
+            };
+            collected.insert(one.container.clone(), since);
+            let lines = self.inventory.printed(one.container, since, LINES).await;
+            one.lines = lines.map_err(|error| error.to_string())?;
+        }
+        if !companions.is_empty() {
+            cut_together(&mut printed, now);
+        }
+        if printed.iter().all(|one| one.lines.is_empty()) {
+            return Ok(());
+        }
         // Made when there is something to mask, and not kept: it is large.
         let secrets = self.vault.open(application).map_err(|error| error.to_string())?;
         let masker = secrets_of(&secrets);
-        let lines = printed.iter().filter_map(|line| shown(deployment, &masker, line)).collect();
+        let shown = printed.iter().flat_map(|one| {
+            one.lines.iter().filter_map(|line| shown(deployment, one.service, &masker, line))
+        });
+        let mut lines: Vec<NewLine> = shown.collect();
+        lines.sort_by_key(|line| line.at);
         self.sink.append(lines).await.map_err(|error| error.to_string())?;
-        collected.insert(container.id.clone(), Some(last));
+        for one in &printed {
+            if let Some(last) = one.lines.last() {
+                collected.insert(one.container.clone(), Some(last.at));
+            }
+        }
         Ok(())
     }
 
     /// Remembers nothing of containers other than `containers`.
-    pub(crate) async fn forget_others(&self, containers: &[&ContainerId]) {
-        self.collected.lock().await.retain(|id, _| containers.contains(&id));
+    pub(crate) async fn forget_others(&self, containers: &[ContainerId]) {
+        self.collected.lock().await.retain(|id, _| containers.contains(id));
     }
 }
 
-fn shown(deployment: &Deployment, masker: &Masker, line: &PrintedLine) -> Option<NewLine> {
+/// What one container printed.
+struct Printed<'a> {
+    container: &'a ContainerId,
+    /// Which service it is, when it stands beside the one that gets the traffic.
+    service: Option<&'a ServiceName>,
+    lines: Vec<PrintedLine>,
+}
+
+impl<'a> Printed<'a> {
+    fn by(container: &'a ContainerId, service: Option<&'a ServiceName>) -> Self {
+        Self { container, service, lines: Vec::new() }
+    }
+}
+
+/// Leaves lines of several containers for the next time up to the same moment. The log remembers one
+/// moment for all of them, so that what one printed before it must not be missing when another's is
+/// there.
+fn cut_together(printed: &mut [Printed<'_>], now: Timestamp) {
+    let floods = printed.iter().filter(|one| one.lines.len() >= LINES);
+    let end = floods.filter_map(|one| one.lines.last()).map(|line| line.at).min();
+    for one in printed.iter_mut() {
+        one.lines.retain(|line| line.at < now && end.is_none_or(|end| line.at <= end));
+    }
+}
+
+fn shown(
+    deployment: &Deployment,
+    service: Option<&ServiceName>,
+    masker: &Masker,
+    line: &PrintedLine,
+) -> Option<NewLine> {
     let mut assembler = LineAssembler::default();
     let mut lines = assembler.push(&line.text, masker);
     lines.extend(assembler.finish(masker));
-    let text = lines.join(" ");
+    let mut text = lines.join(" ");
+    if let Some(service) = service.filter(|_| !text.is_empty()) {
+        text = format!("{service} | {text}");
+    }
     let (application_id, deployment_id) = (deployment.application_id, deployment.id);
     let line = NewLine { application_id, deployment_id, level: Level::Runtime, text, at: line.at };
     (!line.text.is_empty()).then_some(line)

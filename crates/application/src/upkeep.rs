@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     deployments::{
-        ContainerId, DeploymentRepository, EngineInventory, LiveVersion, Write as DeploymentWrite,
+        ContainerId, DeploymentRepository, EngineInventory, Found, LiveVersion, Write as DeploymentWrite,
     },
     idempotency::{IdempotencyKey, IdempotencyStore},
     ids::{BootId, InstanceId},
@@ -21,9 +21,9 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use self::stability::Stability;
 pub use self::stability::StabilityLimits;
-use crate::{Tools, routes::Routes, runtime_logs::RuntimeLogs};
+use self::{records::conditions_of, stability::Stability};
+use crate::{Tools, companions::companions_of, routes::Routes, runtime_logs::RuntimeLogs};
 
 /// What upkeep works with.
 #[expect(missing_docs, reason = "the types say it")]
@@ -150,6 +150,7 @@ impl Upkeep {
     /// Collects what containers print, notices those that do not stay up, and keeps their records true.
     async fn keep_watching(&self) {
         let (mut stability, mut last_look) = (Stability::default(), None);
+        let mut found = Vec::new();
         loop {
             let has_news = self.ports.inventory.wait_for_news(self.timings.rounds).await;
             let round = Instant::now();
@@ -159,12 +160,17 @@ impl Upkeep {
                 Ok(live) => {
                     let running: Vec<&LiveVersion> =
                         live.iter().filter(|version| !version.application.is_stopped).collect();
-                    self.collect(&running).await;
-                    if (has_news || is_due)
-                        && let Some(conditions) = self.conditions().await
-                    {
+                    let fresh = match has_news || is_due {
+                        true => self.found().await,
+                        false => None,
+                    };
+                    self.collect(&running, fresh.as_deref().unwrap_or(&found)).await;
+                    if let Some(fresh) = fresh {
+                        found = fresh;
                         last_look = Some(round);
+                        let conditions = conditions_of(&found);
                         self.check_stability(&mut stability, &running, &conditions).await;
+                        self.check_companions(&mut stability, &running, &found).await;
                         self.correct_records(&running, &conditions).await;
                     }
                 }
@@ -192,15 +198,18 @@ impl Upkeep {
     }
 
     /// Takes what the containers of `live` have printed since the last round.
-    async fn collect(&self, live: &[&LiveVersion]) {
+    async fn collect(&self, live: &[&LiveVersion], found: &[Found]) {
+        let mut containers: Vec<ContainerId> = Vec::new();
         for version in live {
-            let collected = self.ports.runtime_logs.collect(&version.application, &version.deployment).await;
-            if let Err(reason) = collected {
+            let LiveVersion { application, deployment } = version;
+            let (companions, now) = (companions_of(deployment, found), self.tools.clock.now());
+            let logs = &self.ports.runtime_logs;
+            if let Err(reason) = logs.collect(application, deployment, &companions, now).await {
                 tracing::warn!(deployment.id = %version.deployment.id, reason, "output could not be collected");
             }
+            containers.extend(deployment.container.iter().map(|container| container.id.clone()));
+            containers.extend(companions.into_iter().map(|companion| companion.id));
         }
-        let containers = live.iter().filter_map(|version| version.deployment.container.as_ref());
-        let containers: Vec<&ContainerId> = containers.map(|container| &container.id).collect();
         self.ports.runtime_logs.forget_others(&containers).await;
     }
 

@@ -1,5 +1,6 @@
 //! Deployments: bringing a version of an application to life.
 
+mod composition;
 mod deployment;
 mod ports;
 mod state;
@@ -7,14 +8,17 @@ mod state;
 use async_trait::async_trait;
 
 #[cfg(feature = "mock")]
+pub use self::composition::MockComposer;
+#[cfg(feature = "mock")]
 pub use self::ports::{
     MockDeployer, MockEngineInventory, MockHealthProbe, MockImageBuilder, MockOutput, MockSiteStore,
     MockSourceFetcher,
 };
 pub use self::{
+    composition::{Companion, ComposeSource, Composer, Composition, CompositionPlan},
     deployment::{
         CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
-        DeploymentStatus, ImageName,
+        DeploymentStatus, ImageName, ServiceName,
     },
     ports::{
         BuildPlan, Checkout, Condition, Container, ContainerPlan, Deployer, EngineInventory, Found,

@@ -15,9 +15,11 @@
 mod bases;
 mod command;
 mod complaints;
+mod compose;
 mod containers;
 mod context;
 mod environment;
+mod groups;
 mod images;
 mod inventory;
 mod labels;
@@ -36,6 +38,7 @@ use launchway_domain::{
 };
 use tokio::sync::OnceCell;
 
+pub use self::compose::Compositions;
 use self::{command::Docker, networks::Network};
 use crate::clock::SystemClock;
 
@@ -52,7 +55,9 @@ pub struct DockerOptions {
     pub instance: InstanceId,
     /// The program, by its name on the `PATH` or by its path.
     pub program: PathBuf,
-    /// The environment of the program, beside `PATH`.
+    /// The program of compose, for a client without the plugin.
+    pub compose_program: PathBuf,
+    /// The environment of both programs, beside `PATH`.
     pub environment: Vec<(OsString, OsString)>,
     /// Where the networks of organizations are; each takes a `/24` of it.
     pub network_pool: Ipv4Net,
@@ -76,6 +81,7 @@ impl DockerOptions {
         Self {
             instance,
             program: "docker".into(),
+            compose_program: "docker-compose".into(),
             environment: OF_THE_OPERATOR.into_iter().filter_map(given).collect(),
             // Docker itself takes networks from 172.16.0.0/12 and 192.168.0.0/16.
             network_pool: Ipv4Net::new_assert([10, 192, 0, 0].into(), 12),

@@ -15,7 +15,7 @@ use launchway_domain::{
 use launchway_infrastructure::{
     clock::TimeOrderedIds,
     data_dir::DataDir,
-    docker::{BuildLimits, ContainerLimits, DockerEngine, DockerOptions},
+    docker::{BuildLimits, Compositions, ContainerLimits, DockerEngine, DockerOptions},
     git::{GitFetcher, GitLimits, GitOptions},
     health::NetworkProbe,
 };
@@ -78,6 +78,7 @@ async fn worker(
     let source = GitFetcher::open(git_options(config, data))?;
     source.clear_work().await?;
     wiring.sites.clear_drafts().await?;
+    let compositions = Compositions::open(engine.clone(), &data.path().join("compositions"))?;
     let ports = PipelinePorts {
         applications: database.clone(),
         deployments: database.clone(),
@@ -87,6 +88,7 @@ async fn worker(
         secrets: Arc::clone(&wiring.secrets),
         source: Arc::new(source),
         images: engine.clone(),
+        composer: Arc::new(compositions),
         deployer: engine.clone(),
         inventory: engine,
         probe: Arc::new(NetworkProbe::default()),

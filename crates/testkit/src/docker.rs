@@ -95,6 +95,12 @@ impl Traces {
         self.list(&["network", "ls", "--quiet", "--no-trunc"])
     }
 
+    /// The names of its volumes.
+    #[must_use]
+    pub fn volumes(&self) -> Vec<String> {
+        self.list(&["volume", "ls", "--quiet"])
+    }
+
     fn list(&self, arguments: &[&str]) -> Vec<String> {
         let filter = format!("label=launchway.instance={}", self.instance);
         let listed = docker(&[arguments, &["--filter", &filter]].concat());
@@ -112,6 +118,7 @@ impl Drop for Traces {
             // Layers that other builds take from the cache at this moment stay.
             (&["image", "rm", "--force", "--no-prune"], self.images()),
             (&["network", "rm"], self.networks()),
+            (&["volume", "rm"], self.volumes()),
         ] {
             for id in ids {
                 // What is left is told by whoever counts it.

@@ -24,16 +24,13 @@ use crate::{
     engine::Engine,
     failure::{Failure, Outcome},
     install,
-    needs::NeededBy,
     scratch::Scratch,
     workspace::{self, cargo},
 };
 
 /// Builds, measures and prints; fails when a goal is missed.
 pub(crate) fn run(options: &BenchOptions) -> Outcome {
-    install::ensure(NeededBy::Benchmarks, options.install)?;
-    // One of the sections deploys, which takes the engine that the tests need.
-    install::ensure(NeededBy::Tests, options.install)?;
+    install::ensure(options.install)?;
     let wanted = |section| options.only.is_none_or(|only| only == section);
     let _engine = wanted(Section::PushToLive).then(Engine::start).transpose()?;
     workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     failure::{Failure, Outcome},
-    needs::{self, Need, NeededBy},
+    needs::{self, Need},
     scratch::Scratch,
     workspace,
 };
@@ -21,11 +21,11 @@ const CREATE_CLUSTER: &str = "/etc/postgresql-common/createcluster.conf";
 /// What Debian's packages ask before they start a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// Makes sure that the machine offers what a command needs.
+/// Makes sure that the machine offers what tests and benchmarks need.
 ///
 /// Installs only when asked to, on Debian, as root; otherwise fails with the command to type.
-pub(crate) fn ensure(needed_by: NeededBy, install: bool) -> Outcome {
-    let missing = needs::missing(needed_by);
+pub(crate) fn ensure(install: bool) -> Outcome {
+    let missing = needs::missing();
     if missing.is_empty() {
         return Ok(());
     }
@@ -38,7 +38,7 @@ pub(crate) fn ensure(needed_by: NeededBy, install: bool) -> Outcome {
         return Err(Failure::new(format!("{}\n{reason}", advice(&missing, &packages))));
     }
     apt(&packages)?;
-    let missing = needs::missing(needed_by);
+    let missing = needs::missing();
     if missing.is_empty() { Ok(()) } else { Err(Failure::new(advice(&missing, &packages))) }
 }
 
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn nothing_is_asked_of_a_machine_that_has_everything() {
         // Whoever runs the tests has what the tests need.
-        assert!(ensure(NeededBy::Tests, false).is_ok());
+        assert!(ensure(false).is_ok());
     }
 
     #[test]

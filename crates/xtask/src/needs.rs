@@ -18,16 +18,6 @@ pub(crate) struct Need {
     pub(crate) purpose: &'static str,
     detection: Detection,
     pub(crate) packages: &'static [&'static str],
-    needed_by: NeededBy,
-}
-
-/// Which command cannot do without a need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NeededBy {
-    Tests,
-    Benchmarks,
-    /// Known, but neither asked for nor installed until a test uses it.
-    NothingYet,
 }
 
 #[derive(Debug)]
@@ -48,69 +38,66 @@ const TABLE: &[Need] = &[
         purpose: "tests fetch from repositories",
         detection: Detection::Program(&["git"]),
         packages: &["git"],
-        needed_by: NeededBy::Tests,
     },
     Need {
         name: "a C compiler",
         purpose: "SQLite and libpq are built from source",
         detection: Detection::Program(&["cc", "gcc", "clang"]),
         packages: &["gcc", "libc6-dev"],
-        needed_by: NeededBy::Tests,
     },
     Need {
         name: "the PostgreSQL server",
         purpose: "the database tests run on it as well as on SQLite",
         detection: Detection::PostgresServer,
         packages: &["postgresql"],
-        needed_by: NeededBy::Tests,
     },
     Need {
         name: "the Docker engine",
         purpose: "deployment tests build and run containers",
         detection: Detection::DockerEngine,
         packages: &["docker.io"],
-        needed_by: NeededBy::Tests,
+    },
+    Need {
+        name: "docker compose",
+        purpose: "deployment tests run the services of compose files",
+        detection: Detection::Program(&["docker-compose"]),
+        packages: &["docker-compose"],
     },
     Need {
         name: "a static busybox at /bin/busybox",
         purpose: "the containers of deployment tests are made of it, without a registry",
         detection: Detection::StaticBusybox,
         packages: &["busybox-static"],
-        needed_by: NeededBy::Tests,
     },
     Need {
         name: "the SSH server",
         purpose: "tests fetch from private repositories by SSH",
         detection: Detection::Program(&["sshd"]),
         packages: &["openssh-server"],
-        needed_by: NeededBy::Tests,
     },
     Need {
         name: "curl",
         purpose: "tests fetch pages over TLS with it",
         detection: Detection::Program(&["curl"]),
         packages: &["curl"],
-        needed_by: NeededBy::Tests,
     },
     Need {
         name: "caddy",
         purpose: "tests put it in front of applications, and the benchmark beside the front proxy",
         detection: Detection::Program(&["caddy"]),
         packages: &["caddy"],
-        needed_by: NeededBy::Tests,
     },
     Need {
         name: "wrk",
         purpose: "it makes the load of benchmarks, and of tests that no request fails",
         detection: Detection::Program(&["wrk"]),
         packages: &["wrk"],
-        needed_by: NeededBy::Tests,
     },
 ];
 
-/// The needs of a command that this machine does not meet.
-pub(crate) fn missing(needed_by: NeededBy) -> Vec<&'static Need> {
-    TABLE.iter().filter(|need| need.needed_by == needed_by && !need.is_met()).collect()
+/// The needs that this machine does not meet.
+pub(crate) fn missing() -> Vec<&'static Need> {
+    TABLE.iter().filter(|need| !need.is_met()).collect()
 }
 
 /// The folders in which programs are looked for.

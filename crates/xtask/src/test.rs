@@ -10,7 +10,6 @@ use crate::{
     engine::Engine,
     failure::{Failure, Outcome},
     install,
-    needs::NeededBy,
     postgres::Server,
     workspace::{self, cargo},
 };
@@ -20,7 +19,7 @@ const POSTGRES_URL: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
 
 /// Runs every step in order and stops at the first that fails.
 pub(crate) fn run(options: &TestOptions) -> Outcome {
-    install::ensure(NeededBy::Tests, options.install)?;
+    install::ensure(options.install)?;
     let steps = steps(&options.filters, has_nextest())?;
     let started = Instant::now();
     let server = Server::start()?;

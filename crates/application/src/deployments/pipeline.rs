@@ -3,6 +3,7 @@
 //! **Invariant:** until [`Write::GoLive`] is durable, whatever happens leaves the live version as it
 //! was; from then on, an attempt only goes forward. Each step may be repeated.
 
+mod composing;
 mod health;
 mod making;
 mod operations;
@@ -20,7 +21,7 @@ use launchway_domain::{
     applications::{Application, ApplicationRepository},
     audit::{Action as Did, Author, Chain, Event, Resource as Audited},
     deployments::{
-        Deployer, Deployment, DeploymentRepository, DeploymentState, EngineInventory, HealthProbe,
+        Composer, Deployer, Deployment, DeploymentRepository, DeploymentState, EngineInventory, HealthProbe,
         ImageBuilder, Owner, Progress, SiteStore, SourceFetcher, StepError, Write,
     },
     ids::{ApplicationId, DeploymentId},
@@ -50,6 +51,7 @@ pub struct PipelinePorts {
     pub secrets: Arc<dyn SecretBox>,
     pub source: Arc<dyn SourceFetcher>,
     pub images: Arc<dyn ImageBuilder>,
+    pub composer: Arc<dyn Composer>,
     pub deployer: Arc<dyn Deployer>,
     pub inventory: Arc<dyn EngineInventory>,
     pub probe: Arc<dyn HealthProbe>,
@@ -218,11 +220,13 @@ impl Pipeline {
             attempt.log.say(Level::Info, format!("Attempt {}", attempt.owner.attempt)).await;
             self.clear_away(attempt.owner.deployment).await?;
         }
+        self.close_gap(&attempt.application).await?;
         let version = self.make(attempt).await?;
         let released = self.release(attempt, &version).await;
         let is_ours_to_remove = matches!(released, Err(Stop::Refused(_) | Stop::Fault(_)));
         if is_ours_to_remove && !attempt.course.is_past_the_point_of_no_return() {
             self.ports.deployer.remove(attempt.deployment.id).await?;
+            self.close_gap(&attempt.application).await?;
         }
         released
     }
@@ -231,10 +235,14 @@ impl Pipeline {
     pub(crate) async fn clear_up_after(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
         let Ok(deployment) = claimed.job.payload.parse::<DeploymentId>() else { return Ok(()) };
         let application = self.ports.applications.get(claimed.job.scope, claimed.job.subject.into()).await?;
-        if application.is_some_and(|application| application.live == Some(deployment)) {
+        if application.as_ref().is_some_and(|application| application.live == Some(deployment)) {
             return Ok(());
         }
-        Ok(self.clear_away(deployment).await?)
+        self.clear_away(deployment).await?;
+        match application {
+            Some(application) => Ok(self.close_gap(&application).await?),
+            None => Ok(()),
+        }
     }
 
     async fn clear_away(&self, deployment: DeploymentId) -> Result<(), StepError> {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use launchway_domain::{
-    deployments::{ContainerId, Found, FoundObject, Standing},
+    deployments::{ContainerId, Found, FoundObject, Owner, Standing},
     ids::DeploymentId,
 };
 
@@ -12,8 +12,23 @@ use super::Upkeep;
 /// How old a container has to be before nobody can be about to record it.
 const YOUNG: chrono::TimeDelta = chrono::TimeDelta::minutes(2);
 
+/// The containers that live versions are recorded with, and the attempts that made them: what else
+/// those made for the same composition lives too.
+struct Living {
+    containers: HashSet<ContainerId>,
+    makers: HashSet<Owner>,
+}
+
+impl Living {
+    fn among(found: &[Found], containers: HashSet<ContainerId>) -> Self {
+        let is_live = |found: &&Found| matches!(&found.what, FoundObject::Container { id, .. } if containers.contains(id));
+        let makers = found.iter().filter(is_live).map(|found| found.owner).collect();
+        Self { containers, makers }
+    }
+}
+
 impl Upkeep {
-    /// Removes containers and images of this installation that nobody will use again.
+    /// Removes containers, networks and images of this installation that nobody will use again.
     pub(super) async fn reap(&self) -> Result<(), String> {
         let found = self.ports.inventory.everything().await.map_err(|error| error.to_string())?;
         if found.is_empty() {
@@ -28,10 +43,11 @@ impl Upkeep {
         let live = self.ports.deployments.live().await.map_err(|error| error.to_string())?;
         let live = live.into_iter().filter_map(|version| Some(version.deployment.container?.id));
         let live: HashSet<ContainerId> = live.collect();
-        // Containers first: an image that runs cannot be removed.
-        let (containers, images): (Vec<&Found>, Vec<&Found>) =
+        let live = Living::among(&found, live);
+        // Containers first: an image that runs and a network that is used cannot be removed.
+        let (containers, others): (Vec<&Found>, Vec<&Found>) =
             found.iter().partition(|found| matches!(found.what, FoundObject::Container { .. }));
-        for found in containers.into_iter().chain(images) {
+        for found in containers.into_iter().chain(others) {
             if self.is_wanted(found, standing.get(&found.owner.deployment), &live) {
                 continue;
             }
@@ -45,15 +61,18 @@ impl Upkeep {
         Ok(())
     }
 
-    fn is_wanted(&self, found: &Found, standing: Option<&Standing>, live: &HashSet<ContainerId>) -> bool {
+    fn is_wanted(&self, found: &Found, standing: Option<&Standing>, live: &Living) -> bool {
         let is_open = standing.is_some_and(|standing| standing.is_open);
         match &found.what {
-            FoundObject::Container { id, created_at, .. } => {
+            FoundObject::Container { id, created_at, service, .. } => {
                 let is_young = self.tools.clock.now() - *created_at < YOUNG;
                 // Whose record may be about to be written, or has just been replaced.
                 let may_be_recorded = standing.is_none_or(|standing| standing.is_live);
-                live.contains(id) || is_open || (is_young && may_be_recorded)
+                let is_live =
+                    live.containers.contains(id) || (service.is_some() && live.makers.contains(&found.owner));
+                is_live || is_open || (is_young && may_be_recorded)
             }
+            FoundObject::Network(_) => is_open || live.makers.contains(&found.owner),
             FoundObject::Image(_) => is_open || standing.is_some_and(|standing| standing.is_worth_keeping),
         }
     }

@@ -3,24 +3,29 @@
 use std::{collections::HashMap, net::SocketAddr};
 
 use launchway_domain::{
-    deployments::{Condition, ContainerId, ContainerRecord, ContainerState, FoundObject, LiveVersion, Write},
+    deployments::{
+        Condition, ContainerId, ContainerRecord, ContainerState, Found, FoundObject, LiveVersion, Write,
+    },
     logs::Level,
     organizations::Scope,
 };
 
 use super::Upkeep;
 
+/// How each container among `found` is.
+pub(super) fn conditions_of(found: &[Found]) -> HashMap<ContainerId, Condition> {
+    let conditions = found.iter().filter_map(|found| match &found.what {
+        FoundObject::Container { id, condition, .. } => Some((id.clone(), *condition)),
+        FoundObject::Image(_) | FoundObject::Network(_) => None,
+    });
+    conditions.collect()
+}
+
 impl Upkeep {
-    /// How each container of this installation is; `None` when the engine cannot be asked.
-    pub(super) async fn conditions(&self) -> Option<HashMap<ContainerId, Condition>> {
+    /// The containers of this installation; `None` when it cannot be asked.
+    pub(super) async fn found(&self) -> Option<Vec<Found>> {
         match self.ports.inventory.containers().await {
-            Ok(found) => {
-                let containers = found.into_iter().filter_map(|found| match found.what {
-                    FoundObject::Container { id, condition, .. } => Some((id, condition)),
-                    FoundObject::Image(_) => None,
-                });
-                Some(containers.collect())
-            }
+            Ok(found) => Some(found),
             Err(error) => {
                 tracing::debug!(%error, "containers could not be looked at");
                 None

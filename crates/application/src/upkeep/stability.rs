@@ -4,12 +4,13 @@ use std::{collections::HashMap, time::Duration};
 
 use launchway_domain::{
     applications::{ApplicationState, Write},
-    deployments::{Condition, ContainerId, LiveVersion},
+    deployments::{Condition, ContainerId, Found, LiveVersion},
     logs::Level,
 };
 use tokio::time::Instant;
 
-use super::Upkeep;
+use super::{Upkeep, records::conditions_of};
+use crate::companions::companions_of;
 
 /// When a version is taken for one that does not stay up.
 #[derive(Debug, Clone, Copy)]
@@ -30,12 +31,30 @@ impl Default for StabilityLimits {
 
 /// What was seen of each container.
 #[derive(Default)]
-pub(super) struct Stability(HashMap<ContainerId, Seen>);
+pub(super) struct Stability {
+    /// Those that get the traffic.
+    containers: HashMap<ContainerId, Seen>,
+    /// Those beside them.
+    companions: HashMap<ContainerId, Seen>,
+}
 
 struct Seen {
     restarts: u32,
     /// When each of the newest restarts was noticed.
     noticed: Vec<Instant>,
+}
+
+impl Seen {
+    fn first(condition: Condition) -> Self {
+        Self { restarts: restarts(condition), noticed: Vec::new() }
+    }
+}
+
+fn restarts(condition: Condition) -> u32 {
+    match condition {
+        Condition::Running { restarts, .. } | Condition::Exited { restarts, .. } => restarts,
+        Condition::Gone => 0,
+    }
 }
 
 impl Upkeep {
@@ -46,29 +65,62 @@ impl Upkeep {
         live: &[&LiveVersion],
         conditions: &HashMap<ContainerId, Condition>,
     ) {
-        let mut known = std::mem::take(&mut stability.0);
+        let mut known = std::mem::take(&mut stability.containers);
         for version in live {
             let Some(container) = &version.deployment.container else { continue };
             let condition = conditions.get(&container.id).copied().unwrap_or(Condition::Gone);
             let seen = known.remove(&container.id);
             let seen = self.look_at(version, condition, seen).await;
-            stability.0.insert(container.id.clone(), seen);
+            stability.containers.insert(container.id.clone(), seen);
         }
     }
 
-    async fn look_at(&self, version: &LiveVersion, condition: Condition, seen: Option<Seen>) -> Seen {
-        let now = Instant::now();
-        let restarts = match condition {
-            Condition::Running { restarts, .. } | Condition::Exited { restarts, .. } => restarts,
-            Condition::Gone => 0,
-        };
-        let mut seen = seen.unwrap_or(Seen { restarts, noticed: Vec::new() });
+    /// Tells of services beside a live version that keep ending.
+    pub(super) async fn check_companions(
+        &self,
+        stability: &mut Stability,
+        live: &[&LiveVersion],
+        found: &[Found],
+    ) {
+        let conditions = conditions_of(found);
+        let mut known = std::mem::take(&mut stability.companions);
+        for version in live {
+            for companion in companions_of(&version.deployment, found) {
+                let condition = conditions.get(&companion.id).copied().unwrap_or(Condition::Gone);
+                let mut seen = known.remove(&companion.id).unwrap_or_else(|| Seen::first(condition));
+                let was_looping = self.is_looping(&seen);
+                self.notice(&mut seen, condition);
+                if self.is_looping(&seen) && !was_looping {
+                    let (service, times) = (&companion.service, seen.noticed.len());
+                    let text = format!(
+                        "The service `{service}` does not stay up: it was started again {times} times"
+                    );
+                    self.note(version, Level::Warn, text).await;
+                }
+                stability.companions.insert(companion.id, seen);
+            }
+        }
+    }
+
+    /// Remembers the restarts that are new.
+    fn notice(&self, seen: &mut Seen, condition: Condition) {
+        let (now, restarts) = (Instant::now(), restarts(condition));
         let more = restarts.saturating_sub(seen.restarts).min(self.limits.restarts);
         seen.noticed.extend((0..more).map(|_| now));
         seen.noticed.retain(|noticed| now - *noticed < self.limits.within);
         seen.restarts = restarts;
+    }
+
+    fn is_looping(&self, seen: &Seen) -> bool {
+        seen.noticed.len() >= self.limits.restarts as usize
+    }
+
+    async fn look_at(&self, version: &LiveVersion, condition: Condition, seen: Option<Seen>) -> Seen {
+        let now = Instant::now();
+        let mut seen = seen.unwrap_or_else(|| Seen::first(condition));
+        self.notice(&mut seen, condition);
         let is_marked = version.application.status.state == ApplicationState::Failed;
-        let is_looping = seen.noticed.len() >= self.limits.restarts as usize;
+        let is_looping = self.is_looping(&seen);
         let is_calm = seen.noticed.last().is_none_or(|last| now - *last >= self.limits.calm);
         match condition {
             Condition::Gone if !is_marked => {

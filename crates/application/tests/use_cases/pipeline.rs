@@ -1,6 +1,7 @@
 //! Carrying out deployments: which ports are asked, in which order, and what is written.
 
 mod cancelling;
+mod composing;
 mod failures;
 mod health;
 mod interruptions;

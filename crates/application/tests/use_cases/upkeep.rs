@@ -1,5 +1,6 @@
 //! Upkeep: lost jobs, leftovers, what containers print, and whether they stay up.
 
+mod companions;
 mod reaping;
 mod records;
 mod rescuing;

@@ -1,6 +1,7 @@
 //! A small world for workers: a queue, records, a log and an engine that remember what is asked of
 //! them, in one journal, and answer as a test says.
 
+mod composer;
 mod engine;
 mod journal;
 mod queue;
@@ -76,6 +77,10 @@ pub(crate) struct State {
     pub(crate) last_words: Vec<PrintedLine>,
     /// The deployments that have published files.
     pub(crate) published: Vec<DeploymentId>,
+    /// The deployments that were composed.
+    pub(crate) composed: Vec<DeploymentId>,
+    /// The volumes that a composition shares with the live version.
+    pub(crate) shared_volumes: Vec<String>,
     /// What a call prints, by its name.
     pub(crate) output: HashMap<&'static str, Vec<Vec<u8>>>,
     /// How the next calls fail, by their name.
@@ -203,6 +208,7 @@ impl World {
             secrets: Arc::new(a_box()),
             source: Arc::clone(self) as _,
             images: Arc::clone(self) as _,
+            composer: Arc::clone(self) as _,
             deployer: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,
             probe: Arc::clone(self) as _,

@@ -7,6 +7,8 @@ use crate::value::InvalidValue;
 pub enum BuildPack {
     /// An image is built by a Dockerfile of the repository.
     Dockerfile,
+    /// Several services are run by a compose file of the repository.
+    DockerCompose,
     /// A prebuilt image is run.
     Image,
     /// A folder of the repository is published as it is.
@@ -15,13 +17,14 @@ pub enum BuildPack {
 
 impl BuildPack {
     /// Every build pack.
-    pub const ALL: [Self; 3] = [Self::Dockerfile, Self::Image, Self::Static];
+    pub const ALL: [Self; 4] = [Self::Dockerfile, Self::DockerCompose, Self::Image, Self::Static];
 
     /// The name in the contract.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Dockerfile => "dockerfile",
+            Self::DockerCompose => "docker-compose",
             Self::Image => "image",
             Self::Static => "static",
         }
@@ -33,12 +36,16 @@ impl TryFrom<String> for BuildPack {
 
     fn try_from(raw: String) -> Result<Self, InvalidValue> {
         let name = raw.trim().to_ascii_lowercase();
+        let name = match name.as_str() {
+            "dockercompose" | "compose" => Self::DockerCompose.as_str().to_owned(),
+            _ => name,
+        };
         Self::ALL.into_iter().find(|pack| pack.as_str() == name).ok_or_else(|| {
             let allowed = match name.as_str() {
-                "docker-compose" | "dockercompose" | "compose" | "nixpacks" => {
-                    "`dockerfile`, `image` or `static`: this version has no other build pack yet"
+                "nixpacks" => {
+                    "`dockerfile`, `docker-compose`, `image` or `static`: this version has no other build pack yet"
                 }
-                _ => "`dockerfile`, `image` or `static`",
+                _ => "`dockerfile`, `docker-compose`, `image` or `static`",
             };
             InvalidValue::text(allowed, &raw)
         })
@@ -113,11 +120,16 @@ mod tests {
     }
 
     #[test]
-    fn a_build_pack_that_is_still_to_come_is_refused_with_a_word_about_it() {
-        for name in ["nixpacks", "docker-compose", "dockerCompose"] {
-            let refused = BuildPack::try_from(name.to_owned()).unwrap_err().to_string();
-            assert!(refused.contains("yet") && refused.contains(name), "{refused}");
+    fn compose_has_several_spellings() {
+        for name in ["docker-compose", "dockerCompose", "dockercompose", "Compose", " compose "] {
+            assert_eq!(BuildPack::try_from(name.to_owned()), Ok(BuildPack::DockerCompose), "{name}");
         }
+    }
+
+    #[test]
+    fn a_build_pack_that_is_still_to_come_is_refused_with_a_word_about_it() {
+        let refused = BuildPack::try_from("nixpacks".to_owned()).unwrap_err().to_string();
+        assert!(refused.contains("yet") && refused.contains("nixpacks"), "{refused}");
         assert!(BuildPack::try_from("heroku".to_owned()).is_err());
     }
 

@@ -169,11 +169,28 @@ text_value!(
 );
 
 text_value!(
+    /// One of the services of a compose file, by the name that it has there.
+    ServiceName,
+    |raw| {
+        let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        let begins_well = raw.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if begins_well && raw.len() <= 63 && raw.bytes().all(is_of_names) {
+            Ok(raw)
+        } else {
+            Err(InvalidValue::text(
+                "a letter or digit, and then at most 62 of letters, digits, `.`, `_` and `-`",
+                &raw,
+            ))
+        }
+    }
+);
+
+text_value!(
     /// The image of a deployment: a name of our own making, so that nobody else moves it.
     ImageName,
     |raw| {
         let is_name = raw.starts_with("launchway/")
-            && raw.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b':' | b'-'));
+            && raw.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b':' | b'-' | b'.' | b'_'));
         if is_name { Ok(raw) } else { Err(InvalidValue::text("the name of a deployment's image", &raw)) }
     }
 );
@@ -184,7 +201,32 @@ impl ImageName {
     pub fn of(application: ApplicationId, deployment: DeploymentId) -> Self {
         Self(format!("launchway/{application}:{deployment}"))
     }
+
+    /// The image that `deployment` of `application` makes for one of several services.
+    #[must_use]
+    pub fn of_service(application: ApplicationId, deployment: DeploymentId, service: &ServiceName) -> Self {
+        Self(format!("launchway/{application}:{deployment}-{service}"))
+    }
+
+    /// Whether it was made for one of several services.
+    #[must_use]
+    pub fn is_of_service(&self) -> bool {
+        self.whose().is_some() && self.0.split_once(':').is_some_and(|(_, tag)| tag.len() > LENGTH_OF_AN_ID)
+    }
+
+    /// Of which application and deployment it is; `None` for a name that neither function above made.
+    #[must_use]
+    pub fn whose(&self) -> Option<(ApplicationId, DeploymentId)> {
+        let (application, tag) = self.0.strip_prefix("launchway/")?.split_once(':')?;
+        let (deployment, service) = tag.split_at_checked(LENGTH_OF_AN_ID)?;
+        let is_whole = service.is_empty() || service.strip_prefix('-')?.parse::<ServiceName>().is_ok();
+        is_whole.then_some(())?;
+        Some((application.parse().ok()?, deployment.parse().ok()?))
+    }
 }
+
+/// How many characters an id has.
+const LENGTH_OF_AN_ID: usize = 36;
 
 #[cfg(test)]
 mod tests {
@@ -216,6 +258,30 @@ mod tests {
         assert_eq!(image.as_str().parse(), Ok(image.clone()));
         for name in ["nginx", "launchway/$(id)", "-launchway/x"] {
             assert!(name.parse::<ImageName>().is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_image_of_a_service_tells_whose_it_is() {
+        let (application, deployment) = (Uuid::max().into(), Uuid::nil().into());
+        for service in ["web", "a.b_c-d", "Task-1"] {
+            let image = ImageName::of_service(application, deployment, &service.parse().unwrap());
+            assert_eq!(image.as_str().parse(), Ok(image.clone()));
+            assert_eq!(image.whose(), Some((application, deployment)));
+            assert!(image.is_of_service());
+        }
+        assert!(!ImageName::of(application, deployment).is_of_service());
+        assert_eq!(ImageName::of(application, deployment).whose(), Some((application, deployment)));
+        for name in ["launchway/a:b", "launchway/x", &format!("launchway/{}:{}x", Uuid::max(), Uuid::nil())] {
+            assert_eq!(name.parse::<ImageName>().unwrap().whose(), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_service_has_a_short_plain_name() {
+        assert!("x".repeat(63).parse::<ServiceName>().is_ok());
+        for name in ["", "-x", ".x", "_x", "a b", "a/b", "a$b", "ä", &"x".repeat(64)] {
+            assert!(name.parse::<ServiceName>().is_err(), "{name:?}");
         }
     }
 

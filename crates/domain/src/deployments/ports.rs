@@ -16,7 +16,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{CommitHash, ContainerId, ImageName};
+use super::{CommitHash, ContainerId, ImageName, ServiceName};
 use crate::{
     applications::{
         BasePath, Branch, DockerfilePath, GitCredentials, GitUrl, HealthCheckPath, ImageRef, Port,
@@ -217,7 +217,9 @@ pub enum Condition {
 ///
 /// Promises: a container is in the network of its organization and reaches no other
 /// organization's; it has limits of memory, processes and log size, and cannot gain privileges; it
-/// is not started again by the engine until it is [kept](Deployer::keep).
+/// is not started again by the engine until it is [kept](Deployer::keep). What is done to the
+/// container of a [composition](super::Composer) that gets the traffic is done to all its services:
+/// they are kept and started in the order of their dependencies, and stopped against it.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Deployer: Send + Sync {
@@ -267,7 +269,8 @@ pub trait Deployer: Send + Sync {
     /// [`StepError::Fault`] when the engine is not there.
     async fn stop(&self, container: &ContainerId) -> Result<(), StepError>;
 
-    /// Ends and removes every container of `deployment`, whichever attempt made it.
+    /// Ends and removes every container of `deployment`, whichever attempt made it, and the network
+    /// of its composition. Named volumes stay.
     ///
     /// # Errors
     /// [`StepError::Fault`] when the engine is not there.
@@ -294,9 +297,13 @@ pub enum FoundObject {
         condition: Condition,
         /// When it was made.
         created_at: Timestamp,
+        /// Which service of a composition it is; none for a container that stands alone.
+        service: Option<ServiceName>,
     },
     /// The image of a deployment.
     Image(ImageName),
+    /// The network of a composition, by its name.
+    Network(String),
 }
 
 /// A line that a container printed.

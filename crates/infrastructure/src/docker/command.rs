@@ -4,9 +4,11 @@
 //! parsed references, none of which begins with a dash. What people wrote is the input, an inherited
 //! variable, or stands behind the option or the image that it belongs to.
 
+mod compose;
 mod containers;
 mod images;
 mod networks;
+mod volumes;
 
 use std::{
     ffi::OsString,
@@ -23,7 +25,8 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 pub(super) use self::{
-    containers::NewContainer,
+    compose::{Compose, NewProject},
+    containers::{CAPABILITIES, NewContainer},
     images::{ImageId, NewImage},
     networks::NetworkId,
 };

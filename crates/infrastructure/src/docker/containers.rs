@@ -14,7 +14,7 @@ use launchway_domain::{
 };
 use serde_json::Value;
 
-use self::unfinished::Unfinished;
+pub(super) use self::unfinished::Unfinished;
 use super::{
     DockerEngine,
     command::{NetworkId, NewContainer, Patience},
@@ -45,14 +45,21 @@ impl Deployer for DockerEngine {
         command: &RunCommand,
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
-        let unfinished = Unfinished::new(&self.docker);
-        let ended = self.run_marked(plan, command, unfinished.label(), output).await;
-        unfinished.end(false).await;
-        ended
+        let network = self.network(plan.owner.organization).await?;
+        self.run_in(&network, plan, command, output).await
     }
 
     async fn keep(&self, container: &ContainerId) -> Result<(), StepError> {
-        self.docker.keep(container).await.map_err(Failure::or_fault)
+        let group = self.group(container).await?;
+        if group.is_empty() {
+            return self.docker.keep(container, "unless-stopped").await.map_err(Failure::or_fault);
+        }
+        for member in &group {
+            if let Some(policy) = member.policy() {
+                self.docker.keep(&member.id, policy).await.map_err(Failure::or_fault)?;
+            }
+        }
+        Ok(())
     }
 
     async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError> {
@@ -62,6 +69,7 @@ impl Deployer for DockerEngine {
 
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
         let gone = || StepError::Refused("the container is gone".to_owned());
+        self.restart_companions(container).await?;
         self.docker.restart(container).await.map_err(|failure| match failure.is_gone() {
             true => gone(),
             false => failure.or_fault(),
@@ -75,29 +83,54 @@ impl Deployer for DockerEngine {
     }
 
     async fn stop(&self, container: &ContainerId) -> Result<(), StepError> {
-        match self.docker.stop(container).await {
-            Err(failure) if !failure.is_gone() => Err(failure.or_fault()),
-            _ => Ok(()),
+        let group = self.group(container).await?;
+        if group.is_empty() {
+            return done_or_gone(self.docker.stop(container).await);
         }
+        for member in group.iter().rev() {
+            done_or_gone(self.docker.stop_in_its_own_time(&member.id).await)?;
+        }
+        Ok(())
     }
 
     async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError> {
-        self.remove_marked(&[Label::of_deployment(deployment)]).await
+        let marks = [Label::of_instance(self.options.instance), Label::of_deployment(deployment)];
+        let (removed, networks) = tokio::join!(self.remove_marked(&marks[1..]), self.docker.networks(&marks));
+        removed?;
+        for network in networks.map_err(Failure::or_fault)? {
+            done_or_gone(self.docker.remove_network(&network).await)?;
+        }
+        Ok(())
     }
 }
 
 impl DockerEngine {
     async fn start_marked(&self, plan: &ContainerPlan, call: Label) -> Result<Container, StepError> {
         let name = format!("launchway-{}-{}", plan.owner.deployment, plan.owner.attempt);
-        let (id, network) = self.make(plan, &name, None, call).await?;
+        let (id, network) = self.make(plan, &name, None, None, call).await?;
         let record = self.record(&id).await?;
         let started = record.and_then(|record| read(&record, Some(&network)));
         started
             .ok_or_else(|| StepError::Fault("the container was removed as soon as it was started".to_owned()))
     }
 
+    /// Runs a command in a container of its own, in `network`.
+    pub(super) async fn run_in(
+        &self,
+        network: &Network,
+        plan: &ContainerPlan,
+        command: &RunCommand,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        let unfinished = Unfinished::new(&self.docker);
+        let ended = self.run_marked(Some(network), plan, command, unfinished.label(), output).await;
+        unfinished.end(false).await;
+        ended
+    }
+
     async fn run_marked(
         &self,
+        network: Option<&Network>,
         plan: &ContainerPlan,
         command: &RunCommand,
         call: Label,
@@ -106,11 +139,11 @@ impl DockerEngine {
         let limit = self.options.command_time;
         let (deployment, attempt) = (plan.owner.deployment, plan.owner.attempt);
         let name = format!("launchway-{deployment}-{attempt}-task-{}", call.value());
-        let (mut id, network) = self.make(plan, &name, Some(command), call.clone()).await?;
+        let (mut id, made_in) = self.make(plan, &name, network, Some(command), call.clone()).await?;
         let mut ended = self.docker.start_attached(&id, limit, output.clone()).await;
-        if self.has_lost(plan.owner.organization, &network, &ended).await {
+        if self.has_lost(plan.owner.organization, &made_in, &ended).await {
             self.remove_marked(std::slice::from_ref(&call)).await?;
-            (id, _) = self.make(plan, &name, Some(command), call).await?;
+            (id, _) = self.make(plan, &name, network, Some(command), call).await?;
             ended = self.docker.start_attached(&id, limit, output).await;
         }
         let failure = match ended {
@@ -142,18 +175,19 @@ impl DockerEngine {
         }
     }
 
-    /// Makes a container in the organization's network. One for a command is started by who wants
+    /// Makes a container in `network`, or in the organization's. One for a command is started by who wants
     /// to see what it prints; the other runs, in place of the one that has its name.
     async fn make(
         &self,
         plan: &ContainerPlan,
         name: &str,
+        network: Option<&Network>,
         command: Option<&RunCommand>,
         call: Label,
     ) -> Result<(ContainerId, Network), StepError> {
         let environment = ContainerEnvironment::of(&plan.environment)?;
         let mut labels = labels::of(self.options.instance, &plan.owner);
-        labels.push(call.clone());
+        labels.extend([Label::of_no_service(), call.clone()]);
         let container = NewContainer {
             name,
             labels: &labels,
@@ -164,7 +198,10 @@ impl DockerEngine {
         };
         let (mut patience, mut is_replaced) = (Patience::new(), false);
         loop {
-            let network = self.network(plan.owner.organization).await?;
+            let network = match network {
+                Some(network) => network.clone(),
+                None => self.network(plan.owner.organization).await?,
+            };
             let made = match command {
                 None => self.docker.run(&container, &network.id).await,
                 Some(_) => self.docker.create(&container, &network.id).await,
@@ -200,9 +237,31 @@ impl DockerEngine {
         self.docker.remove(&found).await.map_err(Failure::or_fault)
     }
 
-    async fn record(&self, container: &ContainerId) -> Result<Option<Value>, StepError> {
+    /// Starts everything anew that the container of a composition needs.
+    async fn restart_companions(&self, container: &ContainerId) -> Result<(), StepError> {
+        let group = self.group(container).await?;
+        for member in group.iter().filter(|member| member.id != *container) {
+            self.docker.restart(&member.id).await.map_err(|failure| match failure.or_fault() {
+                StepError::Refused(why) => {
+                    StepError::Refused(format!("the service `{}` cannot be started: {why}", member.service()))
+                }
+                fault => fault,
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn record(&self, container: &ContainerId) -> Result<Option<Value>, StepError> {
         let records = self.docker.inspect(std::slice::from_ref(container)).await;
         Ok(records.map_err(Failure::or_fault)?.into_iter().next())
+    }
+}
+
+/// What is gone needs no end.
+fn done_or_gone(done: Result<(), Failure>) -> Result<(), StepError> {
+    match done {
+        Err(failure) if !failure.is_gone() => Err(failure.or_fault()),
+        _ => Ok(()),
     }
 }
 
@@ -215,7 +274,7 @@ fn not_made(failure: Failure, image: &ImageName) -> StepError {
 }
 
 /// A started container; `None` when docker's record of it cannot be read.
-fn read(record: &Value, network: Option<&Network>) -> Option<Container> {
+pub(super) fn read(record: &Value, network: Option<&Network>) -> Option<Container> {
     Some(Container {
         id: record.get("id")?.as_str()?.parse().ok()?,
         name: record.get("name")?.as_str()?.trim_start_matches('/').to_owned(),

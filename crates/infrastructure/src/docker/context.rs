@@ -75,6 +75,32 @@ impl BuildContext {
     }
 }
 
+/// The bytes of the file at `path` from `folder` of the checkout; `None` when it is not there.
+/// Blocks.
+pub(super) fn file_beneath(
+    root: &Path,
+    folder: &str,
+    path: &str,
+    largest: u64,
+) -> Result<Option<Vec<u8>>, StepError> {
+    let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
+    let root = fs::canonicalize(root).map_err(broken)?;
+    let subject = format!("the file `{path}`");
+    let found = beneath(&root, &root, folder).and_then(|folder| beneath(&root, &folder, path));
+    let file = match found {
+        Err(Lost::NotThere) => return Ok(None),
+        found => found.map_err(|lost| lost.told("", &subject))?,
+    };
+    let metadata = fs::symlink_metadata(&file).map_err(broken)?;
+    if !metadata.is_file() {
+        return Err(StepError::Refused(format!("{subject} is no file")));
+    }
+    if metadata.len() > largest {
+        return Err(StepError::Refused(format!("{subject} has more than {} KiB", largest / 1024)));
+    }
+    fs::read(&file).map(Some).map_err(broken)
+}
+
 impl Lost {
     fn told(self, not_there: &str, subject: &str) -> StepError {
         match self {
@@ -239,6 +265,29 @@ mod tests {
         assert_eq!(repository.refusal("/nothing", "Dockerfile"), "there is no folder `/nothing`");
         assert_eq!(repository.refusal("/file", "Dockerfile"), "`/file` is no folder");
         assert_eq!(repository.refusal("/", "file/x"), "there is no Dockerfile at `file/x`");
+    }
+
+    #[test]
+    fn a_file_is_read_from_within_the_repository_only() {
+        let repository = Repository::new()
+            .write("app/a.env", "A=1")
+            .link("app/inside", "../app/a.env")
+            .link("app/out", "../../secret")
+            .link("app/root", "/etc/passwd");
+        let read = |folder: &str, path: &str| {
+            file_beneath(&repository.0.path().join("repo"), folder, path, 10)
+                .map(|bytes| bytes.map(|bytes| String::from_utf8(bytes).unwrap()))
+        };
+        for path in ["a.env", "./a.env", "../app/a.env", "inside"] {
+            assert_eq!(read("app", path), Ok(Some("A=1".to_owned())), "{path}");
+        }
+        assert_eq!(read("app", "b.env"), Ok(None));
+        assert_eq!(read("nothing", "b.env"), Ok(None));
+        for path in ["/etc/passwd", "../../secret", "out", "root", "/proc/self/environ", ".."] {
+            let told = read("app", path).unwrap_err().to_string();
+            let is_told = told.contains("leads out of the repository") || told.contains("is no file");
+            assert!(is_told && !told.contains("hunter2"), "{path}: {told}");
+        }
     }
 
     #[test]

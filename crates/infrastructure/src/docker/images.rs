@@ -28,37 +28,70 @@ const MOST_KNOWN: usize = 5;
 #[async_trait]
 impl ImageBuilder for DockerEngine {
     async fn build(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<ImageName, StepError> {
-        let arguments = BuildArguments::of(&plan.variables)?;
-        let context = self.context(plan).await?;
-        let ((), known) = tokio::try_join!(
-            self.check_bases(&context.dockerfile, &plan.variables, &output),
-            self.known_images(&plan.owner),
-        )?;
         let name = ImageName::of(plan.owner.application, plan.owner.deployment);
-        let labels = labels::of_image(self.options.instance, &plan.owner);
-        let image = NewImage {
-            name: &name,
-            labels: &labels,
-            arguments: &arguments,
-            memory: self.options.build_limits.memory,
-            known: &known,
-            dockerfile: context.dockerfile,
-            folder: Some(&context.folder),
-        };
-        self.build_image(plan.owner.organization, &image, output).await?;
-        self.remember_image(&plan.owner, &name);
-        self.remove_nameless(&plan.owner).await;
+        self.build_as(&name, plan, None, output).await?;
         Ok(name)
     }
 
-    /// The image is given labels too, by a build without any step: a second name alone would leave
-    /// it unmarked.
     async fn obtain(
         &self,
         owner: &Owner,
         image: &ImageRef,
         output: Arc<dyn Output>,
     ) -> Result<ImageName, StepError> {
+        let name = ImageName::of(owner.application, owner.deployment);
+        self.obtain_as(&name, owner, image, output).await?;
+        Ok(name)
+    }
+
+    async fn reuse(&self, owner: &Owner, image: &ImageName) -> Result<ImageName, StepError> {
+        let name = ImageName::of(owner.application, owner.deployment);
+        self.reuse_as(&name, image).await?;
+        Ok(name)
+    }
+}
+
+impl DockerEngine {
+    /// Builds an image up to its stage `target`, or whole, and gives it a name.
+    pub(super) async fn build_as(
+        &self,
+        name: &ImageName,
+        plan: &BuildPlan,
+        target: Option<&str>,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        let arguments = BuildArguments::of(&plan.variables)?;
+        let context = self.context(plan).await?;
+        let ((), known) = tokio::try_join!(
+            self.check_bases(&context.dockerfile, &plan.variables, &output),
+            self.known_images(&plan.owner),
+        )?;
+        let labels = labels::of_image(self.options.instance, &plan.owner);
+        let image = NewImage {
+            name,
+            labels: &labels,
+            arguments: &arguments,
+            memory: self.options.build_limits.memory,
+            known: &known,
+            dockerfile: context.dockerfile,
+            target,
+            folder: Some(&context.folder),
+        };
+        self.build_image(plan.owner.organization, &image, output).await?;
+        self.remember_image(&plan.owner, name);
+        self.remove_nameless(&plan.owner).await;
+        Ok(())
+    }
+
+    /// Gets an image and gives it a name, and labels too, by a build without any step: a second name
+    /// alone would leave it unmarked.
+    pub(super) async fn obtain_as(
+        &self,
+        name: &ImageName,
+        owner: &Owner,
+        image: &ImageRef,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
         let no_image = || StepError::Refused(format!("there is no image `{}`", image.as_str()));
         let reference = references::familiar(image).ok_or_else(no_image)?;
         let pulled = self.docker.pull(&reference, self.options.build_limits.time, output.clone()).await;
@@ -66,35 +99,33 @@ impl ImageBuilder for DockerEngine {
             self.fall_back(image, &reference, failure, &output).await?;
         }
         self.check_triggers(&reference, &output).await?;
-        let name = ImageName::of(owner.application, owner.deployment);
         let labels = labels::of_image(self.options.instance, owner);
         let marked = NewImage {
-            name: &name,
+            name,
             labels: &labels,
             arguments: &BuildArguments::of(&Variables::default())?,
             memory: self.options.build_limits.memory,
             known: &[],
             dockerfile: format!("FROM {reference}\n").into_bytes(),
+            target: None,
             folder: None,
         };
         self.build_image(owner.organization, &marked, output).await?;
         self.remove_nameless(owner).await;
-        Ok(name)
+        Ok(())
     }
 
-    async fn reuse(&self, owner: &Owner, image: &ImageName) -> Result<ImageName, StepError> {
-        let name = ImageName::of(owner.application, owner.deployment);
-        match self.docker.tag(image, &name).await {
-            Ok(()) => Ok(name),
+    /// Gives an image of ours another name too.
+    pub(super) async fn reuse_as(&self, name: &ImageName, image: &ImageName) -> Result<(), StepError> {
+        match self.docker.tag(image, name).await {
+            Ok(()) => Ok(()),
             Err(failure) if failure.is_gone() => {
                 Err(StepError::Refused("the image of that deployment is not there any more".to_owned()))
             }
             Err(failure) => Err(failure.or_fault()),
         }
     }
-}
 
-impl DockerEngine {
     async fn context(&self, plan: &BuildPlan) -> Result<BuildContext, StepError> {
         let (root, base_path) = (plan.checkout.root.clone(), plan.base_path.clone());
         let (dockerfile, largest) = (plan.dockerfile.clone(), self.options.build_limits.context);

@@ -50,8 +50,14 @@ impl EngineInventory for DockerEngine {
             self.docker.inspect_images(&ids).await
         };
         let images = async { images.await.map_err(Failure::or_fault) };
-        let (mut found, images) = tokio::try_join!(self.containers(), images)?;
+        let networks = async {
+            let ours = [Label::of_instance(self.options.instance), Label::of_any_owner()];
+            let ids = self.docker.networks(&ours).await.map_err(Failure::or_fault)?;
+            self.docker.inspect_networks(&ids).await.map_err(Failure::or_fault)
+        };
+        let (mut found, images, networks) = tokio::try_join!(self.containers(), images, networks)?;
         found.extend(images.iter().flat_map(found_images));
+        found.extend(networks.iter().filter_map(found_network));
         Ok(found)
     }
 
@@ -66,6 +72,7 @@ impl EngineInventory for DockerEngine {
         let removed = match &found.what {
             FoundObject::Container { id, .. } => self.docker.remove(std::slice::from_ref(id)).await,
             FoundObject::Image(name) => self.docker.remove_image(name).await,
+            FoundObject::Network(name) => self.docker.remove_network_named(name).await,
         };
         match removed {
             Err(failure) if !failure.is_gone() => Err(failure.or_fault()),
@@ -219,6 +226,7 @@ fn found_container(record: &Value) -> Option<Found> {
                 id: record.get("id")?.as_str()?.parse().ok()?,
                 condition: condition(record),
                 created_at: DateTime::parse_from_rfc3339(created).ok()?.to_utc().trunc_subsecs(6),
+                service: labels::service(record.get("labels")?),
             },
         })
     };
@@ -243,11 +251,16 @@ fn found_images(record: &Value) -> Vec<Found> {
         return Vec::new();
     };
     let found = names.into_iter().filter_map(|name| {
-        let (application, deployment) = name.as_str().strip_prefix("launchway/")?.split_once(':')?;
-        let (application, deployment) = (application.parse().ok()?, deployment.parse().ok()?);
+        let (application, deployment) = name.whose()?;
         Some(Found { owner: Owner { application, deployment, ..owner }, what: FoundObject::Image(name) })
     });
     found.collect()
+}
+
+/// The network of a composition; that of an organization is nobody's leftover.
+fn found_network(record: &Value) -> Option<Found> {
+    let owner = labels::owner_of_image(record.get("labels")?)?;
+    Some(Found { owner, what: FoundObject::Network(record.get("name")?.as_str()?.to_owned()) })
 }
 
 /// What somebody else has marked as ours is left alone.

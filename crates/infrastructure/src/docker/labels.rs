@@ -1,8 +1,8 @@
 //! The labels by which everything that we make is found again.
 
 use launchway_domain::{
-    deployments::Owner,
-    ids::{DeploymentId, InstanceId, OrganizationId},
+    deployments::{Owner, ServiceName},
+    ids::{ApplicationId, DeploymentId, InstanceId, OrganizationId},
 };
 use serde_json::Value;
 
@@ -13,6 +13,10 @@ const DEPLOYMENT: &str = "launchway.deployment";
 const ATTEMPT: &str = "launchway.attempt";
 const OWNER: &str = "launchway.owner";
 const CALL: &str = "launchway.call";
+const SERVICE: &str = "launchway.service";
+const PLACE: &str = "launchway.place";
+const RESTART: &str = "launchway.restart";
+const WEB: &str = "launchway.web";
 
 /// A label, as `name=value`. The values are ids of our own making.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +25,11 @@ pub(super) struct Label(String);
 impl Label {
     pub(super) fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// What is before the `=`.
+    pub(super) fn name(&self) -> &str {
+        self.0.split_once('=').map_or(&self.0, |(name, _)| name)
     }
 
     /// What is behind the `=`.
@@ -40,6 +49,25 @@ impl Label {
         Self(format!("{DEPLOYMENT}={deployment}"))
     }
 
+    pub(super) fn of_application(application: ApplicationId) -> Self {
+        Self(format!("{APPLICATION}={application}"))
+    }
+
+    /// Of the container of a composition that gets the traffic.
+    pub(super) fn of_web() -> Self {
+        Self(format!("{WEB}=true"))
+    }
+
+    /// Of a container that stands alone, whatever its image says.
+    pub(super) fn of_no_service() -> Self {
+        Self(format!("{SERVICE}="))
+    }
+
+    /// Of what belongs to a deployment as a whole, whichever.
+    pub(super) fn of_any_owner() -> Self {
+        Self(OWNER.to_owned())
+    }
+
     /// Of what one call makes, so that exactly this is removed when the call does not succeed.
     pub(super) fn of_call(call: &str) -> Self {
         Self(format!("{CALL}={call}"))
@@ -51,7 +79,7 @@ pub(super) fn of(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     vec![
         Label::of_instance(instance),
         Label::of_organization(owner.organization),
-        Label(format!("{APPLICATION}={}", owner.application)),
+        Label::of_application(owner.application),
         Label::of_deployment(owner.deployment),
         Label(format!("{ATTEMPT}={}", owner.attempt)),
     ]
@@ -62,6 +90,46 @@ pub(super) fn of_image(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     let Owner { organization, application, deployment, attempt } = owner;
     let whose = Label(format!("{OWNER}={organization}/{application}/{deployment}/{attempt}"));
     vec![Label::of_instance(instance), whose]
+}
+
+/// What a container of a composition is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Role {
+    pub(super) service: ServiceName,
+    /// Where it stands in the order of starting.
+    pub(super) place: usize,
+    /// When the engine is to start it again, once it is kept; not said without.
+    pub(super) restart: Option<String>,
+    /// Whether it gets the traffic.
+    pub(super) is_web: bool,
+}
+
+impl Role {
+    /// The labels that say so.
+    pub(super) fn labels(&self) -> Vec<Label> {
+        vec![
+            Label(format!("{SERVICE}={}", self.service)),
+            Label(format!("{PLACE}={}", self.place)),
+            Label(format!("{RESTART}={}", self.restart.as_deref().unwrap_or_default())),
+            Label(format!("{WEB}={}", self.is_web)),
+        ]
+    }
+
+    /// What labels say; `None` when they are of a container that stands alone.
+    pub(super) fn read(labels: &Value) -> Option<Self> {
+        let text = |name: &str| labels.get(name)?.as_str();
+        Some(Self {
+            service: service(labels)?,
+            place: text(PLACE)?.parse().ok()?,
+            restart: text(RESTART).filter(|policy| !policy.is_empty()).map(str::to_owned),
+            is_web: text(WEB)? == "true",
+        })
+    }
+}
+
+/// Which service of a composition a container is.
+pub(super) fn service(labels: &Value) -> Option<ServiceName> {
+    labels.get(SERVICE)?.as_str()?.parse().ok()
 }
 
 /// Whose a container is by the labels that docker tells; `None` when they cannot be read.
@@ -111,5 +179,10 @@ mod tests {
         assert_eq!(owner(&json!({ ORGANIZATION: "x" })), None);
         assert_eq!(owner(&Value::Null), None);
         assert_eq!(owner_of_image(&json!({ OWNER: "x/y" })), None);
+        for restart in [None, Some("on-failure:3".to_owned())] {
+            let role = Role { service: "db".parse().unwrap(), place: 2, restart, is_web: false };
+            assert_eq!(Role::read(&told(role.labels())), Some(role));
+        }
+        assert_eq!(Role::read(&json!({ WEB: "true" })), None);
     }
 }

@@ -1,8 +1,8 @@
-//! The network of each organization.
+//! The network of each organization, and that of each composition.
 //!
 //! Each is a bridge of its own, and the engine lets nothing pass from one bridge to another. A
-//! container is in the network of its organization and in no other, the engine's default one
-//! included.
+//! container is in the network of its organization, or of its composition, and in no other, the
+//! engine's default one included.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -51,12 +51,23 @@ impl DockerEngine {
         if let Some(network) = known.get(&organization) {
             return Ok(network.clone());
         }
-        let network = match self.oldest_network(organization).await? {
-            Some(network) => network,
-            None => self.create_network(organization).await?,
-        };
+        let labels = [Label::of_instance(self.options.instance), Label::of_organization(organization)];
+        let network = self.found_or_made(&format!("launchway-{organization}"), &labels).await?;
         known.insert(organization, network.clone());
         Ok(network)
+    }
+
+    /// The network that all of these labels mark, which is made if it is not there.
+    pub(super) async fn network_called(&self, name: &str, labels: &[Label]) -> Result<Network, StepError> {
+        let _alone = self.networks.lock().await;
+        self.found_or_made(name, labels).await
+    }
+
+    async fn found_or_made(&self, name: &str, labels: &[Label]) -> Result<Network, StepError> {
+        match self.oldest_network(labels).await? {
+            Some(network) => Ok(network),
+            None => self.create_network(name, labels).await,
+        }
     }
 
     /// Whether something did not succeed because `network` is gone, which is then looked for again
@@ -78,16 +89,14 @@ impl DockerEngine {
     }
 
     /// Another process may make the same network at the same moment: then both take the older one.
-    async fn oldest_network(&self, organization: OrganizationId) -> Result<Option<Network>, StepError> {
-        let found = self.docker.networks(&self.network_labels(organization)).await;
-        let found = found.map_err(Failure::or_fault)?;
+    async fn oldest_network(&self, labels: &[Label]) -> Result<Option<Network>, StepError> {
+        let found = self.docker.networks(labels).await.map_err(Failure::or_fault)?;
         let mut networks = self.read_networks(&found).await?;
         networks.sort_by(|a, b| (&a.created, a.id.as_str()).cmp(&(&b.created, b.id.as_str())));
         Ok(networks.into_iter().next())
     }
 
-    async fn create_network(&self, organization: OrganizationId) -> Result<Network, StepError> {
-        let labels = self.network_labels(organization);
+    async fn create_network(&self, name: &str, labels: &[Label]) -> Result<Network, StepError> {
         let mut taken: Vec<Ipv4Net> = Vec::new();
         for _ in 0..MOST_TRIES {
             let everyone = self.docker.networks(&[]).await.map_err(Failure::or_fault)?;
@@ -97,9 +106,9 @@ impl DockerEngine {
                 lowest_free(self.options.network_pool, others.copied().collect()).ok_or_else(|| {
                     StepError::Fault("there is no room for another network in the pool".to_owned())
                 })?;
-            match self.docker.create_network(organization, subnet, &labels).await {
+            match self.docker.create_network(name, subnet, labels).await {
                 Ok(ours) => {
-                    let Some(network) = self.oldest_network(organization).await? else { continue };
+                    let Some(network) = self.oldest_network(labels).await? else { continue };
                     if network.id != ours {
                         // Nobody uses it yet.
                         let _left_behind = self.docker.remove_network(&ours).await;
@@ -107,16 +116,14 @@ impl DockerEngine {
                     return Ok(network);
                 }
                 // The engine gives a subnet to one caller only: perhaps to one with the same wish.
-                Err(failure) if failure.says("overlaps") => match self.oldest_network(organization).await? {
+                Err(failure) if failure.says("overlaps") => match self.oldest_network(labels).await? {
                     Some(network) => return Ok(network),
                     None => taken.push(subnet),
                 },
-                Err(failure) if failure.says("already exists") => {
-                    match self.oldest_network(organization).await? {
-                        Some(network) => return Ok(network),
-                        None => return Err(failure.or_fault()),
-                    }
-                }
+                Err(failure) if failure.says("already exists") => match self.oldest_network(labels).await? {
+                    Some(network) => return Ok(network),
+                    None => return Err(failure.or_fault()),
+                },
                 Err(failure) => return Err(failure.or_fault()),
             }
         }
@@ -127,10 +134,6 @@ impl DockerEngine {
     pub(super) async fn read_networks(&self, networks: &[NetworkId]) -> Result<Vec<Network>, StepError> {
         let records = self.docker.inspect_networks(networks).await.map_err(Failure::or_fault)?;
         Ok(records.iter().filter_map(Network::read).collect())
-    }
-
-    fn network_labels(&self, organization: OrganizationId) -> [Label; 2] {
-        [Label::of_instance(self.options.instance), Label::of_organization(organization)]
     }
 }
 

@@ -24,7 +24,7 @@ async fn everything_of_this_installation_is_found_and_nothing_else() {
         .iter()
         .filter_map(|found| match &found.what {
             FoundObject::Container { id, condition, .. } => Some((found.owner, id.clone(), *condition)),
-            FoundObject::Image(_) => None,
+            FoundObject::Image(_) | FoundObject::Network(_) => None,
         })
         .collect();
     let is_running = Condition::Running { address: running.address, restarts: 0 };

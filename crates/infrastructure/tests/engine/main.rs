@@ -2,13 +2,14 @@
 //! in place of docker's, what happens when the engine is not well.
 //!
 //! Every test has an installation of its own, so that tests do not see each other, and removes what
-//! it made. Needs the packages `docker.io` and `busybox-static`, and a running engine.
+//! it made. Needs the packages `docker.io`, `docker-compose` and `busybox-static`, and a running engine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod arguments;
 mod bases;
 mod builds;
 mod commands;
+mod compositions;
 mod containers;
 mod environments;
 mod faults;

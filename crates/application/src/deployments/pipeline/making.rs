@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use launchway_domain::{
     applications::{BuildPack, GitUrl, Repository},
     deployments::{
-        BuildPlan, Checkout, CommitHash, DeploymentKind, DeploymentState, GitSource, ImageName, Progress,
+        BuildPlan, Checkout, CommitHash, Composition, DeploymentKind, DeploymentState, GitSource, ImageName,
+        Progress,
     },
     ids::DeploymentId,
     logs::Level,
@@ -19,6 +20,8 @@ use super::{Attempt, Pipeline, Stop};
 pub(super) enum Version {
     /// A container of this image.
     Container(ImageName),
+    /// Several services.
+    Composition(Composition),
     /// The files in this folder.
     Site(PathBuf),
 }
@@ -37,7 +40,7 @@ impl Pipeline {
             }
             (DeploymentKind::Fresh, Repository::Git(url)) => self.build(attempt, url).await?,
         };
-        if let Version::Container(image) = &version {
+        if let Version::Container(image) | Version::Composition(Composition { image, .. }) = &version {
             let progress = Progress { image: Some(image.clone()), ..Progress::default() };
             self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await?;
         }
@@ -54,6 +57,9 @@ impl Pipeline {
         if let Some(commit) = &earlier.commit {
             let progress = Progress { commit: Some(commit.clone()), ..Progress::default() };
             self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await?;
+        }
+        if let Some(composition) = self.recall(attempt, to).await? {
+            return Ok(Version::Composition(composition));
         }
         match earlier.image {
             Some(image) => Ok(Version::Container(self.ports.images.reuse(&attempt.owner, &image).await?)),
@@ -72,6 +78,7 @@ impl Pipeline {
                 let folder = &blueprint.base_path;
                 Version::Site(self.ports.sites.publish(&attempt.owner, &checkout, folder).await?)
             }
+            BuildPack::DockerCompose => Version::Composition(self.compose(attempt, checkout).await?),
             BuildPack::Dockerfile | BuildPack::Image => {
                 attempt.log.say(Level::Info, "Building the image").await;
                 let plan = BuildPlan {

@@ -92,6 +92,7 @@ impl Pipeline {
         for found in of_it().filter(|found| !is_container(&found.what)) {
             self.ports.inventory.remove(found).await?;
         }
+        self.ports.composer.forget(id).await?;
         self.ports.sites.remove(id).await?;
         self.settle(claimed, Outcome::Succeeded, Vec::new()).await
     }

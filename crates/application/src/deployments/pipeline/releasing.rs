@@ -5,8 +5,8 @@ use std::{net::SocketAddr, time::Duration};
 use launchway_domain::{
     applications::{Application, Port, RunCommand},
     deployments::{
-        Container, ContainerPlan, ContainerRecord, ContainerState, Deployment, FoundObject, ImageName,
-        Progress, StepError, Write,
+        Container, ContainerPlan, ContainerRecord, ContainerState, Deployment, FoundObject, Progress,
+        StepError, Write,
     },
     ids::{ApplicationId, DeploymentId},
     logs::{Level, Write as LogWrite},
@@ -15,7 +15,11 @@ use launchway_domain::{
     routes::Target,
 };
 
-use super::{Attempt, Pipeline, Stop, making::Version};
+use super::{
+    Attempt, Pipeline, Stop,
+    composing::{Runnable, composition_plan},
+    making::Version,
+};
 
 /// How many of a container's last lines are shown when it fails.
 const LAST_WORDS: usize = 50;
@@ -26,7 +30,19 @@ impl Pipeline {
     /// Brings `version` to life in the place of the live one.
     pub(super) async fn release(&self, attempt: &Attempt<'_>, version: &Version) -> Result<(), Stop> {
         match version {
-            Version::Container(image) => self.release_container(attempt, image).await,
+            Version::Container(image) => {
+                let plan = ContainerPlan {
+                    owner: attempt.owner,
+                    image: image.clone(),
+                    environment: attempt.secrets.environment_variables.clone(),
+                    port: attempt.application.blueprint.port,
+                };
+                self.release_running(attempt, &Runnable::Container(plan)).await
+            }
+            Version::Composition(composition) => {
+                self.open_gap(attempt, composition).await?;
+                self.release_running(attempt, &Runnable::Composition(composition_plan(attempt))).await
+            }
             Version::Site(folder) => {
                 let text =
                     self.live_at(attempt).map_or_else(|| "Live".to_owned(), |url| format!("Live at {url}"));
@@ -39,20 +55,14 @@ impl Pipeline {
         }
     }
 
-    async fn release_container(&self, attempt: &Attempt<'_>, image: &ImageName) -> Result<(), Stop> {
+    async fn release_running(&self, attempt: &Attempt<'_>, runnable: &Runnable) -> Result<(), Stop> {
         let blueprint = &attempt.application.blueprint;
-        let plan = ContainerPlan {
-            owner: attempt.owner,
-            image: image.clone(),
-            environment: attempt.secrets.environment_variables.clone(),
-            port: blueprint.port,
-        };
         if let Some(command) = &blueprint.pre_run_command {
+            self.prepare(attempt, runnable).await?;
             attempt.log.say(Level::Info, "Running the pre-run command").await;
-            self.run_once(attempt, &plan, command).await.map_err(|error| in_command("pre-run", error))?;
+            self.run_once(attempt, runnable, command).await.map_err(|error| in_command("pre-run", error))?;
         }
-        attempt.log.say(Level::Info, "Starting the container").await;
-        let container = self.ports.deployer.start(&plan).await?;
+        let container = self.start(attempt, runnable).await?;
         self.record_container(attempt, &container).await?;
         attempt.log.say(Level::Info, self.question(attempt, &container)).await;
         let port = blueprint.port.get();
@@ -69,7 +79,7 @@ impl Pipeline {
         // Nobody has to wait until the engine has written down that this one stays.
         let (kept, finished) = tokio::join!(
             self.ports.deployer.keep(&container.id),
-            self.take_the_traffic(attempt, &plan, &target),
+            self.take_the_traffic(attempt, runnable, &target),
         );
         finished?;
         self.retire(attempt, attempt.application.live).await;
@@ -79,13 +89,13 @@ impl Pipeline {
     async fn take_the_traffic(
         &self,
         attempt: &Attempt<'_>,
-        plan: &ContainerPlan,
+        runnable: &Runnable,
         target: &Target,
     ) -> Result<(), Stop> {
         self.switch(attempt, target).await;
         if let Some(command) = &attempt.application.blueprint.post_run_command {
             attempt.log.say(Level::Info, "Running the post-run command").await;
-            if let Err(error) = self.run_once(attempt, plan, command).await {
+            if let Err(error) = self.run_once(attempt, runnable, command).await {
                 attempt.log.say(Level::Error, format!("The post-run command failed: {error}")).await;
             }
         }
@@ -117,10 +127,10 @@ impl Pipeline {
         let live = attempt.deployment.container.as_ref().map(|container| &container.id);
         let mut others = self.recorded_others(attempt).await?;
         for found in self.containers_of(attempt.owner.application).await? {
-            let FoundObject::Container { id, .. } = &found.what else { continue };
+            let FoundObject::Container { id, service, .. } = &found.what else { continue };
             if found.owner.deployment != attempt.deployment.id {
                 others.push(found.owner.deployment);
-            } else if Some(id) != live {
+            } else if Some(id) != live && service.is_none() {
                 // That of a command, which was cut off.
                 self.ports.inventory.remove(&found).await?;
             }
@@ -150,12 +160,15 @@ impl Pipeline {
     async fn run_once(
         &self,
         attempt: &Attempt<'_>,
-        plan: &ContainerPlan,
+        runnable: &Runnable,
         command: &RunCommand,
     ) -> Result<(), StepError> {
         // Not as the container's own output, which is collected behind its newest line.
         let output = attempt.log.output(Level::Info);
-        let ran = self.ports.deployer.run_once(plan, command, output.clone()).await;
+        let ran = match runnable {
+            Runnable::Container(plan) => self.ports.deployer.run_once(plan, command, output.clone()).await,
+            Runnable::Composition(plan) => self.ports.composer.run_once(plan, command, output.clone()).await,
+        };
         output.finish().await;
         ran
     }
@@ -228,7 +241,7 @@ impl Pipeline {
             self.ports.deployer.stop(&container.id).await?;
         }
         if let Some(record) = &record
-            && let Err(reason) = self.ports.runtime_logs.collect(application, record).await
+            && let Err(reason) = self.collect_last(application, record).await
         {
             tracing::warn!(deployment.id = %deployment, reason, "last output could not be collected");
         }

@@ -125,7 +125,7 @@ async fn a_container_of_the_live_deployment_that_is_not_the_live_one_goes_once_n
         let found = container(moment(NEW_YEAR) - age);
         let FoundObject::Container { condition, created_at, .. } = found.what else { unreachable!() };
         let id = a_container("a command's").id;
-        Found { what: FoundObject::Container { id, condition, created_at }, ..found }
+        Found { what: FoundObject::Container { id, condition, created_at, service: None }, ..found }
     };
     let standing =
         Standing { deployment: deployment().id, is_live: true, is_open: false, is_worth_keeping: true };

@@ -223,6 +223,7 @@ async fn of_a_deleted_application_containers_go_before_images_and_nothing_of_oth
             "clear container of #1",
             "clear container of #2",
             "clear image of #1",
+            "forget compositions",
             "remove the sites",
             "commit: succeeded, follow",
         ]

@@ -38,12 +38,12 @@ pub(crate) fn a_container_of(deployment: &Deployment, condition: Condition, crea
     };
     let recorded = deployment.container.as_ref().map(|container| container.id.clone());
     let id = recorded.unwrap_or_else(|| a_container(&deployment.id.to_string()).id);
-    Found { owner, what: FoundObject::Container { id, condition, created_at } }
+    Found { owner, what: FoundObject::Container { id, condition, created_at, service: None } }
 }
 
 impl World {
     /// What a call prints comes piece by piece.
-    async fn give_output(&self, call: &'static str, output: &Arc<dyn Output>) {
+    pub(super) async fn give_output(&self, call: &'static str, output: &Arc<dyn Output>) {
         let pieces = self.state().output.get(call).cloned().unwrap_or_default();
         for piece in pieces {
             output.write(&piece).await;
@@ -51,7 +51,7 @@ impl World {
     }
 
     /// What a deployment is called in the journal: by its place among the records.
-    fn name_of(&self, deployment: DeploymentId) -> String {
+    pub(super) fn name_of(&self, deployment: DeploymentId) -> String {
         let state = self.state();
         let place = state.deployments.iter().position(|known| known.id == deployment);
         place.map_or_else(|| "unknown".to_owned(), |place| format!("#{}", place + 1))
@@ -175,6 +175,7 @@ impl EngineInventory for World {
         let what = match &found.what {
             FoundObject::Container { .. } => "container",
             FoundObject::Image(_) => "image",
+            FoundObject::Network(_) => "network",
         };
         self.call("clear", format!("{what} of {}", self.name_of(found.owner.deployment))).await
     }

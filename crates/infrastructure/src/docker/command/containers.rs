@@ -21,7 +21,7 @@ const GRACE: &str = "10";
 /// What root may do inside: what images need that prepare files and then become another user, and
 /// low ports. Without `NET_RAW` nobody forges packets; without `MKNOD`, `SETFCAP`, `SETPCAP`,
 /// `SYS_CHROOT` and `AUDIT_WRITE` nobody misses anything.
-const CAPABILITIES: [&str; 8] =
+pub(in crate::docker) const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
 
 /// What is read of a container: not its environment, which is secret.
@@ -116,8 +116,9 @@ impl Docker {
         }
     }
 
-    pub(in crate::docker) async fn keep(&self, container: &ContainerId) -> Result<(), Failure> {
-        answer(self.call(&["update", "--restart", "unless-stopped", container.as_str()])).await.map(drop)
+    /// From now on the engine starts the container again by `policy`.
+    pub(in crate::docker) async fn keep(&self, container: &ContainerId, policy: &str) -> Result<(), Failure> {
+        answer(self.call(&["update", "--restart", policy, container.as_str()])).await.map(drop)
     }
 
     pub(in crate::docker) async fn restart(&self, container: &ContainerId) -> Result<(), Failure> {
@@ -132,6 +133,14 @@ impl Docker {
 
     pub(in crate::docker) async fn stop(&self, container: &ContainerId) -> Result<(), Failure> {
         answer(self.call(&["stop", "-t", GRACE, container.as_str()])).await.map(drop)
+    }
+
+    /// The same within the time that the container itself was given.
+    pub(in crate::docker) async fn stop_in_its_own_time(
+        &self,
+        container: &ContainerId,
+    ) -> Result<(), Failure> {
+        answer(self.call(&["stop", container.as_str()])).await.map(drop)
     }
 
     /// Ends containers at once and removes them with what they wrote. One that is gone is no error.

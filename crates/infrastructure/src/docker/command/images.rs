@@ -42,6 +42,8 @@ pub(in crate::docker) struct NewImage<'a> {
     /// The images whose steps need not be repeated.
     pub(in crate::docker) known: &'a [ImageName],
     pub(in crate::docker) dockerfile: Vec<u8>,
+    /// The stage at which the build ends; the last one without.
+    pub(in crate::docker) target: Option<&'a str>,
     /// The folder whose files may be copied; none without.
     pub(in crate::docker) folder: Option<&'a Path>,
 }
@@ -104,6 +106,9 @@ impl Docker {
         }
         for (name, value) in &image.arguments.inherited {
             call = call.env(name, value);
+        }
+        if let Some(target) = image.target {
+            call = call.args(["--target", target]);
         }
         call = call.args(["--tag", image.name.as_str()]);
         call = match image.folder {

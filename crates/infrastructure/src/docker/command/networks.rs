@@ -1,7 +1,6 @@
 //! The commands about networks.
 
 use ipnet::Ipv4Net;
-use launchway_domain::ids::OrganizationId;
 use serde_json::Value;
 
 use super::{Docker, answer, existing_records, unreadable, with_labels};
@@ -32,13 +31,12 @@ impl Docker {
         ids.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
     }
 
-    /// Age and subnets of each network that is still there.
+    /// Whose and how old each network is that is still there, and its subnets.
     pub(in crate::docker) async fn inspect_networks(
         &self,
         networks: &[NetworkId],
     ) -> Result<Vec<Value>, Failure> {
-        const FORMAT: &str =
-            r#"{"id":{{json .Id}},"created":{{json .Created}},"subnets":{{json .IPAM.Config}}}"#;
+        const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"labels":{{json .Labels}},"subnets":{{json .IPAM.Config}}}"#;
         if networks.is_empty() {
             return Ok(Vec::new());
         }
@@ -48,7 +46,7 @@ impl Docker {
 
     pub(in crate::docker) async fn create_network(
         &self,
-        organization: OrganizationId,
+        name: &str,
         subnet: Ipv4Net,
         labels: &[Label],
     ) -> Result<NetworkId, Failure> {
@@ -57,8 +55,13 @@ impl Docker {
         for label in labels {
             call = call.args(["--label", label.as_str()]);
         }
-        let id = answer(call.arg(format!("launchway-{organization}"))).await?;
+        let id = answer(call.arg(name)).await?;
         NetworkId::parse(&id).ok_or_else(unreadable)
+    }
+
+    /// Removes the network with a name of our own making.
+    pub(in crate::docker) async fn remove_network_named(&self, name: &str) -> Result<(), Failure> {
+        answer(self.call(&["network", "rm", name])).await.map(drop)
     }
 
     pub(in crate::docker) async fn remove_network(&self, network: &NetworkId) -> Result<(), Failure> {

@@ -18,25 +18,30 @@ const LOOKS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::
 /// removed in the background; what is missed there, because this process ends too, is found by its
 /// labels later.
 #[derive(Debug)]
-pub(super) struct Unfinished {
+pub(in crate::docker) struct Unfinished {
     docker: Docker,
     label: Label,
     has_ended: bool,
 }
 
 impl Unfinished {
-    pub(super) fn new(docker: &Docker) -> Self {
-        let call = HEXLOWER.encode(&SystemEntropy.bits_256()[..8]);
-        Self { docker: docker.clone(), label: Label::of_call(&call), has_ended: false }
+    pub(in crate::docker) fn new(docker: &Docker) -> Self {
+        Self::called(docker, &HEXLOWER.encode(&SystemEntropy.bits_256()[..8]))
+    }
+
+    /// One of several calls that make the same containers: each of them goes on with what an
+    /// earlier one made.
+    pub(in crate::docker) fn called(docker: &Docker, call: &str) -> Self {
+        Self { docker: docker.clone(), label: Label::of_call(call), has_ended: false }
     }
 
     /// What marks the container of this call, and no other.
-    pub(super) fn label(&self) -> Label {
+    pub(in crate::docker) fn label(&self) -> Label {
         self.label.clone()
     }
 
     /// The call has ended; its container stays or goes.
-    pub(super) async fn end(mut self, stays: bool) {
+    pub(in crate::docker) async fn end(mut self, stays: bool) {
         if !stays && !remove(&self.docker, &self.label).await {
             tracing::warn!(label = self.label.as_str(), "a container could not be removed yet");
         }

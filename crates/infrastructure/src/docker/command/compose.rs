@@ -1,0 +1,86 @@
+//! The commands of docker compose, as a plugin of the client or as a program of its own.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use launchway_domain::deployments::{Output, ServiceName};
+
+use super::{Docker, answer, tell};
+use crate::{
+    docker::complaints::Failure,
+    process::{Invocation, ProcessError},
+};
+
+/// The compose that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::docker) enum Compose {
+    /// `docker compose`: version 2 and later.
+    Plugin,
+    /// `docker-compose`: version 1, or a later one on its own.
+    Program(PathBuf),
+}
+
+/// Services that are to be started.
+#[derive(Debug)]
+pub(in crate::docker) struct NewProject<'a> {
+    /// Of our own making.
+    pub(in crate::docker) name: &'a str,
+    /// The compose file, of our own making too. It holds secrets, so that no disk sees it.
+    pub(in crate::docker) file: Vec<u8>,
+    /// Those to start, with what they depend on; all without.
+    pub(in crate::docker) services: &'a [&'a ServiceName],
+    /// Where the client runs: a folder of ours, in which no `.env` is.
+    pub(in crate::docker) folder: &'a Path,
+}
+
+impl Docker {
+    /// Looks for compose: the plugin first, then `program`. Asks no engine.
+    pub(in crate::docker) async fn find_compose(&self, program: &Path) -> Result<Option<Compose>, Failure> {
+        if is_there(self.call(&["compose", "version", "--short"])).await? {
+            return Ok(Some(Compose::Plugin));
+        }
+        let call = self.call_of(program, self.limit).args(["version", "--short"]);
+        Ok(is_there(call).await?.then(|| Compose::Program(program.to_owned())))
+    }
+
+    /// Makes and starts services. Those that run already, as the file wants them, go on.
+    pub(in crate::docker) async fn compose_up(
+        &self,
+        compose: &Compose,
+        project: &NewProject<'_>,
+        limit: Duration,
+        output: Arc<dyn Output>,
+    ) -> Result<(), Failure> {
+        let call = match compose {
+            Compose::Plugin => self.call_within(limit, &["compose"]),
+            Compose::Program(program) => self.call_of(program, limit),
+        };
+        let call = call
+            .args(["--project-name", project.name, "--file", "-"])
+            .args(["up", "--detach", "--no-build"])
+            .args(project.services.iter().map(|service| service.as_str()))
+            .in_folder(project.folder)
+            .input(project.file.as_slice());
+        tell(call, output).await
+    }
+
+    fn call_of(&self, program: &Path, limit: Duration) -> Invocation {
+        let call = Invocation::new(program, limit);
+        self.environment.iter().fold(call, |call, (name, value)| call.env(name, value))
+    }
+}
+
+/// Whether a question for the version is answered by one.
+async fn is_there(call: Invocation) -> Result<bool, Failure> {
+    match answer(call).await {
+        Ok(version) => {
+            let version = version.trim().trim_start_matches('v');
+            Ok(version.starts_with(|c: char| c.is_ascii_digit()))
+        }
+        Err(Failure::Complaint(_) | Failure::Client(ProcessError::NotInstalled(_))) => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,28 @@
+//! The commands about volumes.
+
+use super::{Docker, answer, with_labels};
+use crate::docker::{complaints::Failure, labels::Label};
+
+impl Docker {
+    /// Makes a volume with a name of our own making. One that is there stays as it is.
+    pub(in crate::docker) async fn create_volume(&self, name: &str, labels: &[Label]) -> Result<(), Failure> {
+        let mut call = self.call(&["volume", "create"]);
+        for label in labels {
+            call = call.args(["--label", label.as_str()]);
+        }
+        answer(call.arg(name)).await.map(drop)
+    }
+
+    /// The names of the volumes with all of these labels.
+    pub(in crate::docker) async fn volumes(&self, labels: &[Label]) -> Result<Vec<String>, Failure> {
+        let listed = answer(with_labels(self.call(&["volume", "ls", "--quiet"]), labels)).await?;
+        // Ours have such names; what else is labelled like them is not touched.
+        let ours = listed.lines().map(str::trim).filter(|name| name.starts_with("launchway-"));
+        Ok(ours.map(str::to_owned).collect())
+    }
+
+    /// Removes a volume with everything in it.
+    pub(in crate::docker) async fn remove_volume(&self, name: &str) -> Result<(), Failure> {
+        answer(self.call(&["volume", "rm", name])).await.map(drop)
+    }
+}

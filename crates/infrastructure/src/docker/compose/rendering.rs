@@ -1,0 +1,169 @@
+//! Writes the compose file that the engine sees.
+//!
+//! It is JSON, which is YAML too, so that no value can be taken for anything but what it is.
+
+use std::collections::BTreeMap;
+
+use launchway_domain::{
+    applications::Variables,
+    deployments::{Owner, ServiceName},
+};
+use serde_json::{Map, Value, json};
+
+use super::{env_files, file::ComposeFile, interpolation::Interpolation, service::Service, store::Kept};
+use crate::docker::{
+    ContainerLimits,
+    command::CAPABILITIES,
+    labels::{Label, Role},
+};
+
+/// The largest file that is written. Compose takes long for larger ones.
+const LARGEST: usize = 2 * 1024 * 1024;
+
+/// Everything that a composition is written down by.
+#[derive(Debug)]
+pub(super) struct Rendering<'a> {
+    pub(super) owner: &'a Owner,
+    pub(super) file: &'a ComposeFile,
+    pub(super) kept: &'a Kept,
+    pub(super) web: &'a ServiceName,
+    pub(super) variables: &'a Variables,
+    /// What marks every container.
+    pub(super) labels: &'a [Label],
+    pub(super) limits: &'a ContainerLimits,
+}
+
+/// The name of a composition: of its project, its network, and the beginning of its containers'.
+pub(super) fn project_name(owner: &Owner) -> String {
+    format!("launchway-{}-{}", owner.deployment, owner.attempt)
+}
+
+/// The engine's name of an application's volume.
+pub(super) fn volume_name(owner: &Owner, volume: &str) -> String {
+    format!("launchway-{}-{volume}", owner.application)
+}
+
+impl Rendering<'_> {
+    /// The file.
+    pub(super) fn render(&self) -> Result<Vec<u8>, String> {
+        let order = self.file.order()?;
+        let services = self.file.services.iter().map(|(name, service)| {
+            let place = order.iter().position(|other| *other == name).unwrap_or_default();
+            Ok((name.to_string(), self.service(name, service, place)?))
+        });
+        let services = services.collect::<Result<Map<_, _>, String>>()?;
+        let volumes = self.file.volumes.iter().map(|volume| {
+            (volume.clone(), json!({ "external": true, "name": volume_name(self.owner, volume) }))
+        });
+        let mut file = json!({
+            "services": services,
+            "volumes": volumes.collect::<Map<_, _>>(),
+            "networks": { "composition": { "external": true, "name": project_name(self.owner) } },
+        });
+        escape_dollars(&mut file);
+        let text = escape_unprintables(&format!("{file:#}"));
+        if text.len() > LARGEST {
+            return Err(format!("its variables make it larger than {LARGEST} bytes"));
+        }
+        Ok(text.into_bytes())
+    }
+
+    /// What a service is told: the application's variables if it gets the traffic, what its files
+    /// say, and what it says itself, of which the last counts.
+    pub(super) fn environment(&self, name: &ServiceName) -> Result<BTreeMap<String, String>, String> {
+        let mut interpolation = Interpolation::new(self.variables);
+        let mut environment = BTreeMap::new();
+        if name == self.web {
+            let own = self.variables.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+            environment.extend(own);
+        }
+        let Some(service) = self.file.services.get(name) else { return Ok(environment) };
+        for file in &service.env_files {
+            // One that is missing here was missing in the repository, and is not required.
+            let Some(text) = self.kept.env_files.get(&file.path) else { continue };
+            environment.extend(env_files::read(text, &file.path, &mut interpolation)?);
+        }
+        for (name, value) in &service.environment {
+            match value.as_deref().or_else(|| interpolation.value(name)) {
+                Some(value) => drop(environment.insert(name.clone(), value.to_owned())),
+                None => drop(environment.remove(name)),
+            }
+        }
+        Ok(environment)
+    }
+
+    fn service(&self, name: &ServiceName, service: &Service, place: usize) -> Result<Value, String> {
+        let image = self.kept.images.get(name).ok_or_else(|| format!("the service `{name}` has no image"))?;
+        let mut rendered = service.settings.clone();
+        rendered.extend(service.limits.render(self.limits));
+        let aliases: Vec<&String> = service.networks.iter().flat_map(|(_, aliases)| aliases).collect();
+        for (key, value) in [
+            ("image", json!(image.as_str())),
+            ("container_name", json!(format!("{}-{name}", project_name(self.owner)))),
+            ("environment", json!(self.environment(name)?)),
+            ("labels", self.labels_of(name, service, place)),
+            ("networks", json!({ "composition": { "aliases": aliases } })),
+            ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
+            ("restart", json!("no")),
+            ("security_opt", json!(["no-new-privileges"])),
+            ("cap_drop", json!(["ALL"])),
+            ("cap_add", capabilities(&service.dropped_capabilities)),
+            ("logging", json!({ "driver": "json-file", "options": { "max-size": "10m", "max-file": "3" } })),
+        ] {
+            rendered.insert(key.to_owned(), value);
+        }
+        if !service.depends_on.is_empty() {
+            let depends_on = service.depends_on.iter();
+            let depends_on =
+                depends_on.map(|(name, condition)| (name.to_string(), json!({ "condition": condition })));
+            rendered.insert("depends_on".to_owned(), depends_on.collect::<Map<_, _>>().into());
+        }
+        Ok(rendered.into())
+    }
+
+    fn labels_of(&self, name: &ServiceName, service: &Service, place: usize) -> Value {
+        let restart = match &service.restart {
+            None if self.file.is_a_task(name) => Some("no".to_owned()),
+            said => said.clone(),
+        };
+        let role = Role { service: name.clone(), place, restart, is_web: name == self.web };
+        let mut labels: Map<String, Value> =
+            service.labels.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        // Ours count, whatever the file or an image says.
+        for label in self.labels.iter().cloned().chain(role.labels()) {
+            labels.insert(label.name().to_owned(), label.value().into());
+        }
+        labels.into()
+    }
+}
+
+/// What a service may do: what every container may, without what it does not want.
+fn capabilities(dropped: &[String]) -> Value {
+    let is_kept = |name: &&&str| !dropped.iter().any(|dropped| dropped == "ALL" || dropped == **name);
+    CAPABILITIES.iter().filter(is_kept).copied().collect()
+}
+
+/// Compose replaces variables once more; `$$` is a dollar sign to it.
+fn escape_dollars(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = text.replace('$', "$$"),
+        Value::Array(items) => items.iter_mut().for_each(escape_dollars),
+        Value::Object(entries) => entries.values_mut().for_each(escape_dollars),
+        _ => {}
+    }
+}
+
+/// JSON allows characters that YAML does not, or takes for the end of a line. All of them are
+/// written by their numbers.
+fn escape_unprintables(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => text.push(c),
+        }
+    }
+    text
+}

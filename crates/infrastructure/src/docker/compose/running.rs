@@ -1,0 +1,219 @@
+//! Brings services up, and runs commands beside them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_trait::async_trait;
+use launchway_domain::{
+    applications::{RunCommand, Variables},
+    deployments::{
+        CompositionPlan, Condition, Container, ContainerPlan, EngineInventory as _, Output, Owner,
+        ServiceName, StepError,
+    },
+};
+
+use super::{
+    Allowed, Compositions, in_the_file,
+    rendering::{Rendering, project_name, volume_name},
+};
+use crate::{
+    docker::{
+        command::NewProject,
+        complaints::Failure,
+        containers::{self, Unfinished},
+        groups::Member,
+        labels::{self, Label},
+        networks::Network,
+    },
+    process::ProcessError,
+};
+
+/// How many of a failed service's last lines are shown.
+const LAST_WORDS: usize = 20;
+
+/// What compose tells of its own work is for nobody.
+struct Silence;
+
+#[async_trait]
+impl Output for Silence {
+    async fn write(&self, _piece: &[u8]) {}
+}
+
+impl Compositions {
+    /// Makes and starts `services` with what they depend on; all without.
+    pub(super) async fn bring_up(
+        &self,
+        plan: &CompositionPlan,
+        allowed: &Allowed,
+        services: &[&ServiceName],
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        let name = project_name(&plan.owner);
+        // The same for every call of an attempt: compose would replace containers whose labels change.
+        let unfinished = Unfinished::called(&self.engine.docker, &name);
+        let brought_up = self.up(plan, allowed, services, unfinished.label()).await;
+        if brought_up.is_err() {
+            self.tell_last_words(&plan.owner, &output).await;
+        }
+        unfinished.end(brought_up.is_ok()).await;
+        brought_up
+    }
+
+    async fn up(
+        &self,
+        plan: &CompositionPlan,
+        allowed: &Allowed,
+        services: &[&ServiceName],
+        call: Label,
+    ) -> Result<(), StepError> {
+        let compose = self.installed().await?;
+        self.network_of(&plan.owner).await?;
+        self.make_volumes(plan, allowed).await?;
+        let mut labels = labels::of(self.engine.options.instance, &plan.owner);
+        labels.push(call);
+        let file = self.rendering(plan, allowed, &labels).render().map_err(in_the_file)?;
+        let name = project_name(&plan.owner);
+        let project = NewProject { name: &name, file, services, folder: self.store.folder() };
+        let limit = self.engine.options.command_time;
+        let up = self.engine.docker.compose_up(compose, &project, limit, Arc::new(Silence)).await;
+        up.map_err(|failure| match failure {
+            Failure::Client(ProcessError::TookTooLong(..)) => {
+                StepError::Refused(format!("the services were not up within {limit:?}"))
+            }
+            Failure::Complaint(text) => told(&text).or_refused(),
+            failure => failure.or_fault(),
+        })
+    }
+
+    /// The container that gets the traffic.
+    pub(super) async fn web_container(&self, plan: &CompositionPlan) -> Result<Container, StepError> {
+        let mut marks = labels::of(self.engine.options.instance, &plan.owner);
+        marks.push(Label::of_web());
+        let members = self.engine.members(&marks).await?;
+        let gone = || StepError::Fault("the container was removed as soon as it was started".to_owned());
+        let web = members.first().ok_or_else(gone)?;
+        let record = self.engine.record(&web.id).await?.ok_or_else(gone)?;
+        let network = self.network_of(&plan.owner).await?;
+        containers::read(&record, Some(&network)).ok_or_else(gone)
+    }
+
+    pub(super) async fn run_command(
+        &self,
+        plan: &CompositionPlan,
+        allowed: &Allowed,
+        command: &RunCommand,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        let rendering = self.rendering(plan, allowed, &[]);
+        let environment = rendering.environment(&allowed.web).map_err(in_the_file)?;
+        let gone = || StepError::Refused("the image of that deployment is not there any more".to_owned());
+        let container = ContainerPlan {
+            owner: plan.owner,
+            image: allowed.kept.images.get(&allowed.web).cloned().ok_or_else(gone)?,
+            environment: fitting(environment)?,
+            port: plan.port,
+        };
+        let network = self.network_of(&plan.owner).await?;
+        self.engine.run_in(&network, &container, command, output).await
+    }
+
+    fn rendering<'a>(
+        &'a self,
+        plan: &'a CompositionPlan,
+        allowed: &'a Allowed,
+        labels: &'a [Label],
+    ) -> Rendering<'a> {
+        Rendering {
+            owner: &plan.owner,
+            file: &allowed.file,
+            kept: &allowed.kept,
+            web: &allowed.web,
+            variables: &plan.environment,
+            labels,
+            limits: &self.engine.options.limits,
+        }
+    }
+
+    /// The network of a composition. It has no label of its organization alone, by which it would be
+    /// taken for the organization's own.
+    async fn network_of(&self, owner: &Owner) -> Result<Network, StepError> {
+        let mut labels = labels::of_image(self.engine.options.instance, owner);
+        labels.push(Label::of_deployment(owner.deployment));
+        self.engine.network_called(&project_name(owner), &labels).await
+    }
+
+    async fn make_volumes(&self, plan: &CompositionPlan, allowed: &Allowed) -> Result<(), StepError> {
+        let owner = &plan.owner;
+        let labels = [
+            Label::of_instance(self.engine.options.instance),
+            Label::of_organization(owner.organization),
+            Label::of_application(owner.application),
+        ];
+        for volume in &allowed.file.volumes {
+            let made = self.engine.docker.create_volume(&volume_name(owner, volume), &labels).await;
+            made.map_err(Failure::or_fault)?;
+        }
+        Ok(())
+    }
+
+    /// Shows what services printed that have ended.
+    async fn tell_last_words(&self, owner: &Owner, output: &Arc<dyn Output>) {
+        let marks = labels::of(self.engine.options.instance, owner);
+        for member in self.engine.members(&marks).await.unwrap_or_default() {
+            if is_well(&member) {
+                continue;
+            }
+            for line in self.engine.last_words(&member.id, LAST_WORDS).await.unwrap_or_default() {
+                let line = [format!("{} | ", member.service()).as_bytes(), &line.text, b"\n"].concat();
+                output.write(&line).await;
+            }
+        }
+    }
+}
+
+fn is_well(member: &Member) -> bool {
+    matches!(member.condition, Condition::Running { .. } | Condition::Exited { code: 0, .. })
+}
+
+/// Variables as a command can be told them.
+fn fitting(environment: BTreeMap<String, String>) -> Result<Variables, StepError> {
+    // Compose takes names with dots, which no shell can use.
+    let is_plain = |name: &String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let fitting: BTreeMap<_, _> = environment.into_iter().filter(|(name, _)| is_plain(name)).collect();
+    fitting
+        .try_into()
+        .map_err(|error| StepError::Refused(format!("the variables of the web service: {error}")))
+}
+
+/// What compose complains about, without what it says around that.
+fn told(text: &str) -> Failure {
+    let complaints = text.lines().filter_map(|line| line.trim().strip_prefix("ERROR: "));
+    let first = complaints.map(str::trim).find(|line| !line.is_empty());
+    let said = first.map(|line| match line.strip_prefix("for ").and_then(|line| line.split_once("  ")) {
+        Some((service, what)) => format!("{service}: {what}"),
+        None => line.to_owned(),
+    });
+    Failure::Complaint(said.unwrap_or_else(|| text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_are_told_without_what_compose_says_around_them() {
+        for (text, sentence) in [
+            (
+                "Creating x ... done\n\nERROR: for web  Container \"4e84\" is unhealthy.\nEncountered errors while bringing up the project.",
+                "web: Container \"4e84\" is unhealthy",
+            ),
+            (
+                " Container x-db  Error\ndependency failed to start: container x-db exited (1)",
+                "dependency failed to start: container x-db exited (1)",
+            ),
+        ] {
+            assert_eq!(told(text).or_refused(), StepError::Refused(sentence.to_owned()));
+        }
+        let engine = "ERROR: Couldn't connect to Docker daemon at http+docker://localhost - is it running?";
+        assert!(matches!(told(engine).or_refused(), StepError::Fault(_)));
+    }
+}

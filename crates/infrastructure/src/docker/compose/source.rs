@@ -1,0 +1,76 @@
+//! Finds a compose file and the files that it names, in the checkout and nowhere else.
+
+use std::collections::BTreeMap;
+
+use launchway_domain::{
+    applications::DockerfilePath,
+    deployments::{ComposeSource, StepError},
+};
+use tokio::task::spawn_blocking;
+
+use super::file::ComposeFile;
+use crate::docker::context::file_beneath;
+
+/// What compose looks for, in its order.
+const USUAL_NAMES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
+/// The largest compose file, and the largest of the files that it names.
+const LARGEST: u64 = 256 * 1024;
+
+/// A compose file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FoundFile {
+    /// Where, in the base path.
+    pub(super) path: String,
+    /// The folder of the checkout that paths in it are relative to.
+    pub(super) folder: String,
+    pub(super) text: String,
+}
+
+/// Finds the compose file.
+pub(super) async fn find(source: &ComposeSource) -> Result<FoundFile, StepError> {
+    let base = source.base_path.relative().to_owned();
+    let names: Vec<String> = match &source.file {
+        usual if *usual == DockerfilePath::default() => USUAL_NAMES.map(str::to_owned).to_vec(),
+        named => vec![named.to_string()],
+    };
+    for path in &names {
+        let Some(text) = read(source, &base, path).await? else { continue };
+        let inner = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        return Ok(FoundFile { path: path.clone(), folder: format!("{base}/{inner}"), text });
+    }
+    let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    Err(StepError::Refused(format!("there is no compose file in `{}`: looked for {names}", source.base_path)))
+}
+
+/// The texts of all files with variables that services name.
+pub(super) async fn env_files(
+    source: &ComposeSource,
+    found: &FoundFile,
+    file: &ComposeFile,
+) -> Result<BTreeMap<String, String>, StepError> {
+    let mut texts = BTreeMap::new();
+    for (name, service) in &file.services {
+        for wanted in &service.env_files {
+            match read(source, &found.folder, &wanted.path).await? {
+                Some(text) => drop(texts.insert(wanted.path.clone(), text)),
+                None if wanted.is_required => {
+                    let path = &wanted.path;
+                    return Err(StepError::Refused(format!(
+                        "`env_file` of the service `{name}`: there is no file `{path}` in the repository"
+                    )));
+                }
+                None => {}
+            }
+        }
+    }
+    Ok(texts)
+}
+
+async fn read(source: &ComposeSource, folder: &str, path: &str) -> Result<Option<String>, StepError> {
+    let (root, folder, file) =
+        (source.checkout.root.clone(), folder.trim_matches('/').to_owned(), path.to_owned());
+    let read = spawn_blocking(move || file_beneath(&root, &folder, &file, LARGEST)).await;
+    let bytes = read.map_err(|error| StepError::Fault(format!("the checkout cannot be read: {error}")))??;
+    let no_text = || StepError::Refused(format!("the file `{path}` is no text in UTF-8"));
+    bytes.map(|bytes| String::from_utf8(bytes).map_err(|_not_text| no_text())).transpose()
+}

@@ -1,0 +1,97 @@
+//! The containers of a composition, which follow the one that gets the traffic.
+
+use launchway_domain::deployments::{Condition, ContainerId, ServiceName, StepError};
+use serde_json::Value;
+
+use super::{
+    DockerEngine,
+    complaints::Failure,
+    containers::condition,
+    labels::{self, Label, Role},
+};
+
+/// A container of a composition.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) id: ContainerId,
+    pub(super) role: Role,
+    pub(super) condition: Condition,
+}
+
+impl Member {
+    fn read(record: &Value) -> Option<Self> {
+        Some(Self {
+            id: record.get("id")?.as_str()?.parse().ok()?,
+            role: Role::read(record.get("labels")?)?,
+            condition: condition(record),
+        })
+    }
+
+    pub(super) fn service(&self) -> &ServiceName {
+        &self.role.service
+    }
+
+    /// When the engine is to start it again from now on; `None` when it has done its work.
+    pub(super) fn policy(&self) -> Option<&str> {
+        let is_done = matches!(self.condition, Condition::Exited { code: 0, .. });
+        match self.role.restart.as_deref() {
+            _ if self.role.is_web => Some("unless-stopped"),
+            // What somebody stops has to stay still, also after a reboot.
+            Some("always") => Some("unless-stopped"),
+            None => (!is_done).then_some("unless-stopped"),
+            Some("no") => None,
+            policy => policy,
+        }
+    }
+}
+
+impl DockerEngine {
+    /// The containers of the composition that this one is of, in the order of starting; none when it
+    /// stands alone.
+    pub(super) async fn group(&self, container: &ContainerId) -> Result<Vec<Member>, StepError> {
+        let Some(record) = self.record(container).await? else { return Ok(Vec::new()) };
+        let its = record.get("labels").unwrap_or(&Value::Null);
+        let Some(owner) = labels::owner(its).filter(|_| Role::read(its).is_some()) else {
+            return Ok(Vec::new());
+        };
+        self.members(&labels::of(self.options.instance, &owner)).await
+    }
+
+    /// The containers of compositions with all of these labels, in the order of starting.
+    pub(super) async fn members(&self, labels: &[Label]) -> Result<Vec<Member>, StepError> {
+        let found = self.docker.containers(labels).await.map_err(Failure::or_fault)?;
+        let records = self.docker.inspect(&found).await.map_err(Failure::or_fault)?;
+        let mut members: Vec<Member> = records.iter().filter_map(Member::read).collect();
+        members.sort_by_key(|member| member.role.place);
+        Ok(members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_are_kept_as_the_file_says_and_those_that_have_done_their_work_are_not() {
+        let running = Condition::Running { address: [10, 0, 0, 1].into(), restarts: 0 };
+        let exited = |code| Condition::Exited { code, out_of_memory: false, restarts: 0 };
+        for (restart, is_web, condition, policy) in [
+            (None, false, running, Some("unless-stopped")),
+            (None, false, exited(1), Some("unless-stopped")),
+            (None, false, exited(0), None),
+            (Some("always"), false, exited(0), Some("unless-stopped")),
+            (Some("on-failure:3"), false, running, Some("on-failure:3")),
+            (Some("no"), false, running, None),
+            (Some("no"), true, running, Some("unless-stopped")),
+        ] {
+            let role = Role {
+                service: "db".parse().unwrap(),
+                place: 0,
+                restart: restart.map(str::to_owned),
+                is_web,
+            };
+            let member = Member { id: "a".repeat(64).parse().unwrap(), role, condition };
+            assert_eq!(member.policy(), policy, "{restart:?}");
+        }
+    }
+}

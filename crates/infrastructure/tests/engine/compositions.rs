@@ -1,0 +1,140 @@
+//! The services of compose files, on the real engine with the real compose.
+
+mod installed;
+mod together;
+mod volumes;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use launchway_domain::{
+    applications::{BasePath, DockerfilePath, Port, Variables},
+    deployments::{
+        Checkout, ComposeSource, Composer as _, Composition, CompositionPlan, Container, Owner, StepError,
+    },
+};
+use launchway_infrastructure::docker::{Compositions, DockerOptions};
+use launchway_testkit::docker::{base_image, docker};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{installation::Installation, recorder::Recorder};
+
+/// An installation that composes.
+struct Composing {
+    compositions: Arc<Compositions>,
+    installation: Installation,
+    kept: TempDir,
+}
+
+impl Composing {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut DockerOptions)) -> Self {
+        let (installation, kept) = (Installation::with(change), tempfile::tempdir().unwrap());
+        let folder = kept.path().join("compositions");
+        let compositions = Compositions::open(installation.engine.clone(), &folder).unwrap();
+        Self { compositions: Arc::new(compositions), installation, kept }
+    }
+
+    fn source(&self) -> ComposeSource {
+        ComposeSource {
+            checkout: Checkout { root: self.installation.root() },
+            base_path: BasePath::default(),
+            file: DockerfilePath::default(),
+            variables: Variables::default(),
+        }
+    }
+
+    /// Composes the repository as it is.
+    async fn compose(&self, plan: &CompositionPlan) -> Result<Composition, StepError> {
+        self.compositions.compose(plan, &self.source(), Arc::new(Recorder::default())).await
+    }
+
+    async fn start(&self, plan: &CompositionPlan) -> Result<Container, StepError> {
+        self.compositions.start(plan, Arc::new(Recorder::default())).await
+    }
+
+    /// Composes and starts a file.
+    async fn run(&self, plan: &CompositionPlan, file: &str) -> Container {
+        self.installation.write("compose.yaml", file);
+        self.compose(plan).await.unwrap();
+        self.start(plan).await.unwrap()
+    }
+
+    /// The container of a service.
+    fn service(&self, plan: &CompositionPlan, name: &str) -> Value {
+        let container = format!("launchway-{}-{}-{name}", plan.owner.deployment, plan.owner.attempt);
+        serde_json::from_str::<Value>(&docker(&["inspect", &container])).unwrap()[0].take()
+    }
+
+    /// Everything below the folder in which compositions are kept.
+    fn kept(&self) -> Vec<String> {
+        let (mut files, mut folders) = (Vec::new(), vec![self.kept.path().to_owned()]);
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+                match entry.is_dir() {
+                    true => folders.push(entry),
+                    false => files.push(std::fs::read_to_string(entry).unwrap()),
+                }
+            }
+        }
+        files
+    }
+}
+
+fn plan(owner: Owner) -> CompositionPlan {
+    let port = Port::try_from(8080).unwrap();
+    CompositionPlan { owner, port, environment: Variables::default(), live: None }
+}
+
+/// What a container answers on port 8080, within a while.
+async fn page(container: &Container) -> String {
+    let address = SocketAddr::new(container.address, 8080);
+    for _ in 0..100 {
+        if let Some(page) = answer(address) {
+            return page;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("nobody answers at {address}");
+}
+
+fn answer(address: SocketAddr) -> Option<String> {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    head.contains(" 200 ").then(|| body.trim_end().to_owned())
+}
+
+/// A database that tells what is in its volume, and a page that asks it.
+fn shop() -> String {
+    let base = base_image();
+    format!(
+        r#"
+services:
+  web:
+    image: {base}
+    command:
+      - sh
+      - -c
+      - |
+        wget -q -O /www/index.html http://db:9000/index.html
+        exec httpd -f -p 8080 -h /www
+    stop_signal: SIGKILL
+    depends_on: {{db: {{condition: service_healthy}}}}
+    ports: ["80:8080"]
+  db:
+    image: {base}
+    command: sh -c "test -s /data/index.html || echo from the database > /data/index.html; exec httpd -f -p 9000 -h /data"
+    stop_signal: SIGKILL
+    healthcheck: {{test: [CMD, wget, -q, -O, "-", "http://127.0.0.1:9000/index.html"], interval: 500ms, retries: 20}}
+    volumes: ["data:/data"]
+volumes: {{data: }}
+"#
+    )
+}
