@@ -132,16 +132,23 @@ impl<'a> Forward<'a> {
                 Target::Absent => return self.page(Problem::Absent),
             };
             // Who waits for another target must not keep this one.
+            let tried = Arc::downgrade(&place.upstream);
             drop(place);
-            match failure {
-                Failure::Final(problem) => return self.page(problem),
-                Failure::Stale => {}
+            match &failure {
+                Failure::Final(problem) => return self.page(*problem),
+                Failure::Stale | Failure::Unreachable => {}
                 Failure::Unseen => match pauses.next() {
                     Some(pause) => sleep(pause).await,
                     None => return self.page(Problem::NotAnswering),
                 },
             }
             place = match find(self.proxy, &self.head) {
+                Ok(place)
+                    if matches!(failure, Failure::Unreachable)
+                        && Arc::as_ptr(&place.upstream) == tried.as_ptr() =>
+                {
+                    return self.page(Problem::NotAnswering);
+                }
                 Ok(place) => place,
                 Err(problem) => return self.page(problem),
             };
