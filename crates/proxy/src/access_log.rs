@@ -1,35 +1,140 @@
-//! STUB: replaced by the engineer who owns it; a merge takes the other side.
+//! What was asked and answered, a line for each request.
+//!
+//! **Invariant:** noting a request never waits for the disk. When lines come faster than it takes
+//! them, some are lost, and a line tells how many.
 
-use std::{io, path::Path, time::Duration};
+mod entry;
+mod file;
 
-/// One request.
-#[derive(Debug)]
-pub struct Entry {
-    /// Status.
-    pub status: u16,
-    /// Duration.
-    pub duration: Duration,
+use std::{
+    fmt, io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle},
+    time::SystemTime,
+};
+
+pub use self::entry::Entry;
+use self::file::RotatedFile;
+
+/// How many requests may wait to be written. Each takes a few hundred bytes.
+const MOST_WAITING: usize = 8 * 1024;
+
+/// How much is written at once.
+const MOST_AT_ONCE: usize = 64 * 1024;
+
+/// Where requests are noted. Dropping it waits until what was noted is written.
+pub struct AccessLog {
+    writer: Option<Writer>,
 }
 
-/// The log.
-#[derive(Debug)]
-pub struct AccessLog;
+struct Writer {
+    /// Is there until the log is dropped.
+    queue: Option<SyncSender<Entry>>,
+    lost: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl AccessLog {
-    /// Opens it.
+    /// Appends to the file at `path`, which only its owner may read. Beside it are up to two older
+    /// ones, `<path>.1` and `<path>.2`. Another process may append at the same time.
     ///
     /// # Errors
-    ///
-    /// When the file cannot be opened.
-    pub fn open(_path: &Path) -> io::Result<Self> {
-        Ok(Self)
+    /// [`io::Error`] when the file cannot be written, or is no file.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = RotatedFile::open(path, file::MOST_BYTES)?;
+        Self::start(MOST_WAITING, file)
     }
 
-    /// None.
+    /// Notes nothing.
     pub fn off() -> Self {
-        Self
+        Self { writer: None }
     }
 
-    /// Notes a request.
-    pub fn note(&self, _entry: Entry) {}
+    /// Notes a request. Returns at once.
+    pub fn note(&self, entry: Entry) {
+        let Some(writer) = &self.writer else { return };
+        if writer.queue.as_ref().is_some_and(|queue| queue.try_send(entry).is_err()) {
+            writer.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn start(most_waiting: usize, file: impl Lines) -> io::Result<Self> {
+        let (queue, entries) = sync_channel(most_waiting);
+        let lost = Arc::new(AtomicU64::new(0));
+        let pen = Pen { file, lost: lost.clone() };
+        let thread =
+            thread::Builder::new().name("access-log".to_owned()).spawn(move || pen.write(&entries))?;
+        Ok(Self { writer: Some(Writer { queue: Some(queue), lost, thread: Some(thread) }) })
+    }
 }
+
+impl fmt::Debug for AccessLog {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("AccessLog").field("is_on", &self.writer.is_some()).finish()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // It panics nowhere; were it to, there would be nothing left to write.
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// Takes whole lines.
+trait Lines: Send + 'static {
+    fn append(&mut self, lines: &[u8]) -> io::Result<()>;
+}
+
+struct Pen<F> {
+    file: F,
+    lost: Arc<AtomicU64>,
+}
+
+impl<F: Lines> Pen<F> {
+    /// Writes until nobody can note anything any more.
+    fn write(mut self, entries: &Receiver<Entry>) {
+        let mut lines = Vec::with_capacity(MOST_AT_ONCE);
+        while let Ok(first) = entries.recv() {
+            let mut count = 0;
+            let waiting = entries.try_iter();
+            for entry in std::iter::once(first).chain(waiting) {
+                entry.write_line(&mut lines);
+                count += 1;
+                if lines.len() >= MOST_AT_ONCE {
+                    break;
+                }
+            }
+            self.append(&mut lines, count);
+        }
+        if self.lost.load(Ordering::Relaxed) > 0 {
+            self.append(&mut lines, 0);
+        }
+    }
+
+    fn append(&mut self, lines: &mut Vec<u8>, count: u64) {
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            entry::write_loss(lost, SystemTime::now(), lines);
+        }
+        if let Err(error) = self.file.append(lines) {
+            // Once, and not for each request: what is lost is told in the log as soon as it can be.
+            if lost == 0 {
+                tracing::warn!(%error, "the access log cannot be written");
+            }
+            self.lost.fetch_add(lost + count, Ordering::Relaxed);
+        }
+        lines.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

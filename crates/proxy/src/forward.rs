@@ -57,7 +57,7 @@ pub(crate) async fn answer(
     let wants_upgrade = request.headers().contains_key(header::UPGRADE);
     let found = find(proxy, &request);
     let application = found.as_ref().ok().map(|place| &place.application);
-    let exchange = Exchange::begin(proxy, peer, application);
+    let exchange = Exchange::begin(proxy, peer, application, &request);
     let is_own = found.is_err();
     let mut response = match found {
         Err(problem) => page(problem, request.headers()),

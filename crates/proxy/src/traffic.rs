@@ -1,36 +1,295 @@
-//! STUB: replaced by the engineer who owns it; a merge takes the other side.
+//! What each application was asked, in numbers.
+//!
+//! Counters live as long as somebody holds them: the application's entry in the table of routes, or
+//! a request. When both are gone they are forgotten, so there are never more than applications.
+//! They begin at zero with the process.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
+/// Up to which durations requests are counted together, in milliseconds. Longer ones are counted
+/// last.
+pub const DURATION_BOUNDS_MS: [u64; 7] = [5, 25, 100, 500, 2_500, 10_000, 60_000];
+
+const BUCKETS: usize = DURATION_BOUNDS_MS.len() + 1;
+
+/// The counters of all applications.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    applications: Mutex<HashMap<String, Weak<Counters>>>,
+}
+
+/// The counters of one application.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// By the first digit of the status: informational, successful, and so on.
+    statuses: [AtomicU64; 5],
+    /// Those that ended before there was an answer.
+    unanswered: AtomicU64,
+    in_flight: AtomicU64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+    durations: [AtomicU64; BUCKETS],
+    duration_us: AtomicU64,
+}
+
 /// What became of a request.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// Status.
+    /// How it was answered; 0 when it was not.
     pub status: u16,
-    /// Bytes from the client.
+    /// How many bytes of body came.
     pub bytes_in: u64,
-    /// Bytes to the client.
+    /// How many bytes of body went.
     pub bytes_out: u64,
-    /// Duration.
+    /// How long it took to the last byte.
     pub duration: Duration,
 }
 
-/// Counters.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {}
+/// The numbers of all applications at a moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// See [`DURATION_BOUNDS_MS`].
+    pub duration_bounds_ms: Vec<u64>,
+    /// By name.
+    pub applications: Vec<ApplicationTraffic>,
+}
 
-/// Counts.
-#[derive(Debug, Default)]
-pub struct Traffic;
+/// The numbers of one application, since the proxy started or the application was added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplicationTraffic {
+    /// Which.
+    pub application: String,
+    /// Requests that ended, by the first digit of the status: 1xx to 5xx.
+    pub requests: [u64; 5],
+    /// Requests that ended before there was an answer.
+    pub unanswered: u64,
+    /// Requests that are under way.
+    pub in_flight: u64,
+    /// Bytes of requests' bodies.
+    pub bytes_in: u64,
+    /// Bytes of answers' bodies.
+    pub bytes_out: u64,
+    /// Answered requests by duration to the last byte, one number for each bound and one for what is
+    /// longer. Connections that were upgraded are not among them.
+    pub durations: [u64; BUCKETS],
+    /// The sum of these durations.
+    pub duration_ms: u64,
+}
 
 impl Traffic {
-    /// Counts.
-    pub fn count(&self, _application: &str, _outcome: Outcome) {}
+    /// The counters of an application: the same for all who ask while somebody holds them.
+    pub fn counters(&self, application: &str) -> Arc<Counters> {
+        let mut applications = self.lock();
+        if let Some(counters) = applications.get(application).and_then(Weak::upgrade) {
+            return counters;
+        }
+        if applications.len() == applications.capacity() {
+            // Before it takes more memory, it gives back what nobody needs.
+            applications.retain(|_, counters| counters.strong_count() > 0);
+        }
+        let counters = Arc::new(Counters::default());
+        applications.insert(application.to_owned(), Arc::downgrade(&counters));
+        counters
+    }
 
-    /// What was counted.
+    /// The numbers at this moment.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::default()
+        let mut applications = self.lock();
+        applications.retain(|_, counters| counters.strong_count() > 0);
+        let counted = applications.iter().filter_map(|(name, counters)| Some(counters.upgrade()?.read(name)));
+        let mut applications: Vec<_> = counted.collect();
+        applications.sort_by(|one, other| one.application.cmp(&other.application));
+        Snapshot { duration_bounds_ms: DURATION_BOUNDS_MS.to_vec(), applications }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Counters>>> {
+        self.applications.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counters {
+    /// Counts a request as under way. Who does so says how it [ended](Self::end), whatever happens.
+    pub fn begin(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that began before.
+    pub fn end(&self, outcome: Outcome) {
+        let Outcome { status, bytes_in, bytes_out, duration } = outcome;
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
+        self.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+        let class = usize::from(status / 100).checked_sub(1);
+        let counter = class.and_then(|class| self.statuses.get(class));
+        counter.unwrap_or(&self.unanswered).fetch_add(1, Ordering::Relaxed);
+        // An upgraded connection lasts as long as somebody likes it.
+        if status >= 200 {
+            let bucket = DURATION_BOUNDS_MS.partition_point(|bound| Duration::from_millis(*bound) < duration);
+            if let Some(counter) = self.durations.get(bucket) {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+            self.duration_us.fetch_add(micros, Ordering::Relaxed);
+        }
+    }
+
+    /// How many requests are under way.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    fn read(&self, application: &str) -> ApplicationTraffic {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ApplicationTraffic {
+            application: application.to_owned(),
+            requests: self.statuses.each_ref().map(read),
+            unanswered: read(&self.unanswered),
+            in_flight: read(&self.in_flight),
+            bytes_in: read(&self.bytes_in),
+            bytes_out: read(&self.bytes_out),
+            durations: self.durations.each_ref().map(read),
+            duration_ms: read(&self.duration_us) / 1000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn only(traffic: &Traffic) -> ApplicationTraffic {
+        let [only] = &traffic.snapshot().applications[..] else { panic!("not one application") };
+        only.clone()
+    }
+
+    fn answered(status: u16) -> Outcome {
+        Outcome { status, bytes_in: 0, bytes_out: 0, duration: Duration::ZERO }
+    }
+
+    fn counted(outcome: Outcome) -> ApplicationTraffic {
+        let counters = Counters::default();
+        counters.begin();
+        counters.end(outcome);
+        counters.read("shop")
+    }
+
+    #[test]
+    fn a_request_is_in_flight_until_it_ends_and_is_counted_then() {
+        let traffic = Traffic::default();
+        let counters = traffic.counters("shop");
+        counters.begin();
+        counters.begin();
+        assert_eq!(counters.in_flight(), 2);
+        assert_eq!(only(&traffic).requests, [0; 5]);
+        counters.end(Outcome { bytes_in: 3, bytes_out: 5, ..answered(404) });
+        counters.end(Outcome { bytes_out: 2, ..answered(0) });
+        let counted = only(&traffic);
+        assert_eq!(counted.in_flight, 0);
+        assert_eq!(counted.requests, [0, 0, 0, 1, 0]);
+        assert_eq!(counted.unanswered, 1);
+        assert_eq!((counted.bytes_in, counted.bytes_out), (3, 7));
+        assert_eq!(counted.durations.iter().sum::<u64>(), 1);
+    }
+
+    #[test]
+    fn every_status_has_a_class() {
+        for (status, class) in
+            [(100, 0), (199, 0), (200, 1), (299, 1), (308, 2), (404, 3), (500, 4), (599, 4)]
+        {
+            assert_eq!(counted(answered(status)).requests[class], 1, "{status}");
+        }
+        for status in [0, 99, 600, 999, u16::MAX] {
+            assert_eq!(counted(answered(status)).unanswered, 1, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_duration_is_counted_at_the_first_bound_that_it_does_not_exceed() {
+        for (micros, bucket) in [
+            (0, 0),
+            (5_000, 0),
+            (5_001, 1),
+            (25_000, 1),
+            (100_000, 2),
+            (100_001, 3),
+            (60_000_000, 6),
+            (60_000_001, 7),
+            (u64::MAX, 7),
+        ] {
+            let counted = counted(Outcome { duration: Duration::from_micros(micros), ..answered(200) });
+            assert_eq!(counted.durations[bucket], 1, "{micros}");
+            assert_eq!(counted.duration_ms, micros / 1000, "{micros}");
+        }
+    }
+
+    #[test]
+    fn an_upgraded_connection_has_no_duration() {
+        let counted = counted(Outcome { duration: Duration::from_secs(3600), ..answered(101) });
+        assert_eq!((counted.durations, counted.duration_ms), ([0; BUCKETS], 0));
+    }
+
+    #[test]
+    fn counters_are_shared_while_somebody_holds_them_and_then_forgotten() {
+        let traffic = Traffic::default();
+        let first = traffic.counters("shop");
+        let second = traffic.counters("shop");
+        assert!(Arc::ptr_eq(&first, &second));
+        first.begin();
+        drop(first);
+        assert_eq!(only(&traffic).in_flight, 1);
+        drop(second);
+        assert_eq!(traffic.snapshot().applications, []);
+        assert_eq!(traffic.counters("shop").in_flight(), 0);
+    }
+
+    #[test]
+    fn applications_that_come_and_go_take_no_memory() {
+        let traffic = Traffic::default();
+        (0..10_000).for_each(|number| drop(traffic.counters(&number.to_string())));
+        assert!(traffic.lock().capacity() < 100);
+    }
+
+    #[test]
+    fn a_snapshot_is_sorted_and_survives_the_control_socket() {
+        let traffic = Traffic::default();
+        let held: Vec<_> = ["b", "c", "a"].map(|name| traffic.counters(name)).into_iter().collect();
+        held[0].begin();
+        held[0].end(answered(200));
+        let snapshot = traffic.snapshot();
+        let names: Vec<_> =
+            snapshot.applications.iter().map(|counted| counted.application.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        let line = serde_json::to_string(&snapshot).unwrap();
+        assert_eq!(serde_json::from_str::<Snapshot>(&line).unwrap(), snapshot);
+    }
+
+    #[test]
+    fn counting_by_many_threads_loses_nothing() {
+        let traffic = Traffic::default();
+        let held = traffic.counters("shop");
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let counters = traffic.counters("shop");
+                        counters.begin();
+                        counters.end(Outcome { bytes_out: 1, ..answered(200) });
+                    }
+                });
+            }
+        });
+        let counted = held.read("shop");
+        assert_eq!((counted.requests[1], counted.bytes_out, counted.in_flight), (8000, 8000, 0));
     }
 }

@@ -104,7 +104,7 @@ impl Server {
                 let limit = Duration::from_millis(limit_ms);
                 Answer::Drained { is_drained: self.drain(&application, limit).await }
             }
-            Request::Traffic => Answer::Traffic { traffic: self.proxy.traffic.snapshot() },
+            Request::Traffic => Answer::Traffic { traffic: routes.traffic() },
             Request::Stop => {
                 // Full means that it ends already.
                 let _ = self.ends.try_send(End::Stopped);

@@ -1,0 +1,138 @@
+//! A file that grows to a size and is then put aside.
+//!
+//! Two processes may append to it while one takes over from the other: each write is one call with
+//! whole lines at the end of the file, and only who holds the lock of the file at the path puts it
+//! aside.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, Permissions, TryLockError},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::OFlags;
+
+use super::Lines;
+
+/// How large a file becomes before it is put aside.
+pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
+
+/// How many files are kept beside the current one.
+const MOST_ASIDE: u32 = 2;
+
+const PRIVATE: u32 = 0o600;
+
+/// The current file.
+#[derive(Debug)]
+pub(super) struct RotatedFile {
+    path: PathBuf,
+    most_bytes: u64,
+    file: File,
+    /// Whether the last line has no end, because a disk was full or a machine lost power.
+    is_torn: bool,
+}
+
+impl RotatedFile {
+    pub(super) fn open(path: &Path, most_bytes: u64) -> io::Result<Self> {
+        let file = open(path)?;
+        let is_torn = is_torn(&file)?;
+        Ok(Self { path: path.to_owned(), most_bytes, file, is_torn })
+    }
+
+    /// Goes on with the file at the path, if that is another one by now: another process put ours
+    /// aside, or a person did.
+    fn follow(&mut self) -> io::Result<()> {
+        if is_at(&self.file, &self.path)? { Ok(()) } else { self.reopen() }
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        *self = Self::open(&self.path, self.most_bytes)?;
+        Ok(())
+    }
+
+    fn put_aside_if_full(&mut self) -> io::Result<()> {
+        if self.file.metadata()?.len() < self.most_bytes {
+            return Ok(());
+        }
+        match self.file.try_lock() {
+            Ok(()) => {}
+            // The other process is at it, and nobody waits for it.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // The other process may have done it just before.
+        if is_at(&self.file, &self.path)? {
+            for number in (1..MOST_ASIDE).rev() {
+                rename_if_there(&self.aside(number), &self.aside(number + 1))?;
+            }
+            rename_if_there(&self.path, &self.aside(1))?;
+        }
+        // Closes the old one, and so gives its lock back.
+        self.reopen()
+    }
+
+    fn aside(&self, number: u32) -> PathBuf {
+        let mut name = OsString::from(&self.path);
+        name.push(format!(".{number}"));
+        name.into()
+    }
+}
+
+impl Lines for RotatedFile {
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.follow()?;
+        if self.is_torn {
+            self.file.write_all(b"\n")?;
+            self.is_torn = false;
+        }
+        if let Err(error) = self.file.write_all(lines) {
+            self.is_torn = is_torn(&self.file).unwrap_or(true);
+            return Err(error);
+        }
+        // The lines are written. Whether a full file can be put aside is no matter of theirs.
+        if let Err(error) = self.put_aside_if_full() {
+            tracing::warn!(%error, "the access log cannot be put aside");
+        }
+        Ok(())
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    // Not through a link, and without waiting, should it be a pipe.
+    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+    let file =
+        File::options().read(true).append(true).create(true).mode(PRIVATE).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the access log is no file"));
+    }
+    file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    Ok(file)
+}
+
+fn is_torn(mut file: &File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let own = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (own.dev(), own.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        renamed => renamed,
+    }
+}

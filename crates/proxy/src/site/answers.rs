@@ -1,0 +1,150 @@
+//! The answers of a site.
+
+use std::{fs::File, ops::Range, path::Path};
+
+use bytes::Bytes;
+use http::{
+    HeaderName, HeaderValue, Response, StatusCode,
+    header::{
+        ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+        LAST_MODIFIED, LOCATION, VARY, X_CONTENT_TYPE_OPTIONS,
+    },
+};
+
+use super::{
+    Asked,
+    address::Address,
+    conditions::Verdict,
+    ranges::Part,
+    reading::{CHUNK, FileBody, read},
+    release::OpenError,
+    representation::Representation,
+    tags::Tag,
+};
+use crate::body::{self, Body};
+
+/// What an answer contains.
+#[derive(Debug)]
+pub(super) enum Content {
+    Nothing,
+    InMemory(Bytes),
+    InFile(File, Range<u64>),
+}
+
+impl Content {
+    /// A part of a file: at once if it is small, so that nobody has to ask the disk twice.
+    fn of(file: File, part: Range<u64>) -> Result<Self, OpenError> {
+        if part.end - part.start > CHUNK {
+            return Ok(Self::InFile(file, part));
+        }
+        read(&file, part).map(Self::InMemory).map_err(OpenError::Fault)
+    }
+
+    pub(super) fn into_body(self) -> Body {
+        match self {
+            Self::Nothing => body::empty(),
+            Self::InMemory(bytes) => body::full(bytes),
+            Self::InFile(file, part) => body::boxed(FileBody::new(file, part)),
+        }
+    }
+}
+
+/// The file, as much of it as the client needs.
+pub(super) fn representation(
+    asked: &Asked,
+    folder: &Path,
+    found: Representation,
+) -> Result<Response<Content>, OpenError> {
+    let tag = Tag::of(folder, &found.file, &found.metadata).map_err(OpenError::Fault)?;
+    let modified = found.modified();
+    let mut response = blank(StatusCode::OK);
+    let head = response.headers_mut();
+    head.insert(ETAG, tag.header());
+    head.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if let Some(date) = modified.and_then(|time| HeaderValue::try_from(httpdate::fmt_http_date(time)).ok()) {
+        head.insert(LAST_MODIFIED, date);
+    }
+    match asked.conditions.verdict(&tag, modified) {
+        Verdict::Failed => Ok(without_content(response, StatusCode::PRECONDITION_FAILED)),
+        Verdict::NotModified => Ok(without_content(response, StatusCode::NOT_MODIFIED)),
+        Verdict::Send => {
+            let size = found.metadata.len();
+            let range = asked.range.as_ref().filter(|_| asked.conditions.allow_part(&tag));
+            response.headers_mut().insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+            match Part::of(range, size) {
+                Part::Unsatisfiable => Ok(unsatisfiable(response, size)),
+                Part::Whole => with_content(response, found, 0..size, asked.is_head),
+                Part::Bytes(part) => {
+                    *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+                    let told = format!("bytes {}-{}/{size}", part.start, part.end - 1);
+                    insert_text(&mut response, CONTENT_RANGE, told);
+                    with_content(response, found, part, asked.is_head)
+                }
+            }
+        }
+    }
+}
+
+/// The site's own page for what it does not have. It is never a part and never known already,
+/// because it is about another address each time.
+pub(super) fn not_found(page: Representation, is_head: bool) -> Result<Response<Content>, OpenError> {
+    let response = blank(StatusCode::NOT_FOUND);
+    let size = page.metadata.len();
+    with_content(response, page, 0..size, is_head)
+}
+
+/// To the same address with a slash at its end, where a page's own links are right.
+pub(super) fn redirect(address: &Address, query: Option<&str>) -> Response<Content> {
+    let mut response = blank(StatusCode::PERMANENT_REDIRECT);
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    insert_text(&mut response, LOCATION, address.redirect() + &query);
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(0));
+    response
+}
+
+/// What all answers have in common.
+fn blank(status: StatusCode) -> Response<Content> {
+    let mut response = Response::new(Content::Nothing);
+    *response.status_mut() = status;
+    let head = response.headers_mut();
+    head.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    head.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn with_content(
+    mut response: Response<Content>,
+    found: Representation,
+    part: Range<u64>,
+    is_head: bool,
+) -> Result<Response<Content>, OpenError> {
+    let head = response.headers_mut();
+    head.insert(CONTENT_TYPE, found.content_type);
+    head.insert(CONTENT_LENGTH, HeaderValue::from(part.end - part.start));
+    if let Some(coding) = found.content_encoding {
+        head.insert(CONTENT_ENCODING, coding);
+    }
+    if !is_head {
+        *response.body_mut() = Content::of(found.file, part)?;
+    }
+    Ok(response)
+}
+
+fn without_content(mut response: Response<Content>, status: StatusCode) -> Response<Content> {
+    *response.status_mut() = status;
+    response
+}
+
+fn unsatisfiable(mut response: Response<Content>, size: u64) -> Response<Content> {
+    *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+    insert_text(&mut response, CONTENT_RANGE, format!("bytes */{size}"));
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(0));
+    response
+}
+
+fn insert_text(response: &mut Response<Content>, name: HeaderName, text: String) {
+    // Numbers and encoded names are valid in a header; were one not, it would be left out.
+    if let Ok(value) = HeaderValue::try_from(text) {
+        response.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,181 @@
+//! The published folder, opened so that nothing outside of it is ever reached.
+
+use std::{
+    fs::{File, Metadata},
+    io,
+    os::fd::OwnedFd,
+    path::{Component, Path},
+};
+
+use rustix::{
+    fs::{Mode, OFlags, ResolveFlags, fstat, open, openat, openat2},
+    io::Errno,
+};
+
+/// `O_NONBLOCK`, so that nobody waits for the other end of a pipe.
+const TO_READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+const TO_PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// How often a path is looked up again that others moved meanwhile.
+const MOST_TRIES: u32 = 8;
+
+/// Why there is no file.
+#[derive(Debug)]
+pub(super) enum OpenError {
+    /// There is none, or none that is served.
+    Missing,
+    /// The folder of the site is gone.
+    Gone,
+    /// This process or this machine has too many files open.
+    Busy(io::Error),
+    /// The disk cannot be read.
+    Fault(io::Error),
+}
+
+/// What a path leads to.
+pub(super) enum Entry {
+    File(File, Metadata),
+    Folder,
+}
+
+/// The folder of one release.
+pub(super) struct Release {
+    root: OwnedFd,
+}
+
+impl Release {
+    pub(super) fn open(folder: &Path) -> Result<Self, OpenError> {
+        match open(folder, TO_PASS, Mode::empty()) {
+            Ok(root) => Ok(Self { root }),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Err(OpenError::Gone),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens what is at `path`, if it is a file or a folder beneath this one. Links are followed as
+    /// long as they stay inside: who published the folder made them.
+    pub(super) fn entry(&self, path: &Path) -> Result<Entry, OpenError> {
+        let file = File::from(self.open_beneath(path).map_err(|error| self.reason(error))?);
+        let metadata = file.metadata().map_err(OpenError::Fault)?;
+        if metadata.is_file() {
+            Ok(Entry::File(file, metadata))
+        } else if metadata.is_dir() {
+            Ok(Entry::Folder)
+        } else {
+            Err(OpenError::Missing)
+        }
+    }
+
+    /// Opens a file, and nothing else.
+    pub(super) fn file(&self, path: &Path) -> Result<(File, Metadata), OpenError> {
+        match self.entry(path)? {
+            Entry::File(file, metadata) => Ok((file, metadata)),
+            Entry::Folder => Err(OpenError::Missing),
+        }
+    }
+
+    fn open_beneath(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match openat2(&self.root, path, TO_READ, Mode::empty(), inside) {
+                Err(Errno::AGAIN | Errno::INTR) if tries < MOST_TRIES => {}
+                // Kernels before 5.6, and sandboxes that do not know the call.
+                Err(Errno::NOSYS | Errno::PERM) => return self.walk(path),
+                found => return found,
+            }
+        }
+    }
+
+    /// The same by steps, without following any link: where the kernel cannot tell whether a link
+    /// stays inside, none is followed.
+    fn walk(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let mut names = path.components().peekable();
+        let mut folder = None;
+        while let Some(Component::Normal(name)) = names.next() {
+            let flags = if names.peek().is_some() { TO_PASS } else { TO_READ };
+            let parent = folder.as_ref().unwrap_or(&self.root);
+            let found = openat(parent, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+            if names.peek().is_none() {
+                return Ok(found);
+            }
+            folder = Some(found);
+        }
+        Err(Errno::NOENT)
+    }
+
+    fn reason(&self, error: Errno) -> OpenError {
+        match OpenError::from(error) {
+            OpenError::Missing if self.is_removed() => OpenError::Gone,
+            reason => reason,
+        }
+    }
+
+    /// Whether the folder was removed after it was opened: nothing is found in it then.
+    fn is_removed(&self) -> bool {
+        fstat(&self.root).is_ok_and(|status| status.st_nlink == 0)
+    }
+}
+
+impl From<Errno> for OpenError {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::NAMETOOLONG
+            | Errno::ACCESS
+            // A link that leads out, a circle of links, a socket or a device.
+            | Errno::XDEV
+            | Errno::LOOP
+            | Errno::NXIO
+            | Errno::NODEV => Self::Missing,
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => Self::Busy(error.into()),
+            _ => Self::Fault(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn steps_find_what_one_call_finds_but_follow_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        fs::write(folder.path().join("a/b/c.txt"), "c").unwrap();
+        symlink("a", folder.path().join("link")).unwrap();
+        symlink("a/b/c.txt", folder.path().join("link.txt")).unwrap();
+        let release = Release::open(folder.path()).unwrap();
+        for (path, by_call, by_steps) in [
+            ("a", true, true),
+            ("a/b/c.txt", true, true),
+            ("a/b/d.txt", false, false),
+            ("a/b/c.txt/d", false, false),
+            ("link/b/c.txt", true, false),
+            ("link.txt", true, false),
+            ("../a", false, false),
+            ("a/../a", true, false),
+            ("/etc/passwd", false, false),
+        ] {
+            let path = Path::new(path);
+            assert_eq!(release.open_beneath(path).is_ok(), by_call, "{}", path.display());
+            assert_eq!(release.walk(path).is_ok(), by_steps, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_folder_that_was_removed_is_gone_and_has_nothing_missing() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("release");
+        fs::create_dir(&folder).unwrap();
+        let release = Release::open(&folder).unwrap();
+        assert!(matches!(release.file(Path::new("a")), Err(OpenError::Missing)));
+        fs::remove_dir(&folder).unwrap();
+        assert!(matches!(release.file(Path::new("a")), Err(OpenError::Gone)));
+        assert!(matches!(Release::open(&folder), Err(OpenError::Gone)));
+    }
+}
