@@ -223,3 +223,17 @@ async fn an_application_that_cannot_be_reached_is_not_waited_for() {
     assert_eq!(get(proxy.address, "a.example", "/").await.status, 502);
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
+
+#[tokio::test]
+async fn the_time_for_a_head_does_not_run_while_its_client_waits_for_an_answer() {
+    let proxy = proxy_with(|settings| settings.limits.request_head = LESS).await;
+    let (mut client, mut upstream, _application) = asked(&proxy, "Content-Length: 0\r\n").await;
+    client.send(b"GET /next HTTP/1.1\r\nHost: a.exam").await;
+    sleep(3 * LESS).await;
+    upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    assert_eq!(client.answer().await.unwrap().status, 200);
+    client.send(b"ple\r\n\r\n").await;
+    upstream.until(b"\r\n\r\n").await.unwrap();
+    upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    assert_eq!(client.answer().await.unwrap().status, 200);
+}
