@@ -55,11 +55,6 @@ impl AccessLog {
         Self { writer: None }
     }
 
-    /// Whether anything is noted.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.writer.is_some()
-    }
-
     /// Notes a request. Returns at once.
     pub fn note(&self, entry: Entry) {
         let Some(writer) = &self.writer else { return };

@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::{
@@ -28,13 +29,12 @@ pub struct Body {
     origin: Option<Arc<Upstream>>,
 }
 
-type AnyBody = Pin<Box<dyn HttpBody<Data = Bytes, Error = BoxError> + Send>>;
-
+#[derive(Debug)]
 enum Source {
     Memory(Bytes),
     // Not behind a `dyn`: nearly every answer is one of these.
     Upstream(Answer),
-    Any(AnyBody),
+    Any(UnsyncBoxBody<Bytes, BoxError>),
 }
 
 /// A body that is known already.
@@ -53,7 +53,7 @@ where
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    Body { source: Source::Any(Box::pin(IntoBoxError(Box::pin(body)))), exchange: None, origin: None }
+    Body { source: Source::Any(body.map_err(Into::into).boxed_unsync()), exchange: None, origin: None }
 }
 
 impl Body {
@@ -84,7 +84,7 @@ impl HttpBody for Body {
             Source::Memory(bytes) if bytes.is_empty() => None,
             Source::Memory(bytes) => Some(Ok(Frame::data(std::mem::take(bytes)))),
             Source::Upstream(answer) => ready!(answer.poll_frame(cx)),
-            Source::Any(body) => ready!(body.as_mut().poll_frame(cx)),
+            Source::Any(body) => ready!(Pin::new(body).poll_frame(cx)),
         };
         if let (Some(exchange), Some(Ok(frame))) = (&self.exchange, &frame) {
             exchange.sent(frame.data_ref().map_or(0, Bytes::len));
@@ -106,42 +106,5 @@ impl HttpBody for Body {
             Source::Upstream(answer) => answer.size_hint(),
             Source::Any(body) => body.size_hint(),
         }
-    }
-}
-
-impl std::fmt::Debug for Source {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            Self::Memory(_) => "Memory",
-            Self::Upstream(_) => "Upstream",
-            Self::Any(_) => "Any",
-        })
-    }
-}
-
-/// The same body with an error that can be any.
-struct IntoBoxError<B>(Pin<Box<B>>);
-
-impl<B> HttpBody for IntoBoxError<B>
-where
-    B: HttpBody<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.0.as_mut().poll_frame(cx).map_err(Into::into)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
     }
 }

@@ -9,14 +9,14 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use http::{HeaderValue, Method, Request, Uri};
+use http::{HeaderValue, Method, Request, Uri, header};
 use ipnet::IpNet;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     access_log::Entry,
     proxy::Proxy,
-    traffic::{Counters, Outcome, Traffic},
+    traffic::{Counters, Outcome},
 };
 
 /// An application, over all changes of its target.
@@ -27,18 +27,9 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    pub(crate) fn named(name: &str, traffic: &Traffic) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), counters: traffic.counters(name) })
+    pub(crate) fn new(name: &str, counters: Arc<Counters>) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), counters })
     }
-}
-
-/// What somebody asked for, as the access log tells it.
-#[derive(Debug)]
-struct Asked {
-    at: SystemTime,
-    host: String,
-    method: Method,
-    uri: Uri,
 }
 
 /// A client's connection.
@@ -65,8 +56,8 @@ impl Peer {
         Arc::new(Self {
             address,
             is_trusted,
-            address_header: header(address.to_string()),
-            forwarded_header: header(forwarded),
+            address_header: to_header(address.to_string()),
+            forwarded_header: to_header(forwarded),
             requests: AtomicU32::new(0),
             _permit: permit,
         })
@@ -88,8 +79,17 @@ impl Peer {
     }
 }
 
-fn header(text: String) -> HeaderValue {
+fn to_header(text: String) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
+}
+
+/// What was asked, as the access log tells it.
+#[derive(Debug)]
+struct Asked {
+    time: SystemTime,
+    host: String,
+    method: Method,
+    uri: Uri,
 }
 
 /// Both bodies and a tunnel hold one; the request is over when the last of them is gone.
@@ -98,8 +98,7 @@ pub(crate) struct Exchange {
     proxy: Arc<Proxy>,
     peer: Arc<Peer>,
     application: Option<Arc<Application>>,
-    /// Nothing, when no access log is kept.
-    asked: Option<Asked>,
+    asked: Option<Box<Asked>>,
     began: Instant,
     status: AtomicU16,
     bytes_in: AtomicU64,
@@ -111,24 +110,17 @@ impl Exchange {
         proxy: &Arc<Proxy>,
         peer: &Arc<Peer>,
         application: Option<&Arc<Application>>,
-        host: &str,
         request: &Request<B>,
     ) -> Arc<Self> {
         peer.requests.fetch_add(1, Ordering::Relaxed);
         if let Some(application) = application {
             application.counters.begin();
         }
-        let asked = || Asked {
-            at: SystemTime::now(),
-            host: host.to_owned(),
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-        };
         Arc::new(Self {
             proxy: Arc::clone(proxy),
             peer: Arc::clone(peer),
             application: application.cloned(),
-            asked: proxy.access_log.is_kept().then(asked),
+            asked: proxy.notes_requests.then(|| Box::new(Asked::of(request))),
             began: Instant::now(),
             status: AtomicU16::new(0),
             bytes_in: AtomicU64::new(0),
@@ -138,8 +130,8 @@ impl Exchange {
 
     /// Whether the application can take this request, too.
     pub(crate) fn fits(&self) -> bool {
-        let most = self.proxy.limits.per_application;
-        self.application.as_ref().is_none_or(|application| application.counters.in_flight() <= most as u64)
+        let most = self.proxy.limits.per_application as u64;
+        self.application.as_ref().is_none_or(|application| application.counters.in_flight() <= most)
     }
 
     pub(crate) fn answered(&self, status: u16) {
@@ -157,35 +149,45 @@ impl Exchange {
     pub(crate) fn sent(&self, bytes: usize) {
         self.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
     }
+
+    fn outcome(&self) -> Outcome {
+        Outcome {
+            status: self.status.load(Ordering::Relaxed),
+            bytes_in: self.bytes_in.load(Ordering::Relaxed),
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+            duration: self.began.elapsed(),
+        }
+    }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
         self.peer.requests.fetch_sub(1, Ordering::Relaxed);
-        let outcome = Outcome {
-            status: self.status.load(Ordering::Relaxed),
-            bytes_in: self.bytes_in.load(Ordering::Relaxed),
-            bytes_out: self.bytes_out.load(Ordering::Relaxed),
-            duration: self.began.elapsed(),
-        };
+        let outcome = self.outcome();
         if let Some(application) = &self.application {
             application.counters.end(outcome);
         }
-        if let Some(Asked { at, host, method, uri }) = self.asked.take() {
-            let Outcome { status, bytes_in, bytes_out, duration } = outcome;
+        if let Some(asked) = self.asked.take() {
             let application = self.application.as_ref().map(|application| Arc::clone(&application.name));
-            self.proxy.access_log.note(Entry {
-                time: at,
-                application,
-                host,
-                method,
-                uri,
-                status,
-                bytes_in,
-                bytes_out,
-                duration,
-                peer: self.peer.address,
-            });
+            self.proxy.access_log.note(asked.entry(application, outcome, self.peer.address));
         }
+    }
+}
+
+impl Asked {
+    fn of<B>(request: &Request<B>) -> Self {
+        let host = request.headers().get(header::HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+        Self {
+            time: SystemTime::now(),
+            host: String::from_utf8_lossy(host).into_owned(),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+        }
+    }
+
+    fn entry(self, application: Option<Arc<str>>, outcome: Outcome, peer: IpAddr) -> Entry {
+        let Self { time, host, method, uri } = self;
+        let Outcome { status, bytes_in, bytes_out, duration } = outcome;
+        Entry { time, application, host, method, uri, status, bytes_in, bytes_out, duration, peer }
     }
 }

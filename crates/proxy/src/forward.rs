@@ -4,7 +4,7 @@ mod attempt;
 mod headers;
 mod tunnel;
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::{
@@ -55,14 +55,9 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let wants_upgrade = request.headers().contains_key(header::UPGRADE);
-    let host = host_of(&request);
-    let named = host.as_deref().unwrap_or_default();
-    let found = match &host {
-        Ok(host) => find(proxy, host, &request),
-        Err(problem) => Err(*problem),
-    };
+    let found = find(proxy, &request);
     let application = found.as_ref().ok().map(|place| &place.application);
-    let exchange = Exchange::begin(proxy, peer, application, named, &request);
+    let exchange = Exchange::begin(proxy, peer, application, &request);
     let is_own = found.is_err();
     let mut response = match found {
         Err(problem) => page(problem, request.headers()),
@@ -80,16 +75,13 @@ pub(crate) async fn answer(
     response
 }
 
-fn host_of<B>(request: &Request<B>) -> Result<Cow<'_, str>, Problem> {
-    host::of(request.uri(), request.headers()).map_err(Problem::BadRequest)
-}
-
-fn find<B>(proxy: &Proxy, host: &str, request: &Request<B>) -> Result<Place, Problem> {
+fn find<B>(proxy: &Proxy, request: &Request<B>) -> Result<Place, Problem> {
+    let host = host::of(request.uri(), request.headers()).map_err(Problem::BadRequest)?;
     if !request.uri().path().starts_with('/') && request.uri().path() != "*" {
         return Err(Problem::BadRequest("the request's target is no path"));
     }
     let table = proxy.routes.table();
-    match table.find(host) {
+    match table.find(&host) {
         Some(place) => Ok(place.clone()),
         None if table.is_complete() => Err(Problem::UnknownHost),
         None => Err(Problem::Starting),
@@ -140,16 +132,23 @@ impl<'a> Forward<'a> {
                 Target::Absent => return self.page(Problem::Absent),
             };
             // Who waits for another target must not keep this one.
+            let tried = Arc::downgrade(&place.upstream);
             drop(place);
-            match failure {
-                Failure::Final(problem) => return self.page(problem),
-                Failure::Stale => {}
+            match &failure {
+                Failure::Final(problem) => return self.page(*problem),
+                Failure::Stale | Failure::Unreachable => {}
                 Failure::Unseen => match pauses.next() {
                     Some(pause) => sleep(pause).await,
                     None => return self.page(Problem::NotAnswering),
                 },
             }
-            place = match host_of(&self.head).and_then(|host| find(self.proxy, &host, &self.head)) {
+            place = match find(self.proxy, &self.head) {
+                Ok(place)
+                    if matches!(failure, Failure::Unreachable)
+                        && Arc::as_ptr(&place.upstream) == tried.as_ptr() =>
+                {
+                    return self.page(Problem::NotAnswering);
+                }
                 Ok(place) => place,
                 Err(problem) => return self.page(problem),
             };

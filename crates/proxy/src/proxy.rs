@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     Limits, Settings, access_log::AccessLog, closing::Closing, routes::LiveRoutes, signal::Signal,
-    store::Store, traffic::Traffic,
+    store::Store,
 };
 
 const ACCESS_LOG: &str = "access.log";
@@ -22,8 +22,9 @@ pub(crate) struct Proxy {
     pub(crate) routes: LiveRoutes,
     pub(crate) limits: Limits,
     pub(crate) trusted: Vec<IpNet>,
-    pub(crate) traffic: Arc<Traffic>,
     pub(crate) access_log: AccessLog,
+    /// Whether the access log is on.
+    pub(crate) notes_requests: bool,
     pub(crate) closing: Closing,
     /// One permit for each connection that there may be.
     pub(crate) connections: Arc<Semaphore>,
@@ -42,12 +43,11 @@ impl Proxy {
         };
         let mut limits = settings.limits.clone();
         limits.connections = limits.connections.min(most_connections());
-        let traffic = Arc::new(Traffic::default());
         Ok(Self {
-            routes: LiveRoutes::load(Store::in_folder(&settings.folder, boot_id), &traffic),
+            routes: LiveRoutes::load(Store::in_folder(&settings.folder, boot_id)),
             trusted: settings.trusted.clone(),
-            traffic,
             access_log,
+            notes_requests: settings.access_log,
             closing: Closing::default(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             limits,

@@ -86,8 +86,11 @@ pub async fn run_in_boot(
     // Only now: until it hands over, a predecessor may still change the routes.
     let proxy = Arc::new(Proxy::load(&settings, boot_id).map_err(unusable)?);
     let prepared = folder.prepare().map_err(unusable)?;
-    let (listener, predecessor) = socket.own().await?;
+    let (listener, mut predecessor) = socket.own().await?;
     let control_socket = folder.publish(prepared).map_err(unusable)?;
+    if let Some(leaving) = &mut predecessor {
+        leaving.say_that_we_serve().await;
+    }
 
     let _cut = CutAtEnd(Arc::clone(&proxy));
     let listener = Arc::new(listener);
@@ -113,7 +116,7 @@ pub async fn run_in_boot(
         drop(proxy.routes.freeze().await);
         proxy.is_handed_over.set(true);
     }
-    leave(&proxy, &end).await;
+    leave(&proxy, end).await;
     Ok(())
 }
 
@@ -160,12 +163,20 @@ async fn sweep(proxy: Arc<Proxy>) {
 }
 
 /// Returns when no connection is left.
-async fn leave(proxy: &Proxy, end: &End) {
+async fn leave(proxy: &Proxy, end: End) {
     let Limits { leave, leave_idle, connections, .. } = proxy.limits;
     proxy.closing.enter(Phase::Leaving);
+    let mut handed = match end {
+        End::HandedOver(handed) => Some(handed),
+        End::Stopped => None,
+    };
+    let has_successor = handed.is_some();
+    if let Some(handed) = &mut handed {
+        handed.until_served().await;
+    }
     let hurry = async {
         // Without a successor nobody is served by waiting for another request.
-        if let End::HandedOver { .. } = end {
+        if has_successor {
             sleep(leave_idle).await;
         }
         proxy.closing.enter(Phase::ClosingIdle);

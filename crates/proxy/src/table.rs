@@ -31,6 +31,14 @@ pub(crate) struct Place {
     pub(crate) upstream: Arc<Upstream>,
 }
 
+/// What every table is made with.
+#[derive(Debug, Default)]
+pub(crate) struct Ground {
+    pub(crate) traffic: Traffic,
+    /// Hears when nobody uses a target any more.
+    pub(crate) gone: Arc<Notify>,
+}
+
 impl Table {
     /// The table of these routes. What is in `before` already stays the same thing, with its
     /// connections and its requests.
@@ -38,15 +46,10 @@ impl Table {
     /// # Errors
     ///
     /// Says which host is no name, or belongs to two applications.
-    pub(crate) fn new(
-        kept: Kept,
-        before: &Self,
-        gone: &Arc<Notify>,
-        traffic: &Traffic,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(kept: Kept, before: &Self, ground: &Ground) -> Result<Self, String> {
         let mut table = Self { is_complete: kept.is_complete, ..Self::default() };
         for (route, is_trusted) in kept.routes {
-            let place = before.place_of(&route, is_trusted, gone, traffic);
+            let place = before.place_of(&route, is_trusted, ground);
             for host in &route.hosts {
                 table.lead(host, &place)?;
             }
@@ -103,17 +106,21 @@ impl Table {
         }
     }
 
-    fn place_of(&self, route: &Route, is_trusted: bool, gone: &Arc<Notify>, traffic: &Traffic) -> Place {
+    fn place_of(&self, route: &Route, is_trusted: bool, ground: &Ground) -> Place {
         // Only a container's address can become another's.
         let is_trusted = is_trusted || !matches!(route.target, Target::Container { .. });
         let Some((_, old)) = self.by_application.get(&route.application) else {
-            let application = Application::named(&route.application, traffic);
-            return Place { application, upstream: Upstream::new(route.target.clone(), is_trusted, gone) };
+            let application =
+                Application::new(&route.application, ground.traffic.counters(&route.application));
+            return Place {
+                application,
+                upstream: Upstream::new(route.target.clone(), is_trusted, &ground.gone),
+            };
         };
         let is_same = old.upstream.target == route.target && old.upstream.is_trusted == is_trusted;
         let upstream = match is_same {
             true => Arc::clone(&old.upstream),
-            false => Upstream::new(route.target.clone(), is_trusted, gone),
+            false => Upstream::new(route.target.clone(), is_trusted, &ground.gone),
         };
         Place { application: Arc::clone(&old.application), upstream }
     }

@@ -39,6 +39,8 @@ pub(crate) struct Wire {
     idle: Stall,
     /// Runs while the client does not take what it is sent.
     unread: Stall,
+    /// The same for what may be another protocol.
+    unread_beyond: Stall,
 }
 
 impl Wire {
@@ -51,6 +53,7 @@ impl Wire {
             head: Stall::new(limits.request_head),
             idle: Stall::new(limits.keep_alive),
             unread: Stall::new(limits.client_stall),
+            unread_beyond: Stall::new(limits.tunnel_stall),
         }
     }
 
@@ -66,16 +69,20 @@ impl Wire {
         Ok(())
     }
 
+    fn reset_patience(&mut self) -> Poll<()> {
+        self.idle.reset();
+        self.head.reset();
+        Poll::Pending
+    }
+
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.scanner.place() {
-            Place::InHead => self.head.poll_over(cx),
+            // The client may have sent more already, and waits for us.
+            _ if self.peer.is_busy() => self.reset_patience(),
             // The first request has to come as soon as its head has to.
-            Place::BeforeFirst => self.head.poll_over(cx),
-            Place::Between if !self.peer.is_busy() => self.idle.poll_over(cx),
-            Place::Between | Place::InBody | Place::Beyond => {
-                self.idle.reset();
-                Poll::Pending
-            }
+            Place::BeforeFirst | Place::InHead => self.head.poll_over(cx),
+            Place::Between => self.idle.poll_over(cx),
+            Place::InBody | Place::Beyond => self.reset_patience(),
         }
     }
 }
@@ -108,10 +115,16 @@ impl AsyncRead for Wire {
 impl Wire {
     fn poll_unread<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match written {
-            Poll::Pending if matches!(self.scanner.place(), Place::Beyond) => Poll::Pending,
-            Poll::Pending => self.unread.poll_over(cx).map(|()| Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => {
+                let stall = match self.scanner.place() {
+                    Place::Beyond => &mut self.unread_beyond,
+                    _ => &mut self.unread,
+                };
+                stall.poll_over(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+            }
             ready => {
                 self.unread.reset();
+                self.unread_beyond.reset();
                 ready
             }
         }

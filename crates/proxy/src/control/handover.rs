@@ -1,9 +1,10 @@
 //! How one proxy takes over from another without a moment in which nobody listens.
 //!
 //! The successor asks, and gets the listening socket; from here to the end nobody changes a route, and
-//! all of them are on disk. It says that it is ready, hears that the socket is its own, and serves.
-//! The connection stays open until the predecessor is gone. Before "yours" each of the two may
-//! vanish, and the predecessor goes on.
+//! all of them are on disk. It says that it is ready, hears that the socket is its own, serves, and
+//! says that it does: until then the predecessor answers on the control socket, so that nobody finds
+//! none. The connection stays open until the predecessor is gone. Before "yours" each of the two
+//! may vanish, and the other one goes on.
 
 use std::{io, os::fd::AsFd as _, sync::Weak, time::Duration};
 
@@ -20,6 +21,7 @@ use crate::{proxy::Proxy, store::Store};
 /// What both must agree on. Only what is in this file: routes have their own format.
 const PROTOCOL: u32 = 1;
 const READY: &[u8] = b"ready\n";
+const SERVING: &[u8] = b"serving\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a successor gets.
@@ -78,6 +80,14 @@ impl Inheritance {
 pub(crate) struct Leaving(UnixStream);
 
 impl Leaving {
+    /// Says that whoever looks for a proxy finds this one. Nothing depends on it but the time at which
+    /// the predecessor goes.
+    pub(crate) async fn say_that_we_serve(&mut self) {
+        if let Err(error) = self.0.write_all(SERVING).await {
+            tracing::debug!(%error, "the predecessor is gone already");
+        }
+    }
+
     /// Resolves when it is gone.
     pub(crate) async fn gone(mut self) {
         while let Ok(1..) = self.0.read(&mut [0; 64]).await {}
@@ -87,8 +97,18 @@ impl Leaving {
 /// What a predecessor holds until it is gone.
 #[derive(Debug)]
 pub(crate) struct Handed {
-    _stream: UnixStream,
+    stream: UnixStream,
     _no_changes: OwnedMutexGuard<Store>,
+}
+
+impl Handed {
+    /// Resolves when the successor serves, or will not.
+    pub(crate) async fn until_served(&mut self) {
+        let said = timeout(PATIENCE, self.stream.read_exact(&mut [0; SERVING.len()])).await;
+        if !matches!(said, Ok(Ok(_))) {
+            tracing::warn!("the proxy that took over does not say that it serves");
+        }
+    }
 }
 
 /// Gives the listening socket away. None if the successor did not take it: then everything is as before.
@@ -113,7 +133,7 @@ pub(super) async fn hand_over(
         return Ok(None);
     }
     stream.write_all(&line(&Answer::Yours)?).await?;
-    Ok(Some(Handed { _stream: stream, _no_changes: no_changes }))
+    Ok(Some(Handed { stream, _no_changes: no_changes }))
 }
 
 fn line(message: &impl serde::Serialize) -> io::Result<Vec<u8>> {

@@ -26,6 +26,9 @@ const MOST_BYTES: u64 = 16 * 1_024 * 1_024;
 /// For a line, from its first byte.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Nobody waits longer, whatever they say.
+const LONGEST_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Until the next try when no connection can be taken.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -46,7 +49,7 @@ pub(crate) enum End {
     /// Somebody asked for it.
     Stopped,
     /// Another process has taken over.
-    HandedOver { _until_gone: Handed },
+    HandedOver(Handed),
 }
 
 impl Server {
@@ -101,10 +104,10 @@ impl Server {
             Request::Remove { application } => self.change(routes.remove(&application)).await,
             Request::ReplaceAll { routes: all } => self.change(routes.replace_all(all)).await,
             Request::Drain { application, limit_ms } => {
-                let limit = Duration::from_millis(limit_ms);
+                let limit = Duration::from_millis(limit_ms).min(LONGEST_DRAIN);
                 Answer::Drained { is_drained: self.drain(&application, limit).await }
             }
-            Request::Traffic => Answer::Traffic { traffic: self.proxy.traffic.snapshot() },
+            Request::Traffic => Answer::Traffic { traffic: routes.traffic() },
             Request::Stop => {
                 // Full means that it ends already.
                 let _ = self.ends.try_send(End::Stopped);
@@ -150,7 +153,7 @@ impl Server {
         if let Some(handed) = hand_over(&self.proxy, &self.listener, stream, protocol).await? {
             self.proxy.is_handed_over.set(true);
             // Nobody waits for it only when the proxy has ended meanwhile.
-            let _ = self.ends.send(End::HandedOver { _until_gone: handed }).await;
+            let _ = self.ends.send(End::HandedOver(handed)).await;
         }
         Ok(())
     }
@@ -158,12 +161,26 @@ impl Server {
 
 /// Whether whoever speaks is the proxy's user, or root.
 fn is_ours(stream: &UnixStream) -> io::Result<bool> {
-    let user = stream.peer_cred()?.uid();
-    Ok(user == rustix::process::geteuid().as_raw() || user == 0)
+    Ok(may_speak(stream.peer_cred()?.uid(), rustix::process::geteuid().as_raw()))
+}
+
+fn may_speak(user: u32, own: u32) -> bool {
+    user == own || user == 0
 }
 
 async fn say(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
     stream.write_all(&line).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_user_and_root_may_speak() {
+        assert!(may_speak(1_000, 1_000) && may_speak(0, 1_000));
+        assert!(!may_speak(1_001, 1_000) && !may_speak(1_000, 0));
+    }
 }

@@ -1,6 +1,6 @@
 //! One try to have a request answered by a container.
 
-use std::{future::Future, net::SocketAddr, pin::pin, sync::Arc};
+use std::{future::Future, io, net::SocketAddr, pin::pin, sync::Arc};
 
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, header};
 use hyper::body::Incoming;
@@ -19,6 +19,8 @@ pub(super) enum Failure {
     Unseen,
     /// The request can be sent again at once: a connection that had been kept was closed meanwhile.
     Stale,
+    /// Nothing of the request was sent, and to wait for the same target takes too long.
+    Unreachable,
     /// It cannot be sent again.
     Final(Problem),
 }
@@ -34,6 +36,7 @@ impl Forward<'_> {
             Some(link) => (link, true),
             None => match Link::open(address, self.proxy.limits.connect).await {
                 Ok(link) => (link, false),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(Failure::Unreachable),
                 Err(_) => return Err(Failure::Unseen),
             },
         };

@@ -86,6 +86,7 @@ pub(super) fn clean_response(headers: &mut HeaderMap) {
 
 /// Says for whom we forward.
 pub(super) fn say_for_whom(headers: &mut HeaderMap, peer: &Peer) {
+    remove_look_alikes(headers);
     if !peer.is_trusted {
         for name in &OF_A_FRONT {
             headers.remove(name);
@@ -97,6 +98,20 @@ pub(super) fn say_for_whom(headers: &mut HeaderMap, peer: &Peer) {
     headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
     append(headers, FORWARDED_FOR, peer.as_header());
     append(headers, header::FORWARDED, peer.as_forwarded());
+}
+
+/// Some applications take an underscore for a dash, and would believe anybody.
+fn remove_look_alikes(headers: &mut HeaderMap) {
+    let is_look_alike = |name: &&HeaderName| {
+        let is_same = |own: &HeaderName| {
+            let bytes = name.as_str().bytes().map(|byte| if byte == b'_' { b'-' } else { byte });
+            bytes.eq(own.as_str().bytes())
+        };
+        name.as_str().contains('_') && OF_A_FRONT.iter().any(is_same)
+    };
+    while let Some(name) = headers.keys().find(is_look_alike).cloned() {
+        headers.remove(name);
+    }
 }
 
 fn append(headers: &mut HeaderMap, name: HeaderName, value: &HeaderValue) {

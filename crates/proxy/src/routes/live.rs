@@ -9,7 +9,7 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::{
-    sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard},
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard},
     task::spawn_blocking,
     time::timeout,
 };
@@ -17,8 +17,8 @@ use tokio::{
 use super::Route;
 use crate::{
     store::{Kept, Store},
-    table::Table,
-    traffic::Traffic,
+    table::{Ground, Table},
+    traffic::Snapshot,
     upstream::Upstream,
 };
 
@@ -27,8 +27,7 @@ use crate::{
 pub(crate) struct LiveRoutes {
     table: ArcSwap<Table>,
     retired: Mutex<HashMap<String, Vec<Weak<Upstream>>>>,
-    gone: Arc<Notify>,
-    traffic: Arc<Traffic>,
+    ground: Ground,
     // Held by each change, and for good once another process has the routes.
     changes: Arc<AsyncMutex<Store>>,
 }
@@ -44,20 +43,24 @@ pub(crate) enum ChangeError {
 
 impl LiveRoutes {
     /// The routes as they were kept.
-    pub(crate) fn load(store: Store, traffic: &Arc<Traffic>) -> Self {
-        let gone = Arc::default();
-        let table = Table::new(store.load(), &Table::default(), &gone, traffic).unwrap_or_else(|error| {
+    pub(crate) fn load(store: Store) -> Self {
+        let ground = Ground::default();
+        let table = Table::new(store.load(), &Table::default(), &ground).unwrap_or_else(|error| {
             tracing::warn!(error, "the kept routes contradict each other: waiting for new ones");
             Table::default()
         });
         let changes = Arc::new(AsyncMutex::new(store));
-        let (table, traffic) = (ArcSwap::from_pointee(table), Arc::clone(traffic));
-        Self { table, retired: Mutex::default(), gone, traffic, changes }
+        Self { table: ArcSwap::from_pointee(table), retired: Mutex::default(), ground, changes }
     }
 
     /// The table now. To be let go soon: requests hold what they use, not the table.
     pub(crate) fn table(&self) -> Guard<Arc<Table>> {
         self.table.load()
+    }
+
+    /// What each application was asked.
+    pub(crate) fn traffic(&self) -> Snapshot {
+        self.ground.traffic.snapshot()
     }
 
     pub(crate) async fn set(&self, route: Route) -> Result<(), ChangeError> {
@@ -90,7 +93,7 @@ impl LiveRoutes {
     pub(crate) async fn drain(&self, application: &str, limit: Duration) -> bool {
         let drained = async {
             loop {
-                let gone = self.gone.notified();
+                let gone = self.ground.gone.notified();
                 if !self.has_retired(application) {
                     return;
                 }
@@ -105,7 +108,7 @@ impl LiveRoutes {
         let old = self.table.load_full();
         let mut kept = old.kept();
         change(&mut kept);
-        let new = Table::new(kept, &old, &self.gone, &self.traffic).map_err(ChangeError::Refused)?;
+        let new = Table::new(kept, &old, &self.ground).map_err(ChangeError::Refused)?;
         let (before, after) = (old.kept(), new.kept());
         if before != after {
             // On disk first: what was answered holds, and what was not may.

@@ -50,11 +50,12 @@ pub(super) fn framing(head: &[u8]) -> Result<Framing, &'static str> {
         let (name, value) = header(line)?;
         match name.len() {
             7 if name.eq_ignore_ascii_case(b"upgrade") => is_upgrade = is_http_11,
-            14 if is_named(name, b"content-length") => match length {
+            14 | 17 if is_look_alike(name) => return Err("a header that looks like a length"),
+            14 if name.eq_ignore_ascii_case(b"content-length") => match length {
                 None => length = Some(number(value)?),
                 Some(_) => return Err("several lengths"),
             },
-            17 if is_named(name, b"transfer-encoding") => {
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                 match is_http_11 && !is_chunked && value.eq_ignore_ascii_case(b"chunked") {
                     true => is_chunked = true,
                     false => return Err("a transfer encoding that is not just `chunked`"),
@@ -93,11 +94,8 @@ fn header(line: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
 }
 
 /// Some applications take an underscore for a dash.
-fn is_named(name: &[u8], wanted: &[u8]) -> bool {
-    name.iter().zip(wanted).all(|(&byte, &wanted)| match byte {
-        b'_' => wanted == b'-',
-        _ => byte.eq_ignore_ascii_case(&wanted),
-    })
+fn is_look_alike(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"content_length") || name.eq_ignore_ascii_case(b"transfer_encoding")
 }
 
 fn number(value: &[u8]) -> Result<u64, &'static str> {

@@ -104,7 +104,8 @@ impl Connection {
     pub(crate) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
         let line = self.until(b"\r\n").await?;
         let size = std::str::from_utf8(&line).unwrap().trim();
-        let size = usize::from_str_radix(size, 16).map_err(|_| format!("no chunk size: {size}"))?;
+        let size =
+            usize::from_str_radix(size, 16).map_err(|error| format!("no chunk size: {size}: {error}"))?;
         if size == 0 {
             self.trailers().await?;
             return Ok(None);
@@ -141,6 +142,6 @@ impl Connection {
 
     async fn fill(&mut self) -> Result<usize, String> {
         let read = timeout(PATIENCE, self.stream.read_buf(&mut self.read)).await;
-        read.map_err(|_| "nothing came in time")?.map_err(|error| error.to_string())
+        read.map_err(|error| format!("nothing came in time: {error}"))?.map_err(|error| error.to_string())
     }
 }

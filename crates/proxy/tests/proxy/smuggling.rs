@@ -39,6 +39,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     ("POST / HTTP/1.1\r\n⌂Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Content_Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", Refused(400)),
+    ("POST / HTTP/1.1\r\n⌂Content_Length: 2\r\n\r\nab", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Content-Length: 2\r\nContent-Length: 3\r\n\r\nab", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Content-Length: 2\r\nContent-Length: 2\r\n\r\nab", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Content-Length: 2, 2\r\n\r\nab", Refused(400)),
