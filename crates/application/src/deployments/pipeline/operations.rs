@@ -5,7 +5,8 @@ use std::{net::SocketAddr, sync::Arc};
 use launchway_domain::{
     applications::{Application, Write as ApplicationWrite},
     deployments::{
-        Container, ContainerRecord, ContainerState, Deployment, Found, FoundObject, StepError, Target, Write,
+        Container, ContainerRecord, ContainerState, Deployment, Found, FoundObject, ImageName, StepError,
+        Target, Write,
     },
     ids::ApplicationId,
     jobs::{ClaimedJob, Outcome},
@@ -113,6 +114,9 @@ impl Pipeline {
                 published.ok_or_else(|| StepError::Refused("the published files are gone".to_owned()))?;
             return self.ports.router.switch(live.application.id, &Target::Site(folder)).await;
         };
+        if live.deployment.image.as_ref().is_some_and(ImageName::is_of_service) {
+            self.remove_all_but(live.application.id, &[live.deployment.id]).await?;
+        }
         let container: Container = self.ports.deployer.restart(&recorded.id).await?;
         let port = blueprint.port.get();
         self.wait_until_healthy(&container, port, blueprint.health_check_path.clone()).await?;
