@@ -70,6 +70,7 @@ impl Compositions {
         call: Label,
     ) -> Result<(), StepError> {
         let compose = self.installed().await?;
+        self.require_images(allowed).await?;
         self.network_of(&plan.owner).await?;
         self.make_volumes(plan, allowed).await?;
         let mut labels = labels::of(self.engine.options.instance, &plan.owner);
@@ -172,6 +173,19 @@ impl Compositions {
         let mut labels = labels::of_image(self.engine.options.instance, owner);
         labels.push(Label::of_deployment(owner.deployment));
         self.engine.network_called(&project_name(owner), &labels).await
+    }
+
+    /// Version 1 of compose would look for a missing image in a registry, where anybody may have put
+    /// one of that name.
+    async fn require_images(&self, allowed: &Allowed) -> Result<(), StepError> {
+        for (service, image) in &allowed.kept.images {
+            if !self.engine.docker.has_image(image.as_str()).await.map_err(Failure::or_fault)? {
+                return Err(StepError::Refused(format!(
+                    "the image of the service `{service}` is not there any more"
+                )));
+            }
+        }
+        Ok(())
     }
 
     async fn make_volumes(&self, plan: &CompositionPlan, allowed: &Allowed) -> Result<(), StepError> {
