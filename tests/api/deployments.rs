@@ -16,6 +16,7 @@ use on_both_stages;
 
 mod breakage;
 mod cancelling;
+mod compositions;
 mod kills;
 mod logs;
 mod neighbours;

@@ -8,11 +8,12 @@ use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     deployments::{
-        ContainerId, DeploymentRepository, EngineInventory, Found, LiveVersion, Write as DeploymentWrite,
+        ContainerId, ContainerState, DeploymentRepository, EngineInventory, Found, ImageName, LiveVersion,
+        Write as DeploymentWrite,
     },
     idempotency::{IdempotencyKey, IdempotencyStore},
-    ids::{BootId, InstanceId},
-    jobs::JobQueue,
+    ids::{ApplicationId, BootId, InstanceId},
+    jobs::{JobKind, JobQueue, JobState, Rescued, Write as JobWrite},
     logs::{Level, LogSink, NewLine},
     store::StoreError,
 };
@@ -23,7 +24,9 @@ use tokio::{
 
 pub use self::stability::StabilityLimits;
 use self::{records::conditions_of, stability::Stability};
-use crate::{Tools, companions::companions_of, routes::Routes, runtime_logs::RuntimeLogs};
+use crate::{
+    Tools, companions::companions_of, deployments::job_about, routes::Routes, runtime_logs::RuntimeLogs,
+};
 
 /// What upkeep works with.
 #[expect(missing_docs, reason = "the types say it")]
@@ -141,10 +144,38 @@ impl Upkeep {
             .store
             .commit(vec![DeploymentWrite::FollowJobs { application: None, at: now }.into()])
             .await?;
+        self.bring_back(&rescued).await?;
         if !rescued.is_empty() {
             self.tools.bell.ring();
         }
         Ok(())
+    }
+
+    /// Has versions started again that were stopped for one that was lost for good.
+    async fn bring_back(&self, rescued: &[Rescued]) -> Result<(), StoreError> {
+        let lost = rescued.iter().map(|rescued| &rescued.job);
+        let lost: Vec<ApplicationId> = lost
+            .filter(|job| job.kind == JobKind::Deploy && job.state != JobState::Queued)
+            .map(|job| job.subject.into())
+            .collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let live = self.ports.deployments.live().await?;
+        let stand_still = live.iter().filter(|version| {
+            let LiveVersion { application, deployment } = version;
+            let is_composition = deployment.image.as_ref().is_some_and(ImageName::is_of_service);
+            let container = deployment.container.as_ref();
+            let stands_still = container.is_some_and(|container| container.state == ContainerState::Exited);
+            lost.contains(&application.id) && !application.is_stopped && is_composition && stands_still
+        });
+        let restarts = stand_still
+            .map(|version| job_about(&version.application, JobKind::Restart, &self.tools))
+            .map(|job| JobWrite::Enqueue(job).into());
+        match restarts.collect::<Vec<_>>() {
+            none if none.is_empty() => Ok(()),
+            restarts => self.tools.store.commit(restarts).await,
+        }
     }
 
     /// Collects what containers print, notices those that do not stay up, and keeps their records true.

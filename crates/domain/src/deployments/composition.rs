@@ -96,7 +96,8 @@ pub trait Composer: Send + Sync {
         earlier: DeploymentId,
     ) -> Result<Option<Composition>, StepError>;
 
-    /// Starts the services that can run without the one that gets the traffic.
+    /// Starts the services that can run without the one that gets the traffic, and waits until those
+    /// are ready that it waits for.
     ///
     /// # Errors
     /// As [`start`](Composer::start).

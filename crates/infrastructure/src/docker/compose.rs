@@ -106,7 +106,10 @@ impl Composer for Compositions {
         let allowed = self.allowed(plan).await?;
         match allowed.file.companions(&allowed.web).as_slice() {
             [] => Ok(()),
-            companions => self.bring_up(plan, &allowed, companions, output).await,
+            companions => {
+                self.bring_up(plan, &allowed, companions, output).await?;
+                self.wait_for_what_is_needed(plan, &allowed).await
+            }
         }
     }
 

@@ -16,6 +16,8 @@ pub(super) struct Member {
     pub(super) id: ContainerId,
     pub(super) role: Role,
     pub(super) condition: Condition,
+    /// What its own check says: `starting`, `healthy` or `unhealthy`; none without a check.
+    pub(super) health: Option<String>,
 }
 
 impl Member {
@@ -24,6 +26,10 @@ impl Member {
             id: record.get("id")?.as_str()?.parse().ok()?,
             role: Role::read(record.get("labels")?)?,
             condition: condition(record),
+            health: record
+                .get("state")
+                .and_then(|state| state.get("Health")?.get("Status")?.as_str())
+                .map(str::to_owned),
         })
     }
 
@@ -90,7 +96,7 @@ mod tests {
                 restart: restart.map(str::to_owned),
                 is_web,
             };
-            let member = Member { id: "a".repeat(64).parse().unwrap(), role, condition };
+            let member = Member { id: "a".repeat(64).parse().unwrap(), role, condition, health: None };
             assert_eq!(member.policy(), policy, "{restart:?}");
         }
     }

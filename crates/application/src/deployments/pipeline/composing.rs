@@ -8,7 +8,7 @@ use launchway_domain::{
         Checkout, ComposeSource, Composition, CompositionPlan, Condition, Container, ContainerPlan,
         ContainerRecord, ContainerState, Deployment, ImageName, StepError, Write,
     },
-    ids::DeploymentId,
+    ids::{ApplicationId, DeploymentId},
     logs::{Level, NewLine},
     organizations::Scope,
     routes::Target,
@@ -118,6 +118,9 @@ impl Pipeline {
         attempt: &Attempt<'_>,
         composition: &Composition,
     ) -> Result<(), Stop> {
+        let known: Vec<DeploymentId> =
+            attempt.application.live.into_iter().chain([attempt.deployment.id]).collect();
+        self.remove_all_but(attempt.owner.application, &known).await?;
         if composition.shared_volumes.is_empty() || attempt.application.is_stopped {
             return Ok(());
         }
@@ -134,6 +137,9 @@ impl Pipeline {
         let at = self.tools.clock.now();
         let write = Write::RecordContainer { id: live.id, container: still, at };
         self.commit(attempt.lease, vec![write.into()]).await?;
+        let (scope, id) = (Scope::of_record(attempt.owner.organization), attempt.owner.application);
+        self.ports.routes.lead(scope, id, Target::Absent).await?;
+        self.drain(id).await;
         Ok(self.ports.deployer.stop(&container.id).await?)
     }
 
@@ -149,6 +155,7 @@ impl Pipeline {
         let Some(still) = live.container.as_ref().filter(stands_still).filter(|_| is_composition) else {
             return Ok(());
         };
+        self.remove_all_but(application.id, &[live.id]).await?;
         let container = match self.ports.deployer.condition(&still.id).await? {
             Condition::Gone => return Ok(()),
             Condition::Running { address, .. } => {
@@ -177,6 +184,24 @@ impl Pipeline {
             format!("The new version did not go live: this one runs again at http://{address}"),
         )
         .await;
+        Ok(())
+    }
+
+    /// Ends what other versions of an application left. A lost attempt may have left a database that
+    /// still works on the volumes.
+    pub(super) async fn remove_all_but(
+        &self,
+        application: ApplicationId,
+        known: &[DeploymentId],
+    ) -> Result<(), StepError> {
+        let found = self.containers_of(application).await?;
+        let mut others: Vec<DeploymentId> = found.iter().map(|found| found.owner.deployment).collect();
+        others.retain(|other| !known.contains(other));
+        others.sort_unstable();
+        others.dedup();
+        for other in others {
+            self.ports.deployer.remove(other).await?;
+        }
         Ok(())
     }
 

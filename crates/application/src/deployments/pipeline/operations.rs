@@ -5,7 +5,8 @@ use std::{net::SocketAddr, sync::Arc};
 use launchway_domain::{
     applications::{Application, Write as ApplicationWrite},
     deployments::{
-        Container, ContainerRecord, ContainerState, Deployment, Found, FoundObject, StepError, Write,
+        Container, ContainerRecord, ContainerState, Deployment, Found, FoundObject, ImageName, StepError,
+        Write,
     },
     ids::ApplicationId,
     jobs::{ClaimedJob, Outcome},
@@ -113,6 +114,9 @@ impl Pipeline {
                 published.ok_or_else(|| StepError::Refused("the published files are gone".to_owned()))?;
             return self.ports.routes.lead(scope, live.application.id, Target::Site(folder)).await;
         };
+        if live.deployment.image.as_ref().is_some_and(ImageName::is_of_service) {
+            self.remove_all_but(live.application.id, &[live.deployment.id]).await?;
+        }
         let container: Container = self.ports.deployer.restart(&recorded.id).await?;
         let path = live.application.blueprint.health_check_path.clone();
         self.wait_until_healthy(&container, recorded.port.get(), path).await?;

@@ -55,6 +55,7 @@ async fn services_start_beside_the_old_version_which_ends_when_they_have_the_tra
             "discard #2",
             "commit: prove, deploying",
             "commit: prove, image",
+            "containers",
             "start services on 8080 with PASSWORD",
             "commit: prove, container running",
             "commit: prove, go live, line (Live at http://10.0.0.9:8080)",
@@ -90,9 +91,11 @@ async fn the_old_version_is_stopped_first_when_both_use_the_same_volume() {
     let journal = world.journal();
     let gap = journal.iter().position(|entry| entry == "commit: prove, record old exited").unwrap();
     assert_eq!(
-        journal[gap..gap + 4],
+        journal[gap..gap + 6],
         [
             "commit: prove, record old exited",
+            "switch to nowhere: absent",
+            "drain",
             "stop #1",
             "start services on 8080 with PASSWORD",
             "commit: prove, container running",
@@ -189,8 +192,15 @@ async fn a_version_that_fails_in_the_gap_is_removed_before_the_old_one_comes_bac
         let journal = world.journal();
         let failed = journal.iter().rposition(|entry| entry.starts_with(step)).unwrap();
         assert_eq!(
-            journal[failed + 1..failed + 6],
-            ["remove #2", "condition", "restart", "commit: record new running", "switch to 10.0.0.9:8080",],
+            journal[failed + 1..failed + 7],
+            [
+                "remove #2",
+                "containers",
+                "condition",
+                "restart",
+                "commit: record new running",
+                "switch to 10.0.0.9:8080",
+            ],
             "{step}"
         );
         assert!(world.log().contains(&BACK.to_owned()), "{:?}", world.log());
@@ -209,7 +219,7 @@ async fn a_version_that_is_not_healthy_in_the_gap_gives_way_to_the_old_one() {
 
     let journal = world.journal();
     let removed = journal.iter().rposition(|entry| entry == "remove #2").unwrap();
-    assert_eq!(journal[removed + 1..removed + 3], ["condition", "restart"]);
+    assert_eq!(journal[removed + 1..removed + 4], ["containers", "condition", "restart"]);
     assert_eq!(world.journal_of("commit: failed (the container exited").len(), 1);
 }
 
@@ -247,6 +257,7 @@ async fn who_cancels_in_the_gap_gets_the_old_version_back() {
             "heartbeat",
             "discard #2",
             "remove #2",
+            "containers",
             "condition",
             "restart",
             "commit: record new running",
@@ -266,10 +277,11 @@ async fn an_attempt_that_was_lost_in_the_gap_is_followed_by_one_that_brings_the_
     .await;
 
     assert_eq!(
-        world.journal()[..7],
+        world.journal()[..8],
         [
             "discard #2",
             "remove #2",
+            "containers",
             "condition",
             "restart",
             "commit: record new running",
@@ -295,7 +307,7 @@ async fn an_old_version_that_cannot_come_back_says_so_and_one_that_runs_is_not_s
 
     let world = carried_out(falls_into_the_gap).await;
     assert!(world.journal_of("restart").is_empty());
-    assert_eq!(world.journal()[..3], ["condition", "commit: record old running", "switch to 10.0.0.9:8080"]);
+    assert_eq!(world.journal()[1..4], ["condition", "commit: record old running", "switch to 10.0.0.9:8080"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -326,12 +338,13 @@ async fn whoever_goes_back_gets_the_services_of_the_earlier_deployment() {
     .await;
 
     assert_eq!(
-        world.journal()[..5],
+        world.journal()[..6],
         [
             "commit: prove, deploying",
             "commit: prove, commit 3333333",
             "recall #3",
             "commit: prove, image",
+            "containers",
             "start services on 8080 with PASSWORD",
         ]
     );
@@ -365,4 +378,23 @@ async fn who_goes_on_behind_an_interruption_leaves_the_live_services_alone() {
 
     assert!(world.journal_of("clear").is_empty() && world.journal_of("remove").is_empty());
     assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_deployment_left_is_removed_before_anything_uses_its_volumes() {
+    let lost = a_deployment().numbered(3).in_state(DeploymentState::Failed).build();
+    let running = Condition::Running { address: ADDRESS.into(), restarts: 0 };
+    let world = carried_out(|state| {
+        with_a_volume(state);
+        state.deployments = vec![old_services(), new(), lost.clone()];
+        state.found = [&old_services(), &new(), &lost]
+            .map(|whose| a_container_of(whose, running, moment(NEW_YEAR)))
+            .to_vec();
+    })
+    .await;
+
+    let journal = world.journal();
+    let place = |entry: &str| journal.iter().position(|other| other.starts_with(entry)).unwrap();
+    assert!(place("remove #3") < place("start services"), "{journal:?}");
+    assert!(place("start services") < place("remove #1"), "the live version is none of these");
 }

@@ -1,14 +1,17 @@
 //! Services beside the one that gets the traffic.
 
 use chrono::TimeDelta;
-use launchway_domain::deployments::{Condition, Found, FoundObject, PrintedLine, Standing};
+use launchway_domain::{
+    deployments::{Condition, ContainerState, Found, FoundObject, ImageName, PrintedLine, Standing},
+    jobs::{JobKind, JobState},
+};
 use launchway_testkit::{
     builders::{a_container, parsed},
     clock::{NEW_YEAR, moment},
 };
 
 use super::{live, look_after, running, wait};
-use crate::world::{State, World, a_container_of};
+use crate::world::{State, World, a_container_of, a_job};
 
 /// The container that gets the traffic, as the service "web".
 fn web() -> Found {
@@ -136,4 +139,31 @@ async fn those_of_another_attempt_or_of_a_version_that_is_over_go_with_their_net
     look_after(&world, wait(1)).await;
     let gone = ["clear container of #1", "clear container of #1", "clear network of #1"];
     assert_eq!(world.journal_of("clear"), gone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_that_were_stopped_for_a_version_that_is_lost_for_good_are_started_again() {
+    for (state_of_the_job, is_stopped, expected) in [
+        (JobState::Failed, false, vec!["commit: enqueue restart"]),
+        (JobState::Cancelled, false, vec!["commit: enqueue restart"]),
+        (JobState::Queued, false, vec![]),
+        (JobState::Failed, true, vec![]),
+    ] {
+        let world = arranged(|state| {
+            for version in &mut state.live {
+                version.application.is_stopped = is_stopped;
+                let deployment = &mut version.deployment;
+                let (application, id) = (deployment.application_id, deployment.id);
+                deployment.image = Some(ImageName::of_service(application, id, &parsed("web")));
+                deployment.container.as_mut().unwrap().state = ContainerState::Exited;
+            }
+            let mut lost = a_job(JobKind::Deploy, &live().deployment, 3);
+            lost.job.state = state_of_the_job;
+            state.waiting.push_back(lost);
+        });
+
+        world.upkeep().begin().await.unwrap();
+
+        assert_eq!(world.journal_of("commit: enqueue"), expected, "{state_of_the_job:?}");
+    }
 }

@@ -15,6 +15,7 @@ pub(super) fn in_short(writes: &[Write]) -> String {
 fn word(write: &Write) -> String {
     match write {
         Write::Job(jobs::Write::Prove(_)) => "prove".to_owned(),
+        Write::Job(jobs::Write::Enqueue(job)) => format!("enqueue {}", job.kind.as_str()),
         Write::Job(jobs::Write::Settle { outcome, .. }) => match outcome {
             Outcome::Succeeded => "succeeded".to_owned(),
             Outcome::Failed { reason } => format!("failed ({reason})"),

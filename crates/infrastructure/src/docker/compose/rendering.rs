@@ -104,6 +104,7 @@ impl Rendering<'_> {
             ("labels", self.labels_of(name, service, place)),
             ("networks", json!({ "composition": { "aliases": aliases } })),
             ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
+            ("pull_policy", json!("never")),
             ("restart", json!("no")),
             ("security_opt", json!(["no-new-privileges"])),
             ("cap_drop", json!(["ALL"])),

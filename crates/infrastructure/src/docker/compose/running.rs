@@ -1,6 +1,6 @@
 //! Brings services up, and runs commands beside them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -10,6 +10,8 @@ use launchway_domain::{
         ServiceName, StepError,
     },
 };
+
+use tokio::time::{Instant, sleep};
 
 use super::{
     Allowed, Compositions, in_the_file,
@@ -27,6 +29,8 @@ use crate::{
     process::ProcessError,
 };
 
+/// How long to wait between two looks at services.
+const PAUSE: Duration = Duration::from_millis(300);
 /// How many of a failed service's last lines are shown.
 const LAST_WORDS: usize = 20;
 
@@ -66,6 +70,7 @@ impl Compositions {
         call: Label,
     ) -> Result<(), StepError> {
         let compose = self.installed().await?;
+        self.require_images(allowed).await?;
         self.network_of(&plan.owner).await?;
         self.make_volumes(plan, allowed).await?;
         let mut labels = labels::of(self.engine.options.instance, &plan.owner);
@@ -82,6 +87,35 @@ impl Compositions {
             Failure::Complaint(text) => told(&text).or_refused(),
             failure => failure.or_fault(),
         })
+    }
+
+    /// Waits until everything is ready that the service which gets the traffic waits for: it is not
+    /// started yet, so that compose has no reason to.
+    pub(super) async fn wait_for_what_is_needed(
+        &self,
+        plan: &CompositionPlan,
+        allowed: &Allowed,
+    ) -> Result<(), StepError> {
+        let Some(web) = allowed.file.services.get(&allowed.web) else { return Ok(()) };
+        let marks = labels::of(self.engine.options.instance, &plan.owner);
+        let deadline = Instant::now() + self.engine.options.command_time;
+        loop {
+            let members = self.engine.members(&marks).await?;
+            let mut waits_for = None;
+            for (service, condition) in &web.depends_on {
+                let member = members.iter().find(|member| member.service() == service);
+                if !is_ready(service, condition, member).map_err(StepError::Refused)? {
+                    waits_for = Some(service);
+                }
+            }
+            match waits_for {
+                None => return Ok(()),
+                Some(service) if Instant::now() >= deadline => {
+                    return Err(StepError::Refused(format!("the service `{service}` was not ready in time")));
+                }
+                Some(_) => sleep(PAUSE).await,
+            }
+        }
     }
 
     /// The container that gets the traffic.
@@ -141,6 +175,19 @@ impl Compositions {
         self.engine.network_called(&project_name(owner), &labels).await
     }
 
+    /// Version 1 of compose would look for a missing image in a registry, where anybody may have put
+    /// one of that name.
+    async fn require_images(&self, allowed: &Allowed) -> Result<(), StepError> {
+        for (service, image) in &allowed.kept.images {
+            if !self.engine.docker.has_image(image.as_str()).await.map_err(Failure::or_fault)? {
+                return Err(StepError::Refused(format!(
+                    "the image of the service `{service}` is not there any more"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     async fn make_volumes(&self, plan: &CompositionPlan, allowed: &Allowed) -> Result<(), StepError> {
         let owner = &plan.owner;
         let labels = [
@@ -167,6 +214,24 @@ impl Compositions {
                 output.write(&line).await;
             }
         }
+    }
+}
+
+/// Whether a service is as another one needs it; refused when it will never be.
+fn is_ready(service: &ServiceName, condition: &str, member: Option<&Member>) -> Result<bool, String> {
+    let Some(member) = member else { return Err(format!("the service `{service}` is gone")) };
+    match (condition, member.condition, member.health.as_deref()) {
+        ("service_completed_successfully", Condition::Exited { code, .. }, _) if code != 0 => {
+            Err(format!("the service `{service}` ended with exit code {code}"))
+        }
+        ("service_completed_successfully", condition, _) => Ok(matches!(condition, Condition::Exited { .. })),
+        ("service_healthy", Condition::Exited { code, .. }, _) => {
+            Err(format!("the service `{service}` ended with exit code {code}"))
+        }
+        ("service_healthy", _, None) => Err(format!("the service `{service}` has no `healthcheck`")),
+        ("service_healthy", _, Some("unhealthy")) => Err(format!("the service `{service}` is not healthy")),
+        ("service_healthy", _, Some(health)) => Ok(health == "healthy"),
+        _ => Ok(true),
     }
 }
 
@@ -198,6 +263,31 @@ fn told(text: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::docker::labels::Role;
+
+    #[test]
+    fn what_another_service_waits_for_is_ready_or_never_will_be() {
+        let db: ServiceName = "db".parse().unwrap();
+        let running = Condition::Running { address: [10, 0, 0, 1].into(), restarts: 0 };
+        let exited = |code| Condition::Exited { code, out_of_memory: false, restarts: 0 };
+        let ready = |condition: &str, is: Condition, health: Option<&str>| {
+            let role = Role { service: db.clone(), place: 0, restart: None, is_web: false };
+            let id = "a".repeat(64).parse().unwrap();
+            let member = Member { id, role, condition: is, health: health.map(str::to_owned) };
+            is_ready(&db, condition, Some(&member)).ok()
+        };
+        assert_eq!(ready("service_started", running, None), Some(true));
+        assert_eq!(ready("service_healthy", running, Some("starting")), Some(false));
+        assert_eq!(ready("service_healthy", running, Some("healthy")), Some(true));
+        for (is, health) in [(running, Some("unhealthy")), (running, None), (exited(1), Some("starting"))] {
+            assert_eq!(ready("service_healthy", is, health), None);
+        }
+        let task = "service_completed_successfully";
+        assert_eq!(ready(task, running, None), Some(false));
+        assert_eq!(ready(task, exited(0), None), Some(true));
+        assert_eq!(ready(task, exited(3), None), None);
+        assert!(is_ready(&db, task, None).is_err());
+    }
 
     #[test]
     fn complaints_are_told_without_what_compose_says_around_them() {

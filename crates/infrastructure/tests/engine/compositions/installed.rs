@@ -15,6 +15,7 @@ case "$1 $2" in
 'build --help') echo '--memory-swap' ;;
 'network ls') echo $id ;;
 'network inspect') echo '{{"id":"'$id'","created":"2026-01-01T00:00:00Z","subnets":[{{"Subnet":"10.192.0.0/24"}}]}}' ;;
+'image ls') echo sha256:$id ;;
 'image inspect') echo '{{"triggers":null,"os":"linux","architecture":"amd64"}}' ;;
 'ps --all') echo $id ;;
 'container inspect') echo '{{"id":"'$id'","name":"/x","labels":{{"launchway.service":"web","launchway.place":"0","launchway.web":"true"}},"state":{{"Running":true}},"networks":{{"n":{{"IPAddress":"10.192.0.2"}}}}}}' ;;

@@ -62,6 +62,8 @@ async fn an_earlier_composition_is_started_again_as_it_was() {
     for image in composing.installation.traces.images() {
         let _removed = docker(&["image", "rm", "--force", "--no-prune", &image]);
     }
+    let gone = composing.start(&back).await.unwrap_err().to_string();
+    assert_eq!(gone, "the image of the service `db` is not there any more");
     let mut late = plan(first.owner);
     late.owner.deployment = TimeOrderedIds.next().into();
     let told = "the image of that deployment is not there any more";

@@ -1,0 +1,204 @@
+//! Several services by a compose file.
+
+use launchway_testkit::docker::{base_image, docker};
+use serde_json::{Value, json};
+
+use super::{
+    repository::Repository,
+    stage::{DEPLOY, Stage, address_of, page_at, page_of, text, wish},
+    trap::{Moment, Trap},
+};
+use crate::patience::until;
+
+/// A page that is asked of the service `db`, which keeps its own in `/data`.
+fn services(page: &str, more: &str) -> String {
+    let base = base_image();
+    format!(
+        r#"
+services:
+  web:
+    build: .
+    stop_signal: SIGKILL
+    depends_on: {{db: {{condition: service_healthy}}}}
+    ports: ["80:8080"]
+  db:
+    image: {base}
+    stop_signal: SIGKILL
+    command: sh -c "echo ready; test -s /data/index.html || echo '{page}' > /data/index.html; exec httpd -f -p 9000 -h /data"
+    tmpfs: /data
+    healthcheck: {{test: [CMD, wget, -q, -O, "-", "http://127.0.0.1:9000/index.html"], interval: 500ms, retries: 20}}
+{more}
+"#
+    )
+}
+
+/// The same, with a volume for the database.
+fn services_with_a_volume(page: &str) -> String {
+    services(page, "volumes: {data: }").replace("tmpfs: /data", r#"volumes: ["data:/data"]"#)
+}
+
+/// What `web` is built of: a server of the page that it gets from `db`.
+fn web(command: &str) -> String {
+    format!("FROM {}\nRUN mkdir -p /www\nCMD {command}\n", base_image())
+}
+
+const PROXY: &str = "wget -q -O /www/index.html http://db:9000/index.html; exec httpd -f -p 8080 -h /www";
+
+fn shop(stage: &Stage, file: &str) -> (Repository, Value) {
+    let repository = stage.repository("shop");
+    repository.write("Dockerfile", web(PROXY)).write("compose.yaml", file).commit();
+    let mut wish = wish("shop", &repository);
+    wish["build_pack"] = json!("dockerCompose");
+    (repository, wish)
+}
+
+super::on_both_stages!(services_are_deployed_beside_each_other_and_go_together);
+
+fn services_are_deployed_beside_each_other_and_go_together(stage: Stage) {
+    let (repository, wish) = shop(&stage, &services("the first", ""));
+    let (id, first) = stage.create_live(&wish);
+    assert_eq!(page_of(&first), "the first");
+    assert_eq!(stage.application(&id)["build_pack"], "docker-compose");
+    let story = stage.story_of(&text(&first["id"]));
+    assert!(story.contains("warn: `ports` of `web` are not published on this machine"), "{story}");
+    assert!(story.contains("info: Traffic goes to the service `web`"), "{story}");
+    until("what the database printed", || {
+        stage.story_of(&text(&first["id"])).contains("runtime: db | ready\n").then_some(())
+    });
+
+    repository.write("compose.yaml", services("the second", "")).commit();
+    let second = stage.deployed(&stage.redeploy(&id));
+    assert_eq!(page_of(&second), "the second");
+    assert!(!stage.story_of(&text(&second["id"])).contains("gap"), "both versions ran side by side");
+    stage.has_containers(2);
+
+    let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
+    assert_eq!(page_of(&stage.deployed(&text(&back["id"]))), "the first");
+    stage.has_containers(2);
+
+    stage.admin.delete(&format!("{DEPLOY}?id={id}")).success();
+    stage.has_containers(0);
+    until("nothing of the application", || {
+        let kept = stage.server.data_dir().join("compositions").join(&id).exists();
+        (stage.engine.images().is_empty() && stage.engine.networks().len() == 1 && !kept).then_some(())
+    });
+    stage.has_no_work_left();
+}
+
+#[test]
+fn a_volume_keeps_its_content_and_a_version_that_fails_in_the_gap_gives_the_place_back() {
+    let stage = Stage::on_sqlite(&[("LAUNCHWAY_HEALTH_TIMEOUT", "5s")]);
+    let (repository, wish) = shop(&stage, &services_with_a_volume("kept"));
+    let (id, first) = stage.create_live(&wish);
+    assert_eq!(page_of(&first), "kept");
+
+    repository.write("compose.yaml", services_with_a_volume("never seen")).commit();
+    let second = stage.deployed(&stage.redeploy(&id));
+    assert_eq!(page_of(&second), "kept");
+    let gap = "warn: There is a gap: the live version is stopped before this one starts, because both use the volume `data`";
+    let story = stage.story_of(&text(&second["id"]));
+    assert!(story.contains(gap), "{story}");
+    stage.has_containers(2);
+
+    repository.write("Dockerfile", web("exec sleep 600")).commit();
+    let third = stage.redeploy(&id);
+    let story = stage.failed(&third);
+    assert!(story.contains("not healthy within 5 s"), "{story}");
+    until("the version before", || {
+        let deployment = stage.deployment(&text(&second["id"]));
+        let address = address_of(&text(&deployment["container_id"]));
+        (page_at(&address, "/").as_deref() == Some("kept")).then_some(())
+    });
+    let story = stage.story_of(&text(&second["id"]));
+    assert!(
+        story.contains("info: The new version did not go live: this one runs again at http://"),
+        "{story}"
+    );
+    stage.has_containers(2);
+    assert_eq!(stage.application(&id)["status"]["status"], "running");
+
+    stage.admin.delete(&format!("{DEPLOY}?id={id}")).success();
+    until("nothing of the application", || stage.engine.volumes().is_empty().then_some(()));
+    stage.has_containers(0);
+}
+
+#[test]
+fn a_server_that_is_killed_in_the_gap_goes_on_and_nothing_is_lost() {
+    let trap = Trap::new();
+    let mut stage = Stage::on_sqlite(&[("PATH", &trap.path())]);
+    let (_repository, wish) = shop(&stage, &services_with_a_volume("kept"));
+    let (id, first) = stage.create_live(&wish);
+    trap.set(stage.server.process_id(), Moment::After, "docker", "stop *");
+    let body = json!({ "id": id }).to_string();
+    let second = stage.admin.try_send("POST", &format!("{DEPLOY}/redeploy"), Some(&body)).unwrap();
+    let second = text(&second.success()["id"]);
+    stage.server.wait();
+    assert!(trap.is_sprung());
+
+    stage.server.restart();
+    stage.reconnect();
+    let story = stage.story_of(&text(&first["id"]));
+    let second = stage.deployed(&second);
+    assert_eq!(page_of(&second), "kept", "{story}");
+    let story = stage.story_of(&text(&first["id"]));
+    assert!(story.contains("this one runs again"), "the old version came back meanwhile: {story}");
+    stage.has_containers(2);
+    assert_eq!(stage.engine.volumes().len(), 1);
+}
+
+#[test]
+fn files_that_are_not_allowed_or_not_clear_fail_and_start_nothing() {
+    let stage = Stage::on_sqlite(&[]);
+    let base = base_image();
+    let two = format!(
+        "services:\n  one: {{image: {base}, expose: [8080]}}\n  two: {{image: {base}, ports: ['80:8080']}}\n"
+    );
+    let (repository, wish) = shop(&stage, &two);
+    let (application, first) = stage.create(&wish);
+    let story = stage.failed(&first);
+    let told = "the compose file `compose.yaml`: the services `one`, `two` all expose or publish the port 8080: only one can get the traffic";
+    assert!(story.contains(told), "{story}");
+
+    for (line, told) in [
+        ("privileged: true", "the service `one` may not have `privileged`"),
+        (
+            "volumes: ['/:/host']",
+            "`volumes` of the service `one` may not mount a folder or file of this machine",
+        ),
+        ("env_file: /etc/passwd", "the file `/etc/passwd` is a link that leads out of the repository"),
+        ("command: ${HOME:?is of the server}", "the variable `HOME` is not set: is of the server"),
+    ] {
+        let file = format!("services:\n  one:\n    image: {base}\n    expose: [8080]\n    {line}\n");
+        repository.write("compose.yaml", file).commit();
+        let story = stage.failed(&stage.redeploy(&text(&application["id"])));
+        assert!(story.contains(told) && !story.contains("root:"), "{line}: {story}");
+    }
+    stage.has_containers(0);
+    assert!(stage.engine.images().is_empty() && stage.engine.networks().is_empty());
+}
+
+#[test]
+fn services_stop_and_start_with_their_application_and_commands_reach_them() {
+    let stage = Stage::on_sqlite(&[]);
+    let (_repository, mut wish) = shop(&stage, &services("reached", ""));
+    wish["pre_run_command"] = json!("wget -q -O - http://db:9000/index.html && echo before $SAID");
+    wish["environment_variables"] = json!({"SAID": "it-is-said"});
+    let (id, first) = stage.create_live(&wish);
+    let story = stage.story_of(&text(&first["id"]));
+    assert!(story.contains("info: reached\n") && story.contains("info: before [secret]\n"), "{story}");
+
+    let running = || {
+        let ids = stage.engine.containers();
+        ids.iter().filter(|id| docker(&["inspect", "--format", "{{.State.Running}}", id]) == "true").count()
+    };
+    assert_eq!(running(), 2);
+    stage.admin.post(&format!("{DEPLOY}/stop"), &json!({"id": id})).success();
+    until("services that stand still", || (running() == 0).then_some(()));
+    stage.admin.post(&format!("{DEPLOY}/restart"), &json!({"id": id})).success();
+    until("services that run again", || (running() == 2).then_some(()));
+    until("the page", || {
+        let deployment = stage.deployment(&text(&first["id"]));
+        let address = address_of(&text(&deployment["container_id"]));
+        (page_at(&address, "/").as_deref() == Some("reached")).then_some(())
+    });
+}
