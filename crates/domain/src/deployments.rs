@@ -8,8 +8,8 @@ use async_trait::async_trait;
 
 #[cfg(feature = "mock")]
 pub use self::ports::{
-    MockDeployer, MockEngineInventory, MockHealthProbe, MockImageBuilder, MockOutput, MockSiteStore,
-    MockSourceFetcher, MockTrafficRouter,
+    MockBuildPlanner, MockDeployer, MockEngineInventory, MockHealthProbe, MockImageBuilder, MockOutput,
+    MockSiteStore, MockSourceFetcher, MockTrafficRouter,
 };
 pub use self::{
     deployment::{
@@ -17,8 +17,8 @@ pub use self::{
         DeploymentStatus, ImageName,
     },
     ports::{
-        BuildPlan, Checkout, Condition, Container, ContainerPlan, Deployer, EngineInventory, Found,
-        FoundObject, GitSource, HealthProbe, ImageBuilder, Output, Owner, PrintedLine, ProbeTarget,
+        BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, EngineInventory,
+        Found, FoundObject, GitSource, HealthProbe, ImageBuilder, Output, Owner, PrintedLine, ProbeTarget,
         SiteStore, SourceFetcher, StepError, Target, TrafficRouter,
     },
     state::{DeploymentState, IllegalMove},

@@ -36,6 +36,7 @@ use launchway_domain::{
 };
 use tokio::sync::OnceCell;
 
+pub(crate) use self::environment::is_obeyed;
 use self::{command::Docker, networks::Network};
 use crate::clock::SystemClock;
 

@@ -18,6 +18,7 @@ use launchway_infrastructure::{
     docker::{BuildLimits, ContainerLimits, DockerEngine, DockerOptions},
     git::{GitFetcher, GitLimits, GitOptions},
     health::NetworkProbe,
+    nixpacks::Nixpacks,
     sites::ReleaseFolders,
     traffic::DirectAddresses,
 };
@@ -89,6 +90,7 @@ async fn worker(
         deploy_keys: database.clone(),
         secrets: Arc::clone(&wiring.secrets),
         source: Arc::new(source),
+        planner: Arc::new(Nixpacks::default()),
         images: engine.clone(),
         deployer: engine.clone(),
         inventory: engine,

@@ -135,7 +135,7 @@ impl Input for CreateApplication {
             _ => Err(Refused),
         };
         let branch = match (branch, &build_pack) {
-            (Ok(None), Ok(BuildPack::Dockerfile | BuildPack::Static)) => {
+            (Ok(None), Ok(BuildPack::Dockerfile | BuildPack::Static | BuildPack::Nixpacks)) => {
                 fields.refuse("branch is required".to_owned())
             }
             (branch, _) => branch,

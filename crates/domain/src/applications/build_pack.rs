@@ -11,11 +11,13 @@ pub enum BuildPack {
     Image,
     /// A folder of the repository is published as it is.
     Static,
+    /// An image is built by a Dockerfile that Nixpacks makes for a folder of the repository.
+    Nixpacks,
 }
 
 impl BuildPack {
     /// Every build pack.
-    pub const ALL: [Self; 3] = [Self::Dockerfile, Self::Image, Self::Static];
+    pub const ALL: [Self; 4] = [Self::Dockerfile, Self::Image, Self::Static, Self::Nixpacks];
 
     /// The name in the contract.
     #[must_use]
@@ -24,6 +26,7 @@ impl BuildPack {
             Self::Dockerfile => "dockerfile",
             Self::Image => "image",
             Self::Static => "static",
+            Self::Nixpacks => "nixpacks",
         }
     }
 }
@@ -35,10 +38,10 @@ impl TryFrom<String> for BuildPack {
         let name = raw.trim().to_ascii_lowercase();
         Self::ALL.into_iter().find(|pack| pack.as_str() == name).ok_or_else(|| {
             let allowed = match name.as_str() {
-                "docker-compose" | "dockercompose" | "compose" | "nixpacks" => {
-                    "`dockerfile`, `image` or `static`: this version has no other build pack yet"
+                "docker-compose" | "dockercompose" | "compose" => {
+                    "`dockerfile`, `image`, `static` or `nixpacks`: this version has no other build pack yet"
                 }
-                _ => "`dockerfile`, `image` or `static`",
+                _ => "`dockerfile`, `image`, `static` or `nixpacks`",
             };
             InvalidValue::text(allowed, &raw)
         })
@@ -114,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_build_pack_that_is_still_to_come_is_refused_with_a_word_about_it() {
-        for name in ["nixpacks", "docker-compose", "dockerCompose"] {
+        for name in ["docker-compose", "dockerCompose"] {
             let refused = BuildPack::try_from(name.to_owned()).unwrap_err().to_string();
             assert!(refused.contains("yet") && refused.contains(name), "{refused}");
         }

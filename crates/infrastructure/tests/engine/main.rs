@@ -16,6 +16,7 @@ mod installation;
 mod inventory;
 mod links;
 mod networks;
+mod planning;
 mod prebuilt;
 mod printed;
 mod recorder;

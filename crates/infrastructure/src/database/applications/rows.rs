@@ -116,7 +116,9 @@ impl TryFrom<ApplicationRow> for Application {
 fn repository(build_pack: BuildPack, stored: String) -> Result<Repository, QueryError> {
     let repository = match build_pack {
         BuildPack::Image => ImageRef::try_from(stored).map(Repository::Image),
-        BuildPack::Dockerfile | BuildPack::Static => GitUrl::try_from(stored).map(Repository::Git),
+        BuildPack::Dockerfile | BuildPack::Static | BuildPack::Nixpacks => {
+            GitUrl::try_from(stored).map(Repository::Git)
+        }
     };
     repository.map_err(QueryError::unreadable)
 }
