@@ -11,6 +11,7 @@ super::on_both_databases!(
     filters_narrow_the_trail,
     an_organization_sees_its_own_trail_only,
     secrets_are_not_in_the_trail,
+    a_changed_application_is_told_with_its_new_values_except_for_secrets,
     a_whole_trail_passes_the_check,
 );
 
@@ -184,6 +185,35 @@ fn secrets_are_not_in_the_trail(server: TestServer) {
     for secret in ["correct horse battery", "another passphrase", token["token"].as_str().unwrap()] {
         assert!(!trail.contains(secret), "{secret}");
     }
+}
+
+fn a_changed_application_is_told_with_its_new_values_except_for_secrets(server: TestServer) {
+    let ada = server.admin();
+    let wish = json!({
+        "name": "shop", "repository": "https://git.example.com/shop.git", "branch": "main", "port": 8080,
+        "environment": "production", "build_pack": "dockerfile",
+    });
+    let made = ada.post("/api/v1/deploy/application", &wish).success();
+    let id = made["id"].as_str().unwrap();
+    let change = json!({
+        "repository": "https://ada:ghp_token@git.example.com/store.git", "branch": "next", "port": 9000,
+        "labels": ["blue", "big"], "pre_run_command": "migrate --key hunter2",
+        "environment_variables": {"PASSWORD": "hunter3"},
+    });
+    ada.put(&format!("/api/v1/deploy/application?id={id}&redeploy=false"), &change).success();
+    let told = activities(&ada, "resource_type=application&action=update")[0]["metadata"].clone();
+    for (field, value) in [
+        ("repository", "https://git.example.com/store.git"),
+        ("branch", "next"),
+        ("port", "9000"),
+        ("labels", "blue, big"),
+        ("pre_run_command", "[changed]"),
+        ("environment_variables", "[changed]"),
+    ] {
+        assert_eq!(told[field], value, "{field}");
+    }
+    let trail = ada.get(&format!("{LOGS}?page_size=100")).text;
+    assert!(!trail.contains("hunter") && !trail.contains("ghp_token"), "{trail}");
 }
 
 fn a_whole_trail_passes_the_check(server: TestServer) {

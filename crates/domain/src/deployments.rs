@@ -11,8 +11,8 @@ use async_trait::async_trait;
 pub use self::composition::MockComposer;
 #[cfg(feature = "mock")]
 pub use self::ports::{
-    MockDeployer, MockEngineInventory, MockHealthProbe, MockImageBuilder, MockOutput, MockSiteStore,
-    MockSourceFetcher,
+    MockBuildPlanner, MockDeployer, MockEngineInventory, MockHealthProbe, MockImageBuilder, MockOutput,
+    MockSiteStore, MockSourceFetcher,
 };
 pub use self::{
     composition::{Companion, ComposeSource, Composer, Composition, CompositionPlan},
@@ -21,8 +21,8 @@ pub use self::{
         DeploymentStatus, ImageName, ServiceName,
     },
     ports::{
-        BuildPlan, Checkout, Condition, Container, ContainerPlan, Deployer, EngineInventory, Found,
-        FoundObject, GitSource, HealthProbe, ImageBuilder, Output, Owner, PrintedLine, ProbeTarget,
+        BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, EngineInventory,
+        Found, FoundObject, GitSource, HealthProbe, ImageBuilder, Output, Owner, PrintedLine, ProbeTarget,
         SiteStore, SourceFetcher, StepError,
     },
     state::{DeploymentState, IllegalMove},

@@ -39,6 +39,7 @@ use launchway_domain::{
 use tokio::sync::OnceCell;
 
 pub use self::compose::Compositions;
+pub(crate) use self::environment::is_obeyed;
 use self::{command::Docker, networks::Network};
 use crate::clock::SystemClock;
 

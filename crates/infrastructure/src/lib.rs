@@ -7,6 +7,8 @@ pub mod docker;
 mod files;
 pub mod git;
 pub mod health;
+mod links;
+pub mod nixpacks;
 pub mod passwords;
 mod process;
 pub mod routes;

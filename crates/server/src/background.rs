@@ -18,6 +18,7 @@ use launchway_infrastructure::{
     docker::{BuildLimits, Compositions, ContainerLimits, DockerEngine, DockerOptions},
     git::{GitFetcher, GitLimits, GitOptions},
     health::NetworkProbe,
+    nixpacks::Nixpacks,
 };
 use tokio::{
     sync::watch,
@@ -87,6 +88,7 @@ async fn worker(
         deploy_keys: database.clone(),
         secrets: Arc::clone(&wiring.secrets),
         source: Arc::new(source),
+        planner: Arc::new(Nixpacks::default()),
         images: engine.clone(),
         composer: Arc::new(compositions),
         deployer: engine.clone(),

@@ -15,7 +15,7 @@ use std::{
 
 use launchway_domain::ids::InstanceId;
 
-pub use self::fake::{FakeCall, FakeDocker};
+pub use self::fake::{FakeCall, FakeDocker, FakeProgram};
 
 /// The base image: busybox and nothing else.
 const BASE: &str = "launchway-test/base:bb";

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask <verb>
 
-  test [--install] [-- <filter>...]     format, lints, documentation and every test, on a real
+  test [--install] [--with nixpacks] [-- <filter>...]
+                                        format, lints, documentation and every test, on a real
                                         PostgreSQL and a real Docker engine
   bench [--install] [--only <section>] [--report <file>]
                                         what the release build costs, measured against the goals
 
   --install         installs missing Debian packages (root only)
+  --with nixpacks   also tests with the real `nixpacks`, which has to be on the PATH
   --only <section>  measures this alone: requests, commits, audit, log-lines, push-to-live or front-proxy
   --report <file>   also writes the measurements as Markdown
   -- <filter>...    is passed to cargo-nextest as it is";
@@ -28,6 +30,7 @@ pub(crate) enum Command {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestOptions {
     pub(crate) install: bool,
+    pub(crate) nixpacks: bool,
     pub(crate) filters: Vec<String>,
 }
 
@@ -83,6 +86,12 @@ fn parse_test(mut arguments: impl Iterator<Item = String>) -> Result<TestOptions
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--install" => options.install = true,
+            "--with" => match arguments.next().as_deref() {
+                Some("nixpacks") => options.nixpacks = true,
+                other => {
+                    return Err(format!("`--with` knows `nixpacks` only, got `{}`", other.unwrap_or("")));
+                }
+            },
             "--" => options.filters.extend(arguments.by_ref()),
             other => return Err(format!("`test` does not know `{other}`; filters go after `--`")),
         }
@@ -132,8 +141,16 @@ mod tests {
 
     #[test]
     fn testing_takes_everything_after_two_dashes_as_filters() {
-        let expected = TestOptions { install: true, filters: vec!["-E".to_owned(), "test(auth)".to_owned()] };
+        let filters = vec!["-E".to_owned(), "test(auth)".to_owned()];
+        let expected = TestOptions { install: true, filters, ..TestOptions::default() };
         assert_eq!(parse("test --install -- -E test(auth)"), Ok(Command::Test(expected)));
+    }
+
+    #[test]
+    fn the_real_nixpacks_is_tested_with_when_asked_for() {
+        let expected = TestOptions { nixpacks: true, ..TestOptions::default() };
+        assert_eq!(parse("test --with nixpacks"), Ok(Command::Test(expected)));
+        assert!(parse("test --with").is_err() && parse("test --with heroku").is_err());
     }
 
     #[test]

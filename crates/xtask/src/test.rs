@@ -20,7 +20,10 @@ const POSTGRES_URL: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
 /// Runs every step in order and stops at the first that fails.
 pub(crate) fn run(options: &TestOptions) -> Outcome {
     install::ensure(options.install)?;
-    let steps = steps(&options.filters, has_nextest())?;
+    let mut steps = steps(&options.filters, has_nextest())?;
+    if options.nixpacks {
+        steps.push(with_nixpacks());
+    }
     let started = Instant::now();
     let server = Server::start()?;
     passed("PostgreSQL started", started);
@@ -54,6 +57,13 @@ fn steps(filters: &[String], nextest: bool) -> Outcome<Vec<Command>> {
         return Err(Failure::new("filters go to cargo-nextest, which is not installed here"));
     }
     Ok(steps)
+}
+
+/// The tests that nobody else runs, because they need a program that few machines have.
+fn with_nixpacks() -> Command {
+    let mut tests = cargo(&["test", "-p", "launchway-infrastructure", "--features", "real-nixpacks"]);
+    tests.args(["--test", "nixpacks"]);
+    tests
 }
 
 fn has_nextest() -> bool {
@@ -105,6 +115,12 @@ mod tests {
     #[test]
     fn without_nextest_cargo_runs_the_tests() {
         assert_eq!(lines(&[], false)[3..], ["test --workspace"]);
+    }
+
+    #[test]
+    fn the_real_nixpacks_has_a_step_of_its_own() {
+        let expected = "test -p launchway-infrastructure --features real-nixpacks --test nixpacks";
+        assert_eq!(last_words(&with_nixpacks()), expected);
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Build packs without a Dockerfile: an image that is there already, and files as they are.
+//! Build packs without a Dockerfile: an image that is there already, files as they are, and source
+//! for which a Dockerfile is made.
 
-use std::fs;
+use std::{env, fs};
 
-use launchway_testkit::docker::{base_image, docker};
+use launchway_testkit::docker::{FakeProgram, base_image, docker};
 use serde_json::{Value, json};
 
 use super::stage::{DEPLOY, Stage, page_of, text, wish};
@@ -101,4 +102,64 @@ fn files_below(folder: &std::path::Path) -> Vec<String> {
     entries
         .flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path.display().to_string()] })
         .collect()
+}
+
+/// A program in place of `nixpacks` that makes every repository a page.
+fn nixpacks() -> FakeProgram {
+    let script = r#"
+case "$1" in
+plan) echo '{"phases":{"build":{}},"variables":{"CI":"true"}}' ;;
+build)
+    while [ $# -gt 1 ]; do [ "$1" = --out ] && out=$2; shift; done
+    mkdir -p "$out/.nixpacks"
+    echo 'docker build --build-arg GREETING=...' > "$out/.nixpacks/build.sh"
+    cat > "$out/.nixpacks/Dockerfile" <<'END'
+FROM <BASE>
+WORKDIR /app/
+ARG CI GREETING
+ENV CI=$CI GREETING=$GREETING
+COPY . /app/.
+RUN mkdir -p /www && echo "$GREETING $(cat name.txt), CI=$CI, $(ls .nixpacks)" > /www/index.html
+STOPSIGNAL SIGKILL
+CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]
+END
+    echo 'build | made a page' ;;
+esac"#;
+    FakeProgram::running("nixpacks", &script.replace("<BASE>", base_image()))
+}
+
+#[test]
+fn source_without_a_dockerfile_is_planned_built_and_answers() {
+    let fake = nixpacks();
+    let path = format!("{}:{}", fake.folder().display(), env::var("PATH").unwrap());
+    let stage = Stage::on_sqlite(&[("PATH", &path)]);
+    let source = stage.repository("source");
+    source.write("web/name.txt", "world").commit();
+    let mut wish = wish("source", &source);
+    wish["build_pack"] = json!("nixpacks");
+    wish["base_path"] = json!("web");
+    wish["build_variables"] = json!({"GREETING": "hello-to-the"});
+    let (id, first) = stage.create_live(&wish);
+    assert_eq!(page_of(&first), "hello-to-the world, CI=true, Dockerfile");
+    assert_eq!(stage.application(&id)["build_pack"], "nixpacks");
+    let story = stage.story_of(&text(&first["id"]));
+    assert!(story.contains("info: Planning the build\nbuild: build | made a page\n"), "{story}");
+    assert!(!fake.calls().iter().any(|call| call.arguments.concat().contains("hello-to-the")));
+    stage.has_no_work_left();
+}
+
+#[test]
+fn without_nixpacks_the_deployment_fails_and_says_how_to_get_it() {
+    // This machine may have it.
+    let path = env::var_os("PATH").unwrap();
+    let others = env::split_paths(&path).filter(|folder| !folder.join("nixpacks").exists());
+    let path = env::join_paths(others).unwrap().into_string().unwrap();
+    let stage = Stage::on_sqlite(&[("PATH", &path)]);
+    let source = stage.repository("source");
+    source.write("package.json", "{}").commit();
+    let mut wish = wish("source", &source);
+    wish["build_pack"] = json!("nixpacks");
+    let (_, deployment) = stage.create(&wish);
+    let story = stage.failed(&deployment);
+    assert!(story.contains("install it by `cargo install nixpacks`"), "{story}");
 }

@@ -135,9 +135,15 @@ impl Input for CreateApplication {
             _ => Err(Refused),
         };
         let branch = match (branch, &build_pack) {
-            (Ok(None), Ok(BuildPack::Dockerfile | BuildPack::DockerCompose | BuildPack::Static)) => {
-                fields.refuse("branch is required".to_owned())
-            }
+            (
+                Ok(None),
+                Ok(
+                    BuildPack::Dockerfile
+                    | BuildPack::DockerCompose
+                    | BuildPack::Static
+                    | BuildPack::Nixpacks,
+                ),
+            ) => fields.refuse("branch is required".to_owned()),
             (branch, _) => branch,
         };
         fields.finish()?;

@@ -137,8 +137,10 @@ impl Applications {
         let what = format!("changed {}", titled(&blueprint));
         let event =
             given.iter().fold(Event::new(Did::Update, Audited::Application, id, what), |event, name| {
-                // Commands may hold secrets as well as variables do.
-                event.with_changed_secret(name)
+                match shown(&blueprint, name) {
+                    Some(value) => event.with(name, value),
+                    None => event.with_changed_secret(name),
+                }
             });
         let conflict = conflicts(&blueprint);
         let update = Write::Update {
@@ -193,4 +195,27 @@ impl Applications {
         self.tools.bell.ring();
         Ok(())
     }
+}
+
+/// A field of a blueprint as the trail may know it: nothing of what may hold a secret, which commands
+/// may as well as variables.
+fn shown(blueprint: &Blueprint, field: &str) -> Option<String> {
+    Some(match field {
+        "name" => blueprint.name.to_string(),
+        "repository" => blueprint.repository.as_str().to_owned(),
+        "branch" => blueprint.branch.as_ref()?.to_string(),
+        "base_path" => blueprint.base_path.to_string(),
+        "dockerfile_path" => blueprint.dockerfile_path.to_string(),
+        "build_pack" => blueprint.build_pack.as_str().to_owned(),
+        "environment" => blueprint.environment.to_string(),
+        "domain" => blueprint.domain.as_ref()?.to_string(),
+        "port" => blueprint.port.get().to_string(),
+        "proxy_server" => blueprint.proxy_server.as_str().to_owned(),
+        "labels" => {
+            blueprint.labels.as_slice().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }
+        "health_check_path" => blueprint.health_check_path.as_ref()?.to_string(),
+        "auto_deploy" => blueprint.auto_deploy.to_string(),
+        _ => return None,
+    })
 }

@@ -21,8 +21,8 @@ use launchway_domain::{
     applications::{Application, ApplicationRepository},
     audit::{Action as Did, Author, Chain, Event, Resource as Audited},
     deployments::{
-        Composer, Deployer, Deployment, DeploymentRepository, DeploymentState, EngineInventory, HealthProbe,
-        ImageBuilder, Owner, Progress, SiteStore, SourceFetcher, StepError, Write,
+        BuildPlanner, Composer, Deployer, Deployment, DeploymentRepository, DeploymentState, EngineInventory,
+        HealthProbe, ImageBuilder, Owner, Progress, SiteStore, SourceFetcher, StepError, Write,
     },
     ids::{ApplicationId, DeploymentId},
     jobs::{ClaimedJob, Lease, Outcome, Write as JobWrite},
@@ -50,6 +50,7 @@ pub struct PipelinePorts {
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
     pub secrets: Arc<dyn SecretBox>,
     pub source: Arc<dyn SourceFetcher>,
+    pub planner: Arc<dyn BuildPlanner>,
     pub images: Arc<dyn ImageBuilder>,
     pub composer: Arc<dyn Composer>,
     pub deployer: Arc<dyn Deployer>,

@@ -207,6 +207,7 @@ impl World {
             deploy_keys: Arc::clone(self) as _,
             secrets: Arc::new(a_box()),
             source: Arc::clone(self) as _,
+            planner: Arc::clone(self) as _,
             images: Arc::clone(self) as _,
             composer: Arc::clone(self) as _,
             deployer: Arc::clone(self) as _,

@@ -130,6 +130,22 @@ pub struct BuildPlan {
     pub variables: Variables,
 }
 
+/// Finds out how to build source that has no Dockerfile.
+///
+/// Promises: nothing that the repository brings along is run; no link of the repository is followed
+/// out of the checkout; no value of a variable is in a command line, or stays in the checkout.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait BuildPlanner: Send + Sync {
+    /// Puts a Dockerfile into the checkout; gives `plan` with it, and with what it has to be told
+    /// beside the plan's own variables.
+    ///
+    /// # Errors
+    /// [`StepError::Refused`] when it is not recognised what this is, or when the planner is not
+    /// there; [`StepError::Fault`] when this machine is at fault.
+    async fn complete(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<BuildPlan, StepError>;
+}
+
 /// Makes images.
 ///
 /// Promises: no byte from outside the checkout gets into an image, the log or an error, whatever

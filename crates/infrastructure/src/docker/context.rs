@@ -5,10 +5,8 @@
 //! and the text of the Dockerfile instead of its path. Nobody else changes a checkout meanwhile.
 
 use std::{
-    collections::VecDeque,
-    ffi::OsString,
     fs, io,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use launchway_domain::{
@@ -16,9 +14,9 @@ use launchway_domain::{
     deployments::StepError,
 };
 
+use crate::links::{Lost, beneath};
+
 const LARGEST_DOCKERFILE: u64 = 1024 * 1024;
-/// As many as Linux follows.
-const MOST_LINKS: usize = 40;
 
 /// What a build is made from.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,13 +25,6 @@ pub(super) struct BuildContext {
     pub(super) folder: PathBuf,
     /// The text of the Dockerfile.
     pub(super) dockerfile: Vec<u8>,
-}
-
-/// Why a path could not be followed.
-enum Lost {
-    NotThere,
-    LeadsOut,
-    Io(io::Error),
 }
 
 impl BuildContext {
@@ -101,18 +92,6 @@ pub(super) fn file_beneath(
     fs::read(&file).map(Some).map_err(broken)
 }
 
-impl Lost {
-    fn told(self, not_there: &str, subject: &str) -> StepError {
-        match self {
-            Self::NotThere => StepError::Refused(not_there.to_owned()),
-            Self::LeadsOut => {
-                StepError::Refused(format!("{subject} is a link that leads out of the repository"))
-            }
-            Self::Io(error) => StepError::Fault(format!("the checkout cannot be read: {error}")),
-        }
-    }
-}
-
 fn text_of(file: &Path, path: &str) -> Result<Vec<u8>, StepError> {
     let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
     let metadata = fs::symlink_metadata(file).map_err(broken)?;
@@ -123,43 +102,6 @@ fn text_of(file: &Path, path: &str) -> Result<Vec<u8>, StepError> {
         return Err(StepError::Refused(format!("the Dockerfile `{path}` has more than 1 MiB")));
     }
     fs::read(file).map_err(broken)
-}
-
-/// Follows `path` from `start`, which is `root` or below it, one name at a time.
-fn beneath(root: &Path, start: &Path, path: &str) -> Result<PathBuf, Lost> {
-    let mut place = start.to_owned();
-    let mut ahead: VecDeque<OsString> = Path::new(path).iter().map(OsString::from).collect();
-    let mut links = 0;
-    while let Some(name) = ahead.pop_front() {
-        match Path::new(&name).components().next() {
-            None | Some(Component::CurDir) => continue,
-            Some(Component::ParentDir) if place == root => return Err(Lost::LeadsOut),
-            Some(Component::ParentDir) => {
-                place.pop();
-                continue;
-            }
-            Some(Component::RootDir | Component::Prefix(_)) => return Err(Lost::LeadsOut),
-            Some(Component::Normal(_)) => {}
-        }
-        let next = place.join(&name);
-        let metadata = fs::symlink_metadata(&next).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Lost::NotThere,
-            _ => Lost::Io(error),
-        })?;
-        if !metadata.is_symlink() {
-            place = next;
-            continue;
-        }
-        links += 1;
-        if links > MOST_LINKS {
-            return Err(Lost::NotThere);
-        }
-        let target = fs::read_link(&next).map_err(Lost::Io)?;
-        for part in target.iter().rev() {
-            ahead.push_front(part.to_owned());
-        }
-    }
-    Ok(place)
 }
 
 /// Takes the size of every file off `left`; `Err(None)` when nothing is left.

@@ -104,7 +104,7 @@ const OBEYED_BY_HELPERS: &[&str] = &[
 ];
 
 /// Whether the client of docker, or what starts it, would obey a variable of this name.
-fn is_obeyed(name: &str) -> bool {
+pub(crate) fn is_obeyed(name: &str) -> bool {
     OBEYED.contains(&name)
         || OBEYED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
         || name.to_ascii_uppercase().ends_with("_PROXY")

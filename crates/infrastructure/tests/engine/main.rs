@@ -17,6 +17,7 @@ mod installation;
 mod inventory;
 mod links;
 mod networks;
+mod planning;
 mod prebuilt;
 mod printed;
 mod recorder;

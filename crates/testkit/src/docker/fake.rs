@@ -1,14 +1,23 @@
-//! A program in place of docker's, which does what a test wants and takes note of how it was called.
+//! A program in place of another, which does what a test wants and takes note of how it was called.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
 
 use tempfile::TempDir;
 
+/// A script in place of a program.
+#[derive(Debug)]
+pub struct FakeProgram {
+    folder: TempDir,
+    name: &'static str,
+}
+
 /// A script in place of docker's command line.
 #[derive(Debug)]
-pub struct FakeDocker {
-    folder: TempDir,
-}
+pub struct FakeDocker(FakeProgram);
 
 /// One call of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,15 +28,15 @@ pub struct FakeCall {
     pub environment: Vec<String>,
 }
 
-impl FakeDocker {
-    /// Runs the lines of a shell script for each call; `$1` is docker's command.
+impl FakeProgram {
+    /// Runs the lines of a shell script for each call.
     ///
     /// # Panics
     ///
     /// When there is no room for files.
     #[must_use]
-    pub fn running(script: &str) -> Self {
-        let fake = Self { folder: tempfile::tempdir().unwrap() };
+    pub fn running(name: &'static str, script: &str) -> Self {
+        let fake = Self { folder: tempfile::tempdir().unwrap(), name };
         // Zero bytes end each argument, and the file is written in one piece.
         let text = format!(
             "#!/bin/sh\ncall=$(mktemp {}/call.XXXXXX)\n\
@@ -39,16 +48,16 @@ impl FakeDocker {
         fake
     }
 
-    /// Complains by `text` whatever it is asked, and fails.
-    #[must_use]
-    pub fn complaining(text: &str) -> Self {
-        Self::running(&format!("cat >/dev/null\ncat >&2 <<'END'\n{text}\nEND\nexit 1"))
-    }
-
     /// The script.
     #[must_use]
     pub fn program(&self) -> PathBuf {
-        self.folder.path().join("docker")
+        self.folder.path().join(self.name)
+    }
+
+    /// The folder of the script, for a `PATH`.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// How it was called, in no particular order.
@@ -61,6 +70,32 @@ impl FakeDocker {
         let entries = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let notes = entries.filter(|path| *path != self.program());
         notes.map(|note| read(&String::from_utf8(fs::read(note).unwrap()).unwrap())).collect()
+    }
+}
+
+impl FakeDocker {
+    /// Runs the lines of a shell script for each call; `$1` is docker's command.
+    #[must_use]
+    pub fn running(script: &str) -> Self {
+        Self(FakeProgram::running("docker", script))
+    }
+
+    /// Complains by `text` whatever it is asked, and fails.
+    #[must_use]
+    pub fn complaining(text: &str) -> Self {
+        Self::running(&format!("cat >/dev/null\ncat >&2 <<'END'\n{text}\nEND\nexit 1"))
+    }
+
+    /// The script.
+    #[must_use]
+    pub fn program(&self) -> PathBuf {
+        self.0.program()
+    }
+
+    /// How it was called, in no particular order.
+    #[must_use]
+    pub fn calls(&self) -> Vec<FakeCall> {
+        self.0.calls()
     }
 }
 

@@ -79,15 +79,18 @@ impl Pipeline {
                 Version::Site(self.ports.sites.publish(&attempt.owner, &checkout, folder).await?)
             }
             BuildPack::DockerCompose => Version::Composition(self.compose(attempt, checkout).await?),
-            BuildPack::Dockerfile | BuildPack::Image => {
-                attempt.log.say(Level::Info, "Building the image").await;
-                let plan = BuildPlan {
+            pack @ (BuildPack::Dockerfile | BuildPack::Image | BuildPack::Nixpacks) => {
+                let mut plan = BuildPlan {
                     owner: attempt.owner,
                     checkout,
                     base_path: blueprint.base_path.clone(),
                     dockerfile: blueprint.dockerfile_path.clone(),
                     variables: attempt.secrets.build_variables.clone(),
                 };
+                if pack == BuildPack::Nixpacks {
+                    plan = self.complete(attempt, &plan).await?;
+                }
+                attempt.log.say(Level::Info, "Building the image").await;
                 let output = attempt.log.output(Level::Build);
                 let built = self.ports.images.build(&plan, output.clone()).await;
                 output.finish().await;
@@ -97,6 +100,15 @@ impl Pipeline {
         self.ports.source.discard(attempt.deployment.id).await?;
         self.enter(attempt, DeploymentState::Deploying).await?;
         Ok(version)
+    }
+
+    /// Finds out how source without a Dockerfile is built.
+    async fn complete(&self, attempt: &Attempt<'_>, plan: &BuildPlan) -> Result<BuildPlan, Stop> {
+        attempt.log.say(Level::Info, "Planning the build").await;
+        let output = attempt.log.output(Level::Build);
+        let completed = self.ports.planner.complete(plan, output.clone()).await;
+        output.finish().await;
+        Ok(completed?)
     }
 
     async fn fetch(&self, attempt: &Attempt<'_>, url: &GitUrl) -> Result<Checkout, Stop> {

@@ -30,13 +30,13 @@ fn update(blueprint: Blueprint, secrets: ApplicationSecrets, at: Timestamp) -> s
     Write::Update { scope: scope(), id: id(), blueprint: Box::new(blueprint), secrets, at }.into()
 }
 
-/// The entry number `n`: it tells which fields were given, and nothing of what they hold.
-fn entry(n: u64, name: &str, given: &[&str], at: Timestamp) -> store::Write {
+/// The entry number `n`: it tells which fields were given, and what they hold unless that may be secret.
+fn entry(n: u64, name: &str, given: &[(&str, &str)], at: Timestamp) -> store::Write {
     let entry = an_entry()
         .of(Action::Update, Resource::Application, id())
         .telling(&format!("changed the application `{name}` (production)"))
         .at(at);
-    told(n, given.iter().fold(entry, |entry, name| entry.with(name, "[changed]")))
+    told(n, given.iter().fold(entry, |entry, (name, value)| entry.with(name, value)))
 }
 
 /// Foresees that [`web`] is changed by exactly `writes`, and shown.
@@ -65,7 +65,7 @@ async fn what_is_given_changes_and_the_rest_stays_as_it_is() {
     let ports = changing(|at| {
         let mut writes = vec![update(renamed, old_secrets(), at)];
         writes.extend(request_writes(1, id(), DeploymentKind::Fresh, "Deployment requested by ada", at));
-        writes.push(entry(4, "shop", &["name", "auto_deploy"], at));
+        writes.push(entry(4, "shop", &[("name", "shop"), ("auto_deploy", "false")], at));
         writes
     });
 
@@ -76,7 +76,8 @@ async fn what_is_given_changes_and_the_rest_stays_as_it_is() {
 
 #[tokio::test]
 async fn everything_can_be_given() {
-    let labels: Labels = vec!["blue".to_owned()].try_into().unwrap_or_else(|refused| panic!("{refused}"));
+    let labels = vec!["blue".to_owned(), "of the sea".to_owned()];
+    let labels: Labels = labels.try_into().unwrap_or_else(|refused| panic!("{refused}"));
     let port = || Port::try_from(9000).unwrap_or_else(|refused| panic!("{refused}"));
     let next = Blueprint {
         name: parsed("shop"),
@@ -100,27 +101,27 @@ async fn everything_can_be_given() {
         auto_deploy: false,
     };
     let kept = secrets(id(), r#"{"B":"1"}"#, r#"{"E":"2"}"#);
-    let names = [
-        "name",
-        "repository",
-        "branch",
-        "base_path",
-        "dockerfile_path",
-        "build_pack",
-        "environment",
-        "domain",
-        "port",
-        "pre_run_command",
-        "post_run_command",
-        "proxy_server",
-        "labels",
-        "health_check_path",
-        "auto_deploy",
-        "build_variables",
-        "environment_variables",
+    let given = [
+        ("name", "shop"),
+        ("repository", "https://git.example.com/shop.git"),
+        ("branch", "next"),
+        ("base_path", "/shop"),
+        ("dockerfile_path", "docker/Dockerfile"),
+        ("build_pack", "dockerfile"),
+        ("environment", "production"),
+        ("domain", "shop.example.com"),
+        ("port", "9000"),
+        ("pre_run_command", "[changed]"),
+        ("post_run_command", "[changed]"),
+        ("proxy_server", "launchway"),
+        ("labels", "blue, of the sea"),
+        ("health_check_path", "/up"),
+        ("auto_deploy", "false"),
+        ("build_variables", "[changed]"),
+        ("environment_variables", "[changed]"),
     ];
     let written = next.clone();
-    let mut ports = changing(|at| vec![update(written, kept, at), entry(1, "shop", &names, at)]);
+    let mut ports = changing(|at| vec![update(written, kept, at), entry(1, "shop", &given, at)]);
     // A name leads there at once.
     expect_application(&mut ports, id(), Some(web().build()));
     ports.router.expect_set().once().returning(|_| Ok(()));
@@ -152,7 +153,7 @@ async fn without_a_deployment_no_job_is_made() {
     let ports = changing(|at| {
         vec![
             update(blueprint(|blueprint| blueprint.branch = Some(parsed("next"))), old_secrets(), at),
-            entry(1, "web", &["branch"], at),
+            entry(1, "web", &[("branch", "next")], at),
         ]
     });
 
@@ -178,7 +179,10 @@ async fn a_new_repository_brings_its_own_credentials() {
             ..old_secrets()
         };
         let at = ports.now();
-        ports.expect_commit(vec![update(shop, kept, at), entry(1, "web", &["repository"], at)]);
+        ports.expect_commit(vec![
+            update(shop, kept, at),
+            entry(1, "web", &[("repository", "https://git.example.com/shop.git")], at),
+        ]);
         expect_detail(&mut ports, id(), Some(detail(web())));
 
         let given = ApplicationChange { repository: Some(address.to_owned()), ..Default::default() };
@@ -196,7 +200,7 @@ async fn whoever_leaves_the_repository_alone_leaves_its_credentials_alone() {
     expect_application(&mut ports, id(), Some(web().with_secrets(kept.clone()).build()));
     let at = ports.now();
     let next = blueprint(|blueprint| blueprint.branch = Some(parsed("next")));
-    ports.expect_commit(vec![update(next, kept, at), entry(1, "web", &["branch"], at)]);
+    ports.expect_commit(vec![update(next, kept, at), entry(1, "web", &[("branch", "next")], at)]);
     expect_detail(&mut ports, id(), Some(detail(web())));
 
     change(ports, ApplicationChange { branch: Some(parsed("next")), ..Default::default() }, false).await;
@@ -209,7 +213,10 @@ async fn a_repository_becomes_an_image_together_with_its_build_pack() {
         blueprint.build_pack = BuildPack::Image;
     });
     let ports = changing(|at| {
-        vec![update(image, old_secrets(), at), entry(1, "web", &["repository", "build_pack"], at)]
+        vec![
+            update(image, old_secrets(), at),
+            entry(1, "web", &[("repository", "nginx:1.27"), ("build_pack", "image")], at),
+        ]
     });
 
     let given = ApplicationChange {
@@ -246,7 +253,7 @@ async fn an_admin_may_change_applications_too() {
     let ports = changing(|at| {
         vec![
             update(blueprint(|blueprint| blueprint.auto_deploy = false), old_secrets(), at),
-            entry(1, "web", &["auto_deploy"], at),
+            entry(1, "web", &[("auto_deploy", "false")], at),
         ]
     });
     let given = ApplicationChange { auto_deploy: Some(false), ..Default::default() };

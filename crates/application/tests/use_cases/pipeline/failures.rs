@@ -247,6 +247,18 @@ async fn a_folder_that_cannot_be_published_fails_the_deployment() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn source_that_cannot_be_planned_fails_the_deployment() {
+    let world = carried_out(|state| {
+        state.application = Some(application(|blueprint| blueprint.build_pack = BuildPack::Nixpacks));
+        state.refuse("plan", "nobody knows what this is");
+    })
+    .await;
+
+    assert_eq!(world.journal_of("commit: failed (nobody knows what this is), follow").len(), 1);
+    assert!(world.journal_of("build").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_has_lost_the_job_writes_and_removes_nothing_more() {
     for lost_at in ["cloning", "building", "container", "GoLive"] {
         let world = carried_out(|state| {

@@ -110,6 +110,26 @@ async fn a_site_is_published_and_nothing_is_started() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn source_without_a_dockerfile_is_planned_and_then_built_by_the_plan() {
+    let world = carried_out(|state| {
+        state.application = Some(application(|blueprint| {
+            blueprint.build_pack = BuildPack::Nixpacks;
+            blueprint.base_path = parsed("/web");
+        }));
+        state.print("plan", &["install: npm ci\n"]);
+    })
+    .await;
+
+    assert_eq!(
+        world.journal()[4..8],
+        ["commit: prove, building", "plan /web", "build .nixpacks/Dockerfile with CI TOKEN", "discard #2",]
+    );
+    assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
+    let said = ["info: Planning the build", "build: install: npm ci", "info: Building the image"];
+    assert_eq!(world.log()[1..4], said);
+}
+
+#[tokio::test(start_paused = true)]
 async fn commands_run_before_the_start_and_behind_the_switch() {
     let world = carried_out(|state| {
         state.application = Some(application(|blueprint| {

@@ -1,15 +1,15 @@
 //! The engine of the world, and what else is outside.
 
-use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use launchway_domain::{
     applications::{BasePath, ImageRef, RunCommand},
     clock::Timestamp,
     deployments::{
-        BuildPlan, Checkout, CommitHash, Condition, Container, ContainerId, ContainerPlan, Deployer,
-        Deployment, EngineInventory, Found, FoundObject, GitSource, HealthProbe, ImageBuilder, ImageName,
-        Output, Owner, PrintedLine, ProbeTarget, SiteStore, SourceFetcher, StepError,
+        BuildPlan, BuildPlanner, Checkout, CommitHash, Condition, Container, ContainerId, ContainerPlan,
+        Deployer, Deployment, EngineInventory, Found, FoundObject, GitSource, HealthProbe, ImageBuilder,
+        ImageName, Output, Owner, PrintedLine, ProbeTarget, SiteStore, SourceFetcher, StepError,
     },
     ids::{ApplicationId, DeploymentId},
     routes::{Route, Target, TrafficRouter},
@@ -82,6 +82,18 @@ impl SourceFetcher for World {
 
     async fn discard(&self, deployment: DeploymentId) -> Result<(), StepError> {
         self.call("discard", self.name_of(deployment)).await
+    }
+}
+
+#[async_trait]
+impl BuildPlanner for World {
+    async fn complete(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<BuildPlan, StepError> {
+        self.give_output("plan", &output).await;
+        self.call("plan", &plan.base_path).await?;
+        let told = plan.variables.iter().chain([("CI", "true")]);
+        let told: BTreeMap<_, _> = told.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let variables = told.try_into().unwrap_or_default();
+        Ok(BuildPlan { dockerfile: parsed(".nixpacks/Dockerfile"), variables, ..plan.clone() })
     }
 }
 

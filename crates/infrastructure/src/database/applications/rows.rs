@@ -120,7 +120,7 @@ impl TryFrom<ApplicationRow> for Application {
 fn repository(build_pack: BuildPack, stored: String) -> Result<Repository, QueryError> {
     let repository = match build_pack {
         BuildPack::Image => ImageRef::try_from(stored).map(Repository::Image),
-        BuildPack::Dockerfile | BuildPack::DockerCompose | BuildPack::Static => {
+        BuildPack::Dockerfile | BuildPack::DockerCompose | BuildPack::Static | BuildPack::Nixpacks => {
             GitUrl::try_from(stored).map(Repository::Git)
         }
     };

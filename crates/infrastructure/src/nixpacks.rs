@@ -1,0 +1,169 @@
+//! Plans builds of source without a Dockerfile, through the program `nixpacks`.
+//!
+//! The program recognises the language, and writes a Dockerfile and the files that it needs into the
+//! checkout. It builds nothing: that is done as with any other Dockerfile.
+//!
+//! It reads the checkout as this process may, so that no link may lead out of there, and neither may
+//! the one path that a variable can name. It gets variables by its environment; it writes them into a
+//! script of its own, which is removed. Those that the loader of programs or the C library would obey
+//! it is told by their names only.
+
+use std::{collections::BTreeMap, fs, path::Path, path::PathBuf, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use launchway_domain::{
+    applications::Variables,
+    deployments::{BuildPlan, BuildPlanner, Output, StepError},
+};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+
+use crate::{
+    docker::is_obeyed,
+    files,
+    links::{self, beneath},
+    process::{Finished, Invocation, ProcessError},
+};
+
+/// Where the program puts what it makes.
+const MADE: &str = ".nixpacks";
+/// The script by which it would have built, with every variable.
+const SCRIPT: &str = ".nixpacks/build.sh";
+/// The Dockerfile.
+const DOCKERFILE: &str = ".nixpacks/Dockerfile";
+/// The variable that names a file of settings.
+const CONFIG_FILE: &str = "NIXPACKS_CONFIG_FILE";
+/// What a variable is said to be that the program must not have.
+const WITHHELD: &str = "withheld";
+/// How many lines of a complaint are told.
+const LINES_OF_COMPLAINT: usize = 3;
+/// The most memory that it may ask for, and the largest file that it may write.
+const LIMITS: [&str; 5] = ["prlimit", "--as=4294967296", "--fsize=67108864", "--core=0", "--"];
+
+/// How the program is used.
+#[derive(Debug, Clone)]
+pub struct NixpacksOptions {
+    /// The program, by its name on the `PATH` or by its path.
+    pub program: PathBuf,
+    /// How long it may take.
+    pub time: Duration,
+}
+
+impl Default for NixpacksOptions {
+    fn default() -> Self {
+        Self { program: "nixpacks".into(), time: Duration::from_secs(60) }
+    }
+}
+
+/// Plans by the program `nixpacks`.
+#[derive(Debug, Default)]
+pub struct Nixpacks {
+    options: NixpacksOptions,
+}
+
+impl Nixpacks {
+    /// Uses the program as `options` say.
+    #[must_use]
+    pub fn new(options: NixpacksOptions) -> Self {
+        Self { options }
+    }
+
+    fn call(&self, command: &str, variables: &Variables) -> Invocation {
+        let mut call = Invocation::new(&self.options.program, self.options.time).under(LIMITS).arg(command);
+        for (name, value) in variables.iter() {
+            call = match is_obeyed(name) {
+                true => call.arg("--env").arg(format!("{name}={WITHHELD}")),
+                false => call.arg("--env").arg(name).env(name, value),
+            };
+        }
+        call
+    }
+
+    /// What the build is to be told: our variables, and those of the plan beside them.
+    async fn variables(&self, folder: &Path, plan: &BuildPlan) -> Result<Variables, StepError> {
+        let call = self.call("plan", &plan.variables).args(["--format", "json"]).arg(folder);
+        let finished = succeeded(call.run().await)?;
+        let unreadable = || StepError::Refused("nixpacks answered what cannot be read".to_owned());
+        let planned: Value = serde_json::from_slice(&finished.answer).map_err(|_not_json| unreadable())?;
+        if planned.get("phases").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty) {
+            return Err(StepError::Refused(format!(
+                "nixpacks does not recognise what is in `{}`: https://nixpacks.com tells what it knows",
+                plan.base_path.as_str()
+            )));
+        }
+        let planned = planned.get("variables").and_then(Value::as_object).into_iter().flatten();
+        let planned = planned.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        let mut variables: BTreeMap<String, String> = planned.collect();
+        variables.extend(plan.variables.iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        Variables::try_from(variables)
+            .map_err(|invalid| StepError::Refused(format!("the variables of the plan {invalid}")))
+    }
+
+    /// Has the Dockerfile written.
+    async fn write(&self, folder: &Path, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<(), StepError> {
+        // Without mounts for a cache, which only one of the builders knows.
+        let call = self.call("build", &plan.variables).arg("--no-cache").arg("--out").arg(folder).arg(folder);
+        let written = call.run_into(output).await;
+        let script = folder.join(SCRIPT);
+        files::off_thread("tidy a plan", move || files::remove(&script)).await?;
+        succeeded(written).map(drop)
+    }
+}
+
+#[async_trait]
+impl BuildPlanner for Nixpacks {
+    async fn complete(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<BuildPlan, StepError> {
+        let wished = plan.clone();
+        let folder = spawn_blocking(move || prepared(&wished))
+            .await
+            .map_err(|error| StepError::Fault(format!("the checkout cannot be read: {error}")))??;
+        let variables = self.variables(&folder, plan).await?;
+        self.write(&folder, plan, output).await?;
+        let dockerfile = DOCKERFILE.to_owned().try_into();
+        let dockerfile = dockerfile.map_err(|_never| StepError::Fault("no Dockerfile".to_owned()))?;
+        Ok(BuildPlan { dockerfile, variables, ..plan.clone() })
+    }
+}
+
+/// The folder that is planned, once nothing leads out of the checkout. Blocks.
+fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
+    let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
+    let root = fs::canonicalize(&plan.checkout.root).map_err(broken)?;
+    links::check_all(&root)?;
+    let base = plan.base_path.as_str();
+    let folder = beneath(&root, &root, plan.base_path.relative()).map_err(|lost| {
+        lost.told(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
+    })?;
+    if !folder.is_dir() {
+        return Err(StepError::Refused(format!("`{base}` is no folder")));
+    }
+    if let Some((_, path)) = plan.variables.iter().find(|(name, _)| *name == CONFIG_FILE) {
+        // The program leaves out the ends of lines.
+        let path = path.replace('\n', "");
+        beneath(&root, &folder, &path).map_err(|lost| {
+            lost.told(&format!("there is no file `{path}`"), &format!("`{path}` of `{CONFIG_FILE}`"))
+        })?;
+    }
+    files::remove(&folder.join(MADE)).map_err(broken)?;
+    Ok(folder)
+}
+
+fn succeeded(finished: Result<Finished, ProcessError>) -> Result<Finished, StepError> {
+    match finished {
+        Ok(finished) if finished.succeeded() => Ok(finished),
+        Ok(finished) => {
+            let complaint = finished.last_complaints(LINES_OF_COMPLAINT);
+            Err(StepError::Refused(format!("nixpacks cannot plan this build: {complaint}")))
+        }
+        Err(ProcessError::NotInstalled(name)) if name == "nixpacks" => Err(StepError::Refused(
+            "the build pack `nixpacks` needs the program `nixpacks`, which is not on the server's PATH: \
+             install it by `cargo install nixpacks` or as https://nixpacks.com/docs/install says, and deploy \
+             again"
+                .to_owned(),
+        )),
+        Err(ProcessError::TookTooLong(_, limit)) => {
+            Err(StepError::Refused(format!("nixpacks took longer than {limit:?} to plan this build")))
+        }
+        Err(error) => Err(StepError::Fault(error.to_string())),
+    }
+}
