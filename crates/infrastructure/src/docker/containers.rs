@@ -45,8 +45,7 @@ impl Deployer for DockerEngine {
         command: &RunCommand,
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
-        let network = self.network(plan.owner.organization).await?;
-        self.run_in(&network, plan, command, output).await
+        self.run_in(None, plan, command, output).await
     }
 
     async fn keep(&self, container: &ContainerId) -> Result<(), StepError> {
@@ -114,16 +113,16 @@ impl DockerEngine {
             .ok_or_else(|| StepError::Fault("the container was removed as soon as it was started".to_owned()))
     }
 
-    /// Runs a command in a container of its own, in `network`.
+    /// Runs a command in a container of its own, in `network` or in the organization's.
     pub(super) async fn run_in(
         &self,
-        network: &Network,
+        network: Option<&Network>,
         plan: &ContainerPlan,
         command: &RunCommand,
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
         let unfinished = Unfinished::new(&self.docker);
-        let ended = self.run_marked(Some(network), plan, command, unfinished.label(), output).await;
+        let ended = self.run_marked(network, plan, command, unfinished.label(), output).await;
         unfinished.end(false).await;
         ended
     }

@@ -147,7 +147,7 @@ impl Compositions {
             port: plan.port,
         };
         let network = self.network_of(&plan.owner).await?;
-        self.engine.run_in(&network, &container, command, output).await
+        self.engine.run_in(Some(&network), &container, command, output).await
     }
 
     fn rendering<'a>(
