@@ -31,6 +31,8 @@ const fn point(moment: Moment, program: &'static str, pattern: &'static str) -> 
 }
 
 const BUILD: &str = "build *--tag *";
+/// The container is made and started by one call.
+const RUN: &str = "run --detach *";
 /// The post-run command runs between the switch and the end of the deployment.
 const POST_RUN: &str = "start --attach *";
 
@@ -53,10 +55,9 @@ kills! {
     after_the_clone: point(Moment::After, "git", "*fetch --quiet*");
     in_the_middle_of_the_build: point(Moment::During, "docker", BUILD);
     after_the_build: point(Moment::After, "docker", BUILD);
-    before_the_container_is_made: point(Moment::Before, "docker", "create *");
-    after_the_container_was_made: point(Moment::After, "docker", "create *");
-    after_the_start: point(Moment::After, "docker", "start *");
-    after_the_switch_was_prepared: point(Moment::After, "docker", "update --restart *");
+    before_the_container_is_made: point(Moment::Before, "docker", RUN);
+    after_the_start: point(Moment::After, "docker", RUN);
+    after_the_version_was_kept: point(Moment::After, "docker", "update --restart *");
     after_the_switch_and_before_the_end: point(Moment::During, "docker", POST_RUN);
     before_the_old_version_is_retired: point(Moment::Before, "docker", "stop -t *");
     after_the_old_version_was_removed:
