@@ -27,6 +27,8 @@ const MOST_OVERHEAD: f64 = 1.10;
 const BASE: &str = "launchway-bench/base:bb";
 const BY_HAND: &str = "launchway-bench";
 const PATIENCE: Duration = Duration::from_secs(120);
+/// What the engine still does after one deployment is no part of the next.
+const REST: Duration = Duration::from_secs(2);
 /// Each is a step of the legacy builder.
 const LABELS_OF_AN_IMAGE: usize = 2;
 const LABELS: [&str; 6] = ["instance", "organization", "application", "deployment", "attempt", "call"];
@@ -164,6 +166,7 @@ impl ByHand {
             workspace::output(&mut docker(&["rm", "--force", &old]))?;
         }
         self.images.insert(0, image);
+        thread::sleep(REST);
         Ok(seconds)
     }
 
@@ -275,7 +278,7 @@ impl ByLaunchway {
             if answer.body.contains(r#""status":"failed""#) {
                 return Err(Failure::new("a deployment failed"));
             }
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(10));
         }
         Err(Failure::new("a deployment did not come to its end"))
     }
@@ -285,7 +288,9 @@ impl ByLaunchway {
         let deadline = Instant::now() + PATIENCE;
         let label = format!("label=launchway.instance={}", self.instance);
         while Instant::now() < deadline {
-            if workspace::output(&mut docker(&["ps", "--quiet", "--filter", &label]))?.lines().count() == 1 {
+            let found = workspace::output(&mut docker(&["ps", "--all", "--quiet", "--filter", &label]))?;
+            if found.lines().count() == 1 {
+                thread::sleep(REST);
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(200));
