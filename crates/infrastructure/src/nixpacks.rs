@@ -4,11 +4,18 @@
 //! checkout. It builds nothing: that is done as with any other Dockerfile.
 //!
 //! It reads the checkout as this process may, so that no link may lead out of there, and neither may
-//! the one path that a variable can name. It gets variables by its environment; it writes them into a
-//! script of its own, which is removed. Those that the loader of programs or the C library would obey
-//! it is told by their names only.
+//! the one path that a variable can name. It writes as this process may, too, wherever the plan of a
+//! repository says, so that a plan is looked at before it is followed. It gets variables by its
+//! environment; it writes them into a script of its own, which is removed. Those that the loader of
+//! programs or the C library would obey it is told by their names only.
 
-use std::{collections::BTreeMap, fs, path::Path, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -91,6 +98,7 @@ impl Nixpacks {
                 plan.base_path.as_str()
             )));
         }
+        check_what_is_written(&planned).map_err(StepError::Refused)?;
         let planned = planned.get("variables").and_then(Value::as_object).into_iter().flatten();
         let planned = planned.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
         let mut variables: BTreeMap<String, String> = planned.collect();
@@ -146,6 +154,24 @@ fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
     }
     files::remove(&folder.join(MADE)).map_err(broken)?;
     Ok(folder)
+}
+
+/// Refuses a plan by which the program would write elsewhere than into its own folder: it puts each
+/// of these names behind that folder, whatever they are.
+fn check_what_is_written(planned: &Value) -> Result<(), String> {
+    let assets = planned.get("staticAssets").and_then(Value::as_object).into_iter().flatten();
+    let phases = planned.get("phases").and_then(Value::as_object).into_iter().flatten();
+    let archives = phases.filter_map(|(_, phase)| phase.get("nixpkgsArchive")?.as_str());
+    let leads_down =
+        |name: &str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+    let assets = assets.map(|(name, _)| name.as_str()).filter(|name| !leads_down(name));
+    match assets.chain(archives.filter(|name| name.contains('/'))).next() {
+        None => Ok(()),
+        Some(name) => {
+            let shown: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
+            Err(format!("the plan may not have a file written at `{shown}`: it leads out of the build"))
+        }
+    }
 }
 
 fn succeeded(finished: Result<Finished, ProcessError>) -> Result<Finished, StepError> {

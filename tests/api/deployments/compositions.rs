@@ -26,7 +26,7 @@ services:
     stop_signal: SIGKILL
     command: sh -c "echo ready; test -s /data/index.html || echo '{page}' > /data/index.html; exec httpd -f -p 9000 -h /data"
     tmpfs: /data
-    healthcheck: {{test: [CMD, wget, -q, -O, "-", "http://127.0.0.1:9000/index.html"], interval: 500ms, retries: 20}}
+    healthcheck: {{test: [CMD, wget, -q, -O, "-", "http://127.0.0.1:9000/index.html"], interval: 1s, retries: 20}}
 {more}
 "#
     )

@@ -4,8 +4,9 @@ use launchway_domain::applications::ImageRef;
 
 /// The reference as docker lists it: without the default registry, with the default tag.
 ///
-/// `None` for a name of our own making. Those are images of deployments, perhaps of another
-/// organization, and nobody may get one by guessing its name.
+/// `None` for a name of our own making, and for one that the engine would take for the beginning of
+/// an id. Those are images of deployments, perhaps of another organization, and nobody may get one
+/// by guessing.
 pub(super) fn familiar(image: &ImageRef) -> Option<String> {
     let mut name = image.as_str();
     if is_ours(name) {
@@ -15,6 +16,9 @@ pub(super) fn familiar(image: &ImageRef) -> Option<String> {
         name = name.strip_prefix(registry).unwrap_or(name);
     }
     name = name.strip_prefix("library/").unwrap_or(name);
+    if name.starts_with("sha256:") {
+        return None;
+    }
     let (path, digest) = name.split_once('@').map_or((name, None), |(path, digest)| (path, Some(digest)));
     let tag = path.rfind(':').filter(|colon| path.get(*colon..).is_some_and(|tag| !tag.contains('/')));
     let untagged = tag.and_then(|colon| path.get(..colon)).unwrap_or(path);
@@ -69,5 +73,16 @@ mod tests {
         ] {
             assert_eq!(familiar(&reference.parse().unwrap()), None);
         }
+    }
+
+    #[test]
+    fn nobody_gets_an_image_by_the_beginning_of_its_id() {
+        for reference in
+            ["sha256:0", "library/sha256:0a", "docker.io/library/sha256:0a1b", "docker.io/sha256:0"]
+        {
+            assert_eq!(familiar(&reference.parse().unwrap()), None);
+        }
+        // Without a registry before it, this would be an id as well; so it has its tag.
+        assert_eq!(familiar(&"0a1b".parse().unwrap()).as_deref(), Some("0a1b:latest"));
     }
 }

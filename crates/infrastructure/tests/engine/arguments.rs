@@ -41,6 +41,7 @@ const OPTIONS: &[(&str, usize)] = &[
     ("--env", 1),
     ("--entrypoint", 1),
     ("--force-rm", 0),
+    ("--no-healthcheck", 0),
     ("--cache-from", 1),
     ("--build-arg", 1),
     ("--tag", 1),
@@ -131,8 +132,8 @@ async fn a_container_is_made_by_exactly_these_words() {
     let run = the_call(&calls, "run");
     let network = "a".repeat(64);
     let mut expected = format!(
-        "run --detach --pull never --name launchway-{}-1 --network {network} --restart no --security-opt \
-         no-new-privileges --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER --cap-add \
+        "run --detach --pull never --name launchway-{}-1 --network {network} --restart no \
+         --no-healthcheck --security-opt no-new-privileges --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER --cap-add \
          FSETID --cap-add KILL --cap-add NET_BIND_SERVICE --cap-add SETGID --cap-add SETUID --pids-limit 512 \
          --memory 1073741824 --memory-swap 1073741824 --log-driver json-file --log-opt max-size=10m --log-opt \
          max-file=3 --label launchway.instance={} --label launchway.organization={} --label \

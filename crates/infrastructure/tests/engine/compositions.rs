@@ -132,7 +132,7 @@ services:
     image: {base}
     command: sh -c "test -s /data/index.html || echo from the database > /data/index.html; exec httpd -f -p 9000 -h /data"
     stop_signal: SIGKILL
-    healthcheck: {{test: [CMD, wget, -q, -O, "-", "http://127.0.0.1:9000/index.html"], interval: 500ms, retries: 20}}
+    healthcheck: {{test: [CMD, wget, -q, -O, "-", "http://127.0.0.1:9000/index.html"], interval: 1s, retries: 20}}
     volumes: ["data:/data"]
 volumes: {{data: }}
 "#

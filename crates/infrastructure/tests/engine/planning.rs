@@ -125,3 +125,21 @@ async fn nothing_is_planned_that_leads_out_of_the_checkout() {
     assert!(told.ends_with("Procfile` is a link that leads out of the repository"), "{told}");
     assert!(fake.calls().is_empty());
 }
+
+#[tokio::test]
+async fn nothing_is_written_outside_of_the_checkout() {
+    let installation = Installation::new();
+    let plan = a_plan(&installation, &[]);
+    for (planned, name) in [
+        (r#""staticAssets":{"a.txt":"","/etc/cron.d/x":""}"#, "/etc/cron.d/x"),
+        (r#""staticAssets":{"../../../.ssh/authorized_keys":""}"#, "../../../.ssh/authorized_keys"),
+        (r#""staticAssets":{"a/../../x":""}"#, "a/../../x"),
+        (r#""phases":{"setup":{"nixpkgsArchive":"a/../../x"}}"#, "a/../../x"),
+    ] {
+        let script = format!("echo '{{\"phases\":{{\"install\":{{}}}},{planned}}}'");
+        let fake = FakeProgram::running("nixpacks", &script);
+        let told = format!("the plan may not have a file written at `{name}`: it leads out of the build");
+        assert_eq!(refusal(&fake, &plan).await, told);
+        assert_eq!(fake.calls().len(), 1, "it only plans");
+    }
+}

@@ -44,6 +44,9 @@ async fn an_image_that_is_nowhere_is_refused() {
         &format!("docker.io/{}", secret.as_str()),
         &id,
         &id[..12],
+        &format!("sha256:{}", id.trim()),
+        &format!("sha256:{}", &id[..12]),
+        &format!("docker.io/library/sha256:{}", &id[..12]),
     ] {
         let obtained = installation
             .engine

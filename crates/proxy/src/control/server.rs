@@ -20,8 +20,10 @@ use super::{
 };
 use crate::{proxy::Proxy, routes::ChangeError};
 
-/// The longest line: all routes of some ten thousand applications.
-const MOST_BYTES: u64 = 16 * 1_024 * 1_024;
+/// The longest line: all routes of ten thousand applications, each with as many of the longest names
+/// as it may have. A shorter one would let somebody with many names keep the routes of all others
+/// from being told.
+const MOST_BYTES: u64 = 256 * 1_024 * 1_024;
 
 /// For a line, from its first byte.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -30,12 +30,12 @@ const OF_THE_CONNECTION: [HeaderName; 8] = [
 /// What `Connection` cannot take away: the message would become another one.
 const OF_THE_MESSAGE: [HeaderName; 2] = [header::HOST, header::CONTENT_LENGTH];
 
-/// What only a front that we trust may say.
-const OF_A_FRONT: [HeaderName; 9] = [
+/// What only a front that we trust may say. Every front says these itself.
+const OF_A_FRONT: [HeaderName; 3] = [FORWARDED_FOR, FORWARDED_PROTO, FORWARDED_HOST];
+
+/// What nobody may say: a front such as Caddy says none of these, and passes on what its client said.
+const OF_NOBODY: [HeaderName; 6] = [
     header::FORWARDED,
-    FORWARDED_FOR,
-    FORWARDED_PROTO,
-    FORWARDED_HOST,
     REAL_ADDRESS,
     HeaderName::from_static("x-forwarded-port"),
     HeaderName::from_static("x-forwarded-prefix"),
@@ -87,17 +87,19 @@ pub(super) fn clean_response(headers: &mut HeaderMap) {
 /// Says for whom we forward.
 pub(super) fn say_for_whom(headers: &mut HeaderMap, peer: &Peer) {
     remove_look_alikes(headers);
-    if !peer.is_trusted {
-        for name in &OF_A_FRONT {
-            headers.remove(name);
-        }
+    let strangers: &[HeaderName] = if peer.is_trusted { &[] } else { &OF_A_FRONT };
+    for name in OF_NOBODY.iter().chain(strangers) {
+        headers.remove(name);
     }
     if let Some(host) = headers.get(header::HOST).cloned() {
         headers.entry(FORWARDED_HOST).or_insert(host);
     }
     headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
     append(headers, FORWARDED_FOR, peer.as_header());
-    append(headers, header::FORWARDED, peer.as_forwarded());
+    if !peer.is_trusted {
+        // Behind a front it would tell of the front alone, and some applications ask here first.
+        headers.insert(header::FORWARDED, peer.as_forwarded().clone());
+    }
 }
 
 /// Some applications take an underscore for a dash, and would believe anybody.
@@ -107,7 +109,7 @@ fn remove_look_alikes(headers: &mut HeaderMap) {
             let bytes = name.as_str().bytes().map(|byte| if byte == b'_' { b'-' } else { byte });
             bytes.eq(own.as_str().bytes())
         };
-        name.as_str().contains('_') && OF_A_FRONT.iter().any(is_same)
+        name.as_str().contains('_') && OF_A_FRONT.iter().chain(&OF_NOBODY).any(is_same)
     };
     while let Some(name) = headers.keys().find(is_look_alike).cloned() {
         headers.remove(name);

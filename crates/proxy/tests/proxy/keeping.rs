@@ -112,6 +112,20 @@ async fn without_a_file_that_can_be_read_every_host_is_about_to_be_known() {
 }
 
 #[tokio::test]
+async fn nobody_has_so_many_names_that_the_others_are_not_led_any_more() {
+    let (proxy, shop) = (proxy().await, named("shop").await);
+    // As many of the longest names as an application may have.
+    let many = (0..800).map(|application| Route {
+        application: application.to_string(),
+        hosts: (0..101).map(|number| format!("{:0>240}.{application}-{number}", "")).collect(),
+        target: Target::Absent,
+    });
+    let all = many.chain([route("shop", shop.address)]).collect();
+    proxy.control.replace_all(all).await.unwrap();
+    assert_eq!(get(proxy.address, "shop.example", "/").await.status, 200);
+}
+
+#[tokio::test]
 async fn the_same_routes_are_not_written_again() {
     let proxy = proxy().await;
     let all = vec![route("shop", proxy.address), route("blog", proxy.address)];

@@ -70,6 +70,9 @@ impl Docker {
             .call(words)
             .args(["--pull", "never", "--name", container.name])
             .args(["--network", network.as_str(), "--restart", "no"])
+            // Nobody asks how it went, and an image may want a thousand checks a second, for which
+            // the engine pays.
+            .arg("--no-healthcheck")
             .args(["--security-opt", "no-new-privileges", "--cap-drop", "ALL"]);
         for capability in CAPABILITIES {
             call = call.args(["--cap-add", capability]);

@@ -20,6 +20,11 @@ use crate::docker::{
 /// The largest file that is written. Compose takes long for larger ones.
 const LARGEST: usize = 2 * 1024 * 1024;
 
+/// How long the engine waits between two checks of a service that does not say.
+const USUAL_INTERVAL: &str = "30s";
+/// The same when only its image says how it is checked, and others wait for it.
+const AWAITED_INTERVAL: &str = "5s";
+
 /// Everything that a composition is written down by.
 #[derive(Debug)]
 pub(super) struct Rendering<'a> {
@@ -102,6 +107,7 @@ impl Rendering<'_> {
             ("container_name", json!(format!("{}-{name}", project_name(self.owner)))),
             ("environment", json!(self.environment(name)?)),
             ("labels", self.labels_of(name, service, place)),
+            ("healthcheck", self.health_check(name, service)),
             ("networks", json!({ "composition": { "aliases": aliases } })),
             ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
             ("pull_policy", json!("never")),
@@ -120,6 +126,24 @@ impl Rendering<'_> {
             rendered.insert("depends_on".to_owned(), depends_on.collect::<Map<_, _>>().into());
         }
         Ok(rendered.into())
+    }
+
+    /// How the engine checks a service. An image may want to be checked a thousand times a second, so
+    /// that the time between two checks is always said here, and nothing is checked for nobody.
+    fn health_check(&self, name: &ServiceName, service: &Service) -> Value {
+        let is_awaited = |other: &Service| {
+            other.depends_on.get(name).is_some_and(|condition| condition == "service_healthy")
+        };
+        match service.settings.get("healthcheck").and_then(Value::as_object) {
+            Some(own) if own.contains_key("disable") || own.contains_key("interval") => own.clone().into(),
+            Some(own) => {
+                let mut check = own.clone();
+                check.insert("interval".to_owned(), USUAL_INTERVAL.into());
+                check.into()
+            }
+            None if self.file.services.values().any(is_awaited) => json!({ "interval": AWAITED_INTERVAL }),
+            None => json!({ "disable": true }),
+        }
     }
 
     fn labels_of(&self, name: &ServiceName, service: &Service, place: usize) -> Value {

@@ -20,6 +20,11 @@ use super::{
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 /// The longest time that a service may take to end.
 const LONGEST_GRACE: Duration = Duration::from_secs(60);
+/// The shortest time between two checks: the engine spends more on each than the service does, and
+/// nothing limits it.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+/// How much may be mounted into a service.
+const MOST_MOUNTS: usize = 50;
 /// When a service that others depend on is ready.
 const CONDITIONS: [&str; 3] = ["service_started", "service_healthy", "service_completed_successfully"];
 
@@ -163,7 +168,16 @@ fn at_most(node: &Node, place: &str, longest: Duration) -> Result<Value, String>
 fn health_check(node: &Node, place: &str) -> Result<Value, String> {
     let mut fields = Fields::of(node, place)?;
     let mut check = Map::new();
-    for key in ["interval", "timeout", "start_period"] {
+    if let Some(value) = fields.take_as("interval", |node, place| {
+        let interval = quantities::duration(&fields::text(node, place)?);
+        match interval.is_some_and(|interval| interval < SHORTEST_INTERVAL) {
+            true => Err(format!("{place} has to be at least {} s", SHORTEST_INTERVAL.as_secs())),
+            false => at_most(node, place, LONGEST),
+        }
+    })? {
+        check.insert("interval".to_owned(), value);
+    }
+    for key in ["timeout", "start_period"] {
         if let Some(value) = fields.take_as(key, |node, place| at_most(node, place, LONGEST))? {
             check.insert(key.to_owned(), value);
         }
@@ -278,7 +292,10 @@ fn mounts(fields: &mut Fields<'_>) -> Result<Vec<Mount>, String> {
         read.iter().map(|text| Mount::read_memory(text, place)).collect::<Result<Vec<_>, _>>()
     })?;
     mounts.extend(memory.unwrap_or_default());
-    Ok(mounts)
+    match mounts.len() > MOST_MOUNTS {
+        true => Err(format!("{} may not have more than {MOST_MOUNTS} volumes", fields.place())),
+        false => Ok(mounts),
+    }
 }
 
 fn networks(node: &Node, place: &str) -> Result<Vec<(String, Vec<String>)>, String> {

@@ -15,6 +15,11 @@ use crate::docker::context::file_beneath;
 const USUAL_NAMES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 /// The largest compose file, and the largest of the files that it names.
 const LARGEST: u64 = 256 * 1024;
+/// How large the files with variables may be together. One that is written in two ways, such as
+/// `a.env` and `./a.env`, is two.
+const LARGEST_TOGETHER: usize = 1024 * 1024;
+/// How many files with variables there may be.
+const MOST_ENV_FILES: usize = 100;
 
 /// A compose file.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,11 +53,28 @@ pub(super) async fn env_files(
     found: &FoundFile,
     file: &ComposeFile,
 ) -> Result<BTreeMap<String, String>, StepError> {
-    let mut texts = BTreeMap::new();
+    let mut texts: BTreeMap<String, String> = BTreeMap::new();
+    let mut left = LARGEST_TOGETHER;
     for (name, service) in &file.services {
         for wanted in &service.env_files {
+            if texts.contains_key(&wanted.path) {
+                continue;
+            }
             match read(source, &found.folder, &wanted.path).await? {
-                Some(text) => drop(texts.insert(wanted.path.clone(), text)),
+                Some(text) => {
+                    let too_much = || {
+                        StepError::Refused(format!(
+                            "the files that `env_file` names are more than {MOST_ENV_FILES}, or have more than {} \
+                             KiB together",
+                            LARGEST_TOGETHER / 1024
+                        ))
+                    };
+                    left = left.checked_sub(text.len()).ok_or_else(too_much)?;
+                    texts.insert(wanted.path.clone(), text);
+                    if texts.len() > MOST_ENV_FILES {
+                        return Err(too_much());
+                    }
+                }
                 None if wanted.is_required => {
                     let path = &wanted.path;
                     return Err(StepError::Refused(format!(

@@ -98,7 +98,19 @@ async fn a_hostile_file_is_refused_before_anything_is_asked_of_the_engine() {
     let docker = FakeDocker::running(&willing("echo v2.26.1"));
     let composing = Composing::with(|options| options.program = docker.program());
     let base = base_image();
+    composing.installation.write("large.env", &format!("A='{}'\n", "x".repeat(200 * 1024)));
+    composing.installation.write("small.env", "A=1\n");
+    // The same file under many names.
+    let often = |file: &str, times: usize| {
+        let names: Vec<_> = (0..times).map(|number| format!("{}{file}", "./".repeat(number))).collect();
+        format!("env_file: [{}]", names.join(", "))
+    };
     for (line, told) in [
+        (
+            often("large.env", 6).as_str(),
+            "the files that `env_file` names are more than 100, or have more than",
+        ),
+        (&often("small.env", 101), "the files that `env_file` names are more than 100, or have more than"),
         ("privileged: true", "may not have `privileged`"),
         ("volumes: ['/var/run/docker.sock:/x']", "may not mount a folder or file of this machine"),
         ("env_file: /etc/passwd", "the file `/etc/passwd` is a link that leads out of the repository"),

@@ -140,6 +140,14 @@ fn hostile_files_are_refused_with_a_sentence_that_names_what_is_wrong() {
             "healthcheck: {test: x, start_interval: 1s}",
             "`healthcheck` of the service `db` may not have `start_interval`",
         ),
+        (
+            "healthcheck: {test: x, interval: 1ms}",
+            "`interval` of `healthcheck` of the service `db` has to be at least 1 s",
+        ),
+        (
+            "healthcheck: {test: x, interval: 0s}",
+            "`interval` of `healthcheck` of the service `db` has to be at least 1 s",
+        ),
         ("ports: ['x']", "`ports` of the service `db` has to hold ports"),
         ("environment: {'A B': 1}", "`environment` of the service `db`: `A B` is no name of a variable"),
         ("user: \"0\\n\"", "`user` of the service `db` may only have"),
@@ -323,6 +331,39 @@ fn one_service_gets_the_traffic_or_the_file_is_refused() {
     assert!(read(no).unwrap().web(8080).is_err());
     let dns = "services: {a: {image: x, ports: ['8080:8080/udp']}}";
     assert!(read(dns).unwrap().web(8080).is_err());
+}
+
+#[test]
+fn nothing_is_mounted_without_end() {
+    let mounts = |count: usize| {
+        let mounts: Vec<_> = (0..count).map(|number| format!("/data/{number}")).collect();
+        read(&with(&format!("tmpfs: [{}]", mounts.join(", "))))
+    };
+    assert!(mounts(50).is_ok());
+    assert_eq!(mounts(51).unwrap_err(), "the service `db` may not have more than 50 volumes");
+}
+
+#[test]
+fn no_image_says_how_often_it_is_checked() {
+    let seen = rendered(
+        "services:
+  web: {image: x, expose: [80], depends_on: {awaited: {condition: service_healthy}}}
+  awaited: {image: x, depends_on: [never]}
+  own: {image: x, healthcheck: {test: 'true'}}
+  timed: {image: x, healthcheck: {test: 'true', interval: 2s}}
+  never: {image: x, healthcheck: {disable: true}}",
+        "web",
+        &variables(&[]),
+    );
+    for (service, check) in [
+        ("web", serde_json::json!({ "disable": true })),
+        ("awaited", serde_json::json!({ "interval": "5s" })),
+        ("own", serde_json::json!({ "test": "true", "interval": "30s" })),
+        ("timed", serde_json::json!({ "test": "true", "interval": "2000ms" })),
+        ("never", serde_json::json!({ "disable": true })),
+    ] {
+        assert_eq!(seen["services"][service]["healthcheck"], check, "{service}");
+    }
 }
 
 #[test]
