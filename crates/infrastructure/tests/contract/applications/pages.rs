@@ -23,7 +23,7 @@ contract!(
     a_page_shows_whose_the_applications_are,
     a_page_shows_no_applications_of_others,
     a_filter_picks_the_environment_and_the_state,
-    a_search_looks_at_name_repository_and_hosts_and_ignores_case,
+    a_search_looks_at_name_repository_and_domains_and_ignores_case,
     nothing_in_a_search_has_a_meaning_of_its_own,
 );
 
@@ -117,7 +117,7 @@ pub(crate) async fn searched(db: &Database, scope: Scope, search: &str) -> Vec<S
     found(db, scope, &ApplicationFilter { search: Some(search.to_owned()), ..Default::default() }).await
 }
 
-async fn a_search_looks_at_name_repository_and_hosts_and_ignores_case(db: Database) {
+async fn a_search_looks_at_name_repository_and_domains_and_ignores_case(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let application = an_application_of(&ada)
         .named("Shop Front")
@@ -126,8 +126,7 @@ async fn a_search_looks_at_name_repository_and_hosts_and_ignores_case(db: Databa
         .also_at("till.example.com");
     insert(&db, &application.clone().build()).await.unwrap();
     insert(&db, &an_application_of(&ada).named("other").build()).await.unwrap();
-    for search in ["shop fr", "SHOP", "/SRV/GIT", "team/", "LÄDEN", "kasse.EXAMPLE", "TILL.ex", "front.ADA-s"]
-    {
+    for search in ["shop fr", "SHOP", "/SRV/GIT", "team/", "LÄDEN", "kasse.EXAMPLE", "TILL.ex"] {
         assert_eq!(searched(&db, ada.scope(), search).await, ["Shop Front"], "{search}");
     }
     let application = application.build();
