@@ -217,7 +217,8 @@ impl Drop for ByHand {
 
 /// A server with one application.
 struct ByLaunchway {
-    _server: Server,
+    server: Option<Server>,
+    data: PathBuf,
     port: u16,
     token: String,
     application: String,
@@ -231,6 +232,7 @@ impl ByLaunchway {
                 .arg("serve")
                 .env("LAUNCHWAY_DATA_DIR", data)
                 .env("LAUNCHWAY_BIND", "127.0.0.1:0")
+                .env("LAUNCHWAY_PROXY_BIND", "127.0.0.1:0")
                 .env("LAUNCHWAY_LOG", "warn")
                 .env("LAUNCHWAY_BUILDER", "legacy")
                 .env("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", &repository.0),
@@ -246,7 +248,8 @@ impl ByLaunchway {
         let made = http::post_as(port, "/api/v1/deploy/application", &token, &wish);
         let made = http::expect_success("POST /api/v1/deploy/application", made)?;
         let application = http::text_field(&made.body, "id").unwrap_or_default().to_owned();
-        let launchway = Self { _server: server, port, token, application, instance };
+        let launchway =
+            Self { server: Some(server), data: data.to_owned(), port, token, application, instance };
         launchway.wait_until_deployed()?;
         launchway.wait_until_alone()?;
         Ok(launchway)
@@ -301,6 +304,10 @@ impl ByLaunchway {
 
 impl Drop for ByLaunchway {
     fn drop(&mut self) {
+        // It would start another front proxy.
+        drop(self.server.take());
+        let mut stop = Command::new(release("launchway"));
+        let _gone = workspace::output(stop.args(["proxy", "stop"]).env("LAUNCHWAY_DATA_DIR", &self.data));
         let label = format!("label=launchway.instance={}", self.instance);
         let kinds: [(&[&str], &[&str]); 3] = [
             (&["ps", "--all", "--quiet"], &["rm", "--force"]),

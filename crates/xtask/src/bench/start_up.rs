@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Starts the server a few times, each on an empty data folder; the last one keeps running.
 pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome<Server> {
     report.section("Start-up");
-    report.line("From the start of the process, on an empty data folder, to the first answer.");
+    report.line("From the start of the process, on an empty data folder and without a front proxy, to the first answer.");
     report.line("");
     let mut first_answers = Sample::default();
     let mut server = None;
