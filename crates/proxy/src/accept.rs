@@ -53,8 +53,8 @@ pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
             () = proxy.closing.reached(Phase::Leaving) => return,
             taken = taken => match taken {
                 Ok((permit, (stream, address))) => {
+                    let Some(peer) = Peer::at(&proxy, address, permit) else { continue };
                     let proxy = Arc::clone(&proxy);
-                    let peer = Peer::at(address, &proxy.trusted, permit);
                     tokio::spawn(async move { serve(&proxy, stream, peer).await });
                 }
                 Err(error) => {

@@ -10,11 +10,11 @@ use std::{
 };
 
 use http::{HeaderValue, Method, Request, Uri, header};
-use ipnet::IpNet;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     access_log::Entry,
+    crowd::Seat,
     proxy::Proxy,
     traffic::{Counters, Outcome},
 };
@@ -43,24 +43,31 @@ pub(crate) struct Peer {
     requests: AtomicU32,
     // A tunnel outlives the connection's task, and counts as a connection.
     _permit: OwnedSemaphorePermit,
+    _seat: Option<Seat>,
 }
 
 impl Peer {
-    pub(crate) fn at(address: SocketAddr, trusted: &[IpNet], permit: OwnedSemaphorePermit) -> Arc<Self> {
+    /// Who has just connected; `None` when this client has too many connections.
+    pub(crate) fn at(proxy: &Proxy, address: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Arc<Self>> {
         let address = address.ip().to_canonical();
-        let is_trusted = trusted.iter().any(|network| network.contains(&address));
+        let is_trusted = proxy.trusted.iter().any(|network| network.contains(&address));
+        let seat = match is_trusted {
+            true => None,
+            false => Some(proxy.crowd.admit(address, proxy.limits.per_client)?),
+        };
         let forwarded = match address {
             IpAddr::V4(address) => format!("for={address};proto=http"),
             IpAddr::V6(address) => format!("for=\"[{address}]\";proto=http"),
         };
-        Arc::new(Self {
+        Some(Arc::new(Self {
             address,
             is_trusted,
             address_header: to_header(address.to_string()),
             forwarded_header: to_header(forwarded),
             requests: AtomicU32::new(0),
             _permit: permit,
-        })
+            _seat: seat,
+        }))
     }
 
     /// The address, for `X-Forwarded-For`.

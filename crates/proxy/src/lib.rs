@@ -8,6 +8,7 @@ pub mod access_log;
 pub mod body;
 mod closing;
 pub mod control;
+mod crowd;
 mod exchange;
 mod forward;
 mod host;

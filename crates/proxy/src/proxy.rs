@@ -7,8 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::Semaphore;
 
 use crate::{
-    Limits, Settings, access_log::AccessLog, closing::Closing, routes::LiveRoutes, signal::Signal,
-    store::Store,
+    Limits, Settings, access_log::AccessLog, closing::Closing, crowd::Crowd, routes::LiveRoutes,
+    signal::Signal, store::Store,
 };
 
 const ACCESS_LOG: &str = "access.log";
@@ -26,6 +26,8 @@ pub(crate) struct Proxy {
     /// Whether the access log is on.
     pub(crate) notes_requests: bool,
     pub(crate) closing: Closing,
+    /// Who has how many of them.
+    pub(crate) crowd: Arc<Crowd>,
     /// One permit for each connection that there may be.
     pub(crate) connections: Arc<Semaphore>,
     /// Up while the proxy from which this one took over still answers requests.
@@ -49,6 +51,7 @@ impl Proxy {
             access_log,
             notes_requests: settings.access_log,
             closing: Closing::default(),
+            crowd: Arc::default(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             limits,
             predecessor: Signal::default(),

@@ -26,6 +26,8 @@ pub struct Settings {
 pub struct Limits {
     /// Connections of clients at once. More wait until one ends.
     pub connections: usize,
+    /// Connections of one client at once, unless it is a trusted front. More are closed.
+    pub per_client: usize,
     /// Requests at once for one application, so that a slow one cannot take every connection.
     pub per_application: usize,
     /// Bytes of a request's head.
@@ -59,6 +61,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            per_client: 1_000,
             per_application: 1_024,
             head_bytes: 32 * 1_024,
             headers: 100,

@@ -90,6 +90,24 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
 }
 
 #[tokio::test]
+async fn one_client_cannot_have_every_connection_unless_it_is_a_front() {
+    for (is_front, expected) in [(false, None), (true, Some(200))] {
+        let proxy = proxy_with(|settings| {
+            settings.limits.per_client = 2;
+            settings.trusted = is_front.then(|| "127.0.0.0/8".parse().unwrap()).into_iter().collect();
+        })
+        .await;
+        let a = named("a").await;
+        proxy.lead("a", a.address).await;
+        let (mut first, mut second) = (connect(proxy.address).await, connect(proxy.address).await);
+        assert_eq!(first.get("a.example", "/").await.unwrap().status, 200);
+        assert_eq!(second.get("a.example", "/").await.unwrap().status, 200);
+        let mut third = connect(proxy.address).await;
+        assert_eq!(third.get("a.example", "/").await.ok().map(|answer| answer.status), expected);
+    }
+}
+
+#[tokio::test]
 async fn an_application_answers_in_time_or_not_at_all() {
     let proxy = proxy_with(|settings| settings.limits.response_head = SHORT).await;
     let (mut client, mut upstream, _application) = asked(&proxy, "Content-Length: 0\r\n").await;
