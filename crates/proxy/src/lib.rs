@@ -1,7 +1,4 @@
-//! The front proxy: leads each request to the application that it is for.
-//!
-//! It is a process of its own, so that the control plane can end and start again while
-//! applications serve. The control plane speaks to it by a socket: see [`control`].
+#![doc = include_str!("../README.md")]
 
 mod accept;
 pub mod access_log;
