@@ -30,6 +30,9 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// How often connections to applications are looked at that nobody uses.
 const SWEEP: Duration = Duration::from_secs(5);
 
+/// How often a proxy looks whether its folder is still there.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// For connections that were cut to be gone.
 const MOMENT: Duration = Duration::from_secs(1);
 
@@ -110,6 +113,7 @@ pub async fn run_in_boot(
     let end = tokio::select! {
         () = stop => End::Stopped,
         Some(end) = end.recv() => end,
+        () = abandoned(&settings.folder) => End::Stopped,
     };
     if let End::Stopped = end {
         // Whatever changes from now on is for the next proxy, which finds the routes on disk.
@@ -149,6 +153,21 @@ async fn wait_for(proxy: Arc<Proxy>, predecessor: Option<Leaving>) {
     if let Some(leaving) = predecessor {
         leaving.gone().await;
         proxy.predecessor.set(false);
+    }
+}
+
+/// Returns when somebody has removed the folder: nobody can tell this proxy anything any more, and it
+/// would keep its address from the next one for ever.
+async fn abandoned(folder: &Path) {
+    let mut was_gone = false;
+    loop {
+        sleep(LOOK).await;
+        let is_gone = matches!(folder.try_exists(), Ok(false));
+        if is_gone && was_gone {
+            tracing::warn!("the folder of this proxy is gone, and so it ends");
+            return;
+        }
+        was_gone = is_gone;
     }
 }
 

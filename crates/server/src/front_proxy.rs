@@ -139,7 +139,8 @@ fn check_that_it_can_listen(bind: SocketAddr) -> Result<(), String> {
     match TcpListener::bind(bind) {
         Ok(_free) => Ok(()),
         Err(error) => Err(format!(
-            "cannot listen on {bind} (LAUNCHWAY_PROXY_BIND): {error}; choose another address, or `off` for no front proxy"
+            "cannot listen on {bind} (LAUNCHWAY_PROXY_BIND): {error}; choose another address, or `off` for no front proxy. \
+             One that another data directory left behind is ended by `launchway proxy stop` there"
         )),
     }
 }

@@ -202,3 +202,12 @@ async fn without_a_proxy_the_control_plane_is_told_so() {
     drop(std::os::unix::net::UnixListener::bind(folder.path().join("control.sock")).unwrap());
     assert!(matches!(Client::at(folder.path()).status().await, Err(ControlError::Absent)));
 }
+
+#[tokio::test]
+async fn a_proxy_whose_folder_is_removed_ends_and_frees_its_address() {
+    let own = tempfile::tempdir().unwrap();
+    let proxy = proxy_in(&own.path().join("proxy"), |_| {}).await;
+    fs::remove_dir_all(own.path().join("proxy")).unwrap();
+    tokio::time::timeout(PATIENCE, proxy.task).await.unwrap().unwrap().unwrap();
+    std::net::TcpListener::bind(proxy.address).unwrap();
+}
