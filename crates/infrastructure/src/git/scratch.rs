@@ -69,8 +69,11 @@ impl Scratch {
         let root = root.to_owned();
         // It takes this along, so that nothing is removed while it is being moved.
         files::off_thread("move a checkout to its place", move || {
-            files::remove(&root)?;
-            std::fs::rename(self.tree(), &root)?;
+            // What was there goes with this, and is never seen half removed.
+            match std::fs::rename(&root, self.folder.join("replaced")) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => std::fs::rename(self.tree(), &root)?,
+            }
             self.clear();
             Ok(())
         })
