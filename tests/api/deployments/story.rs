@@ -106,7 +106,8 @@ fn answers_embed_what_the_contract_says(stage: Stage) {
         (&application["base_path"], &application["dockerfile_path"], &application["proxy_server"]),
         (&json!("/"), &json!("Dockerfile"), &json!("launchway"))
     );
-    assert_eq!((&application["domain"], &application["domains"]), (&json!(""), &json!([])));
+    let domains = json!(["shop.ada-s-team.localhost"]);
+    assert_eq!((&application["domain"], &application["domains"]), (&json!(""), &domains));
     assert_eq!((&application["labels"], &application["auto_deploy"]), (&json!(["one", "two"]), &json!(true)));
 
     let id = text(&application["id"]);
