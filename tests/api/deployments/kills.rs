@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use launchway_testkit::client::Client;
+use launchway_testkit::{client::Client, docker::docker};
 use serde_json::{Value, json};
 
 use super::{
@@ -53,10 +53,10 @@ kills! {
     after_the_clone: point(Moment::After, "git", "*fetch --quiet*");
     in_the_middle_of_the_build: point(Moment::During, "docker", BUILD);
     after_the_build: point(Moment::After, "docker", BUILD);
-    before_the_container_is_made: point(Moment::Before, "docker", "create *");
-    after_the_container_was_made: point(Moment::After, "docker", "create *");
-    after_the_start: point(Moment::After, "docker", "start *");
-    after_the_switch_was_prepared: point(Moment::After, "docker", "update --restart *");
+    before_the_container_is_made: point(Moment::Before, "docker", "run *");
+    after_the_start: point(Moment::After, "docker", "run *");
+    before_the_new_version_is_kept: point(Moment::Before, "docker", "update --restart *");
+    after_the_new_version_was_kept: point(Moment::After, "docker", "update --restart *");
     after_the_switch_and_before_the_end: point(Moment::During, "docker", POST_RUN);
     before_the_old_version_is_retired: point(Moment::Before, "docker", "stop -t *");
     after_the_old_version_was_removed:
@@ -92,7 +92,12 @@ fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
     let second = stage.deployed(&deployments[0]);
     assert_eq!(page_of(&second), NEW, "{}", stage.story_of(&deployments[0]));
     stage.has_containers(1);
-    assert_eq!(stage.engine.containers(), [text(&second["container_id"])]);
+    let container = text(&second["container_id"]);
+    assert_eq!(stage.engine.containers(), [container.as_str()]);
+    until("a container that the engine starts again", || {
+        let policy = docker(&["inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", &container]);
+        (policy == "unless-stopped").then_some(())
+    });
     stage.has_no_work_left();
     until("the end of the old version", || {
         (stage.deployment(&text(&first["id"]))["container_status"] == "removed").then_some(())
