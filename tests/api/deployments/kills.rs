@@ -134,8 +134,10 @@ fn kill(
         trap.set(stage.server.process_id(), point.moment, point.program, point.pattern);
     }
     let (admin, is_over) = (stage.admin.clone(), AtomicBool::new(false));
+    // Read once before anything can happen: the server may be gone before it is read again.
+    let seen = lines_in(&admin.get(&log_of(id)).success()).into_iter().collect();
     let ledger = std::thread::scope(|scope| {
-        let ledger = scope.spawn(|| watch(&admin, id, &is_over));
+        let ledger = scope.spawn(|| watch(&admin, id, seen, &is_over));
         // The server may be gone before it has answered.
         let body = json!({ "id": id }).to_string();
         let answer = admin.try_send("POST", &format!("{DEPLOY}/redeploy"), Some(&body));
@@ -156,11 +158,18 @@ fn kill(
     ledger
 }
 
+fn log_of(id: &str) -> String {
+    format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none")
+}
+
 /// Reads the log of an application again and again until nobody answers.
-fn watch(admin: &Client, id: &str, is_over: &AtomicBool) -> BTreeMap<String, String> {
-    let mut seen = BTreeMap::new();
-    let path = format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none");
-    while let Ok(answer) = admin.try_send("GET", &path, None) {
+fn watch(
+    admin: &Client,
+    id: &str,
+    mut seen: BTreeMap<String, String>,
+    is_over: &AtomicBool,
+) -> BTreeMap<String, String> {
+    while let Ok(answer) = admin.try_send("GET", &log_of(id), None) {
         seen.extend(lines_in(&answer.success()));
         if is_over.load(Ordering::Relaxed) {
             break;
@@ -177,7 +186,7 @@ fn lines_in(data: &Value) -> Vec<(String, String)> {
 
 /// Asserts that every line that was seen is still there, and that none is missing between others.
 fn expect_kept(stage: &Stage, id: &str, ledger: &BTreeMap<String, String>) {
-    let data = stage.admin.get(&format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none")).success();
+    let data = stage.admin.get(&log_of(id)).success();
     let kept: BTreeMap<String, String> = lines_in(&data).into_iter().collect();
     for (line, text) in ledger {
         assert_eq!(kept.get(line), Some(text), "the line {line} is not as it was");
