@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use launchway_testkit::client::Client;
+use launchway_testkit::{client::Client, docker::docker};
 use serde_json::{Value, json};
 
 use super::{
@@ -57,7 +57,8 @@ kills! {
     after_the_build: point(Moment::After, "docker", BUILD);
     before_the_container_is_made: point(Moment::Before, "docker", RUN);
     after_the_start: point(Moment::After, "docker", RUN);
-    after_the_version_was_kept: point(Moment::After, "docker", "update --restart *");
+    before_the_new_version_is_kept: point(Moment::Before, "docker", "update --restart *");
+    after_the_new_version_was_kept: point(Moment::After, "docker", "update --restart *");
     after_the_switch_and_before_the_end: point(Moment::During, "docker", POST_RUN);
     before_the_old_version_is_retired: point(Moment::Before, "docker", "stop -t *");
     after_the_old_version_was_removed:
@@ -93,7 +94,12 @@ fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
     let second = stage.deployed(&deployments[0]);
     assert_eq!(page_of(&second), NEW, "{}", stage.story_of(&deployments[0]));
     stage.has_containers(1);
-    assert_eq!(stage.engine.containers(), [text(&second["container_id"])]);
+    let container = text(&second["container_id"]);
+    assert_eq!(stage.engine.containers(), [container.as_str()]);
+    until("a container that the engine starts again", || {
+        let policy = docker(&["inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", &container]);
+        (policy == "unless-stopped").then_some(())
+    });
     stage.has_no_work_left();
     until("the end of the old version", || {
         (stage.deployment(&text(&first["id"]))["container_status"] == "removed").then_some(())
@@ -130,8 +136,10 @@ fn kill(
         trap.set(stage.server.process_id(), point.moment, point.program, point.pattern);
     }
     let (admin, is_over) = (stage.admin.clone(), AtomicBool::new(false));
+    // Read once before anything can happen: the server may be gone before it is read again.
+    let seen = lines_in(&admin.get(&log_of(id)).success()).into_iter().collect();
     let ledger = std::thread::scope(|scope| {
-        let ledger = scope.spawn(|| watch(&admin, id, &is_over));
+        let ledger = scope.spawn(|| watch(&admin, id, seen, &is_over));
         // The server may be gone before it has answered.
         let body = json!({ "id": id }).to_string();
         let answer = admin.try_send("POST", &format!("{DEPLOY}/redeploy"), Some(&body));
@@ -152,11 +160,18 @@ fn kill(
     ledger
 }
 
+fn log_of(id: &str) -> String {
+    format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none")
+}
+
 /// Reads the log of an application again and again until nobody answers.
-fn watch(admin: &Client, id: &str, is_over: &AtomicBool) -> BTreeMap<String, String> {
-    let mut seen = BTreeMap::new();
-    let path = format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none");
-    while let Ok(answer) = admin.try_send("GET", &path, None) {
+fn watch(
+    admin: &Client,
+    id: &str,
+    mut seen: BTreeMap<String, String>,
+    is_over: &AtomicBool,
+) -> BTreeMap<String, String> {
+    while let Ok(answer) = admin.try_send("GET", &log_of(id), None) {
         seen.extend(lines_in(&answer.success()));
         if is_over.load(Ordering::Relaxed) {
             break;
@@ -173,7 +188,7 @@ fn lines_in(data: &Value) -> Vec<(String, String)> {
 
 /// Asserts that every line that was seen is still there, and that none is missing between others.
 fn expect_kept(stage: &Stage, id: &str, ledger: &BTreeMap<String, String>) {
-    let data = stage.admin.get(&format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none")).success();
+    let data = stage.admin.get(&log_of(id)).success();
     let kept: BTreeMap<String, String> = lines_in(&data).into_iter().collect();
     for (line, text) in ledger {
         assert_eq!(kept.get(line), Some(text), "the line {line} is not as it was");

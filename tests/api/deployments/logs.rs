@@ -182,8 +182,14 @@ fn an_application_that_does_not_stay_up_is_said_to_have_failed() {
     crate::patience::until_within(std::time::Duration::from_secs(60), "the failure", || {
         (stage.application(&id)["status"]["status"] == "failed").then_some(())
     });
+    // The line follows the state.
+    until("a line about it", || {
+        stage
+            .story_of(&text(&deployment["id"]))
+            .contains("error: The container does not stay up")
+            .then_some(())
+    });
     let story = stage.story_of(&text(&deployment["id"]));
-    assert!(story.contains("error: The container does not stay up"), "{story}");
     assert!(story.matches("runtime: alive").count() >= 4, "{story}");
     // It was deployed all the same, and a better version makes up for it.
     repository.commit_page("a page that stays");
