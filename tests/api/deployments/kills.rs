@@ -70,6 +70,14 @@ kills! {
 /// times too, so the test itself kills.
 const PROBE: Point = point(Moment::During, "", "");
 
+#[track_caller]
+fn is_kept(container: &str) {
+    until("a container that the engine starts again", || {
+        let policy = docker(&["inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", container]);
+        (policy == "unless-stopped").then_some(())
+    });
+}
+
 fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
     let trap = Trap::new();
     let mut stage = start(&[("PATH", &trap.path())]);
@@ -80,6 +88,8 @@ fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
         wish["post_run_command"] = json!("echo tidying; sleep 1");
     }
     let (id, first) = stage.create_live(&wish);
+    // Behind the end of its deployment, and not the call that is waited for.
+    is_kept(&text(&first["container_id"]));
     let ledger = kill(&mut stage, &trap, &repository, &id, point);
     if point.old_answers {
         assert_eq!(page_of(&first), OLD, "the old version answers without a server, too");
@@ -96,10 +106,7 @@ fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
     stage.has_containers(1);
     let container = text(&second["container_id"]);
     assert_eq!(stage.engine.containers(), [container.as_str()]);
-    until("a container that the engine starts again", || {
-        let policy = docker(&["inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", &container]);
-        (policy == "unless-stopped").then_some(())
-    });
+    is_kept(&container);
     stage.has_no_work_left();
     until("the end of the old version", || {
         (stage.deployment(&text(&first["id"]))["container_status"] == "removed").then_some(())
