@@ -129,7 +129,7 @@ fn launchway(data: &Path, backend: u16) -> Outcome<Server> {
 fn caddy(folder: &Path, backend: u16) -> Outcome<Server> {
     let port = free_port()?;
     let configuration = format!(
-        "{{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n}}\nhttp://:{port} {{\n\treverse_proxy 127.0.0.1:{backend}\n}}\n"
+        "{{\n\tadmin off\n\tauto_https off\n}}\nhttp://:{port} {{\n\treverse_proxy 127.0.0.1:{backend}\n}}\n"
     );
     let prepared =
         fs::create_dir_all(folder).and_then(|()| fs::write(folder.join("Caddyfile"), configuration));
