@@ -181,7 +181,9 @@ fn files_that_are_not_allowed_or_not_clear_fail_and_start_nothing() {
 fn services_stop_and_start_with_their_application_and_commands_reach_them() {
     let stage = Stage::on_sqlite(&[]);
     let (_repository, mut wish) = shop(&stage, &services("reached", ""));
-    wish["pre_run_command"] = json!("wget -q -O - http://db:9000/index.html && echo before $SAID");
+    // The other service was started, and may take a moment until it listens.
+    let reach = "until wget -q -O - http://db:9000/index.html; do sleep 0.2; done; echo before $SAID";
+    wish["pre_run_command"] = json!(reach);
     wish["environment_variables"] = json!({"SAID": "it-is-said"});
     let (id, first) = stage.create_live(&wish);
     let story = stage.story_of(&text(&first["id"]));
