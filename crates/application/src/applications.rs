@@ -25,7 +25,7 @@ use launchway_domain::{
 
 pub use self::changes::ApplicationChange;
 pub(crate) use self::secrets::{OpenSecrets, Vault};
-use crate::{Error, Tools, deployments::Request, routes::Routes};
+use crate::{Error, Tools, deployments::Request, organizations::ORGANIZATION, routes::Routes};
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
@@ -115,7 +115,7 @@ impl Applications {
             self.vault.seal(id, &OpenSecrets { build_variables, environment_variables, credentials })?;
         let now = self.tools.clock.now();
         let ids = (id, self.tools.ids.next().into());
-        let organization = self.organizations.detail(scope).await?.ok_or(APPLICATION)?.organization;
+        let organization = self.organizations.detail(scope).await?.ok_or(ORGANIZATION)?.organization;
         let application = Application::new(ids, &organization, actor.user_id(), blueprint, secrets, now);
         let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
         let event = described(

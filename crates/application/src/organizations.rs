@@ -28,7 +28,7 @@ const READ: Permission = Permission::new(Resource::Organization, Action::Read);
 const UPDATE: Permission = Permission::new(Resource::Organization, Action::Update);
 const DELETE: Permission = Permission::new(Resource::Organization, Action::Delete);
 
-const ORGANIZATION: Error = Error::NotFound("the organization");
+pub(crate) const ORGANIZATION: Error = Error::NotFound("the organization");
 
 /// A wish for an organization.
 #[derive(Debug)]

@@ -54,7 +54,15 @@ impl Pipeline {
         };
         live.log.flush().await;
         let event = self.ended(&live.application, &live.deployment, what);
-        self.settle(claimed, outcome, vec![write.into(), event]).await
+        self.settle(claimed, outcome, vec![write.into(), event]).await?;
+        // Until now the records of one that was stopped said so, and who followed them meanwhile has
+        // led its traffic away again.
+        if live.application.is_stopped
+            && let Err(error) = self.ports.routes.follow(scope, id).await
+        {
+            tracing::warn!(application.id = %id, %error, "traffic follows later");
+        }
+        Ok(())
     }
 
     /// Lets the live version stand still.

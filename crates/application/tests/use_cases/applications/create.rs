@@ -248,3 +248,13 @@ async fn no_application_is_made_without_a_database_or_in_an_organization_that_is
         assert_refused(create(ports, &an_actor().build(), wish(a_blueprint()), None).await, refusal);
     }
 }
+
+#[tokio::test]
+async fn nothing_is_made_in_an_organization_that_is_gone() {
+    let mut ports = MockedPorts::with_a_box();
+    ports.organizations.expect_detail().with(eq(scope())).once().returning(|_| Ok(None));
+
+    let refused = create(ports, &a_member(), wish(a_blueprint()), None).await;
+
+    assert_refused(refused, Error::NotFound("the organization"));
+}

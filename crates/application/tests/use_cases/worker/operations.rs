@@ -120,6 +120,18 @@ async fn an_operation_that_meets_a_fault_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_stopped_gets_its_traffic_once_the_records_say_that_it_runs() {
+    let world = carried_out(JobKind::Restart, |state| {
+        state.application = Some(Application { is_stopped: true, ..application() });
+    })
+    .await;
+
+    let journal = world.journal();
+    let told = journal.iter().position(|entry| entry.starts_with("commit: succeeded")).unwrap();
+    assert_eq!(journal[told + 1..], ["switch to 10.0.0.9:8080"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_site_is_started_anew_by_leading_the_traffic_there() {
     let site = a_deployment().in_state(DeploymentState::Deployed).build();
     let back = a_deployment().numbered(3).in_state(DeploymentState::Deployed).back_to(site.id).build();

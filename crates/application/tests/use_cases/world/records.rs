@@ -47,6 +47,9 @@ fn take_effect(state: &mut State, write: &Write) {
                 deployment.container = Some(container.clone());
             }
         }
+        Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
+            state.application.iter_mut().for_each(|application| application.is_stopped = *is_stopped);
+        }
         Write::Application(applications::Write::SetStable { deployment, is_stable, .. }) => {
             for version in state.live.iter_mut().filter(|version| version.deployment.id == *deployment) {
                 let state = if *is_stable { ApplicationState::Running } else { ApplicationState::Failed };
