@@ -116,6 +116,27 @@ typed_id!(
     DeploymentStatusId
 );
 
+typed_id!(
+    /// Identifies an [`Extension`](crate::extensions::Extension).
+    ExtensionId
+);
+typed_id!(
+    /// Identifies an [`ExtensionVariable`](crate::extensions::ExtensionVariable).
+    ExtensionVariableId
+);
+typed_id!(
+    /// Identifies an [`Execution`](crate::extensions::Execution), a run of an extension.
+    ExecutionId
+);
+typed_id!(
+    /// Identifies an [`ExecutionStep`](crate::extensions::ExecutionStep).
+    ExecutionStepId
+);
+typed_id!(
+    /// Identifies an [`ExtensionRoute`](crate::extensions::ExtensionRoute).
+    ExtensionRouteId
+);
+
 impl From<ApplicationId> for SubjectId {
     /// An application is what its jobs work on.
     fn from(id: ApplicationId) -> Self {

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::{applications, audit, auth, deployments, idempotency, jobs, logs, organizations, users};
+use crate::{
+    applications, audit, auth, deployments, extensions, idempotency, jobs, logs, organizations, users,
+};
 
 /// One change to what is stored. Each feature owns its own writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Write {
     Application(applications::Write),
     /// Deployments.
     Deployment(deployments::Write),
+    /// Extensions and their runs.
+    Extension(extensions::Write),
     /// Log lines.
     Log(logs::Write),
     /// Requests that are carried out once.
@@ -39,6 +43,7 @@ impl Write {
             Self::Job(write) => write.needs_audit(),
             Self::Application(write) => write.needs_audit(),
             Self::Deployment(write) => write.needs_audit(),
+            Self::Extension(write) => write.needs_audit(),
         }
     }
 }
@@ -101,6 +106,8 @@ pub enum Rule {
     AccountInUse,
     /// An organization that has applications stays.
     HasApplications,
+    /// An organization for which extensions made something stays.
+    HasExtensions,
     /// An application has so many names and no more.
     MostDomains,
 }
@@ -122,6 +129,8 @@ pub enum Unique {
     ApplicationName,
     /// A domain in the installation.
     Domain,
+    /// The key of an extension.
+    ExtensionKey,
     /// A request that is to be carried out once.
     IdempotencyKey,
 }

@@ -16,7 +16,6 @@ mod running;
 mod service;
 mod source;
 mod store;
-mod yaml;
 
 use std::{collections::BTreeSet, io, path::Path, sync::Arc};
 

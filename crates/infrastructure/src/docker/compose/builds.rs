@@ -3,11 +3,11 @@
 use launchway_domain::{
     applications::{BasePath, DockerfilePath, ImageRef},
     deployments::StepError,
+    yaml::{Content, Node},
 };
 
 use super::{
     fields::{self, Fields},
-    yaml::Node,
 };
 
 /// Where an image comes from.
@@ -47,7 +47,7 @@ impl ImageSource {
 
 impl Build {
     fn read(node: &Node, place: &str) -> Result<Self, String> {
-        if let Node::Scalar { .. } = node {
+        if let Content::Scalar { .. } = &node.content {
             let context = fields::text(node, place)?;
             let dockerfile = DockerfilePath::default();
             return Ok(Self { context, dockerfile, arguments: Vec::new(), target: None });
@@ -109,10 +109,12 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use launchway_domain::yaml::Aliases;
+
     use super::*;
 
     fn read(text: &str) -> Result<ImageSource, String> {
-        let node = Node::read(text.as_bytes()).unwrap();
+        let node = Node::read(text.as_bytes(), Aliases::Allowed).unwrap();
         ImageSource::take(&mut Fields::of(&node, "the service `web`").unwrap())
     }
 

@@ -1,6 +1,6 @@
 //! Takes a map of a compose file apart, key by key: what nobody takes is not allowed.
 
-use super::yaml::Node;
+use launchway_domain::yaml::{Content, Node, shortened};
 
 /// Why some keys are missing from the list of what is allowed, for who wonders.
 const REASONS: &[(&str, &str)] = &[
@@ -35,9 +35,9 @@ pub(super) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// The entries of `node`; none when it says nothing.
     pub(super) fn of(node: &'a Node, place: &str) -> Result<Self, String> {
-        let left = match node {
-            Node::Map(entries) => entries.iter().map(|(key, value)| (key.as_str(), value)).collect(),
-            nothing if nothing.is_nothing() => Vec::new(),
+        let left = match &node.content {
+            Content::Map(entries) => entries.iter().map(|(key, value)| (key.as_str(), value)).collect(),
+            _ if node.is_nothing() => Vec::new(),
             _ => return Err(format!("{place} has to be a map")),
         };
         Ok(Self { place: place.to_owned(), left })
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
         match self.left.iter().find(|(key, _)| !key.starts_with("x-")) {
             None => Ok(()),
             Some((key, _)) => {
-                let key: String = key.chars().filter(|c| !c.is_control()).take(100).collect();
+                let key = shortened(key);
                 let reason = REASONS.iter().find(|(known, _)| *known == key);
                 let reason = reason.map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
                 Err(format!("{place} may not have `{key}`{reason}"))
@@ -87,9 +87,9 @@ impl<'a> Fields<'a> {
 
 /// A text.
 pub(super) fn text(node: &Node, place: &str) -> Result<String, String> {
-    match node {
-        Node::Scalar { text, .. } if text.contains('\0') => Err(format!("{place} must not have zero bytes")),
-        Node::Scalar { text, .. } => Ok(text.clone()),
+    match &node.content {
+        Content::Scalar { text, .. } if text.contains('\0') => Err(format!("{place} must not have zero bytes")),
+        Content::Scalar { text, .. } => Ok(text.clone()),
         _ => Err(format!("{place} has to be a text")),
     }
 }
@@ -105,17 +105,17 @@ pub(super) fn truth(node: &Node, place: &str) -> Result<bool, String> {
 
 /// A text as a list of one, or a list of texts.
 pub(super) fn texts(node: &Node, place: &str) -> Result<Vec<String>, String> {
-    match node {
-        Node::List(items) => items.iter().map(|item| text(item, place)).collect(),
-        Node::Scalar { .. } => Ok(vec![text(node, place)?]),
-        Node::Map(_) => Err(format!("{place} has to be a list")),
+    match &node.content {
+        Content::List(items) => items.iter().map(|item| text(item, place)).collect(),
+        Content::Scalar { .. } => Ok(vec![text(node, place)?]),
+        Content::Map(_) => Err(format!("{place} has to be a list")),
     }
 }
 
 /// `NAME: value`, or a list of `NAME=value`. Without a value it is `None`.
 pub(super) fn pairs(node: &Node, place: &str) -> Result<Vec<(String, Option<String>)>, String> {
-    match node {
-        Node::Map(entries) => {
+    match &node.content {
+        Content::Map(entries) => {
             let pairs = entries.iter().map(|(key, value)| {
                 let value = if value.is_nothing() { None } else { Some(text(value, place)?) };
                 Ok((key.clone(), value))
@@ -134,10 +134,12 @@ pub(super) fn pairs(node: &Node, place: &str) -> Result<Vec<(String, Option<Stri
 
 #[cfg(test)]
 mod tests {
+    use launchway_domain::yaml::Aliases;
+
     use super::*;
 
     fn node(text: &str) -> Node {
-        Node::read(text.as_bytes()).unwrap()
+        Node::read(text.as_bytes(), Aliases::Allowed).unwrap()
     }
 
     #[test]
@@ -155,7 +157,7 @@ mod tests {
             assert!(fields.take(key).is_some());
         }
         assert_eq!(fields.finish().unwrap_err(), "the service `db` may not have `c`");
-        assert_eq!(Fields::of(&Node::List(vec![]), "it").unwrap_err(), "it has to be a map");
+        assert_eq!(Fields::of(&node("[]"), "it").unwrap_err(), "it has to be a map");
     }
 
     #[test]

@@ -5,14 +5,17 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use launchway_domain::{applications::Variables, deployments::ServiceName};
+use launchway_domain::{
+    applications::Variables,
+    deployments::ServiceName,
+    yaml::{Aliases, Content, Node},
+};
 
 use super::{
     fields::{self, Fields},
     interpolation::Interpolation,
     mounts::{self, Mount},
     service::Service,
-    yaml::Node,
 };
 
 /// How many services a file may have.
@@ -31,7 +34,7 @@ pub(super) struct ComposeFile {
 impl ComposeFile {
     /// Reads a file in which `variables` are known, and no others.
     pub(super) fn read(bytes: &[u8], variables: &Variables) -> Result<Self, String> {
-        let tree = Node::read(bytes)?;
+        let tree = Node::read(bytes, Aliases::Allowed).map_err(|unreadable| unreadable.to_string())?;
         let mut interpolation = Interpolation::new(variables);
         let mut top = Fields::of(&tree, "the file")?;
         for ignored in ["version", "name"] {
@@ -39,7 +42,7 @@ impl ComposeFile {
         }
         let mut section = |key: &str| match top.take(key) {
             Some(node) => interpolation.node(node),
-            None => Ok(Node::Map(Vec::new())),
+            None => Ok(Node::empty_map()),
         };
         let (services, volumes, networks) = (section("services")?, section("volumes")?, section("networks")?);
         top.finish()?;
@@ -180,7 +183,7 @@ fn volumes_of(service: &Service) -> impl Iterator<Item = &String> {
 }
 
 fn read_services(node: &Node) -> Result<BTreeMap<ServiceName, Service>, String> {
-    let Node::Map(entries) = node else { return Err("`services` of the file has to be a map".to_owned()) };
+    let Content::Map(entries) = &node.content else { return Err("`services` of the file has to be a map".to_owned()) };
     if entries.is_empty() {
         return Err("there is no service in it".to_owned());
     }
@@ -205,9 +208,9 @@ fn declared_networks(node: &Node) -> Result<BTreeSet<String>, String> {
 
 /// Names whose only setting is the driver that everybody has.
 fn declared(node: &Node, what: &str, driver: &str) -> Result<BTreeSet<String>, String> {
-    let entries = match node {
-        Node::Map(entries) => entries,
-        nothing if nothing.is_nothing() => return Ok(BTreeSet::new()),
+    let entries = match &node.content {
+        Content::Map(entries) => entries,
+        _ if node.is_nothing() => return Ok(BTreeSet::new()),
         _ => return Err(format!("`{what}s` of the file has to be a map")),
     };
     let read = entries.iter().map(|(name, node)| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use launchway_domain::applications::Variables;
 
-use super::yaml::Node;
+use launchway_domain::yaml::{Content, Node};
 
 /// How long everything that is put in may be together.
 const MOST: usize = 1024 * 1024;
@@ -36,16 +36,17 @@ impl<'a> Interpolation<'a> {
 
     /// The node with every text in it replaced. Keys stay as they are.
     pub(super) fn node(&mut self, node: &Node) -> Result<Node, String> {
-        Ok(match node {
-            Node::Scalar { text, is_plain } => Node::Scalar { text: self.text(text)?, is_plain: *is_plain },
-            Node::List(items) => {
-                Node::List(items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
+        let content = match &node.content {
+            Content::Scalar { text, is_plain } => Content::Scalar { text: self.text(text)?, is_plain: *is_plain },
+            Content::List(items) => {
+                Content::List(items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
             }
-            Node::Map(entries) => {
+            Content::Map(entries) => {
                 let replaced = entries.iter().map(|(key, value)| Ok((key.clone(), self.node(value)?)));
-                Node::Map(replaced.collect::<Result<_, String>>()?)
+                Content::Map(replaced.collect::<Result<_, String>>()?)
             }
-        })
+        };
+        Ok(Node { line: node.line, content })
     }
 
     /// The text with its variables replaced, and `$$` as `$`.

@@ -1,11 +1,11 @@
 //! What is mounted into a service: volumes and memory, and nothing of this machine.
 
+use launchway_domain::yaml::{Content, Node, shortened};
 use serde_json::{Value, json};
 
 use super::{
     fields::{self, Fields},
     quantities,
-    yaml::Node,
 };
 
 /// Something that is mounted into a service.
@@ -20,8 +20,8 @@ pub(super) enum Mount {
 impl Mount {
     /// One of `volumes`.
     pub(super) fn read(node: &Node, place: &str) -> Result<Self, String> {
-        match node {
-            Node::Map(_) => Self::read_long(node, place),
+        match &node.content {
+            Content::Map(_) => Self::read_long(node, place),
             _ => Self::read_short(&fields::text(node, place)?, place),
         }
     }
@@ -116,7 +116,7 @@ fn named(name: &str, place: &str) -> Result<String, String> {
         Ok(name.to_owned())
     } else {
         let shown: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
-        Err(format!("{place}: `{shown}` is no name of a volume"))
+        Err(format!("{place}: `{}` is no name of a volume"))
     }
 }
 
@@ -146,16 +146,17 @@ fn of_this_machine(place: &str) -> String {
 }
 
 fn misread(text: &str, place: &str) -> String {
-    let shown: String = text.chars().filter(|c| !c.is_control()).take(100).collect();
-    format!("{place}: `{shown}` is not `name:/path`, `name:/path:ro` or `/path`")
+    format!("{place}: `{}` is not `name:/path`, `name:/path:ro` or `/path`", shortened(text))
 }
 
 #[cfg(test)]
 mod tests {
+    use launchway_domain::yaml::Aliases;
+
     use super::*;
 
     fn read(text: &str) -> Result<Mount, String> {
-        Mount::read(&Node::read(text.as_bytes()).unwrap(), "it")
+        Mount::read(&Node::read(text.as_bytes(), Aliases::Allowed).unwrap(), "it")
     }
 
     #[test]

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use launchway_domain::deployments::ServiceName;
+use launchway_domain::{
+    deployments::ServiceName,
+    yaml::{Content, Node},
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -13,7 +16,6 @@ use super::{
     fields::{self, Fields},
     mounts::Mount,
     quantities,
-    yaml::Node,
 };
 
 /// The longest time that a service may take to end, and that its checks may take.
@@ -140,8 +142,8 @@ fn settings(fields: &mut Fields<'_>) -> Result<Map<String, Value>, String> {
 
 /// A command: one text, or a list of words.
 fn words(node: &Node, place: &str) -> Result<Value, String> {
-    match node {
-        Node::List(_) => Ok(fields::texts(node, place)?.into()),
+    match &node.content {
+        Content::List(_) => Ok(fields::texts(node, place)?.into()),
         _ => Ok(fields::text(node, place)?.into()),
     }
 }
@@ -217,12 +219,12 @@ pub(super) fn is_variable(name: &str) -> bool {
 }
 
 fn env_files(node: &Node, place: &str) -> Result<Vec<EnvFile>, String> {
-    let items = match node {
-        Node::List(items) => items.iter().collect(),
+    let items = match &node.content {
+        Content::List(items) => items.iter().collect(),
         one => vec![one],
     };
-    let read = items.into_iter().map(|item| match item {
-        Node::Map(_) => {
+    let read = items.into_iter().map(|item| match &item.content {
+        Content::Map(_) => {
             let mut fields = Fields::of(item, place)?;
             let path = fields.take_as("path", fields::text)?;
             let is_required = fields.take_as("required", fields::truth)?.unwrap_or(true);
@@ -236,7 +238,7 @@ fn env_files(node: &Node, place: &str) -> Result<Vec<EnvFile>, String> {
 
 fn depends_on(node: &Node, place: &str) -> Result<BTreeMap<ServiceName, String>, String> {
     let name = |text: &str| text.parse().map_err(|error| format!("{place}: a service's name {error}"));
-    let Node::Map(entries) = node else {
+    let Content::Map(entries) = &node.content else {
         let names = fields::texts(node, place)?;
         return names.iter().map(|text| Ok((name(text)?, CONDITIONS[0].to_owned()))).collect();
     };
@@ -261,9 +263,9 @@ fn ports(fields: &mut Fields<'_>) -> Result<BTreeSet<u16>, String> {
         read.into_iter().collect::<Result<Vec<_>, _>>()
     })?;
     let published = fields.take_as("ports", |node, place| {
-        let Node::List(items) = node else { return Err(misread(place)) };
-        let read = items.iter().map(|item| match item {
-            Node::Map(_) => {
+        let Content::List(items) = &node.content else { return Err(misread(place)) };
+        let read = items.iter().map(|item| match &item.content {
+            Content::Map(_) => {
                 let mut fields = Fields::of(item, place)?;
                 for key in ["published", "host_ip", "mode", "name", "app_protocol"] {
                     fields.take_as(key, fields::text)?;
@@ -283,7 +285,7 @@ fn ports(fields: &mut Fields<'_>) -> Result<BTreeSet<u16>, String> {
 fn mounts(fields: &mut Fields<'_>) -> Result<Vec<Mount>, String> {
     let mut mounts = fields
         .take_as("volumes", |node, place| {
-            let Node::List(items) = node else { return Err(format!("{place} has to be a list")) };
+            let Content::List(items) = &node.content else { return Err(format!("{place} has to be a list")) };
             items.iter().map(|item| Mount::read(item, place)).collect::<Result<Vec<_>, _>>()
         })?
         .unwrap_or_default();
@@ -299,13 +301,13 @@ fn mounts(fields: &mut Fields<'_>) -> Result<Vec<Mount>, String> {
 }
 
 fn networks(node: &Node, place: &str) -> Result<Vec<(String, Vec<String>)>, String> {
-    let Node::Map(entries) = node else {
+    let Content::Map(entries) = &node.content else {
         return Ok(fields::texts(node, place)?.into_iter().map(|name| (name, Vec::new())).collect());
     };
     let read = entries.iter().map(|(name, node)| {
         let mut fields = Fields::of(node, &format!("`{name}` in {place}"))?;
         let aliases = fields.take_as("aliases", |node, place| {
-            let Node::List(items) = node else { return Err(format!("{place} has to be a list")) };
+            let Content::List(items) = &node.content else { return Err(format!("{place} has to be a list")) };
             let plain = items.iter().map(|item| plain(item, place, "._-"));
             let plain = plain.map(|value| Ok(value?.as_str().unwrap_or_default().to_owned()));
             plain.collect::<Result<Vec<_>, String>>()
@@ -350,7 +352,7 @@ fn restart(node: &Node, place: &str) -> Result<String, String> {
 }
 
 fn capabilities(node: &Node, place: &str) -> Result<Vec<String>, String> {
-    let Node::List(items) = node else { return Err(format!("{place} has to be a list")) };
+    let Content::List(items) = &node.content else { return Err(format!("{place} has to be a list")) };
     let read = items.iter().map(|item| {
         let name = plain(item, place, "_")?.as_str().unwrap_or_default().to_ascii_uppercase();
         Ok(name.strip_prefix("CAP_").map(str::to_owned).unwrap_or(name))

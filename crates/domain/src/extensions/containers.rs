@@ -1,0 +1,218 @@
+//! What a container of an extension may have: the whole list, for every step that reaches the engine.
+
+use std::collections::BTreeMap;
+
+use super::ObjectName;
+use crate::{
+    applications::{ImageRef, Port, Variables},
+    value::InvalidValue,
+};
+
+/// A container that a step runs. There is nothing else that it can ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerSpec {
+    /// What it is called, and answers to in the network of its organization.
+    pub name: ObjectName,
+    /// What it runs.
+    pub image: ImageRef,
+    /// What it is told to do instead of what its image says; nothing for that.
+    pub command: Vec<String>,
+    /// What it is told by its environment.
+    pub environment: Variables,
+    /// What is noted on it.
+    pub labels: BTreeMap<String, String>,
+    /// Which volumes of its organization it sees.
+    pub volumes: Vec<VolumeMount>,
+    /// By which ports of this machine's loopback it is reached.
+    pub ports: Vec<PublishedPort>,
+    /// Whether it stays; otherwise the step ends with it, and it is removed.
+    pub is_detached: bool,
+}
+
+/// A volume in a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeMount {
+    /// Which volume, of this organization and extension.
+    pub volume: ObjectName,
+    /// Where in the container.
+    pub path: String,
+    /// Whether the container can only look.
+    pub is_read_only: bool,
+}
+
+impl TryFrom<String> for VolumeMount {
+    type Error = InvalidValue;
+
+    fn try_from(raw: String) -> Result<Self, InvalidValue> {
+        let refused = || {
+            InvalidValue::text(
+                "`name:/path` or `name:/path:ro`, where `name` is a volume and no folder",
+                &raw,
+            )
+        };
+        let (volume, rest) = raw.split_once(':').ok_or_else(refused)?;
+        let (path, is_read_only) = match rest.split_once(':') {
+            None => (rest, false),
+            Some((path, "rw")) => (path, false),
+            Some((path, "ro")) => (path, true),
+            Some(_) => return Err(refused()),
+        };
+        let is_plain = |c: char| !c.is_control() && !matches!(c, ',' | '"' | ':');
+        let is_inside = path.split('/').all(|part| part != "..");
+        if !(path.starts_with('/')
+            && path.len() > 1
+            && path.len() <= 255
+            && path.chars().all(is_plain)
+            && is_inside)
+        {
+            return Err(refused());
+        }
+        let volume = volume.parse().map_err(|_no_name| refused())?;
+        Ok(Self { volume, path: path.to_owned(), is_read_only })
+    }
+}
+
+/// A port of the loopback that leads into a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublishedPort {
+    /// On this machine.
+    pub host: Port,
+    /// In the container.
+    pub container: Port,
+    /// Whether it is UDP instead of TCP.
+    pub is_udp: bool,
+}
+
+impl TryFrom<String> for PublishedPort {
+    type Error = InvalidValue;
+
+    fn try_from(raw: String) -> Result<Self, InvalidValue> {
+        let refused = || {
+            InvalidValue::text(
+                "`8080:80`, `127.0.0.1:8080:80` or `5353:53/udp`: published on the loopback only",
+                &raw,
+            )
+        };
+        let (ports, is_udp) = match raw.trim().split_once('/') {
+            None | Some((_, "tcp")) => (raw.trim().trim_end_matches("/tcp"), false),
+            Some((ports, "udp")) => (ports, true),
+            Some(_) => return Err(refused()),
+        };
+        let ports = ports.strip_prefix("127.0.0.1:").unwrap_or(ports);
+        let (host, container) = ports.split_once(':').ok_or_else(refused)?;
+        let port = |text: &str| -> Option<Port> {
+            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            Port::try_from(text.parse::<i64>().ok().filter(|_| is_number)?).ok()
+        };
+        match (port(host), port(container)) {
+            (Some(host), Some(container)) => Ok(Self { host, container, is_udp }),
+            _ => Err(refused()),
+        }
+    }
+}
+
+/// The labels that a definition may put on a container.
+///
+/// # Errors
+/// A sentence for one that is Launchway's or the engine's own, or too long.
+pub(super) fn check_labels(labels: Vec<(String, String)>) -> Result<BTreeMap<String, String>, String> {
+    for (name, value) in &labels {
+        let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
+        if !(1..=128).contains(&name.len())
+            || !name.bytes().all(is_of_names)
+            || value.len() > 1024
+            || value.contains('\0')
+        {
+            return Err(format!(
+                "must have names of 1 to 128 letters, digits, `.`, `_`, `/` or `-`, and values of at most 1,024 bytes: `{name:.40}` has not"
+            ));
+        }
+        if ["launchway.", "com.docker.", "io.docker.", "org.dockerproject."]
+            .iter()
+            .any(|own| name.starts_with(own))
+        {
+            return Err(format!("must not have `{name}`: labels that begin so are not for definitions"));
+        }
+    }
+    Ok(labels.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(raw: &str) -> Result<VolumeMount, InvalidValue> {
+        VolumeMount::try_from(raw.to_owned())
+    }
+
+    fn port(raw: &str) -> Option<(u16, u16, bool)> {
+        let port = PublishedPort::try_from(raw.to_owned()).ok()?;
+        Some((port.host.get(), port.container.get(), port.is_udp))
+    }
+
+    #[test]
+    fn a_volume_is_named_and_never_a_folder_of_this_machine() {
+        let data = mount("data:/var/lib/x").unwrap();
+        assert_eq!(
+            (data.volume.as_str(), data.path.as_str(), data.is_read_only),
+            ("data", "/var/lib/x", false)
+        );
+        assert!(mount("data:/x:ro").unwrap().is_read_only);
+        for raw in [
+            "/etc:/etc",
+            "./a:/b",
+            "../a:/b",
+            "~:/x",
+            "data",
+            "data:",
+            "data:x",
+            "data:/",
+            "data:/a/../..",
+            "data:/x:z",
+            "data:/x:ro:ro",
+            "data:/x,readonly",
+            "/var/run/docker.sock:/x",
+            "data:/a\nb",
+            "{}:/x",
+        ] {
+            assert!(mount(raw).is_err(), "{raw}");
+        }
+    }
+
+    #[test]
+    fn ports_are_published_on_the_loopback_only() {
+        for (raw, read) in [
+            ("8080:80", (8080, 80, false)),
+            ("127.0.0.1:8080:80/tcp", (8080, 80, false)),
+            ("5353:53/udp", (5353, 53, true)),
+            ("65535:1", (65535, 1, false)),
+        ] {
+            assert_eq!(port(raw), Some(read), "{raw}");
+        }
+        for raw in [
+            "80",
+            "0.0.0.0:80:80",
+            "::1:80:80",
+            "0:80",
+            "65536:80",
+            "80:0",
+            "80-90:80",
+            "+80:80",
+            "80:80/sctp",
+            ":80",
+            "",
+        ] {
+            assert_eq!(port(raw), None, "{raw}");
+        }
+    }
+
+    #[test]
+    fn labels_that_others_go_by_are_refused() {
+        let check = |name: &str, value: &str| check_labels(vec![(name.to_owned(), value.to_owned())]);
+        assert!(check("team.example/role", "db").is_ok());
+        for name in ["launchway.instance", "com.docker.compose.project", "", "a b", &"a".repeat(129)] {
+            assert!(check(name, "x").is_err(), "{name}");
+        }
+        assert!(check("a", &"x".repeat(1024)).is_ok() && check("a", &"x".repeat(1025)).is_err());
+    }
+}

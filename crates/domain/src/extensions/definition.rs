@@ -1,0 +1,378 @@
+//! The definition of an extension: a YAML file, read with every problem that it has.
+
+mod reading;
+
+use std::time::Duration;
+
+use self::reading::{Problems, Section, text, truth};
+use super::{
+    Metadata, StepKind, StepSpec, VariableKind, VariableSpec,
+    steps::Property,
+    template::{Template, Values, WORKSPACE},
+    variables::{DefaultValue, Pattern, is_variable_name},
+};
+use crate::{
+    value::{InvalidValue, plain_text},
+    yaml::{Aliases, Content, Node, shortened},
+};
+
+/// How many steps a definition may have.
+pub const MOST_STEPS: usize = 200;
+/// How many problems are told.
+const MOST_PROBLEMS: usize = 50;
+/// How long a step may be allowed to take, in seconds.
+const LONGEST_STEP: i64 = 1800;
+
+/// An extension as its definition says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// What it is.
+    pub metadata: Metadata,
+    /// What it asks for.
+    pub variables: Vec<VariableSpec>,
+    /// What it does.
+    pub run: Vec<StepSpec>,
+    /// What shows that it worked.
+    pub validate: Vec<StepSpec>,
+}
+
+/// One thing that is wrong with a definition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {}{message}", if key.is_empty() { String::new() } else { format!("`{key}` ") })]
+pub struct Problem {
+    /// Where, counted from 1.
+    pub line: usize,
+    /// Which key, as a path such as `execution.run[0].type`; empty when the file as a whole is
+    /// meant.
+    pub key: String,
+    /// What is wrong, and what is allowed.
+    pub message: String,
+}
+
+/// A definition that cannot be used, with everything that is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct InvalidDefinition(pub Vec<Problem>);
+
+impl Definition {
+    /// Reads a definition.
+    ///
+    /// # Errors
+    /// [`InvalidDefinition`] with every problem, each with its line and its key.
+    pub fn parse(yaml: &str) -> Result<Self, InvalidDefinition> {
+        let node = Node::read(yaml.as_bytes(), Aliases::Refused).map_err(|unreadable| {
+            let problem = Problem {
+                line: unreadable.line.unwrap_or(1),
+                key: String::new(),
+                message: unreadable.message,
+            };
+            InvalidDefinition(vec![problem])
+        })?;
+        let problems = Problems::default();
+        let definition = read(&node, &problems);
+        match (definition, problems.all()) {
+            (Some(definition), problems) if problems.is_empty() => Ok(definition),
+            (_, mut problems) => {
+                problems.sort_by_key(|problem| problem.line);
+                problems.truncate(MOST_PROBLEMS);
+                Err(InvalidDefinition(problems))
+            }
+        }
+    }
+
+    /// Every step in the order in which they run.
+    pub fn steps(&self) -> impl Iterator<Item = &StepSpec> {
+        self.run.iter().chain(&self.validate)
+    }
+
+    /// Whether a step acts on the machine itself, which is for its administrators.
+    #[must_use]
+    pub fn acts_on_host(&self) -> bool {
+        self.steps().any(|step| step.kind.acts_on_host())
+    }
+
+    /// Whether it makes things that outlive a run.
+    #[must_use]
+    pub fn reaches_engine(&self) -> bool {
+        self.steps().any(|step| step.kind.reaches_engine())
+    }
+}
+
+fn read(node: &Node, problems: &Problems) -> Option<Definition> {
+    let mut file = Section::of(node, "", problems)?;
+    let metadata = file.section("metadata").and_then(metadata);
+    let (declared, variables) = match file.take("variables") {
+        Some(node) => (names(node), variables(node, problems)),
+        None => (Vec::new(), Vec::new()),
+    };
+    let known: Vec<&str> = declared.into_iter().chain([WORKSPACE]).collect();
+    let execution = file.section("execution").and_then(|mut execution| {
+        let run = execution.required("run").map(|node| steps(node, "execution.run", &known, problems));
+        let validate =
+            execution.take("validate").map(|node| steps(node, "execution.validate", &known, problems));
+        execution.finish();
+        Some((run?, validate.unwrap_or_default()))
+    });
+    file.finish();
+    let (run, validate) = execution?;
+    if run.len() + validate.len() > MOST_STEPS {
+        let message =
+            format!("must have at most {MOST_STEPS} steps in all, got {}", run.len() + validate.len());
+        problems.add(node.line, "execution", message);
+    }
+    Some(Definition { metadata: metadata?, variables, run, validate })
+}
+
+fn metadata(mut section: Section<'_>) -> Option<Metadata> {
+    let described = |text: String| plain_lines(&text, 0, 2000, "at most 2,000 characters");
+    let short = |text: String| plain_text(&text, 0, 100, "at most 100 characters");
+    let id = section.parsed("id");
+    let name = section.parsed("name");
+    let description = section.required_as("description", described);
+    let author = section.required_as("author", short);
+    let icon = section.required_as("icon", short);
+    let category = section.parsed("category");
+    let kind = section.parsed("type");
+    let version = section.optional_as("version", version);
+    let is_verified = section.truth("isVerified");
+    section.finish();
+    Some(Metadata {
+        id: id?,
+        name: name?,
+        description: description?,
+        author: author?,
+        icon: icon?,
+        category: category?,
+        kind: kind?,
+        version: version?.unwrap_or_default(),
+        is_verified: is_verified?,
+    })
+}
+
+fn version(text: String) -> Result<String, InvalidValue> {
+    let is_of_versions = |byte: u8| byte.is_ascii_alphanumeric() || b".+-_".contains(&byte);
+    if (1..=32).contains(&text.len()) && text.bytes().all(is_of_versions) {
+        Ok(text)
+    } else {
+        Err(InvalidValue::text("1 to 32 letters, digits, `.`, `+`, `-` or `_`", &text))
+    }
+}
+
+/// A text that may have several lines.
+fn plain_lines(raw: &str, min: usize, max: usize, allowed: &'static str) -> Result<String, InvalidValue> {
+    plain_text(&raw.replace(['\n', '\t'], " "), min, max, allowed)?;
+    Ok(raw.trim().to_owned())
+}
+
+/// What the variables are called, also those that have problems of their own.
+fn names(node: &Node) -> Vec<&str> {
+    match &node.content {
+        Content::Map(entries) => entries.iter().map(|(name, _)| name.as_str()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn variables(node: &Node, problems: &Problems) -> Vec<VariableSpec> {
+    let entries = match &node.content {
+        Content::Map(entries) => entries,
+        _ => {
+            problems.add(node.line, "variables", "has to be a map of variables by name");
+            return Vec::new();
+        }
+    };
+    if entries.len() > VariableSpec::MOST {
+        let message = format!("must be at most {} variables, got {}", VariableSpec::MOST, entries.len());
+        problems.add(node.line, "variables", message);
+        return Vec::new();
+    }
+    entries.iter().filter_map(|(name, node)| variable(name, node, problems)).collect()
+}
+
+fn variable(name: &str, node: &Node, problems: &Problems) -> Option<VariableSpec> {
+    let path = format!("variables.{}", shortened(name));
+    if !is_variable_name(name) {
+        let allowed =
+            "must be called by 1 to 64 letters, digits and `_`, the first no digit, and not `workspace`";
+        problems.add(node.line, &path, allowed);
+        return None;
+    }
+    let mut section = Section::of(node, &path, problems)?;
+    let kind = section.parsed::<VariableKind>("type");
+    let description =
+        section.optional_as("description", |text| plain_lines(&text, 0, 1000, "at most 1,000 characters"));
+    let (is_required, is_sensitive) = (section.truth("is_required"), section.truth("sensitive"));
+    let pattern = section.optional_as("validation_pattern", Pattern::try_from);
+    let default = section.take("default");
+    section.finish();
+    let (kind, pattern) = (kind?, pattern?.filter(|pattern| !pattern.as_str().is_empty()));
+    let default = match default {
+        Some(node) => match default_value(kind, node) {
+            Ok(value) => Some(value),
+            Err(message) => {
+                problems.add(node.line, &format!("{path}.default"), message);
+                return None;
+            }
+        },
+        None => None,
+    };
+    let spec = VariableSpec {
+        name: name.to_owned(),
+        kind,
+        description: description?.unwrap_or_default(),
+        default,
+        is_required: is_required?,
+        pattern,
+        is_sensitive: is_sensitive?,
+    };
+    // What a definition sets by itself is held to what it asks of others.
+    if let Some(Err(refused)) = spec.default_text().map(|text| spec.read(&text)) {
+        problems.add(node.line, &format!("{path}.default"), refused.to_string());
+        return None;
+    }
+    Some(spec)
+}
+
+fn default_value(kind: VariableKind, node: &Node) -> Result<DefaultValue, String> {
+    match kind {
+        VariableKind::String => text(node).map(|text| DefaultValue::Text(text.to_owned())),
+        VariableKind::Integer => {
+            let number = text(node)?.parse();
+            number.map(DefaultValue::Integer).map_err(|_no_number| "must be a whole number".to_owned())
+        }
+        VariableKind::Boolean => truth(node).map(DefaultValue::Truth),
+        VariableKind::Array => match &node.content {
+            Content::List(items) => {
+                let items: Result<Vec<String>, String> =
+                    items.iter().map(|item| text(item).map(str::to_owned)).collect();
+                items.map(DefaultValue::List)
+            }
+            _ => Err("has to be a list of texts".to_owned()),
+        },
+    }
+}
+
+fn steps(node: &Node, path: &str, known: &[&str], problems: &Problems) -> Vec<StepSpec> {
+    match &node.content {
+        Content::List(items) if items.is_empty() => {
+            problems.add(node.line, path, "must have at least one step")
+        }
+        Content::List(items) if items.len() > MOST_STEPS => {
+            problems.add(
+                node.line,
+                path,
+                format!("must have at most {MOST_STEPS} steps, got {}", items.len()),
+            );
+        }
+        Content::List(items) => {
+            let read =
+                |(index, item): (usize, &Node)| step(item, &format!("{path}[{index}]"), known, problems);
+            return items.iter().enumerate().filter_map(read).collect();
+        }
+        _ => problems.add(node.line, path, "has to be a list of steps"),
+    }
+    Vec::new()
+}
+
+fn step(node: &Node, path: &str, known: &[&str], problems: &Problems) -> Option<StepSpec> {
+    let mut section = Section::of(node, path, problems)?;
+    let name = section.required_as("name", |text| plain_text(&text, 1, 100, "1 to 100 characters"));
+    let kind = section.parsed::<StepKind>("type");
+    let ignores_errors = section.truth("ignore_errors");
+    let timeout = section.optional_as("timeout", |text| {
+        let refused = || InvalidValue::text("a number of seconds between 1 and 1800", &text);
+        let seconds = text.parse::<i64>().map_err(|_no_number| refused())?;
+        if (1..=LONGEST_STEP).contains(&seconds) { Ok(seconds.unsigned_abs()) } else { Err(refused()) }
+    });
+    let properties = section.required("properties");
+    section.finish();
+    let (kind, properties) = (kind?, properties?);
+    let inner = format!("{path}.properties");
+    let entries = match &properties.content {
+        Content::Map(entries) => entries,
+        _ => {
+            problems.add(properties.line, &inner, "has to be a map");
+            return None;
+        }
+    };
+    let mut read = Vec::new();
+    for (key, node) in entries {
+        let at = format!("{inner}.{}", shortened(key));
+        match property(node) {
+            Err(message) => problems.add(node.line, &at, message),
+            Ok(property) => {
+                if let Some(unknown) = property.names().find(|name| !known.contains(name)) {
+                    problems.add(
+                        node.line,
+                        &at,
+                        format!("refers to `{unknown}`, which is no variable of this definition"),
+                    );
+                }
+                read.push((key.clone(), property));
+            }
+        }
+    }
+    if read.len() < entries.len() {
+        return None;
+    }
+    let spec = StepSpec {
+        name: name?,
+        kind,
+        properties: read.into_iter().collect(),
+        ignores_errors: ignores_errors?,
+        timeout: timeout?.map_or(StepSpec::TIMEOUT, Duration::from_secs),
+    };
+    check(&spec, properties, &inner, problems);
+    Some(spec)
+}
+
+/// Tells what is wrong with a step whatever the values will be.
+fn check(spec: &StepSpec, properties: &Node, path: &str, problems: &Problems) {
+    let Err(misuses) = spec.resolve(&Values::new()) else { return };
+    let Content::Map(entries) = &properties.content else { return };
+    for misuse in misuses {
+        let key = misuse.key.unwrap_or_default();
+        // What depends on a value is told when there is one.
+        if spec
+            .properties
+            .get(&key)
+            .is_some_and(|property| property.names().next().is_some_and(|_| !is_about_shape(&misuse.message)))
+        {
+            continue;
+        }
+        let line =
+            entries.iter().find(|(known, _)| *known == key).map_or(properties.line, |(_, node)| node.line);
+        problems.add(line, &format!("{path}.{key}"), misuse.message);
+    }
+}
+
+/// Whether no value would change it.
+fn is_about_shape(message: &str) -> bool {
+    ["has to be", "is not known here", "stands in single quotes", "must refer to", "must not be empty"]
+        .iter()
+        .any(|shape| message.contains(shape))
+}
+
+fn property(node: &Node) -> Result<Property, String> {
+    let template = |node: &Node| Template::parse(text(node)?);
+    match &node.content {
+        Content::Scalar { .. } => template(node).map(Property::Text),
+        Content::List(items) => items.iter().map(template).collect::<Result<_, _>>().map(Property::List),
+        Content::Map(entries) => {
+            let read = entries.iter().map(|(key, node)| Ok((key.clone(), template(node)?)));
+            read.collect::<Result<_, String>>().map(Property::Map)
+        }
+    }
+}
+
+impl TryFrom<String> for StepKind {
+    type Error = InvalidValue;
+
+    fn try_from(raw: String) -> Result<Self, InvalidValue> {
+        let allowed = "one of command, file, docker, docker_compose, service, user, proxy";
+        let known = Self::ALL.into_iter().find(|kind| kind.as_str() == raw);
+        known.ok_or_else(|| InvalidValue::text(allowed, &raw))
+    }
+}
+
+#[cfg(test)]
+mod tests;

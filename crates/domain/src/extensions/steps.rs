@@ -1,0 +1,622 @@
+//! The steps of a definition: what they say, and what they come to once values are known.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    AccountName, Action, ComposeAction, ComposeText, ContainerSpec, DockerAction, FileAction, ObjectName,
+    ProxyAction, PublishedPort, ServiceVerb, UserAction, VolumeMount, WorkspacePath,
+    containers::check_labels,
+    template::{Template, Values, WORKSPACE},
+};
+use crate::{
+    applications::{Port, Variables},
+    value::InvalidValue,
+};
+
+/// What kind of thing a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum StepKind {
+    Command,
+    File,
+    Docker,
+    DockerCompose,
+    Service,
+    User,
+    Proxy,
+}
+
+impl StepKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Command,
+        Self::File,
+        Self::Docker,
+        Self::DockerCompose,
+        Self::Service,
+        Self::User,
+        Self::Proxy,
+    ];
+
+    /// As a definition writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::File => "file",
+            Self::Docker => "docker",
+            Self::DockerCompose => "docker_compose",
+            Self::Service => "service",
+            Self::User => "user",
+            Self::Proxy => "proxy",
+        }
+    }
+
+    /// Whether it acts on this machine itself, which is for its administrators.
+    #[must_use]
+    pub fn acts_on_host(self) -> bool {
+        matches!(self, Self::Command | Self::Service | Self::User)
+    }
+
+    /// Whether it makes things that outlive a run.
+    #[must_use]
+    pub fn reaches_engine(self) -> bool {
+        matches!(self, Self::Docker | Self::DockerCompose)
+    }
+}
+
+/// A step as its definition says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepSpec {
+    /// What it is called.
+    pub name: String,
+    /// What kind of thing it does.
+    pub kind: StepKind,
+    /// How, by name.
+    pub properties: BTreeMap<String, Property>,
+    /// Whether the run goes on when it fails.
+    pub ignores_errors: bool,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// One property of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Property {
+    /// A text.
+    Text(Template),
+    /// A list of texts.
+    List(Vec<Template>),
+    /// Texts by name.
+    Map(Vec<(String, Template)>),
+}
+
+impl Property {
+    fn templates(&self) -> Box<dyn Iterator<Item = &Template> + '_> {
+        match self {
+            Self::Text(template) => Box::new(std::iter::once(template)),
+            Self::List(templates) => Box::new(templates.iter()),
+            Self::Map(entries) => Box::new(entries.iter().map(|(_, template)| template)),
+        }
+    }
+
+    /// The names of the values that it refers to.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.templates().flat_map(Template::names)
+    }
+}
+
+/// A property that is not allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misuse {
+    /// Which property; none when the step as a whole is meant.
+    pub key: Option<String>,
+    /// What is wrong, and what is allowed.
+    pub message: String,
+}
+
+impl StepSpec {
+    /// How long a step may take unless it says otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(300);
+
+    /// The names of the values that it refers to.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.properties.values().flat_map(Property::names)
+    }
+
+    /// What the step does with `values`, among them the [workspace](WORKSPACE).
+    ///
+    /// # Errors
+    /// Every property that is missing, unknown or not allowed.
+    pub fn resolve(&self, values: &Values) -> Result<Action, Vec<Misuse>> {
+        let mut properties = Properties { spec: self, values, taken: Vec::new(), misuses: Vec::new() };
+        let action = properties.action();
+        properties.refuse_others();
+        match action {
+            Some(action) if properties.misuses.is_empty() => Ok(action),
+            _ => Err(properties.misuses),
+        }
+    }
+}
+
+/// The properties of a step, while they are read.
+struct Properties<'a> {
+    spec: &'a StepSpec,
+    values: &'a Values,
+    taken: Vec<&'static str>,
+    misuses: Vec<Misuse>,
+}
+
+impl Properties<'_> {
+    fn action(&mut self) -> Option<Action> {
+        match self.spec.kind {
+            StepKind::Command => self.command(),
+            StepKind::File => self.file().map(Action::File),
+            StepKind::Docker => self.docker().map(Action::Docker),
+            StepKind::DockerCompose => self.compose().map(Action::Compose),
+            StepKind::Service => self.service(),
+            StepKind::User => self.user().map(Action::User),
+            StepKind::Proxy => self.proxy().map(Action::Proxy),
+        }
+    }
+
+    fn command(&mut self) -> Option<Action> {
+        let (run, revert) = (self.shell("cmd"), self.shell("revert_cmd"));
+        if !self.spec.properties.contains_key("cmd") {
+            self.misuse("cmd", "is missing: it is what the step runs");
+        }
+        Some(Action::Command { run: run?, revert })
+    }
+
+    fn file(&mut self) -> Option<FileAction> {
+        match self.verb(&["mkdir", "write", "copy", "move", "delete"])? {
+            "mkdir" => self.path("dest").map(FileAction::MakeFolder),
+            "write" => {
+                let (dest, content) = (self.path("dest"), self.required("content"));
+                Some(FileAction::Write { dest: dest?, content: content? })
+            }
+            verb @ ("copy" | "move") => {
+                let (src, dest) = (self.path("src"), self.path("dest"));
+                let (src, dest) = (src?, dest?);
+                Some(if verb == "copy" {
+                    FileAction::Copy { src, dest }
+                } else {
+                    FileAction::Move { src, dest }
+                })
+            }
+            _ => self.path("dest").map(FileAction::Delete),
+        }
+    }
+
+    fn docker(&mut self) -> Option<DockerAction> {
+        match self.verb(&["pull", "run", "start", "stop", "rm"])? {
+            "pull" => self.parsed("image").map(DockerAction::Pull),
+            "run" => self.container().map(Box::new).map(DockerAction::Run),
+            "start" => self.parsed("name").map(DockerAction::Start),
+            "stop" => self.parsed("name").map(DockerAction::Stop),
+            _ => self.parsed("name").map(DockerAction::Remove),
+        }
+    }
+
+    fn container(&mut self) -> Option<ContainerSpec> {
+        let (name, image, command) = (self.parsed("name"), self.parsed("image"), self.texts("command"));
+        let environment = self.pairs("environment");
+        let environment = environment.into_iter().collect::<BTreeMap<_, _>>().try_into();
+        let environment: Option<Variables> = self.noted("environment", environment);
+        let labels = check_labels(self.pairs("labels"));
+        let labels = self.noted("labels", labels);
+        let (volumes, ports) = (self.each::<VolumeMount>("volumes"), self.each::<PublishedPort>("ports"));
+        let is_detached = self.truth("detach", true);
+        Some(ContainerSpec {
+            name: name?,
+            image: image?,
+            command,
+            environment: environment?,
+            labels: labels?,
+            volumes: volumes?,
+            ports: ports?,
+            is_detached: is_detached?,
+        })
+    }
+
+    fn compose(&mut self) -> Option<ComposeAction> {
+        let verb = self.verb(&["up", "down"])?;
+        let project = self.parsed::<ObjectName>("project");
+        if verb == "down" {
+            return Some(ComposeAction::Down { project: project? });
+        }
+        let is_inline = self.spec.properties.contains_key("content");
+        if is_inline == self.spec.properties.contains_key("file") {
+            self.misuse("content", "or `file` has to be there, and not both: the compose file itself, or where it lies in the workspace");
+        }
+        let file = if is_inline {
+            self.taken.push("content");
+            match self.spec.properties.get("content") {
+                Some(property) if property.names().next().is_some() => {
+                    self.misuse(
+                        "content",
+                        "must refer to variables by `${name}`, as compose files do, instead of `{{ name }}`",
+                    );
+                    None
+                }
+                _ => self.required("content").map(ComposeText::Inline),
+            }
+        } else {
+            self.path("file").map(ComposeText::InWorkspace)
+        };
+        Some(ComposeAction::Up { project: project?, file: file? })
+    }
+
+    fn service(&mut self) -> Option<Action> {
+        let verbs = ServiceVerb::ALL.map(ServiceVerb::as_str);
+        let (verb, unit) = (self.verb(&verbs), self.parsed("name"));
+        let verb = ServiceVerb::ALL.into_iter().find(|known| Some(known.as_str()) == verb)?;
+        Some(Action::Service { unit: unit?, verb })
+    }
+
+    fn user(&mut self) -> Option<UserAction> {
+        let verb = self.verb(&["create", "delete", "add_groups", "remove_groups"])?;
+        let name = self.parsed("name");
+        if verb == "delete" {
+            return name.map(UserAction::Delete);
+        }
+        let groups = self.each::<AccountName>("groups");
+        if verb == "create" {
+            let is_system = self.truth("system", false);
+            return Some(UserAction::Create { name: name?, groups: groups?, is_system: is_system? });
+        }
+        if !self.spec.properties.contains_key("groups") {
+            self.misuse("groups", "is missing: a list of groups");
+        }
+        let (name, groups) = (name?, groups?);
+        Some(match verb {
+            "add_groups" => UserAction::AddGroups { name, groups },
+            _ => UserAction::RemoveGroups { name, groups },
+        })
+    }
+
+    fn proxy(&mut self) -> Option<ProxyAction> {
+        let verb = self.verb(&["add", "remove"])?;
+        let domain = self.parsed("domain");
+        if verb == "remove" {
+            return Some(ProxyAction::Remove { domain: domain? });
+        }
+        let (container, port) = (self.parsed("container"), self.required("port"));
+        let port = port.and_then(|text| {
+            let port = text
+                .trim()
+                .parse::<i64>()
+                .map_err(|_no_number| InvalidValue::text("a port between 1 and 65535", &text));
+            self.noted("port", port.and_then(Port::try_from))
+        });
+        Some(ProxyAction::Add { domain: domain?, container: container?, port: port? })
+    }
+
+    fn misuse(&mut self, key: &str, message: impl Into<String>) {
+        self.misuses.push(Misuse { key: Some(key.to_owned()), message: message.into() });
+    }
+
+    /// The value, unless it was refused.
+    fn noted<T>(&mut self, key: &str, read: Result<T, impl ToString>) -> Option<T> {
+        read.map_err(|refused| self.misuse(key, refused.to_string())).ok()
+    }
+
+    /// Which of its kind's actions the step is.
+    fn verb<'v>(&mut self, verbs: &[&'v str]) -> Option<&'v str> {
+        let text = self.text("action");
+        let told = || format!("must be one of `{}`", verbs.join("`, `"));
+        match text {
+            None if self.spec.properties.contains_key("action") => None,
+            None => {
+                self.misuse("action", format!("is missing: it {}", told()));
+                None
+            }
+            Some(text) => {
+                let known = verbs.iter().find(|verb| **verb == text).copied();
+                if known.is_none() {
+                    // The others are not the problem.
+                    self.taken.extend(EVERY_KEY);
+                    self.misuse("action", told());
+                }
+                known
+            }
+        }
+    }
+
+    fn text(&mut self, key: &'static str) -> Option<String> {
+        self.taken.push(key);
+        match self.spec.properties.get(key)? {
+            Property::Text(template) => Some(template.render(self.values)),
+            _ => {
+                self.misuse(key, "has to be a text");
+                None
+            }
+        }
+    }
+
+    fn required(&mut self, key: &'static str) -> Option<String> {
+        if !self.spec.properties.contains_key(key) {
+            self.misuse(key, "is missing");
+        }
+        self.text(key)
+    }
+
+    fn parsed<T: TryFrom<String, Error = InvalidValue>>(&mut self, key: &'static str) -> Option<T> {
+        let text = self.required(key)?;
+        let read = T::try_from(text);
+        self.noted(key, read)
+    }
+
+    /// A path in the workspace, also when it is said from the root of the machine.
+    fn path(&mut self, key: &'static str) -> Option<WorkspacePath> {
+        let text = self.required(key)?;
+        let inside = match self.values.get(WORKSPACE) {
+            Some(workspace) if !workspace.is_empty() => text.strip_prefix(workspace.as_str()),
+            _ => None,
+        };
+        let inside = inside.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let read = inside.map(|rest| rest.trim_start_matches('/').to_owned()).unwrap_or(text).try_into();
+        self.noted(key, read)
+    }
+
+    fn texts(&mut self, key: &'static str) -> Vec<String> {
+        self.taken.push(key);
+        match self.spec.properties.get(key) {
+            None => Vec::new(),
+            Some(Property::List(templates)) => {
+                templates.iter().map(|template| template.render(self.values)).collect()
+            }
+            Some(_) => {
+                self.misuse(key, "has to be a list of texts");
+                Vec::new()
+            }
+        }
+    }
+
+    fn each<T: TryFrom<String, Error = InvalidValue>>(&mut self, key: &'static str) -> Option<Vec<T>> {
+        let read: Result<Vec<T>, InvalidValue> = self.texts(key).into_iter().map(T::try_from).collect();
+        self.noted(key, read)
+    }
+
+    fn pairs(&mut self, key: &'static str) -> Vec<(String, String)> {
+        self.taken.push(key);
+        match self.spec.properties.get(key) {
+            None => Vec::new(),
+            Some(Property::Map(entries)) => {
+                let rendered =
+                    entries.iter().map(|(name, template)| (name.clone(), template.render(self.values)));
+                rendered.collect()
+            }
+            Some(_) => {
+                self.misuse(key, "has to be a map of texts");
+                Vec::new()
+            }
+        }
+    }
+
+    fn truth(&mut self, key: &'static str, default: bool) -> Option<bool> {
+        if !self.spec.properties.contains_key(key) {
+            return Some(default);
+        }
+        match self.text(key)?.as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => {
+                self.misuse(key, "must be `true` or `false`");
+                None
+            }
+        }
+    }
+
+    fn shell(&mut self, key: &'static str) -> Option<String> {
+        self.taken.push(key);
+        match self.spec.properties.get(key)? {
+            Property::Text(template) => {
+                let text = template.for_shell();
+                let text = self.noted(key, text)?;
+                if text.trim().is_empty() {
+                    self.misuse(key, "must not be empty");
+                    return None;
+                }
+                Some(text)
+            }
+            _ => {
+                self.misuse(key, "has to be a text");
+                None
+            }
+        }
+    }
+
+    fn refuse_others(&mut self) {
+        let known = &self.taken;
+        let others: Vec<String> =
+            self.spec.properties.keys().filter(|key| !known.contains(&key.as_str())).cloned().collect();
+        for key in others {
+            let mut known: Vec<&str> = self.taken.clone();
+            known.sort_unstable();
+            known.dedup();
+            let message = format!("is not known here: allowed are `{}`", known.join("`, `"));
+            self.misuse(&key, message);
+        }
+    }
+}
+
+/// Every property that some step may have.
+const EVERY_KEY: [&str; 20] = [
+    "action",
+    "cmd",
+    "command",
+    "container",
+    "content",
+    "dest",
+    "detach",
+    "domain",
+    "environment",
+    "file",
+    "groups",
+    "image",
+    "labels",
+    "name",
+    "port",
+    "ports",
+    "project",
+    "src",
+    "system",
+    "volumes",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(kind: StepKind, properties: &[(&str, &str)]) -> StepSpec {
+        let text = |text: &str| Property::Text(Template::parse(text).unwrap());
+        StepSpec {
+            name: "A step".to_owned(),
+            kind,
+            properties: properties.iter().map(|(key, value)| ((*key).to_owned(), text(value))).collect(),
+            ignores_errors: false,
+            timeout: StepSpec::TIMEOUT,
+        }
+    }
+
+    fn with_list(mut step: StepSpec, key: &str, items: &[&str]) -> StepSpec {
+        let items = items.iter().map(|item| Template::parse(item).unwrap()).collect();
+        step.properties.insert(key.to_owned(), Property::List(items));
+        step
+    }
+
+    fn values() -> Values {
+        let pairs = [("workspace", "/data/runs/1"), ("who", "ada"), ("evil", "../x; rm -rf /")];
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    }
+
+    fn told(step: &StepSpec) -> Vec<String> {
+        let told = |misuse: Misuse| format!("{} {}", misuse.key.unwrap_or_default(), misuse.message);
+        step.resolve(&values()).unwrap_err().into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_command_holds_references_and_no_values() {
+        let step = step(StepKind::Command, &[("cmd", "echo {{ evil }}"), ("revert_cmd", "rm {{ who }}")]);
+        let expected = Action::Command {
+            run: r#"echo "${LAUNCHWAY_VARIABLE_evil}""#.to_owned(),
+            revert: Some(r#"rm "${LAUNCHWAY_VARIABLE_who}""#.to_owned()),
+        };
+        assert_eq!(step.resolve(&values()), Ok(expected));
+    }
+
+    #[test]
+    fn paths_are_in_the_workspace_however_they_are_said() {
+        for dest in ["notes", "{{ workspace }}/notes", "{{ workspace }}//notes/."] {
+            let step = step(StepKind::File, &[("action", "mkdir"), ("dest", dest)]);
+            let expected = FileAction::MakeFolder("notes".parse().unwrap());
+            assert_eq!(step.resolve(&values()), Ok(Action::File(expected)), "{dest}");
+        }
+        for dest in
+            ["/etc", "{{ workspace }}", "{{ workspace }}x/y", "{{ evil }}", "{{ workspace }}/../2/x", ""]
+        {
+            assert!(
+                step(StepKind::File, &[("action", "mkdir"), ("dest", dest)]).resolve(&values()).is_err(),
+                "{dest}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_problem_of_a_step_is_told() {
+        let step = step(
+            StepKind::Docker,
+            &[("action", "run"), ("image", "Not An Image"), ("privileged", "true"), ("detach", "maybe")],
+        );
+        let told = told(&step);
+        assert_eq!(told.len(), 4, "{told:#?}");
+        assert_eq!(told[0], "name is missing");
+        assert!(told[1].starts_with("image must be an image reference"));
+        assert_eq!(told[2], "detach must be `true` or `false`");
+        assert!(
+            told[3].starts_with("privileged is not known here: allowed are `action`, `command`, "),
+            "{}",
+            told[3]
+        );
+    }
+
+    #[test]
+    fn an_unknown_action_is_told_with_those_that_there_are() {
+        let step = step(StepKind::Proxy, &[("action", "update"), ("domain", "x.example")]);
+        assert_eq!(told(&step), ["action must be one of `add`, `remove`"]);
+        let none = super::tests::step(StepKind::File, &[("dest", "x")]);
+        assert!(told(&none)[0].starts_with("action is missing: it must be one of `mkdir`"));
+    }
+
+    #[test]
+    fn a_container_is_made_of_what_is_allowed() {
+        let step =
+            step(StepKind::Docker, &[("action", "run"), ("name", "db-{{ who }}"), ("image", "postgres:16")]);
+        let step = with_list(with_list(step, "volumes", &["data:/var/lib"]), "ports", &["5432:5432"]);
+        let Ok(Action::Docker(DockerAction::Run(container))) = step.resolve(&values()) else { panic!() };
+        assert_eq!(
+            (container.name.as_str(), container.ports.len(), container.is_detached),
+            ("db-ada", 1, true)
+        );
+        let folder = with_list(step.clone(), "volumes", &["/etc:/etc"]);
+        assert!(told(&folder)[0].starts_with("volumes must be `name:/path`"));
+        let text = StepSpec {
+            properties: [step.properties, self::step(StepKind::Docker, &[("command", "a b")]).properties]
+                .into_iter()
+                .flatten()
+                .collect(),
+            ..self::step(StepKind::Docker, &[])
+        };
+        assert_eq!(told(&text), ["command has to be a list of texts"]);
+    }
+
+    #[test]
+    fn a_compose_file_refers_to_variables_in_its_own_way() {
+        let up = |more: &[(&str, &str)]| {
+            step(StepKind::DockerCompose, &[&[("action", "up"), ("project", "blog")], more].concat())
+        };
+        let inline = up(&[("content", "services: {web: {image: \"${image}\"}}")]);
+        assert!(matches!(
+            inline.resolve(&values()),
+            Ok(Action::Compose(ComposeAction::Up { file: ComposeText::Inline(_), .. }))
+        ));
+        assert!(told(&up(&[("content", "image: {{ who }}")]))[0].contains("`${name}`"));
+        assert!(told(&up(&[]))[0].contains("has to be there"));
+        assert!(told(&up(&[("content", "x"), ("file", "y")]))[0].contains("not both"));
+    }
+
+    #[test]
+    fn services_users_and_names_are_read() {
+        let service = step(StepKind::Service, &[("action", "restart"), ("name", "nginx")]);
+        assert!(matches!(service.resolve(&values()), Ok(Action::Service { verb: ServiceVerb::Restart, .. })));
+        let user = with_list(
+            step(StepKind::User, &[("action", "add_groups"), ("name", "{{ who }}")]),
+            "groups",
+            &["docker"],
+        );
+        assert!(matches!(user.resolve(&values()), Ok(Action::User(UserAction::AddGroups { .. }))));
+        let proxy = step(
+            StepKind::Proxy,
+            &[("action", "add"), ("domain", "A.example"), ("container", "web"), ("port", "80")],
+        );
+        let Ok(Action::Proxy(ProxyAction::Add { domain, port, .. })) = proxy.resolve(&values()) else {
+            panic!()
+        };
+        assert_eq!((domain.as_str(), port.get()), ("a.example", 80));
+        for port in ["0", "65536", "http", ""] {
+            let proxy = step(
+                StepKind::Proxy,
+                &[("action", "add"), ("domain", "a.example"), ("container", "web"), ("port", port)],
+            );
+            assert!(told(&proxy)[0].starts_with("port must be"), "{port}");
+        }
+    }
+
+    #[test]
+    fn what_acts_on_the_host_says_so() {
+        let on_host: Vec<&str> =
+            StepKind::ALL.into_iter().filter(|kind| kind.acts_on_host()).map(StepKind::as_str).collect();
+        assert_eq!(on_host, ["command", "service", "user"]);
+    }
+}

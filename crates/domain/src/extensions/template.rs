@@ -1,0 +1,250 @@
+//! Texts of a definition in which `{{ name }}` stands for a value.
+//!
+//! **Invariant:** a value never becomes part of a shell's text. There its place is taken by a
+//! reference to an environment variable, quoted so that it is one word, whatever is in it.
+
+use std::collections::BTreeMap;
+
+/// The value that every definition may refer to beside its variables: where the run works.
+pub const WORKSPACE: &str = "workspace";
+/// What the names of environment variables that carry values begin with.
+const ENVIRONMENT: &str = "LAUNCHWAY_VARIABLE_";
+
+/// A text with places for values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// The value of this name.
+    Place(String),
+}
+
+/// What stands in the places, by name.
+pub type Values = BTreeMap<String, String>;
+
+/// The environment variable that carries the value of `name` to a shell.
+#[must_use]
+pub fn environment_name(name: &str) -> String {
+    format!("{ENVIRONMENT}{name}")
+}
+
+impl Template {
+    /// Reads a text. `\{{` is `{{` itself.
+    ///
+    /// # Errors
+    /// A sentence for a place that is not closed, or that holds anything but a name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (mut parts, mut rest) = (Vec::new(), text);
+        let mut literal = String::new();
+        while let Some(start) = rest.find("{{") {
+            let (before, place) = (&rest[..start], &rest[start + 2..]);
+            if let Some(before) = before.strip_suffix('\\') {
+                literal.push_str(before);
+                literal.push_str("{{");
+                rest = place;
+                continue;
+            }
+            let end = place
+                .find("}}")
+                .ok_or("`{{` is not closed by `}}`; write `\\{{` for the characters themselves")?;
+            let name = place[..end].trim();
+            if !is_name(name) {
+                let shown: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+                return Err(format!(
+                    "`{{{{ {shown} }}}}` is not the name of a variable; write `\\{{{{` for the characters themselves"
+                ));
+            }
+            literal.push_str(before);
+            if !literal.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Place(name.to_owned()));
+            rest = &place[end + 2..];
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Text(literal));
+        }
+        Ok(Self(parts))
+    }
+
+    /// The names of its places.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Place(name) => Some(name.as_str()),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// The text with the values in their places, as they are. One that has none is empty.
+    #[must_use]
+    pub fn render(&self, values: &Values) -> String {
+        let shown = self.0.iter().map(|part| match part {
+            Part::Text(text) => text.as_str(),
+            Part::Place(name) => values.get(name).map(String::as_str).unwrap_or_default(),
+        });
+        shown.collect()
+    }
+
+    /// The text for a shell: each place is a reference to the
+    /// [environment variable](environment_name) with its value, as one word or as a part of the
+    /// quoted word around it.
+    ///
+    /// # Errors
+    /// A sentence when a place stands where a shell would not replace the reference.
+    pub fn for_shell(&self) -> Result<String, String> {
+        let (mut text, mut quotes) = (String::new(), Quotes::default());
+        for part in &self.0 {
+            match part {
+                Part::Text(literal) => {
+                    quotes.follow(literal);
+                    text.push_str(literal);
+                }
+                Part::Place(name) => {
+                    let reference = format!("${{{}}}", environment_name(name));
+                    match quotes.around {
+                        Around::Nothing => text.push_str(&format!("\"{reference}\"")),
+                        Around::Double => text.push_str(&reference),
+                        Around::Single => {
+                            return Err(format!(
+                                "`{{{{ {name} }}}}` stands in single quotes, where a shell replaces nothing: use double quotes or none"
+                            ));
+                        }
+                    }
+                    quotes.is_escaped = false;
+                }
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// Whether this may be called so: a variable, and with it a place.
+#[must_use]
+pub(super) fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Which quotes of a shell stand around what comes next.
+#[derive(Default)]
+struct Quotes {
+    around: Around,
+    is_escaped: bool,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Around {
+    #[default]
+    Nothing,
+    Single,
+    Double,
+}
+
+impl Quotes {
+    fn follow(&mut self, text: &str) {
+        for c in text.chars() {
+            if std::mem::take(&mut self.is_escaped) {
+                continue;
+            }
+            self.around = match (self.around, c) {
+                (Around::Nothing | Around::Double, '\\') => {
+                    self.is_escaped = true;
+                    self.around
+                }
+                (Around::Nothing, '\'') => Around::Single,
+                (Around::Nothing, '"') => Around::Double,
+                (Around::Single, '\'') | (Around::Double, '"') => Around::Nothing,
+                (around, _) => around,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values() -> Values {
+        Values::from([("who".to_owned(), "ada {{ who }}".to_owned())])
+    }
+
+    fn shell(text: &str) -> Result<String, String> {
+        Template::parse(text).unwrap().for_shell()
+    }
+
+    #[test]
+    fn places_are_filled_once() {
+        for (text, rendered) in [
+            ("hello {{ who }}!", "hello ada {{ who }}!"),
+            ("{{who}}{{  who  }}", "ada {{ who }}ada {{ who }}"),
+            ("nobody: {{ nobody }}.", "nobody: ."),
+            (r"\{{ who }} {", "{{ who }} {"),
+            ("", ""),
+            ("a } b }} c", "a } b }} c"),
+        ] {
+            assert_eq!(Template::parse(text).unwrap().render(&values()), rendered, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_place_is_refused() {
+        for (text, told) in [
+            ("{{ who", "`{{` is not closed by `}}`; write `\\{{` for the characters themselves"),
+            (
+                "{{ .Names }}",
+                "`{{ .Names }}` is not the name of a variable; write `\\{{` for the characters themselves",
+            ),
+            ("{{}}", "`{{  }}` is not the name of a variable; write `\\{{` for the characters themselves"),
+        ] {
+            assert_eq!(Template::parse(text).unwrap_err(), told);
+        }
+    }
+
+    #[test]
+    fn in_a_shell_a_value_is_one_word_whatever_is_in_it() {
+        for (text, told) in [
+            ("echo hello {{ who }} > x", r#"echo hello "${LAUNCHWAY_VARIABLE_who}" > x"#),
+            (r#"echo "hello {{ who }}""#, r#"echo "hello ${LAUNCHWAY_VARIABLE_who}""#),
+            ("echo 'it' {{ who }}", r#"echo 'it' "${LAUNCHWAY_VARIABLE_who}""#),
+            (r#"echo \"{{ who }}"#, r#"echo \""${LAUNCHWAY_VARIABLE_who}""#),
+            (r#"echo "\"{{ who }}""#, r#"echo "\"${LAUNCHWAY_VARIABLE_who}""#),
+        ] {
+            assert_eq!(shell(text).unwrap(), told);
+        }
+        assert!(shell("echo '{{ who }}'").unwrap_err().contains("single quotes"));
+        assert!(shell(r#"echo "'{{ who }}'""#).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_without_places_stays_as_it_is(text in "[^{\\\\]{0,60}") {
+            let template = Template::parse(&text).unwrap();
+            prop_assert_eq!(template.render(&values()), text.clone());
+            prop_assert_eq!(template.for_shell().unwrap(), text);
+        }
+
+        #[test]
+        fn a_place_in_the_text_for_a_shell_is_a_reference_and_nothing_else(before in "[ -~&&[^{\\\\]]{0,20}") {
+            let template = Template::parse(&format!("{before}{{{{ x }}}}")).unwrap();
+            if let Ok(text) = template.for_shell() {
+                let reference = "${LAUNCHWAY_VARIABLE_x}";
+                let allowed = [format!("{before}{reference}"), format!("{before}\"{reference}\"")];
+                prop_assert!(allowed.contains(&text), "{}", text);
+            }
+        }
+
+        #[test]
+        fn whatever_is_written_is_read_or_refused(text in "[{}\\\\ a-z'\"]{0,40}") {
+            if let Ok(template) = Template::parse(&text) {
+                let _either = template.for_shell();
+                prop_assert!(template.names().all(is_name));
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! What a definition asks for, and how answers are checked.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use regex::{Regex, RegexBuilder};
+
+use super::template::{Values, is_name};
+use crate::{
+    value::InvalidValue,
+    yaml::{Aliases, Content, Node},
+};
+
+/// The longest value, in bytes.
+pub const LONGEST_VALUE: usize = 4096;
+/// How large a compiled pattern may be, in bytes.
+const PATTERN_SIZE: usize = 256 * 1024;
+
+/// What kind of value a variable takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VariableKind {
+    /// Any text.
+    String,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A list of texts, as `["a", "b"]`.
+    Array,
+}
+
+impl VariableKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::String, Self::Integer, Self::Boolean, Self::Array];
+
+    /// The name in the contract.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Boolean => "boolean",
+            Self::Array => "array",
+        }
+    }
+
+    /// The value as it is kept.
+    fn read(self, raw: &str) -> Result<String, InvalidValue> {
+        match self {
+            Self::String => Ok(raw.to_owned()),
+            Self::Integer => match raw.trim().parse::<i64>() {
+                Ok(number) => Ok(number.to_string()),
+                Err(_no_number) => Err(InvalidValue::text("a whole number", raw)),
+            },
+            Self::Boolean => match raw.trim() {
+                value @ ("true" | "false") => Ok(value.to_owned()),
+                other => Err(InvalidValue::text("`true` or `false`", other)),
+            },
+            Self::Array => match list(raw) {
+                Some(_) => Ok(raw.trim().to_owned()),
+                None => Err(InvalidValue::text(r#"a list such as `["a", "b"]`"#, raw)),
+            },
+        }
+    }
+}
+
+impl TryFrom<String> for VariableKind {
+    type Error = InvalidValue;
+
+    fn try_from(raw: String) -> Result<Self, InvalidValue> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == raw);
+        kind.ok_or_else(|| InvalidValue::text("`string`, `integer`, `boolean` or `array`", &raw))
+    }
+}
+
+/// The items of a list in one line. JSON is YAML too.
+fn list(raw: &str) -> Option<Vec<String>> {
+    if !raw.trim_start().starts_with('[') {
+        return None;
+    }
+    let Content::List(items) = Node::read(raw.as_bytes(), Aliases::Refused).ok()?.content else {
+        return None;
+    };
+    let texts = items.into_iter().map(|item| match item.content {
+        Content::Scalar { text, .. } => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// The value of a variable that nobody gave one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DefaultValue {
+    /// Of a `string`.
+    Text(String),
+    /// Of an `integer`.
+    Integer(i64),
+    /// Of a `boolean`.
+    Truth(bool),
+    /// Of an `array`.
+    List(Vec<String>),
+}
+
+/// What values have to look like, from beginning to end.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    source: String,
+    compiled: Arc<Regex>,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Pattern {}
+
+impl Pattern {
+    /// The pattern as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether the whole value matches.
+    #[must_use]
+    pub fn matches(&self, value: &str) -> bool {
+        self.compiled.is_match(value)
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = InvalidValue;
+
+    fn try_from(source: String) -> Result<Self, InvalidValue> {
+        let refused = || {
+            InvalidValue::text(
+                "a regular expression of at most 512 characters that stays small: no look-around, no back-references",
+                &source,
+            )
+        };
+        if source.chars().count() > 512 {
+            return Err(refused());
+        }
+        let build = |pattern: &str| {
+            RegexBuilder::new(pattern)
+                .size_limit(PATTERN_SIZE)
+                .dfa_size_limit(PATTERN_SIZE)
+                .nest_limit(50)
+                .build()
+                .map_err(|_unfit| refused())
+        };
+        // By itself first: `a)|(b` is whole only inside the parentheses that follow.
+        build(&source)?;
+        let compiled = build(&format!(r"\A(?:{source})\z"))?;
+        Ok(Self { compiled: Arc::new(compiled), source })
+    }
+}
+
+/// Something that a definition asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariableSpec {
+    /// What it is called.
+    pub name: String,
+    /// What kind of value it takes.
+    pub kind: VariableKind,
+    /// What it is, for a person.
+    pub description: String,
+    /// What it is when nobody says.
+    pub default: Option<DefaultValue>,
+    /// Whether there has to be a value.
+    pub is_required: bool,
+    /// What values have to look like.
+    pub pattern: Option<Pattern>,
+    /// Whether its value is a secret.
+    pub is_sensitive: bool,
+}
+
+impl VariableSpec {
+    /// The most that a definition may have.
+    pub const MOST: usize = 100;
+
+    /// A value that somebody gave, as it is kept.
+    ///
+    /// # Errors
+    /// A sentence that says what is allowed. It does not repeat what is secret.
+    pub fn read(&self, raw: &str) -> Result<String, InvalidValue> {
+        let told = |refused: InvalidValue, allowed| {
+            if self.is_sensitive { InvalidValue::secret(allowed) } else { refused }
+        };
+        if raw.len() > LONGEST_VALUE || raw.contains('\0') {
+            return Err(InvalidValue::number(
+                "at most 4,096 bytes without a NUL byte",
+                format!("{} bytes", raw.len()),
+            ));
+        }
+        if self.is_required && raw.is_empty() {
+            return Err(InvalidValue::secret("a value that is not empty"));
+        }
+        let value = self.kind.read(raw).map_err(|refused| told(refused, "of the variable's type"))?;
+        match &self.pattern {
+            Some(pattern) if !pattern.matches(&value) => {
+                let refused = InvalidValue::text("what the variable's `validation_pattern` describes", raw);
+                Err(told(refused, "what the variable's `validation_pattern` describes"))
+            }
+            _ => Ok(value),
+        }
+    }
+
+    /// What it is when nobody says, as a text.
+    #[must_use]
+    pub fn default_text(&self) -> Option<String> {
+        self.default.as_ref().map(|default| match default {
+            DefaultValue::Text(text) => text.clone(),
+            DefaultValue::Integer(number) => number.to_string(),
+            DefaultValue::Truth(truth) => truth.to_string(),
+            DefaultValue::List(items) => {
+                let quoted: Vec<String> = items.iter().map(|item| quoted(item)).collect();
+                format!("[{}]", quoted.join(", "))
+            }
+        })
+    }
+}
+
+/// A text in JSON's quotes.
+fn quoted(text: &str) -> String {
+    let escaped: String = text
+        .chars()
+        .map(|c| match c {
+            '"' => "\\\"".to_owned(),
+            '\\' => "\\\\".to_owned(),
+            c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+            c => c.to_string(),
+        })
+        .collect();
+    format!("\"{escaped}\"")
+}
+
+/// What somebody gave, completed by what is usual.
+///
+/// # Errors
+/// Each problem as a sentence: names that nobody asks for, values that are missing, and values that
+/// are not allowed.
+pub fn check(specs: &[VariableSpec], given: &BTreeMap<String, String>) -> Result<Values, Vec<String>> {
+    let (mut values, mut problems) = (Values::new(), Vec::new());
+    for name in given.keys().filter(|name| !specs.iter().any(|spec| spec.name == **name)) {
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+        let known: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        problems.push(format!("variables.{shown} is not a variable of this extension, which has {known}"));
+    }
+    for spec in specs {
+        let read = match given.get(&spec.name) {
+            Some(raw) => spec.read(raw).map(Some).map_err(|refused| refused.to_string()),
+            None if spec.default.is_some() => Ok(spec.default_text()),
+            None if spec.is_required => Err("is required".to_owned()),
+            None => Ok(None),
+        };
+        match read {
+            Ok(Some(value)) => drop(values.insert(spec.name.clone(), value)),
+            Ok(None) => {}
+            Err(problem) => problems.push(format!("variables.{} {problem}", spec.name)),
+        }
+    }
+    if problems.is_empty() { Ok(values) } else { Err(problems) }
+}
+
+/// Whether a variable may be called so.
+#[must_use]
+pub(super) fn is_variable_name(name: &str) -> bool {
+    is_name(name) && name != super::template::WORKSPACE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, kind: VariableKind) -> VariableSpec {
+        VariableSpec {
+            name: name.to_owned(),
+            kind,
+            description: String::new(),
+            default: None,
+            is_required: false,
+            pattern: None,
+            is_sensitive: false,
+        }
+    }
+
+    fn pattern(source: &str) -> Result<Pattern, InvalidValue> {
+        Pattern::try_from(source.to_owned())
+    }
+
+    fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_pattern_has_to_match_from_beginning_to_end() {
+        let word = pattern("^[a-z]{1,20}$").unwrap();
+        assert!(word.matches("world"));
+        for value in ["", "World", "ok\nrm", "ok\n", "a b"] {
+            assert!(!word.matches(value), "{value:?}");
+        }
+        let either = pattern("a|b").unwrap();
+        assert!(either.matches("a") && either.matches("b") && !either.matches("ab") && !either.matches("xb"));
+    }
+
+    #[test]
+    fn patterns_that_cost_too_much_are_refused() {
+        let nested = format!("{}a{}", "(".repeat(60), ")".repeat(60));
+        for source in ["((a{0,100}){0,100}){0,100}", r"\w{5000}", "a)|(b", "(?=a)", r"(a)\1", "[", &nested] {
+            assert!(pattern(source).is_err(), "{source}");
+        }
+        assert!(pattern(&"a".repeat(512)).is_ok() && pattern(&"a".repeat(513)).is_err());
+        // Linear time: nothing to go back to.
+        assert!(!pattern("(a+)+$").unwrap().matches(&format!("{}b", "a".repeat(4000))));
+    }
+
+    #[test]
+    fn values_are_of_their_kind() {
+        for (kind, raw, kept) in [
+            (VariableKind::String, " as it is ", Some(" as it is ")),
+            (VariableKind::Integer, " 042 ", Some("42")),
+            (VariableKind::Integer, "-7", Some("-7")),
+            (VariableKind::Integer, "4.2", None),
+            (VariableKind::Integer, "9223372036854775808", None),
+            (VariableKind::Boolean, "true", Some("true")),
+            (VariableKind::Boolean, "yes", None),
+            (VariableKind::Array, r#"["a", "b"]"#, Some(r#"["a", "b"]"#)),
+            (VariableKind::Array, "[]", Some("[]")),
+            (VariableKind::Array, "a, b", None),
+            (VariableKind::Array, "[[a]]", None),
+            (VariableKind::Array, "[a", None),
+        ] {
+            assert_eq!(spec("x", kind).read(raw).ok().as_deref(), kept, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_value_has_at_most_4096_bytes() {
+        let text = spec("x", VariableKind::String);
+        assert!(text.read(&"x".repeat(4096)).is_ok());
+        assert!(text.read(&"x".repeat(4097)).is_err() && text.read("a\0b").is_err());
+    }
+
+    #[test]
+    fn defaults_are_applied_and_every_problem_is_told() {
+        let specs = [
+            VariableSpec {
+                default: Some(DefaultValue::Integer(5432)),
+                ..spec("port", VariableKind::Integer)
+            },
+            VariableSpec { is_required: true, ..spec("password", VariableKind::String) },
+            spec("note", VariableKind::String),
+        ];
+        let values = check(&specs, &given(&[("password", "x")])).unwrap();
+        assert_eq!(values, given(&[("password", "x"), ("port", "5432")]));
+        let problems = check(&specs, &given(&[("port", "many"), ("nobody", "x")])).unwrap_err();
+        assert_eq!(
+            problems,
+            [
+                "variables.nobody is not a variable of this extension, which has port, password, note",
+                "variables.port must be a whole number, got `many`",
+                "variables.password is required",
+            ]
+        );
+        let empty = check(&specs, &given(&[("password", "")])).unwrap_err();
+        assert_eq!(empty, ["variables.password must be a value that is not empty"]);
+    }
+
+    #[test]
+    fn a_refused_secret_is_not_repeated() {
+        let secret = VariableSpec {
+            is_sensitive: true,
+            pattern: Some(pattern("[a-z]+").unwrap()),
+            ..spec("password", VariableKind::String)
+        };
+        let told = check(&[secret], &given(&[("password", "HUNTER2")])).unwrap_err().join("");
+        assert!(told.contains("validation_pattern") && !told.contains("HUNTER2"), "{told}");
+    }
+
+    #[test]
+    fn a_default_that_is_a_list_is_read_back_as_it_was() {
+        let items = vec!["a \"b\" \\ c".to_owned(), "ü, ]".to_owned(), "x\u{1}".to_owned()];
+        let spec = VariableSpec {
+            default: Some(DefaultValue::List(items.clone())),
+            ..spec("x", VariableKind::Array)
+        };
+        let text = spec.default_text().unwrap();
+        assert_eq!(list(&text).unwrap(), items);
+        assert!(spec.read(&text).is_ok());
+    }
+}

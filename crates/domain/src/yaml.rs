@@ -1,0 +1,368 @@
+//! YAML: read into a small tree that knows its lines and cannot grow out of proportion.
+//!
+//! Texts stay as they were written: `yes`, `010` and `22:30` are texts here, so that nothing depends
+//! on which version of YAML somebody had in mind.
+
+use std::collections::{HashMap, HashSet};
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
+
+/// The largest file, in bytes.
+const LARGEST: usize = 256 * 1024;
+/// How many texts, lists and maps there may be, those included that `*aliases` repeat.
+const MOST_NODES: usize = 20_000;
+/// How long all texts may be together, those included that `*aliases` repeat.
+const MOST_TEXT: usize = 1024 * 1024;
+/// How deep lists and maps may stand in each other.
+const DEEPEST: usize = 20;
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The line that it begins in, counted from 1; for an entry of a map, the line of its key.
+    pub line: usize,
+    /// What it is.
+    pub content: Content,
+}
+
+/// What a part of a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A text, a number, a truth value or nothing: whoever reads it decides.
+    Scalar {
+        /// As it was written.
+        text: String,
+        /// Whether it stands without quotes, so that it may be more than a text.
+        is_plain: bool,
+    },
+    /// One after the other.
+    List(Vec<Node>),
+    /// In the order of the file; no key is there twice.
+    Map(Vec<(String, Node)>),
+}
+
+/// Whether a file may repeat parts of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aliases {
+    /// By `*name`, within limits.
+    Allowed,
+    /// Never.
+    Refused,
+}
+
+/// Why a file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
+pub struct Unreadable {
+    /// Where; absent when it concerns the whole file.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Unreadable {
+    fn whole(message: impl Into<String>) -> Self {
+        Self { line: None, message: message.into() }
+    }
+
+    fn at(line: usize, message: impl Into<String>) -> Self {
+        Self { line: Some(line), message: message.into() }
+    }
+}
+
+impl Node {
+    /// Reads the one document of a file.
+    ///
+    /// # Errors
+    /// [`Unreadable`] for what is no YAML, is more than one document, has tags, repeats a key,
+    /// stands too deep or holds too much.
+    pub fn read(bytes: &[u8], aliases: Aliases) -> Result<Self, Unreadable> {
+        if bytes.len() > LARGEST {
+            return Err(Unreadable::whole(format!("it has more than {} KiB", LARGEST / 1024)));
+        }
+        let text =
+            std::str::from_utf8(bytes).map_err(|_not_text| Unreadable::whole("it is no text in UTF-8"))?;
+        let mut reader = Reader {
+            events: Parser::new_from_str(text),
+            aliases,
+            anchors: HashMap::new(),
+            nodes_left: MOST_NODES,
+            text_left: MOST_TEXT,
+        };
+        reader.document()
+    }
+
+    /// A map without any entry.
+    #[must_use]
+    pub fn empty_map() -> Self {
+        Self { line: 1, content: Content::Map(Vec::new()) }
+    }
+
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        matches!(&self.content, Content::Scalar { text, is_plain: true }
+            if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+    }
+
+    /// How many nodes it is made of, and how long its texts are.
+    fn size(&self) -> (usize, usize) {
+        let add = |(nodes, text): (usize, usize), (more, longer)| (nodes + more, text + longer);
+        match &self.content {
+            Content::Scalar { text, .. } => (1, text.len()),
+            Content::List(items) => items.iter().map(Self::size).fold((1, 0), add),
+            Content::Map(entries) => {
+                entries.iter().map(|(key, node)| add(node.size(), (1, key.len()))).fold((1, 0), add)
+            }
+        }
+    }
+}
+
+struct Reader<'a> {
+    events: Parser<'a, saphyr_parser::StrInput<'a>>,
+    aliases: Aliases,
+    anchors: HashMap<usize, Node>,
+    nodes_left: usize,
+    text_left: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn document(&mut self) -> Result<Node, Unreadable> {
+        let mut document = None;
+        loop {
+            match self.next()?.0 {
+                Event::StreamStart | Event::DocumentEnd | Event::Nothing => {}
+                Event::StreamEnd => return document.ok_or_else(|| Unreadable::whole("it is empty")),
+                Event::DocumentStart(_) if document.is_some() => {
+                    return Err(Unreadable::whole("it holds more than one document"));
+                }
+                Event::DocumentStart(_) => {
+                    let (event, span) = self.next()?;
+                    document = Some(self.node(event, &span, 0)?);
+                }
+                _ => return Err(Unreadable::whole("it cannot be read as YAML")),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'a>, Span), Unreadable> {
+        match self.events.next_event() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(error)) => Err(told(&error)),
+            None => Err(Unreadable::whole("it ends too early")),
+        }
+    }
+
+    fn node(&mut self, event: Event<'a>, span: &Span, depth: usize) -> Result<Node, Unreadable> {
+        let line = span.start.line();
+        let at = |what: &str| Unreadable::at(line, what);
+        if depth > DEEPEST {
+            return Err(at("lists and maps stand too deep in each other"));
+        }
+        let (anchor, content) = match event {
+            Event::Alias(_) if self.aliases == Aliases::Refused => {
+                return Err(at("aliases such as `*name` are not allowed"));
+            }
+            Event::Alias(anchor) => {
+                let known = self.anchors.get(&anchor).cloned();
+                let node = known.ok_or_else(|| at("an alias stands for something that holds it"))?;
+                self.spend(node.size())?;
+                return Ok(node);
+            }
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, Some(_))
+            | Event::MappingStart(_, Some(_)) => {
+                return Err(at("tags such as `!reset` are not allowed"));
+            }
+            Event::Scalar(text, style, anchor, None) => {
+                self.spend((1, text.len()))?;
+                let is_plain = style == ScalarStyle::Plain;
+                (anchor, Content::Scalar { text: text.into_owned(), is_plain })
+            }
+            Event::SequenceStart(anchor, None) => {
+                self.spend((1, 0))?;
+                (anchor, Content::List(self.list(depth)?))
+            }
+            Event::MappingStart(anchor, None) => {
+                self.spend((1, 0))?;
+                (anchor, Content::Map(self.map(depth)?))
+            }
+            _ => return Err(at("it cannot be read as YAML")),
+        };
+        let node = Node { line, content };
+        if anchor > 0 && self.aliases == Aliases::Allowed {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Unreadable> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(items),
+                (event, span) => items.push(self.node(event, &span, depth + 1)?),
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Vec<(String, Node)>, Unreadable> {
+        let (mut entries, mut keys, mut merged) = (Vec::new(), HashSet::new(), Vec::new());
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::MappingEnd {
+                break;
+            }
+            let Node { line, content: Content::Scalar { text: key, .. } } =
+                self.node(event, &span, depth + 1)?
+            else {
+                return Err(Unreadable::at(span.start.line(), "a key has to be a text"));
+            };
+            let (event, value_span) = self.next()?;
+            let node = Node { line, ..self.node(event, &value_span, depth + 1)? };
+            if key == "<<" && self.aliases == Aliases::Allowed {
+                merge(&mut merged, node).map_err(|what| Unreadable::at(line, what))?;
+            } else if keys.insert(key.clone()) {
+                entries.push((key, node));
+            } else {
+                return Err(Unreadable::at(line, format!("`{}` is there twice", shortened(&key))));
+            }
+        }
+        entries.extend(merged.into_iter().filter(|(key, _)| keys.insert(key.clone())));
+        Ok(entries)
+    }
+
+    /// Takes a node's size off what is left.
+    fn spend(&mut self, (nodes, text): (usize, usize)) -> Result<(), Unreadable> {
+        let too_much = || Unreadable::whole("it holds too much, counting everything that aliases repeat");
+        self.nodes_left = self.nodes_left.checked_sub(nodes).ok_or_else(too_much)?;
+        self.text_left = self.text_left.checked_sub(text).ok_or_else(too_much)?;
+        Ok(())
+    }
+}
+
+/// Takes over the entries of a map, or of each map in a list; the first that has a key counts.
+fn merge(merged: &mut Vec<(String, Node)>, node: Node) -> Result<(), &'static str> {
+    match node.content {
+        Content::Map(entries) => merged.extend(entries),
+        Content::List(items) => {
+            for item in items {
+                let Content::Map(entries) = item.content else { return Err("`<<` takes maps only") };
+                merged.extend(entries);
+            }
+        }
+        Content::Scalar { .. } => return Err("`<<` takes maps only"),
+    }
+    Ok(())
+}
+
+/// A text of a file as a message repeats it.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+fn told(error: &ScanError) -> Unreadable {
+    Unreadable::at(error.marker().line(), error.info())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(line: usize, text: &str) -> Node {
+        Node { line, content: Content::Scalar { text: text.to_owned(), is_plain: true } }
+    }
+
+    fn read(text: &str) -> Result<Node, Unreadable> {
+        Node::read(text.as_bytes(), Aliases::Allowed)
+    }
+
+    fn refusal(text: &str) -> String {
+        read(text).unwrap_err().to_string()
+    }
+
+    fn entries(text: &str) -> Vec<(String, Node)> {
+        let Content::Map(entries) = read(text).unwrap().content else { panic!() };
+        entries
+    }
+
+    #[test]
+    fn texts_stay_as_they_were_written() {
+        let entries = entries("a: [yes, 010, '22:30', ~]\nb:\n");
+        let quoted = Content::Scalar { text: "22:30".to_owned(), is_plain: false };
+        let quoted = Node { line: 1, content: quoted };
+        let list = Content::List(vec![plain(1, "yes"), plain(1, "010"), quoted, plain(1, "~")]);
+        assert_eq!(entries[0], ("a".to_owned(), Node { line: 1, content: list }));
+        assert!(entries[1].1.is_nothing() && !plain(1, "x").is_nothing());
+    }
+
+    #[test]
+    fn an_entry_knows_the_line_of_its_key() {
+        let entries = entries("# a note\na:\n\n  - x\n  - y\nb: z");
+        let items = Content::List(vec![plain(4, "x"), plain(5, "y")]);
+        assert_eq!(
+            entries,
+            [("a".to_owned(), Node { line: 2, content: items }), ("b".to_owned(), plain(6, "z"))]
+        );
+    }
+
+    #[test]
+    fn maps_are_merged_and_their_own_entries_count() {
+        let merged = &entries("x: &x {a: 1, b: 2}\ny: &y {b: 3, c: 4}\nz: {<<: [*x, *y], a: 0}")[2];
+        let expected = [("a", plain(3, "0")), ("b", plain(1, "2")), ("c", plain(2, "4"))];
+        let expected = expected.map(|(key, node)| (key.to_owned(), node));
+        assert_eq!(merged.1.content, Content::Map(expected.to_vec()));
+    }
+
+    #[test]
+    fn what_is_doubtful_is_refused() {
+        for (text, told) in [
+            ("", "it is empty"),
+            ("a: 1\n---\nb: 2", "it holds more than one document"),
+            ("a: 1\na: 2", "line 2: `a` is there twice"),
+            ("a: !reset null", "line 1: tags such as `!reset` are not allowed"),
+            ("[a]: 1", "line 1: a key has to be a text"),
+            ("a: &a [*a]", "line 1: an alias stands for something that holds it"),
+            ("a:\n  <<: 1", "line 2: `<<` takes maps only"),
+            (&"[".repeat(50), "line 1: lists and maps stand too deep in each other"),
+            (&" ".repeat(256 * 1024 + 1), "it has more than 256 KiB"),
+        ] {
+            assert_eq!(refusal(text), told, "{text:.40}");
+        }
+        assert!(refusal("a: [").starts_with("line "));
+        assert!(refusal("a: *nobody").starts_with("line 1: "));
+        let not_text = Node::read(b"\xff", Aliases::Allowed).unwrap_err();
+        assert_eq!(not_text.to_string(), "it is no text in UTF-8");
+    }
+
+    #[test]
+    fn aliases_cannot_make_a_small_file_large() {
+        let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for level in 1..10 {
+            let below = format!("*a{}", level - 1);
+            text += &format!("a{level}: &a{level} [{}]\n", vec![below; 9].join(","));
+        }
+        assert!(refusal(&text).contains("aliases"));
+        let long = format!("a: &a '{}'\nb: [{}]", "x".repeat(100_000), vec!["*a"; 100].join(","));
+        assert!(refusal(&long).contains("aliases"));
+    }
+
+    #[test]
+    fn aliases_are_refused_where_none_are_wanted() {
+        let read = |text: &str| Node::read(text.as_bytes(), Aliases::Refused);
+        let told = read("a: &a 1\nb: *a").unwrap_err().to_string();
+        assert_eq!(told, "line 2: aliases such as `*name` are not allowed");
+        assert_eq!(
+            read("<<: {a: 1}").unwrap().content,
+            Content::Map(vec![("<<".to_owned(), read("{a: 1}").unwrap())])
+        );
+    }
+
+    #[test]
+    fn twenty_levels_and_not_one_more() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(read(&nested(21)).is_ok());
+        assert!(refusal(&nested(22)).contains("too deep"));
+    }
+}
