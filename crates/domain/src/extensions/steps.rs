@@ -308,6 +308,7 @@ impl Properties<'_> {
         match text {
             None if self.spec.properties.contains_key("action") => None,
             None => {
+                self.taken.extend(EVERY_KEY);
                 self.misuse("action", format!("is missing: it {}", told()));
                 None
             }

@@ -6,9 +6,7 @@ use launchway_domain::{
     yaml::{Content, Node},
 };
 
-use super::{
-    fields::{self, Fields},
-};
+use super::fields::{self, Fields};
 
 /// Where an image comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -88,7 +88,9 @@ impl<'a> Fields<'a> {
 /// A text.
 pub(super) fn text(node: &Node, place: &str) -> Result<String, String> {
     match &node.content {
-        Content::Scalar { text, .. } if text.contains('\0') => Err(format!("{place} must not have zero bytes")),
+        Content::Scalar { text, .. } if text.contains('\0') => {
+            Err(format!("{place} must not have zero bytes"))
+        }
         Content::Scalar { text, .. } => Ok(text.clone()),
         _ => Err(format!("{place} has to be a text")),
     }

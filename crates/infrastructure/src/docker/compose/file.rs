@@ -183,7 +183,9 @@ fn volumes_of(service: &Service) -> impl Iterator<Item = &String> {
 }
 
 fn read_services(node: &Node) -> Result<BTreeMap<ServiceName, Service>, String> {
-    let Content::Map(entries) = &node.content else { return Err("`services` of the file has to be a map".to_owned()) };
+    let Content::Map(entries) = &node.content else {
+        return Err("`services` of the file has to be a map".to_owned());
+    };
     if entries.is_empty() {
         return Err("there is no service in it".to_owned());
     }

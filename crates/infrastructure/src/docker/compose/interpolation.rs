@@ -37,7 +37,9 @@ impl<'a> Interpolation<'a> {
     /// The node with every text in it replaced. Keys stay as they are.
     pub(super) fn node(&mut self, node: &Node) -> Result<Node, String> {
         let content = match &node.content {
-            Content::Scalar { text, is_plain } => Content::Scalar { text: self.text(text)?, is_plain: *is_plain },
+            Content::Scalar { text, is_plain } => {
+                Content::Scalar { text: self.text(text)?, is_plain: *is_plain }
+            }
             Content::List(items) => {
                 Content::List(items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
             }
