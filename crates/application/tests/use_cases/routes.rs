@@ -50,7 +50,7 @@ async fn led(arrange: impl FnOnce(&mut State)) -> (String, Target) {
     let one = world.journal().pop().unwrap_or_default();
     let all = followed(&world).await;
     let Ok([Route { subject, hosts, target }]) = <[Route; 1]>::try_from(all) else { panic!("one route") };
-    assert_eq!((application, hosts), (id, names()));
+    assert_eq!((subject, hosts), (id.into(), names()));
     (one, target)
 }
 
