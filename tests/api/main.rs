@@ -27,6 +27,7 @@ mod deployments;
 mod documented_answers;
 mod durability;
 mod envelope;
+mod extensions;
 mod front;
 mod injection;
 mod isolation;

@@ -113,9 +113,87 @@ pub(crate) const LOG: &[&str] = &[
     "updated_at",
 ];
 
+pub(crate) const EXTENSION: &[&str] = &[
+    "id",
+    "extension_id",
+    "parent_extension_id",
+    "name",
+    "description",
+    "author",
+    "category",
+    "icon",
+    "extension_type",
+    "version",
+    "is_verified",
+    "content_hash",
+    "yaml_content",
+    "parsed_content",
+    "validation_status",
+    "validation_errors",
+    "variables",
+    "created_at",
+    "updated_at",
+    "deleted_at",
+];
+
+pub(crate) const EXTENSION_VARIABLE: &[&str] = &[
+    "id",
+    "extension_id",
+    "extension",
+    "variable_name",
+    "variable_type",
+    "description",
+    "default_value",
+    "is_required",
+    "validation_pattern",
+    "created_at",
+];
+
+pub(crate) const EXECUTION: &[&str] = &[
+    "id",
+    "extension_id",
+    "extension",
+    "server_hostname",
+    "status",
+    "exit_code",
+    "error_message",
+    "execution_log",
+    "log_seq",
+    "variable_values",
+    "steps",
+    "started_at",
+    "completed_at",
+    "created_at",
+];
+
+pub(crate) const EXECUTION_STEP: &[&str] = &[
+    "id",
+    "execution_id",
+    "execution",
+    "step_name",
+    "step_order",
+    "phase",
+    "status",
+    "exit_code",
+    "output",
+    "started_at",
+    "completed_at",
+    "created_at",
+];
+
 /// Asserts that a record has exactly these fields, with an id and moments in the right form.
 #[track_caller]
 pub(crate) fn expect_record(record: &Value, fields: &[&str]) {
+    expect_fields(record, fields);
+    expect_moment(&record["updated_at"]);
+    if fields.contains(&"deleted_at") {
+        assert_eq!(record["deleted_at"], Value::Null);
+    }
+}
+
+/// Asserts that a record has exactly these fields, with an id and the moment that it came.
+#[track_caller]
+pub(crate) fn expect_fields(record: &Value, fields: &[&str]) {
     let mut expected: Vec<_> = fields.to_vec();
     expected.sort_unstable();
     let mut got: Vec<_> = record.as_object().unwrap().keys().map(String::as_str).collect();
@@ -123,10 +201,6 @@ pub(crate) fn expect_record(record: &Value, fields: &[&str]) {
     assert_eq!(got, expected);
     expect_id(&record["id"]);
     expect_moment(&record["created_at"]);
-    expect_moment(&record["updated_at"]);
-    if fields.contains(&"deleted_at") {
-        assert_eq!(record["deleted_at"], Value::Null);
-    }
 }
 
 /// Asserts that a user has everything that the contract embeds in one, and nothing deeper.
