@@ -18,6 +18,7 @@ use launchway_domain::{
         Extension, ExtensionFilter, ExtensionKey, ExtensionRepository, ExtensionRoute, ExtensionVariable,
         Validation,
     },
+    ids::ExtensionId,
     organizations::Scope,
     page::{Page, PageRequest},
     store::StoreError,
@@ -48,13 +49,16 @@ impl ExtensionRepository for Database {
     }
 
     async fn by_key(&self, scope: Scope, key: &ExtensionKey) -> Result<Option<Extension>, StoreError> {
-        let key = key.clone();
+        let key = key.to_string();
         self.read_point(move |connection| {
-            let found = visible_to(scope)
-                .filter(extensions::key.eq(key.as_str().to_owned()))
-                .select(ExtensionRow::as_select())
-                .load(connection)?;
-            Ok(with_variables(connection, found)?.pop())
+            first(connection, visible_to(scope).filter(extensions::key.eq(key.clone())))
+        })
+        .await
+    }
+
+    async fn by_id(&self, scope: Scope, id: ExtensionId) -> Result<Option<Extension>, StoreError> {
+        self.read_point(move |connection| {
+            first(connection, visible_to(scope).filter(extensions::id.eq(DbId::from(id))))
         })
         .await
     }
@@ -88,6 +92,14 @@ fn visible_to(scope: Scope) -> extensions::BoxedQuery<'static, MultiBackend> {
         .filter(extensions::deleted_at.is_null())
         .filter(extensions::organization_id.is_null().or(own))
         .into_boxed()
+}
+
+fn first(
+    connection: &mut AnyConnection,
+    found: extensions::BoxedQuery<'static, MultiBackend>,
+) -> Result<Option<Extension>, QueryError> {
+    let rows = found.limit(1).select(ExtensionRow::as_select()).load(connection)?;
+    Ok(with_variables(connection, rows)?.pop())
 }
 
 fn page_of(
