@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Texts that make a careless program run a command: each would make the file `CANARY`. `§` stands
 /// for its folder.
-const PAYLOADS: [&str; 60] = [
+pub(crate) const PAYLOADS: [&str; 60] = [
     "; touch §/CANARY",
     ";touch §/CANARY;",
     "| touch §/CANARY",

@@ -53,6 +53,8 @@ pub(crate) struct World {
     application: String,
     deployment: String,
     cancelled: String,
+    fork: String,
+    execution: String,
     unique: Cell<u32>,
 }
 
@@ -90,6 +92,7 @@ impl World {
             let path = format!("/api/v1/deploy/application/deployments/{cancelled}");
             (ada.get(&path).success()["status"]["status"] == "cancelled").then_some(())
         });
+        let (fork, execution) = run(&ada);
         Self {
             ada,
             nobody: server.client(),
@@ -100,6 +103,8 @@ impl World {
             application,
             deployment,
             cancelled,
+            fork,
+            execution,
             unique: Cell::new(0),
         }
     }
@@ -157,6 +162,8 @@ impl World {
             .replace("{application}", &self.application)
             .replace("{deployment}", &self.deployment)
             .replace("{cancelled}", &self.cancelled)
+            .replace("{fork}", &self.fork)
+            .replace("{execution}", &self.execution)
             .replace("{nothing}", "01a1dd03-0000-7000-8000-000000000000")
     }
 }
@@ -170,6 +177,21 @@ fn made(admin: &Client, name: &str) -> (String, String) {
     let application = admin.post("/api/v1/deploy/application", &wish).success();
     let id = |id: &serde_json::Value| id.as_str().unwrap().to_owned();
     (id(&application["id"]), id(&application["deployments"][0]["id"]))
+}
+
+/// The key of a fork that only makes a folder, and the id of a run of it that is over.
+fn run(admin: &Client) -> (String, String) {
+    let yaml = "metadata: {id: x, name: X, description: x, author: x, icon: x, category: Other, type: run}\n\
+                execution: {run: [{name: A, type: file, properties: {action: mkdir, dest: a}}]}";
+    let fork = admin.post("/api/v1/extensions/hello-note/fork", &json!({"yaml_content": yaml})).success();
+    let fork = fork["extension_id"].as_str().unwrap().to_owned();
+    let execution = admin.post(&format!("/api/v1/extensions/{fork}/run"), &json!({})).success();
+    let execution = execution["id"].as_str().unwrap().to_owned();
+    until("the end of a run", || {
+        let now = admin.get(&format!("/api/v1/extensions/execution/{execution}")).success();
+        (now["status"] == "completed").then_some(())
+    });
+    (fork, execution)
 }
 
 /// The admin's API token that was valid, and is no longer.
