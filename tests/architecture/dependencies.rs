@@ -35,6 +35,7 @@ const RULES: &[Rule] = &[
             "ipnet",
             "mockall",
             "regex",
+            "saphyr-parser",
             "sha1",
             "sha2",
             "subtle",
