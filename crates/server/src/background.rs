@@ -1,12 +1,13 @@
 //! What the server does besides answering: it carries out deployments and looks after them.
 
-use std::{error::Error, path::PathBuf, sync::Arc};
+use std::{error::Error, fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use launchway_application::{
     RuntimeLogs,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
+    extensions::{RunPorts, Runs},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
-    worker::{Worker, WorkerTimings},
+    worker::{Crew, Worker, WorkerTimings},
 };
 use launchway_domain::{
     ids::{BootId, Ids as _, InstanceId},
@@ -16,6 +17,7 @@ use launchway_infrastructure::{
     clock::TimeOrderedIds,
     data_dir::DataDir,
     docker::{BuildLimits, Compositions, ContainerLimits, DockerEngine, DockerOptions},
+    extensions::{HostOptions, HostRunner},
     git::{GitFetcher, GitLimits, GitOptions},
     health::NetworkProbe,
     nixpacks::Nixpacks,
@@ -39,17 +41,24 @@ impl Background {
         config: &Config,
         data: &DataDir,
         wiring: &Wiring,
+        front: Option<SocketAddr>,
     ) -> Result<Self, Box<dyn Error>> {
         let instance: InstanceId =
             data.private_file("instance-id", || format!("{}\n", TimeOrderedIds.next()))?.trim().parse()?;
         let boot: BootId = TimeOrderedIds.next().into();
         let engine = Arc::new(DockerEngine::new(docker_options(config, instance)));
-        let runtime_logs = runtime_logs(wiring, &engine);
-        let upkeep = upkeep(wiring, &engine, &runtime_logs, (instance, boot));
+        let compositions = Arc::new(Compositions::open(engine.clone(), &data.path().join("compositions"))?);
+        let own_ports = [config.bind.port()].into_iter().chain(front.map(|front| front.port()));
+        let host = HostOptions::new(&data.path().join("runs"), own_ports);
+        let outside = Outside {
+            runtime_logs: runtime_logs(wiring, &engine),
+            runner: Arc::new(HostRunner::open(compositions.clone(), host)?),
+            compositions,
+            engine,
+        };
+        let upkeep = upkeep(wiring, &outside, (instance, boot));
         upkeep.begin().await?;
-        let worker =
-            worker(config, data, wiring, (engine, runtime_logs), WorkerId { instance, boot, worker: 1 })
-                .await?;
+        let worker = worker(config, data, wiring, outside, WorkerId { instance, boot, worker: 1 }).await?;
 
         let (stop, told) = watch::channel(false);
         let tasks =
@@ -68,18 +77,27 @@ impl Background {
     }
 }
 
+/// What is outside of the process: the engine, and the machine itself.
+struct Outside {
+    engine: Arc<DockerEngine>,
+    compositions: Arc<Compositions>,
+    runner: Arc<HostRunner>,
+    runtime_logs: Arc<RuntimeLogs>,
+}
+
 async fn worker(
     config: &Config,
     data: &DataDir,
     wiring: &Wiring,
-    (engine, runtime_logs): (Arc<DockerEngine>, Arc<RuntimeLogs>),
+    outside: Outside,
     identity: WorkerId,
 ) -> Result<Worker, Box<dyn Error>> {
     let database = Arc::new(wiring.database.clone());
+    let runs = Runs::new(run_ports(wiring, &outside), wiring.tools.clone());
+    let Outside { engine, compositions, runtime_logs, .. } = outside;
     let source = GitFetcher::open(git_options(config, data))?;
     source.clear_work().await?;
     wiring.sites.clear_drafts().await?;
-    let compositions = Compositions::open(engine.clone(), &data.path().join("compositions"))?;
     let ports = PipelinePorts {
         applications: database.clone(),
         deployments: database.clone(),
@@ -90,7 +108,7 @@ async fn worker(
         source: Arc::new(source),
         planner: Arc::new(Nixpacks::default()),
         images: engine.clone(),
-        composer: Arc::new(compositions),
+        composer: compositions,
         deployer: engine.clone(),
         inventory: engine,
         probe: Arc::new(NetworkProbe::default()),
@@ -102,23 +120,40 @@ async fn worker(
     let most = config.deployments.max_builds;
     let limits = ClaimLimits { global: most, per_organization: most };
     let timings = WorkerTimings::default();
-    Ok(Worker::new(database, Arc::new(pipeline), identity, limits, timings, wiring.tools.clone()))
+    let crew = Crew { pipeline: Arc::new(pipeline), runs: Arc::new(runs) };
+    Ok(Worker::new(database, crew, identity, limits, timings, wiring.tools.clone()))
 }
 
-fn upkeep(
-    wiring: &Wiring,
-    engine: &Arc<DockerEngine>,
-    runtime_logs: &Arc<RuntimeLogs>,
-    identity: (InstanceId, BootId),
-) -> Upkeep {
+fn run_ports(wiring: &Wiring, outside: &Outside) -> RunPorts {
+    let database = Arc::new(wiring.database.clone());
+    RunPorts {
+        executions: database.clone(),
+        runner: outside.runner.clone(),
+        log: database,
+        secrets: Arc::clone(&wiring.secrets),
+        routes: Arc::clone(&wiring.routes),
+        hostname: hostname(),
+    }
+}
+
+/// What this machine is called.
+fn hostname() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
+}
+
+fn upkeep(wiring: &Wiring, outside: &Outside, identity: (InstanceId, BootId)) -> Upkeep {
     let database = Arc::new(wiring.database.clone());
     let ports = UpkeepPorts {
         queue: database.clone(),
         deployments: database.clone(),
-        inventory: engine.clone(),
+        extensions: database.clone(),
+        runner: outside.runner.clone(),
+        deployer: outside.engine.clone(),
+        inventory: outside.engine.clone(),
         routes: Arc::clone(&wiring.routes),
         logs: database.clone(),
-        runtime_logs: Arc::clone(runtime_logs),
+        runtime_logs: Arc::clone(&outside.runtime_logs),
         idempotency: database,
     };
     Upkeep::new(ports, identity, UpkeepTimings::default(), StabilityLimits::default(), wiring.tools.clone())

@@ -18,7 +18,7 @@ use crate::{
     config::Config,
     front_proxy::FrontProxy,
     telemetry,
-    wiring::{Tables, Wiring},
+    wiring::{Tables, Wiring, load_catalog},
 };
 
 /// The largest body that is read.
@@ -38,7 +38,8 @@ async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     let proxy = FrontProxy::ensure(config, &data).await?;
     let front = proxy.as_ref().map(FrontProxy::address);
     let wiring = Wiring::new(config, &data, Tables::BringUpToDate, front).await?;
-    let background = Background::start(config, &data, &wiring).await?;
+    load_catalog(&wiring.services).await?;
+    let background = Background::start(config, &data, &wiring, front).await?;
     let Wiring { database, services, setup_token, .. } = wiring;
     let metrics = Metrics::default();
     metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));

@@ -5,6 +5,7 @@ use std::{error::Error, net::SocketAddr, sync::Arc};
 use launchway_application::{
     Bell, Ports, Services, Tools,
     applications::ApplicationPolicy,
+    extensions::CatalogFile,
     routes::{RoutePorts, Routes},
 };
 use launchway_domain::{
@@ -13,6 +14,7 @@ use launchway_domain::{
     secret::{Entropy as _, SecretBox},
 };
 use launchway_infrastructure::{
+    catalog,
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
     database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle},
@@ -73,6 +75,19 @@ impl Wiring {
         let tools = ports.tools.clone();
         Ok(Self { database, services: Services::new(ports), tools, secrets, sites, routes, setup_token })
     }
+}
+
+/// The definitions that come with this binary.
+pub(crate) async fn load_catalog(services: &Services) -> Result<(), Box<dyn Error>> {
+    let files: Vec<CatalogFile<'_>> = catalog::FILES
+        .iter()
+        .map(|(file, yaml)| CatalogFile { name: file.trim_end_matches(".yaml"), yaml })
+        .collect();
+    let changed = services.catalog.load(&files).await?;
+    if changed > 0 {
+        tracing::info!(changed, "brought the catalog of extensions up to date");
+    }
+    Ok(())
 }
 
 /// What to do with the database's tables.
@@ -152,6 +167,7 @@ fn routes(
     let ports = RoutePorts {
         applications: Arc::new(database.clone()),
         deployments: Arc::new(database.clone()),
+        extensions: Arc::new(database.clone()),
         sites: sites.clone(),
         router,
     };
@@ -182,6 +198,8 @@ fn ports(
         audit: store.clone(),
         applications: store.clone(),
         deployments: store.clone(),
+        extensions: store.clone(),
+        executions: store.clone(),
         logs: store.clone(),
         idempotency: store.clone(),
         deploy_keys: store,
