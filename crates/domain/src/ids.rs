@@ -115,6 +115,10 @@ typed_id!(
     /// Identifies the [`DeploymentStatus`](crate::deployments::DeploymentStatus) of a deployment.
     DeploymentStatusId
 );
+typed_id!(
+    /// Identifies a [`KeptSecret`](crate::webhooks::KeptSecret).
+    WebhookSecretId
+);
 
 impl From<ApplicationId> for SubjectId {
     /// An application is what its jobs work on.

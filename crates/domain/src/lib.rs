@@ -18,3 +18,4 @@ pub mod secret;
 pub mod store;
 pub mod users;
 pub mod value;
+pub mod webhooks;

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::{applications, audit, auth, deployments, idempotency, jobs, logs, organizations, users};
+use crate::{
+    applications, audit, auth, deployments, idempotency, jobs, logs, organizations, users, webhooks,
+};
 
 /// One change to what is stored. Each feature owns its own writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub enum Write {
     Log(logs::Write),
     /// Requests that are carried out once.
     Idempotency(idempotency::Write),
+    /// Webhooks.
+    Webhook(webhooks::Write),
 }
 
 impl Write {
@@ -39,6 +43,7 @@ impl Write {
             Self::Job(write) => write.needs_audit(),
             Self::Application(write) => write.needs_audit(),
             Self::Deployment(write) => write.needs_audit(),
+            Self::Webhook(write) => write.needs_audit(),
         }
     }
 }
@@ -124,6 +129,8 @@ pub enum Unique {
     Domain,
     /// A request that is to be carried out once.
     IdempotencyKey,
+    /// A delivery of a code host to one application.
+    WebhookDelivery,
 }
 
 #[cfg(test)]
@@ -180,6 +187,8 @@ mod tests {
             deployments::Write::FollowJobs { application: None, at: AT }.into(),
             logs::Write::Append(vec![]).into(),
             jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),
+            webhooks::Write::Confirm { scope: a_job().scope, repository: a_secret().repository, at: AT }
+                .into(),
         ]
     }
 
@@ -200,6 +209,17 @@ mod tests {
         let (ids, whose) =
             ((Uuid::nil().into(), Uuid::nil().into()), (Uuid::nil().into(), Uuid::nil().into()));
         deployments::Deployment::new(ids, whose, deployments::DeploymentKind::Fresh, Uuid::nil().into(), AT)
+    }
+
+    fn a_secret() -> webhooks::KeptSecret {
+        webhooks::KeptSecret {
+            id: Uuid::nil().into(),
+            organization_id: Uuid::nil().into(),
+            repository: "example.com/ada/engine".parse().unwrap(),
+            secret: Sealed(String::new()),
+            created_at: AT,
+            confirmed_at: None,
+        }
     }
 
     fn a_lease() -> jobs::Lease {
@@ -288,6 +308,8 @@ mod tests {
             }
             .into(),
             deployments::Write::Insert(a_deployment()).into(),
+            webhooks::Write::FirstSecret(a_secret()).into(),
+            webhooks::Write::ReplaceSecret { secret: a_secret(), until: AT }.into(),
         ];
         writes.extend(login_writes().into_iter().map(Write::from));
         writes.extend(organization_writes().into_iter().map(Write::from));

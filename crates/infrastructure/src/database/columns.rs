@@ -23,7 +23,7 @@ use launchway_domain::{
     ids::{
         ApiTokenId, ApplicationId, ApplicationStatusId, AuditEntryId, BootId, DeploymentId,
         DeploymentStatusId, InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId, SessionId,
-        SettingsId, SubjectId, UserId,
+        SettingsId, SubjectId, UserId, WebhookSecretId,
     },
 };
 use uuid::Uuid;
@@ -81,7 +81,8 @@ stored_as_id!(
     SessionId,
     SettingsId,
     SubjectId,
-    UserId
+    UserId,
+    WebhookSecretId
 );
 
 impl From<Timestamp> for DbTs {
