@@ -27,6 +27,7 @@ use crate::{
     organizations::{self, MembershipView, OrganizationView},
     routes::Routes,
     users::{self, UserView},
+    webhooks,
 };
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -98,6 +99,10 @@ pub(crate) fn routes(routes: &mut Routes) {
         logs::application_logs,
         logs::deployment_logs,
         logs::stream_deployment_logs,
+        webhooks::receive,
+        webhooks::receive_by_doubled_prefix,
+        webhooks::webhook_secret,
+        webhooks::rotate_webhook_secret,
         audit::audit_logs,
         health::health,
         health::api_health,

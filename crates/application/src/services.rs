@@ -15,6 +15,7 @@ use launchway_domain::{
     secret::{Entropy, SecretBox},
     store::{UnitOfWork, Write},
     users::UserRepository,
+    webhooks::WebhookRepository,
 };
 use uuid::Uuid;
 
@@ -29,6 +30,7 @@ use crate::{
     organizations::{DeployKeys, Organizations},
     routes::Routes,
     users::Users,
+    webhooks::{WebhookPorts, Webhooks},
 };
 
 /// What nearly every use case works with.
@@ -72,6 +74,7 @@ pub struct Ports {
     pub logs: Arc<dyn LogReader>,
     pub idempotency: Arc<dyn IdempotencyStore>,
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
+    pub webhooks: Arc<dyn WebhookRepository>,
     pub key_maker: Arc<dyn KeyMaker>,
     pub policy: ApplicationPolicy,
     pub routes: Arc<Routes>,
@@ -99,6 +102,7 @@ pub struct Services {
     pub deployments: Deployments,
     pub logs: Logs,
     pub idempotency: Idempotency,
+    pub webhooks: Webhooks,
 }
 
 impl Services {
@@ -117,6 +121,7 @@ impl Services {
             logs,
             idempotency,
             deploy_keys,
+            webhooks,
             key_maker,
             policy,
             routes,
@@ -156,6 +161,15 @@ impl Services {
                 tools.clone(),
             ),
             deployments: Deployments::new(applications.clone(), deployments.clone(), tools.clone()),
+            webhooks: Webhooks::new(
+                WebhookPorts {
+                    webhooks,
+                    applications: applications.clone(),
+                    deployments: deployments.clone(),
+                    secrets: secrets.clone(),
+                },
+                tools.clone(),
+            ),
             logs: Logs::new(applications, deployments, logs),
             idempotency: Idempotency::new(idempotency, secrets, tools),
             audit: AuditTrail::new(audit),

@@ -6,6 +6,7 @@ use launchway_application::{
     RuntimeLogs,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
+    webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
     worker::{Worker, WorkerTimings},
 };
 use launchway_domain::{
@@ -47,13 +48,19 @@ impl Background {
         let runtime_logs = runtime_logs(wiring, &engine);
         let upkeep = upkeep(wiring, &engine, &runtime_logs, (instance, boot));
         upkeep.begin().await?;
-        let worker =
-            worker(config, data, wiring, (engine, runtime_logs), WorkerId { instance, boot, worker: 1 })
-                .await?;
+        let source = Arc::new(GitFetcher::open(git_options(config, data))?);
+        source.clear_work().await?;
+        let comparison = comparison(config, wiring, &source);
+        let identity = WorkerId { instance, boot, worker: 1 };
+        let worker = worker(config, data, wiring, (engine, runtime_logs, source), identity).await?;
 
         let (stop, told) = watch::channel(false);
-        let tasks =
-            vec![spawn(Arc::new(worker).run(told.clone())), spawn(async move { upkeep.run(told).await })];
+        let (for_worker, for_comparison) = (told.clone(), told.clone());
+        let tasks = vec![
+            spawn(Arc::new(worker).run(for_worker)),
+            spawn(async move { comparison.run(for_comparison).await }),
+            spawn(async move { upkeep.run(told).await }),
+        ];
         Ok(Self { stop, tasks })
     }
 
@@ -72,12 +79,10 @@ async fn worker(
     config: &Config,
     data: &DataDir,
     wiring: &Wiring,
-    (engine, runtime_logs): (Arc<DockerEngine>, Arc<RuntimeLogs>),
+    (engine, runtime_logs, source): (Arc<DockerEngine>, Arc<RuntimeLogs>, Arc<GitFetcher>),
     identity: WorkerId,
 ) -> Result<Worker, Box<dyn Error>> {
     let database = Arc::new(wiring.database.clone());
-    let source = GitFetcher::open(git_options(config, data))?;
-    source.clear_work().await?;
     wiring.sites.clear_drafts().await?;
     let compositions = Compositions::open(engine.clone(), &data.path().join("compositions"))?;
     let ports = PipelinePorts {
@@ -87,7 +92,7 @@ async fn worker(
         runtime_logs,
         deploy_keys: database.clone(),
         secrets: Arc::clone(&wiring.secrets),
-        source: Arc::new(source),
+        source,
         planner: Arc::new(Nixpacks::default()),
         images: engine.clone(),
         composer: Arc::new(compositions),
@@ -119,9 +124,22 @@ fn upkeep(
         routes: Arc::clone(&wiring.routes),
         logs: database.clone(),
         runtime_logs: Arc::clone(runtime_logs),
-        idempotency: database,
+        idempotency: database.clone(),
+        deliveries: database,
     };
     Upkeep::new(ports, identity, UpkeepTimings::default(), StabilityLimits::default(), wiring.tools.clone())
+}
+
+fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> Comparison {
+    let database = Arc::new(wiring.database.clone());
+    let ports = ComparisonPorts {
+        branches: database.clone(),
+        deploy_keys: database,
+        secrets: Arc::clone(&wiring.secrets),
+        source: source.clone(),
+    };
+    let timings = ComparisonTimings::each(config.deployments.branch_check);
+    Comparison::new(ports, timings, wiring.tools.clone())
 }
 
 fn runtime_logs(wiring: &Wiring, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {

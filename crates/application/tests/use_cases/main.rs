@@ -29,5 +29,6 @@ mod trail;
 mod two_factor;
 mod upkeep;
 mod users;
+mod webhooks;
 mod worker;
 mod world;

@@ -18,13 +18,14 @@ use launchway_application::{
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     routes::{RoutePorts, Routes},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
+    webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
     worker::{Worker, WorkerTimings},
 };
 use launchway_domain::{
     applications::{Application, NamedApplication},
     clock::{Clock as _, Timestamp},
     deployments::{Condition, ContainerId, Deployment, Found, LiveVersion, PrintedLine, Standing, StepError},
-    ids::DeploymentId,
+    ids::{ApplicationId, DeploymentId},
     jobs::{ClaimLimits, ClaimedJob, Heartbeat},
     logs::NewLine,
     organizations::DeployKey,
@@ -55,6 +56,10 @@ pub(crate) struct State {
     pub(crate) named: Vec<NamedApplication>,
     pub(crate) standing: Vec<Standing>,
     pub(crate) deploy_key: Option<DeployKey>,
+    /// Applications that follow a branch.
+    pub(crate) followers: Vec<Application>,
+    /// The applications that missed where their branch is.
+    pub(crate) missed: Vec<ApplicationId>,
     /// The jobs that wait.
     pub(crate) waiting: VecDeque<ClaimedJob>,
     /// How often the queue cannot be asked for a job.
@@ -166,10 +171,22 @@ impl World {
             logs: Arc::clone(self) as _,
             runtime_logs: self.runtime_logs(),
             idempotency: Arc::clone(self) as _,
+            deliveries: Arc::clone(self) as _,
         };
         let identity = (id_of("instance").into(), id_of("boot").into());
         let (timings, limits) = (UpkeepTimings::default(), StabilityLimits::default());
         Upkeep::new(ports, identity, timings, limits, self.tools())
+    }
+
+    /// Who compares its branches, a minute after each round.
+    pub(crate) fn comparison(self: &Arc<Self>) -> Comparison {
+        let ports = ComparisonPorts {
+            branches: Arc::clone(self) as _,
+            deploy_keys: Arc::clone(self) as _,
+            secrets: Arc::new(a_box()),
+            source: Arc::clone(self) as _,
+        };
+        Comparison::new(ports, ComparisonTimings::each(Duration::from_secs(60)), self.tools())
     }
 
     fn tools(self: &Arc<Self>) -> Tools {

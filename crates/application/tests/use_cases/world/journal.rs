@@ -4,6 +4,7 @@ use launchway_domain::{
     applications, audit, deployments,
     jobs::{self, Outcome},
     store::Write,
+    webhooks,
 };
 
 /// What a unit writes, in a few words.
@@ -22,6 +23,9 @@ fn word(write: &Write) -> String {
             Outcome::Cancelled => "cancelled".to_owned(),
         },
         Write::Deployment(write) => deployment_word(write),
+        Write::Webhook(webhooks::Write::RequireMissed(head)) => {
+            format!("require missed {}", head.commit.short())
+        }
         Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
             if *is_stopped { "stopped" } else { "not stopped" }.to_owned()
         }
