@@ -53,6 +53,8 @@ pub(crate) struct World {
     application: String,
     deployment: String,
     cancelled: String,
+    /// An application from a repository, which nobody can reach.
+    from_git: String,
     unique: Cell<u32>,
 }
 
@@ -86,6 +88,12 @@ impl World {
         let cancelled = made(&ada, "given up").1;
         ada.post("/api/v1/deploy/application/cancel-deployment", &json!({"id": cancelled})).success();
         let (application, deployment) = made(&ada, "shop");
+        let wish = json!({
+            "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
+            "environment": "production", "build_pack": "static",
+        });
+        let from_git =
+            ada.post("/api/v1/deploy/application", &wish).success()["id"].as_str().unwrap().to_owned();
         until("the end of the cancelled deployment", || {
             let path = format!("/api/v1/deploy/application/deployments/{cancelled}");
             (ada.get(&path).success()["status"]["status"] == "cancelled").then_some(())
@@ -100,6 +108,7 @@ impl World {
             application,
             deployment,
             cancelled,
+            from_git,
             unique: Cell::new(0),
         }
     }
@@ -157,6 +166,7 @@ impl World {
             .replace("{application}", &self.application)
             .replace("{deployment}", &self.deployment)
             .replace("{cancelled}", &self.cancelled)
+            .replace("{from_git}", &self.from_git)
             .replace("{nothing}", "01a1dd03-0000-7000-8000-000000000000")
     }
 }
