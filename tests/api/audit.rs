@@ -41,6 +41,15 @@ fn every_change_leaves_an_entry_that_a_person_can_read(server: TestServer) {
     grace.log_in().post("/api/v1/auth/logout", &json!({})).success();
     ada.patch("/api/v1/organizations/users", &json!({"user_id": grace.id, "role": "member"})).success();
     ada.send_json("DELETE", "/api/v1/organizations/users", &json!({"user_id": grace.id})).success();
+    let wish = json!({
+        "name": "site", "repository": "git@git.example.com:site.git", "branch": "main", "port": 80,
+        "environment": "production", "build_pack": "static",
+    });
+    let site = ada.post("/api/v1/deploy/application", &wish).success();
+    let secret = format!("/api/v1/deploy/application/webhook-secret?id={}", site["id"].as_str().unwrap());
+    ada.get(&secret).success();
+    ada.get(&secret).success();
+    ada.send("POST", &secret, None).success();
     let mut told = messages(&ada, "");
     told.reverse();
     assert_eq!(
@@ -61,6 +70,10 @@ fn every_change_leaves_an_entry_that_a_person_can_read(server: TestServer) {
             "grace logged out",
             "Ada made grace@example.com member",
             "Ada removed grace@example.com",
+            "Ada created the application `site` (production)",
+            "Ada made the webhook secret of git.example.com/site",
+            "Ada looked at the webhook secret of git.example.com/site",
+            "Ada replaced the webhook secret of git.example.com/site",
         ]
     );
 }

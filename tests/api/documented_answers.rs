@@ -92,6 +92,28 @@ fn answers_about_applications_have_the_form_that_is_documented() {
     );
 }
 
+#[test]
+fn answers_about_webhooks_have_the_form_that_is_documented() {
+    const SECRET: &str = "/api/v1/deploy/application/webhook-secret";
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let wish = json!({
+        "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
+        "environment": "production", "build_pack": "static",
+    });
+    let site = admin.post("/api/v1/deploy/application", &wish).success();
+    let path = format!("{SECRET}?id={}", site["id"].as_str().unwrap());
+    expect_documented(&server, &admin, &[("POST", &path, SECRET, None), ("GET", &path, SECRET, None)]);
+    let secret = admin.get(&path).success()["secret"].as_str().unwrap().to_owned();
+    let host =
+        server.client().with_header("x-gitlab-event", "Push Hook").with_header("x-gitlab-token", &secret);
+    let push = json!({
+        "ref": "refs/heads/main", "after": "a".repeat(40), "project": {"git_http_url": "https://git.example.com/site"},
+    });
+    let webhooks = ["/api/v1/webhook", "/api/v1/api/v1/webhook"];
+    expect_documented(&server, &host, &webhooks.map(|path| ("POST", path, path, Some(&push))));
+}
+
 fn expect_documented(server: &TestServer, admin: &Client, requests: &[Asked<'_>]) {
     let document = printed_document();
     for &(method, path, pattern, body) in requests {

@@ -51,3 +51,4 @@ mod throttle;
 mod tokens;
 mod two_factor;
 mod users;
+mod webhooks;

@@ -148,6 +148,10 @@ fn the_operations_of_deployments_are_documented() {
         "GET /api/v1/deploy/application/logs/{application_id}",
         "GET /api/v1/organizations/deploy-key",
         "POST /api/v1/organizations/deploy-key",
+        "POST /api/v1/webhook",
+        "POST /api/v1/api/v1/webhook",
+        "GET /api/v1/deploy/application/webhook-secret",
+        "POST /api/v1/deploy/application/webhook-secret",
     ] {
         assert!(documented.contains(expected), "{expected} is not documented");
     }
@@ -168,6 +172,7 @@ fn only_these_operations_are_for_everyone() {
             "/api/v1/openapi.json",
             "/api/v1/proxy/ask",
             "/api/v1/webhook",
+            "/api/v1/api/v1/webhook",
             "/docs",
             "/health",
             "/metrics",

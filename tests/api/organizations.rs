@@ -107,7 +107,12 @@ fn a_foreign_organization_and_a_missing_one_give_the_same_answers(server: TestSe
     let eve = join(&server, &in_organization(&ada, &second), "eve@example.com", "admin").log_in();
     let bob = join(&server, &ada, "bob@example.com", "viewer");
     let token = ada.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
-    let ask = |organization: &str, user: &str, token: &str| {
+    let wish = json!({
+        "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
+        "environment": "production", "build_pack": "static",
+    });
+    let site = ada.post("/api/v1/deploy/application", &wish).success();
+    let ask = |organization: &str, user: &str, token: &str, application: &str| {
         let by_id = format!("/api/v1/organizations?id={organization}");
         let users = "/api/v1/organizations/users";
         vec![
@@ -118,12 +123,14 @@ fn a_foreign_organization_and_a_missing_one_give_the_same_answers(server: TestSe
             eve.patch(users, &json!({"user_id": user, "role": "viewer"})),
             eve.send_json("DELETE", users, &json!({"user_id": user})),
             eve.delete(&format!("/api/v1/auth/tokens/{token}")),
+            eve.get(&format!("/api/v1/deploy/application/webhook-secret?id={application}")),
+            eve.send("POST", &format!("/api/v1/deploy/application/webhook-secret?id={application}"), None),
             eve.with_header("x-organization-id", organization).get("/api/v1/user"),
             eve.with_header("x-organization-id", organization).get("/api/v1/audit/logs"),
         ]
     };
-    let foreign = ask(id(&first), &bob.id, id(&token));
-    let missing = ask(NOBODYS, NOBODYS, NOBODYS);
+    let foreign = ask(id(&first), &bob.id, id(&token), id(&site));
+    let missing = ask(NOBODYS, NOBODYS, NOBODYS, NOBODYS);
     for (foreign, missing) in foreign.iter().zip(&missing) {
         assert!(matches!(foreign.status, 403 | 404), "{foreign:?}");
         assert_eq!((foreign.status, &foreign.text), (missing.status, &missing.text));

@@ -55,6 +55,7 @@ fn use_secrets(server: &TestServer) -> Vec<(&'static str, String)> {
     let wrong = credentials(ADMIN_EMAIL, WRONG_PASSWORD);
     server.client().post("/api/v1/auth/login", &wrong).failure(401, "invalid_credentials");
     provoke(&admin, &token);
+    let webhook = webhook_secret(&admin);
     let change = json!({"current_password": ADMIN_PASSWORD, "new_password": NEW_PASSWORD});
     admin.patch("/api/v1/user/password", &change).success();
 
@@ -66,10 +67,29 @@ fn use_secrets(server: &TestServer) -> Vec<(&'static str, String)> {
         ("second session token", second),
         ("API token", token),
         ("two-factor secret", authenticator.secret),
+        ("webhook secret", webhook),
     ];
     secrets.extend(codes.iter().map(|code| ("recovery code", code.clone())));
     secrets.extend(codes.iter().map(|code| ("recovery code", code.replace('-', ""))));
     secrets
+}
+
+/// The secret of a webhook, after GitLab has said it.
+fn webhook_secret(admin: &Client) -> String {
+    let wish = json!({
+        "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
+        "environment": "production", "build_pack": "static",
+    });
+    let site = admin.post("/api/v1/deploy/application", &wish).success();
+    let path = format!("/api/v1/deploy/application/webhook-secret?id={}", site["id"].as_str().unwrap());
+    let secret = admin.get(&path).success()["secret"].as_str().unwrap().to_owned();
+    let host = admin.with_header("x-gitlab-event", "Push Hook").with_header("x-gitlab-token", &secret);
+    let push = json!({
+        "ref": "refs/heads/main", "after": "a".repeat(40),
+        "project": {"git_http_url": "https://git.example.com/site.git"},
+    });
+    host.post("/api/v1/webhook", &push).success();
+    secret
 }
 
 /// Requests that go wrong while they hold a secret.

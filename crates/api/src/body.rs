@@ -72,18 +72,25 @@ impl<T: Input> Body<T> {
 
     /// The same with what recognises the body.
     pub(crate) async fn read_with_hash(self) -> Result<(T, BodyHash), ApiError> {
+        let limit = self.api.options.body_limit;
+        let bytes = self.raw(limit).await?;
+        Ok((T::read(Fields::new(object(&bytes)?))?, BodyHash::of(&bytes)))
+    }
+}
+
+impl<T> Body<T> {
+    /// The body as it came, of at most `limit` bytes.
+    pub(crate) async fn raw(self, limit: usize) -> Result<Bytes, ApiError> {
         let timeout = self.api.options.body_timeout;
-        let bytes = tokio::time::timeout(timeout, self.bytes()).await.map_err(|_elapsed| {
+        tokio::time::timeout(timeout, self.bytes(limit)).await.map_err(|_elapsed| {
             ApiError::new(
                 Code::RequestTimeout,
                 format!("the body did not arrive within {} seconds", timeout.as_secs_f32()),
             )
-        })??;
-        Ok((T::read(Fields::new(object(&bytes)?))?, BodyHash::of(&bytes)))
+        })?
     }
 
-    async fn bytes(mut self) -> Result<Bytes, ApiError> {
-        let limit = self.api.options.body_limit;
+    async fn bytes(mut self, limit: usize) -> Result<Bytes, ApiError> {
         let too_large = || {
             ApiError::new(
                 Code::PayloadTooLarge,

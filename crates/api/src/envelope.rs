@@ -1,5 +1,7 @@
 //! The envelope that every answer comes in.
 
+use std::borrow::Cow;
+
 use actix_web::{
     HttpRequest, HttpResponse, Responder,
     body::BoxBody,
@@ -32,6 +34,24 @@ pub(crate) struct Envelope<T> {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Nothing;
 
+/// The envelope of a success that has nothing to show but its message, with the `error` that a failure
+/// would have. Few operations answer so.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Done {
+    /// Always null.
+    #[schema(value_type = Option<Object>)]
+    data: (),
+    /// A sentence for a person.
+    #[schema(value_type = String)]
+    message: Cow<'static, str>,
+    /// `success`.
+    #[schema(example = "success")]
+    status: &'static str,
+    /// Always empty.
+    #[schema(example = "")]
+    error: &'static str,
+}
+
 /// The envelope of a failure.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ErrorEnvelope<'a> {
@@ -51,6 +71,19 @@ pub(crate) struct ErrorEnvelope<'a> {
 /// Wraps the payload of an answer that went well.
 pub(crate) fn success<T>(message: &'static str, data: T) -> Success<T> {
     Envelope { data, message, status: "success" }
+}
+
+/// An answer that went well and has nothing to show.
+pub(crate) fn done(message: impl Into<Cow<'static, str>>) -> Done {
+    Done { data: (), message: message.into(), status: "success", error: "" }
+}
+
+impl Responder for Done {
+    type Body = BoxBody;
+
+    fn respond_to(self, _request: &HttpRequest) -> HttpResponse {
+        json(HttpResponse::Ok(), &self)
+    }
 }
 
 impl<T: Serialize> Responder for Envelope<T> {

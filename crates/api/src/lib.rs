@@ -27,6 +27,7 @@ mod request_ids;
 mod routes;
 mod state;
 mod users;
+mod webhooks;
 
 pub use self::{
     front_door::front_door,

@@ -10,7 +10,7 @@ use crate::{
     error::{ApiError, Code},
     extensions, health, logs, metrics, openapi, organizations,
     routes::{Operation, Routes},
-    users,
+    users, webhooks,
 };
 
 /// Mounts every route, and the answers for paths and methods that are not among them.
@@ -34,6 +34,7 @@ fn all() -> Routes {
     deployments::routes(&mut routes);
     extensions::routes(&mut routes);
     logs::routes(&mut routes);
+    webhooks::routes(&mut routes);
     audit::routes(&mut routes);
     health::routes(&mut routes);
     metrics::routes(&mut routes);

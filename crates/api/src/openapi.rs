@@ -28,6 +28,7 @@ use crate::{
     organizations::{self, MembershipView, OrganizationView},
     routes::Routes,
     users::{self, UserView},
+    webhooks,
 };
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -114,6 +115,10 @@ pub(crate) fn routes(routes: &mut Routes) {
         extensions::executions::execution,
         extensions::executions::execution_logs,
         extensions::executions::cancel_execution,
+        webhooks::receive,
+        webhooks::receive_by_doubled_prefix,
+        webhooks::webhook_secret,
+        webhooks::rotate_webhook_secret,
         audit::audit_logs,
         health::health,
         health::api_health,

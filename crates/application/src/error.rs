@@ -23,6 +23,12 @@ pub enum Error {
     /// A password or a code is wrong.
     #[error("{0}")]
     InvalidCredentials(&'static str),
+    /// A webhook is not signed with the secret of a repository that is deployed here.
+    #[error(
+        "this webhook is not signed with the secret of a repository that is deployed here: an admin reads it by \
+         `GET /api/v1/deploy/application/webhook-secret?id=`"
+    )]
+    InvalidSignature,
     /// The password is right, and a code is needed too.
     #[error("this account needs a code from its authenticator: send it as `totp_code`")]
     TwoFactorRequired,

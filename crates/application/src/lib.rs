@@ -19,6 +19,7 @@ mod runtime_logs;
 mod services;
 pub mod upkeep;
 pub mod users;
+pub mod webhooks;
 pub mod worker;
 
 pub use self::{

@@ -16,6 +16,7 @@ use launchway_domain::{
     secret::{Entropy, SecretBox},
     store::{UnitOfWork, Write},
     users::UserRepository,
+    webhooks::WebhookRepository,
 };
 use uuid::Uuid;
 
@@ -31,6 +32,7 @@ use crate::{
     organizations::{DeployKeys, Organizations},
     routes::Routes,
     users::Users,
+    webhooks::{WebhookPorts, Webhooks},
 };
 
 /// What nearly every use case works with.
@@ -76,6 +78,7 @@ pub struct Ports {
     pub logs: Arc<dyn LogReader>,
     pub idempotency: Arc<dyn IdempotencyStore>,
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
+    pub webhooks: Arc<dyn WebhookRepository>,
     pub key_maker: Arc<dyn KeyMaker>,
     pub policy: ApplicationPolicy,
     pub routes: Arc<Routes>,
@@ -105,6 +108,7 @@ pub struct Services {
     pub catalog: Catalog,
     pub logs: Logs,
     pub idempotency: Idempotency,
+    pub webhooks: Webhooks,
 }
 
 impl Services {
@@ -125,6 +129,7 @@ impl Services {
             logs,
             idempotency,
             deploy_keys,
+            webhooks,
             key_maker,
             policy,
             routes,
@@ -172,6 +177,15 @@ impl Services {
             deployments: Deployments::new(applications.clone(), deployments.clone(), tools.clone()),
             extensions: Extensions::new(extension_ports, tools.clone()),
             catalog: Catalog::new(extensions, tools.clone()),
+            webhooks: Webhooks::new(
+                WebhookPorts {
+                    webhooks,
+                    applications: applications.clone(),
+                    deployments: deployments.clone(),
+                    secrets: secrets.clone(),
+                },
+                tools.clone(),
+            ),
             logs: Logs::new(applications, deployments, logs),
             idempotency: Idempotency::new(idempotency, secrets, tools),
             audit: AuditTrail::new(audit),

@@ -18,6 +18,7 @@ use launchway_domain::{
     jobs::{JobKind, JobQueue, JobState, Rescued, Write as JobWrite},
     logs::{Level, LogSink, NewLine},
     store::StoreError,
+    webhooks::{DeliveryMark, DeliveryMemory},
 };
 use tokio::{
     sync::watch,
@@ -43,6 +44,7 @@ pub struct UpkeepPorts {
     pub logs: Arc<dyn LogSink>,
     pub runtime_logs: Arc<RuntimeLogs>,
     pub idempotency: Arc<dyn IdempotencyStore>,
+    pub deliveries: Arc<dyn DeliveryMemory>,
 }
 
 /// How often things are looked after.
@@ -272,9 +274,12 @@ impl Upkeep {
     async fn keep_forgetting(&self) {
         loop {
             self.sweep_workspaces().await;
-            let before = self.tools.clock.now() - IdempotencyKey::KEPT;
-            if let Err(error) = self.ports.idempotency.forget(before).await {
+            let now = self.tools.clock.now();
+            if let Err(error) = self.ports.idempotency.forget(now - IdempotencyKey::KEPT).await {
                 tracing::warn!(%error, "old requests could not be forgotten");
+            }
+            if let Err(error) = self.ports.deliveries.forget(now - DeliveryMark::KEPT, now).await {
+                tracing::warn!(%error, "old deliveries of code hosts could not be forgotten");
             }
             loop {
                 match self.ports.logs.trim(KEPT_LINES).await {

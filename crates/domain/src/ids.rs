@@ -116,6 +116,10 @@ typed_id!(
     /// Identifies the [`DeploymentStatus`](crate::deployments::DeploymentStatus) of a deployment.
     DeploymentStatusId
 );
+typed_id!(
+    /// Identifies a [`KeptSecret`](crate::webhooks::KeptSecret).
+    WebhookSecretId
+);
 
 typed_id!(
     /// Identifies an [`Extension`](crate::extensions::Extension).

@@ -19,4 +19,5 @@ pub mod secret;
 pub mod store;
 pub mod users;
 pub mod value;
+pub mod webhooks;
 pub mod yaml;

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use crate::{
     applications, audit, auth, deployments, extensions, idempotency, jobs, logs, organizations, users,
+    webhooks,
 };
 
 /// One change to what is stored. Each feature owns its own writes.
@@ -29,6 +30,8 @@ pub enum Write {
     Log(logs::Write),
     /// Requests that are carried out once.
     Idempotency(idempotency::Write),
+    /// Webhooks.
+    Webhook(webhooks::Write),
 }
 
 impl Write {
@@ -44,6 +47,7 @@ impl Write {
             Self::Application(write) => write.needs_audit(),
             Self::Deployment(write) => write.needs_audit(),
             Self::Extension(write) => write.needs_audit(),
+            Self::Webhook(write) => write.needs_audit(),
         }
     }
 }
@@ -133,6 +137,8 @@ pub enum Unique {
     ExtensionKey,
     /// A request that is to be carried out once.
     IdempotencyKey,
+    /// A delivery of a code host to one application.
+    WebhookDelivery,
 }
 
 #[cfg(test)]
@@ -189,6 +195,8 @@ mod tests {
             deployments::Write::FollowJobs { application: None, at: AT }.into(),
             logs::Write::Append(vec![]).into(),
             jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),
+            webhooks::Write::Confirm { scope: a_job().scope, repository: a_secret().repository, at: AT }
+                .into(),
         ]
     }
 
@@ -209,6 +217,17 @@ mod tests {
         let (ids, whose) =
             ((Uuid::nil().into(), Uuid::nil().into()), (Uuid::nil().into(), Uuid::nil().into()));
         deployments::Deployment::new(ids, whose, deployments::DeploymentKind::Fresh, Uuid::nil().into(), AT)
+    }
+
+    fn a_secret() -> webhooks::KeptSecret {
+        webhooks::KeptSecret {
+            id: Uuid::nil().into(),
+            organization_id: Uuid::nil().into(),
+            repository: "example.com/ada/engine".parse().unwrap(),
+            secret: Sealed(String::new()),
+            created_at: AT,
+            confirmed_at: None,
+        }
     }
 
     fn a_lease() -> jobs::Lease {
@@ -297,6 +316,8 @@ mod tests {
             }
             .into(),
             deployments::Write::Insert(a_deployment()).into(),
+            webhooks::Write::FirstSecret(a_secret()).into(),
+            webhooks::Write::ReplaceSecret { secret: a_secret(), until: AT }.into(),
         ];
         writes.extend(login_writes().into_iter().map(Write::from));
         writes.extend(organization_writes().into_iter().map(Write::from));

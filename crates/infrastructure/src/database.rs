@@ -29,6 +29,7 @@ mod statistics;
 mod throttle;
 mod unit_of_work;
 mod users;
+mod webhooks;
 mod writer;
 
 use std::{

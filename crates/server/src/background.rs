@@ -7,6 +7,7 @@ use launchway_application::{
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
+    webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
     worker::{Crew, Worker, WorkerTimings},
 };
 use launchway_domain::{
@@ -52,17 +53,23 @@ impl Background {
         let host = HostOptions::new(&data.path().join("runs"), own_ports);
         let outside = Outside {
             runtime_logs: runtime_logs(wiring, &engine),
+            source: Arc::new(GitFetcher::open(git_options(config, data))?),
             runner: Arc::new(HostRunner::open(compositions.clone(), host)?),
             compositions,
             engine,
         };
         let upkeep = upkeep(wiring, &outside, (instance, boot));
         upkeep.begin().await?;
-        let worker = worker(config, data, wiring, outside, WorkerId { instance, boot, worker: 1 }).await?;
+        let comparison = comparison(config, wiring, &outside.source);
+        let worker = worker(config, wiring, outside, WorkerId { instance, boot, worker: 1 }).await?;
 
         let (stop, told) = watch::channel(false);
-        let tasks =
-            vec![spawn(Arc::new(worker).run(told.clone())), spawn(async move { upkeep.run(told).await })];
+        let (for_worker, for_comparison) = (told.clone(), told.clone());
+        let tasks = vec![
+            spawn(Arc::new(worker).run(for_worker)),
+            spawn(async move { comparison.run(for_comparison).await }),
+            spawn(async move { upkeep.run(told).await }),
+        ];
         Ok(Self { stop, tasks })
     }
 
@@ -77,9 +84,10 @@ impl Background {
     }
 }
 
-/// What is outside of the process: the engine, and the machine itself.
+/// What is outside of the process: repositories, the engine, and the machine itself.
 struct Outside {
     engine: Arc<DockerEngine>,
+    source: Arc<GitFetcher>,
     compositions: Arc<Compositions>,
     runner: Arc<HostRunner>,
     runtime_logs: Arc<RuntimeLogs>,
@@ -87,15 +95,13 @@ struct Outside {
 
 async fn worker(
     config: &Config,
-    data: &DataDir,
     wiring: &Wiring,
     outside: Outside,
     identity: WorkerId,
 ) -> Result<Worker, Box<dyn Error>> {
     let database = Arc::new(wiring.database.clone());
     let runs = Runs::new(run_ports(wiring, &outside), wiring.tools.clone());
-    let Outside { engine, compositions, runtime_logs, .. } = outside;
-    let source = GitFetcher::open(git_options(config, data))?;
+    let Outside { engine, source, compositions, runtime_logs, .. } = outside;
     source.clear_work().await?;
     wiring.sites.clear_drafts().await?;
     let ports = PipelinePorts {
@@ -105,7 +111,7 @@ async fn worker(
         runtime_logs,
         deploy_keys: database.clone(),
         secrets: Arc::clone(&wiring.secrets),
-        source: Arc::new(source),
+        source,
         planner: Arc::new(Nixpacks::default()),
         images: engine.clone(),
         composer: compositions,
@@ -154,9 +160,22 @@ fn upkeep(wiring: &Wiring, outside: &Outside, identity: (InstanceId, BootId)) ->
         routes: Arc::clone(&wiring.routes),
         logs: database.clone(),
         runtime_logs: Arc::clone(&outside.runtime_logs),
-        idempotency: database,
+        idempotency: database.clone(),
+        deliveries: database,
     };
     Upkeep::new(ports, identity, UpkeepTimings::default(), StabilityLimits::default(), wiring.tools.clone())
+}
+
+fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> Comparison {
+    let database = Arc::new(wiring.database.clone());
+    let ports = ComparisonPorts {
+        branches: database.clone(),
+        deploy_keys: database,
+        secrets: Arc::clone(&wiring.secrets),
+        source: source.clone(),
+    };
+    let timings = ComparisonTimings::each(config.deployments.branch_check);
+    Comparison::new(ports, timings, wiring.tools.clone())
 }
 
 fn runtime_logs(wiring: &Wiring, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {

@@ -202,7 +202,8 @@ fn ports(
         executions: store.clone(),
         logs: store.clone(),
         idempotency: store.clone(),
-        deploy_keys: store,
+        deploy_keys: store.clone(),
+        webhooks: store,
         key_maker: Arc::new(Ed25519Keys::new(entropy.clone())),
         policy: ApplicationPolicy {
             sources: config.deployments.sources.clone(),

@@ -25,6 +25,7 @@ const fn row(
 const OK: &str = "200";
 const UNKNOWN: &str = "401 unauthenticated";
 const WRONG: &str = "401 invalid_credentials";
+const UNSIGNED: &str = "401 invalid_signature";
 const NO: &str = "403 forbidden";
 const CLOSED: &str = "403 registration_closed";
 const NOT_FOUND: &str = "404 not_found";
@@ -270,6 +271,21 @@ pub(crate) const ROWS: &[Row] = &[
         [UNKNOWN, UNKNOWN, NO, NO, NO, CONFLICT, NO],
     ),
     row("DELETE /api/v1/extensions/{extension_id}", "/api/v1/extensions/{fork}", "", ADMINS),
+    row(
+        "GET /api/v1/deploy/application/webhook-secret",
+        "/api/v1/deploy/application/webhook-secret?id={from_git}",
+        "",
+        ADMINS,
+    ),
+    row(
+        "POST /api/v1/deploy/application/webhook-secret",
+        "/api/v1/deploy/application/webhook-secret?id={from_git}",
+        "",
+        ADMINS,
+    ),
+    // For whoever signs, and for nobody else.
+    row("POST /api/v1/webhook", "/api/v1/webhook", r#"{"ref": "refs/heads/main"}"#, [UNSIGNED; 7]),
+    row("POST /api/v1/api/v1/webhook", "/api/v1/api/v1/webhook", "", [UNSIGNED; 7]),
     row("GET /api/v1/proxy/ask", "/api/v1/proxy/ask?domain=www.example.com", "", [NOT_FOUND; 7]),
     row("DELETE /api/v1/deploy/application", "/api/v1/deploy/application?id={spare}", "", NOT_VIEWERS),
     row("POST /api/v1/auth/logout", "/api/v1/auth/logout", "", SELF),

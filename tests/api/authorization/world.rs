@@ -55,6 +55,8 @@ pub(crate) struct World {
     cancelled: String,
     fork: String,
     execution: String,
+    /// An application from a repository, which nobody can reach.
+    from_git: String,
     unique: Cell<u32>,
 }
 
@@ -88,6 +90,12 @@ impl World {
         let cancelled = made(&ada, "given up").1;
         ada.post("/api/v1/deploy/application/cancel-deployment", &json!({"id": cancelled})).success();
         let (application, deployment) = made(&ada, "shop");
+        let wish = json!({
+            "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
+            "environment": "production", "build_pack": "static",
+        });
+        let from_git =
+            ada.post("/api/v1/deploy/application", &wish).success()["id"].as_str().unwrap().to_owned();
         until("the end of the cancelled deployment", || {
             let path = format!("/api/v1/deploy/application/deployments/{cancelled}");
             (ada.get(&path).success()["status"]["status"] == "cancelled").then_some(())
@@ -105,6 +113,7 @@ impl World {
             cancelled,
             fork,
             execution,
+            from_git,
             unique: Cell::new(0),
         }
     }
@@ -164,6 +173,7 @@ impl World {
             .replace("{cancelled}", &self.cancelled)
             .replace("{fork}", &self.fork)
             .replace("{execution}", &self.execution)
+            .replace("{from_git}", &self.from_git)
             .replace("{nothing}", "01a1dd03-0000-7000-8000-000000000000")
     }
 }

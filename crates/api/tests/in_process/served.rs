@@ -34,6 +34,7 @@ use launchway_domain::{
     secret::MockSecretBox,
     store::MockUnitOfWork,
     users::MockUserRepository,
+    webhooks::MockWebhookRepository,
 };
 use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, client::Client};
 
@@ -117,6 +118,7 @@ fn api() -> Api {
         logs: Arc::new(MockLogReader::new()),
         idempotency: Arc::new(MockIdempotencyStore::new()),
         deploy_keys: Arc::new(MockDeployKeyRepository::new()),
+        webhooks: Arc::new(MockWebhookRepository::new()),
         key_maker: Arc::new(MockKeyMaker::new()),
         policy: ApplicationPolicy::default(),
         routes: Arc::new(Routes::new(routes, None)),

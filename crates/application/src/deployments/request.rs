@@ -31,10 +31,14 @@ impl Request {
 
     /// What makes it durable. One that waits already for the same application gives way.
     pub(crate) fn writes(self, actor: &Actor, tools: &Tools) -> Vec<store::Write> {
-        let who = &actor.user().username;
+        self.writes_because(&format!("by {}", actor.user().username), tools)
+    }
+
+    /// The same where nobody who is known here asked for it; `reason` says in the log who or what did.
+    pub(crate) fn writes_because(self, reason: &str, tools: &Tools) -> Vec<store::Write> {
         let text = match self.deployment.kind {
-            DeploymentKind::Fresh => format!("Deployment requested by {who}"),
-            DeploymentKind::Rollback { to } => format!("Rollback to deployment {to} requested by {who}"),
+            DeploymentKind::Fresh => format!("Deployment requested {reason}"),
+            DeploymentKind::Rollback { to } => format!("Rollback to deployment {to} requested {reason}"),
         };
         let at = tools.clock.now();
         let line = NewLine {

@@ -30,5 +30,6 @@ mod trail;
 mod two_factor;
 mod upkeep;
 mod users;
+mod webhooks;
 mod worker;
 mod world;

@@ -26,6 +26,7 @@ use launchway_domain::{
     secret::MockSecretBox,
     store::{MockUnitOfWork, StoreError, Write, are_audited},
     users::{EmailAddress, MockUserRepository},
+    webhooks::MockWebhookRepository,
 };
 use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, builders::a_client};
 use mockall::predicate::eq;
@@ -52,6 +53,7 @@ pub(crate) struct MockedPorts {
     pub(crate) logs: MockLogReader,
     pub(crate) idempotency: MockIdempotencyStore,
     pub(crate) deploy_keys: MockDeployKeyRepository,
+    pub(crate) webhooks: MockWebhookRepository,
     pub(crate) key_maker: MockKeyMaker,
     pub(crate) policy: ApplicationPolicy,
     pub(crate) router: MockTrafficRouter,
@@ -161,6 +163,7 @@ impl MockedPorts {
             logs: Arc::new(self.logs),
             idempotency: Arc::new(self.idempotency),
             deploy_keys: Arc::new(self.deploy_keys),
+            webhooks: Arc::new(self.webhooks),
             key_maker: Arc::new(self.key_maker),
             policy: self.policy,
             routes: Arc::new(Routes::new(routes, None)),

@@ -20,6 +20,7 @@ use launchway_application::{
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
+    webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
     worker::{Crew, Worker, WorkerTimings},
 };
 use launchway_domain::{
@@ -27,7 +28,7 @@ use launchway_domain::{
     clock::{Clock as _, Timestamp},
     deployments::{Condition, ContainerId, Deployment, Found, LiveVersion, PrintedLine, Standing, StepError},
     extensions::{ExecutionDetail, ExtensionRoute, NewExecutionLine},
-    ids::DeploymentId,
+    ids::{ApplicationId, DeploymentId},
     jobs::{ClaimLimits, ClaimedJob, Heartbeat},
     logs::NewLine,
     organizations::DeployKey,
@@ -58,6 +59,10 @@ pub(crate) struct State {
     pub(crate) named: Vec<NamedApplication>,
     pub(crate) standing: Vec<Standing>,
     pub(crate) deploy_key: Option<DeployKey>,
+    /// Applications that follow a branch.
+    pub(crate) followers: Vec<Application>,
+    /// The applications that missed where their branch is.
+    pub(crate) missed: Vec<ApplicationId>,
     /// The jobs that wait.
     pub(crate) waiting: VecDeque<ClaimedJob>,
     /// How often the queue cannot be asked for a job.
@@ -192,10 +197,22 @@ impl World {
             logs: Arc::clone(self) as _,
             runtime_logs: self.runtime_logs(),
             idempotency: Arc::clone(self) as _,
+            deliveries: Arc::clone(self) as _,
         };
         let identity = (id_of("instance").into(), id_of("boot").into());
         let (timings, limits) = (UpkeepTimings::default(), StabilityLimits::default());
         Upkeep::new(ports, identity, timings, limits, self.tools())
+    }
+
+    /// Who compares its branches, a minute after each round.
+    pub(crate) fn comparison(self: &Arc<Self>) -> Comparison {
+        let ports = ComparisonPorts {
+            branches: Arc::clone(self) as _,
+            deploy_keys: Arc::clone(self) as _,
+            secrets: Arc::new(a_box()),
+            source: Arc::clone(self) as _,
+        };
+        Comparison::new(ports, ComparisonTimings::each(Duration::from_secs(60)), self.tools())
     }
 
     fn tools(self: &Arc<Self>) -> Tools {

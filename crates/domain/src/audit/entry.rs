@@ -8,6 +8,7 @@ use crate::{
     clock::Timestamp,
     ids::{AuditEntryId, UserId},
     value::InvalidValue,
+    webhooks::CodeHost,
 };
 
 /// One thing that was done.
@@ -19,7 +20,7 @@ pub struct Entry {
     pub chain: Chain,
     /// The name of who did it, at the time.
     pub actor: String,
-    /// Who did it; nobody when it was done with the server's own files.
+    /// Who did it; nobody when it was done with the server's own files, or by a code host.
     pub actor_id: Option<UserId>,
     /// What kind of thing was done.
     pub action: Action,
@@ -71,7 +72,7 @@ pub struct Author {
     pub chain: Chain,
     /// Their name.
     pub name: String,
-    /// Who; nobody for who has the server's files.
+    /// Who; nobody for who has the server's files, and for a code host.
     pub user_id: Option<UserId>,
     /// The request; none for who has the server's files.
     pub origin: Option<Origin>,
@@ -88,6 +89,12 @@ impl Author {
     #[must_use]
     pub fn launchway(chain: Chain) -> Self {
         Self { chain, name: "launchway".to_owned(), user_id: None, origin: None }
+    }
+
+    /// A code host that told of a push, by the request `origin`.
+    #[must_use]
+    pub fn code_host(chain: Chain, host: CodeHost, origin: Origin) -> Self {
+        Self { chain, name: host.as_str().to_owned(), user_id: None, origin: Some(origin) }
     }
 }
 

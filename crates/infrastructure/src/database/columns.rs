@@ -24,7 +24,7 @@ use launchway_domain::{
         ApiTokenId, ApplicationId, ApplicationStatusId, AuditEntryId, BootId, DeploymentId,
         DeploymentStatusId, ExecutionId, ExecutionStepId, ExtensionId, ExtensionRouteId, ExtensionVariableId,
         InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId, SessionId, SettingsId, SubjectId,
-        UserId,
+        UserId, WebhookSecretId,
     },
 };
 use uuid::Uuid;
@@ -87,7 +87,8 @@ stored_as_id!(
     SessionId,
     SettingsId,
     SubjectId,
-    UserId
+    UserId,
+    WebhookSecretId
 );
 
 impl From<Timestamp> for DbTs {

@@ -20,8 +20,11 @@ use launchway_domain::{
 };
 use uuid::Uuid;
 
-use self::rows::{DeploymentRow, is_open};
-pub(super) use self::writes::{apply, held_application_of};
+use self::rows::DeploymentRow;
+pub(super) use self::{
+    rows::is_open,
+    writes::{apply, held_application_of},
+};
 use super::{
     Database,
     applications::{ApplicationRow, summary_of},

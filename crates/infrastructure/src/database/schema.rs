@@ -413,6 +413,44 @@ table! {
     }
 }
 
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    webhook_secrets (id) {
+        id -> Id,
+        organization_id -> Id,
+        repository -> Text,
+        secret -> Text,
+        created_at -> Ts,
+        valid_until -> Nullable<Ts>,
+        confirmed_at -> Nullable<Ts>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    webhook_deliveries (application_id, body_hash) {
+        application_id -> Id,
+        body_hash -> Binary,
+        delivery_id -> Nullable<Text>,
+        taken_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::columns::{Id, Ts};
+
+    webhook_skips (application_id) {
+        application_id -> Id,
+        commit_hash -> Text,
+        skipped_at -> Ts,
+    }
+}
+
 allow_tables_to_appear_in_same_query!(
     users,
     passwords,
@@ -429,6 +467,9 @@ allow_tables_to_appear_in_same_query!(
     log_heads,
     deployment_log_heads,
     deploy_keys,
+    webhook_secrets,
+    webhook_deliveries,
+    webhook_skips,
 );
 
 allow_tables_to_appear_in_same_query!(audit_chains, audit_entries);

@@ -52,3 +52,4 @@ mod throttle;
 mod two_factor;
 mod unit_of_work;
 mod users;
+mod webhooks;

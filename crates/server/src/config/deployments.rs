@@ -20,6 +20,7 @@ pub(crate) struct DeploymentConfig {
     pub(crate) builder: Builder,
     pub(crate) build_memory: u64,
     pub(crate) build_timeout: Duration,
+    pub(crate) branch_check: Duration,
 }
 
 impl DeploymentConfig {
@@ -37,6 +38,7 @@ impl DeploymentConfig {
         let builder = read.setting("LAUNCHWAY_BUILDER", "auto", values::builder);
         let build_memory = read.setting("LAUNCHWAY_BUILD_MEMORY", "2g", values::memory);
         let build_timeout = read.setting("LAUNCHWAY_BUILD_TIMEOUT", "20m", values::duration);
+        let branch_check = read.setting("LAUNCHWAY_BRANCH_CHECK", "5m", values::duration);
         let Engine::Docker = engine?;
         Some(Self {
             max_builds: max_builds?.into(),
@@ -52,6 +54,7 @@ impl DeploymentConfig {
             builder: builder?,
             build_memory: build_memory?,
             build_timeout: build_timeout?,
+            branch_check: branch_check?,
         })
     }
 }

@@ -8,6 +8,7 @@ use launchway_domain::{
     ids::{AuditEntryId, UserId},
     organizations::Organization,
     users::User,
+    webhooks::CodeHost,
 };
 
 use super::{a_user, an_organization, an_origin};
@@ -92,6 +93,13 @@ impl EntryBuilder {
         "launchway".clone_into(&mut self.actor);
         self.actor_id = None;
         self.without_request()
+    }
+
+    /// Done by a code host, by the same request.
+    pub fn by_code_host(mut self, host: CodeHost) -> Self {
+        host.as_str().clone_into(&mut self.actor);
+        self.actor_id = None;
+        self
     }
 
     /// Done by no request.

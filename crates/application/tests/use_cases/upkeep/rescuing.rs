@@ -55,11 +55,13 @@ async fn lost_jobs_are_looked_for_every_ten_seconds_whether_or_not_the_database_
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_requests_and_old_lines_are_forgotten_every_hour() {
+async fn old_requests_deliveries_and_lines_are_forgotten_every_hour() {
     let world = World::with(|_| {});
 
     look_after(&world, wait(60 * 60 + 1)).await;
 
-    assert_eq!(world.journal_of("forget"), ["forget 2025-12-31 00:00:00 UTC"; 2]);
+    assert_eq!(world.journal_of("forget 2"), ["forget 2025-12-31 00:00:00 UTC"; 2]);
+    let deliveries = "forget deliveries 2025-12-25 00:00:00 UTC and secrets 2026-01-01 00:00:00 UTC";
+    assert_eq!(world.journal_of("forget deliveries"), [deliveries; 2]);
     assert_eq!(world.journal_of("trim"), ["trim 200000"; 2]);
 }

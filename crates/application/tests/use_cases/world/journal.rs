@@ -4,6 +4,7 @@ use launchway_domain::{
     applications, audit, deployments,
     jobs::{self, Outcome},
     store::Write,
+    webhooks,
 };
 
 /// What a unit writes, in a few words.
@@ -23,6 +24,9 @@ fn word(write: &Write) -> String {
         },
         Write::Deployment(write) => deployment_word(write),
         Write::Extension(write) => super::extensions::word(write),
+        Write::Webhook(webhooks::Write::RequireMissed(head)) => {
+            format!("require missed {}", head.commit.short())
+        }
         Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
             if *is_stopped { "stopped" } else { "not stopped" }.to_owned()
         }

@@ -15,6 +15,7 @@ use launchway_domain::{
     page::{Page, PageRequest},
     secret::Sealed,
     store::{StoreError, UnitOfWork, Write, are_audited},
+    webhooks::{BranchHead, DeliveryMemory, FollowedBranches},
 };
 
 use super::{State, World, journal::in_short};
@@ -189,6 +190,25 @@ impl IdempotencyStore for World {
     async fn forget(&self, until: Timestamp) -> Result<(), StoreError> {
         self.state().journal.push(format!("forget {until}"));
         Ok(())
+    }
+}
+
+#[async_trait]
+impl DeliveryMemory for World {
+    async fn forget(&self, deliveries: Timestamp, secrets: Timestamp) -> Result<(), StoreError> {
+        self.state().journal.push(format!("forget deliveries {deliveries} and secrets {secrets}"));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl FollowedBranches for World {
+    async fn followers(&self) -> Result<Vec<Application>, StoreError> {
+        Ok(self.state().followers.clone())
+    }
+
+    async fn is_missed(&self, head: &BranchHead) -> Result<bool, StoreError> {
+        Ok(self.state().missed.contains(&head.application))
     }
 }
 

@@ -129,6 +129,6 @@ pub(super) fn kind_name(kind: DeploymentKind) -> &'static str {
 
 /// The deployments that are not over. Spelled out, because a planner that sees parameters cannot
 /// tell that the partial index applies.
-pub(super) fn is_open() -> SqlLiteral<Bool> {
+pub(in crate::database) fn is_open() -> SqlLiteral<Bool> {
     sql("deployments.status IN ('queued', 'cloning', 'building', 'deploying')")
 }

@@ -1,0 +1,114 @@
+//! What came of a webhook.
+
+use std::fmt;
+
+use launchway_domain::{deployments::CommitHash, webhooks::Push};
+
+/// What came of a webhook whose sender was believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Handled {
+    /// Deployments were asked for.
+    Deployed,
+    /// That was done before.
+    Duplicate,
+    /// There is nothing to do.
+    Ignored(Ignored),
+}
+
+/// Why there is nothing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ignored {
+    /// It is no push.
+    Event(String),
+    /// It is a tag.
+    Tag(String),
+    /// The branch is gone.
+    DeletedBranch(String),
+    /// Neither a branch nor a tag.
+    Reference(String),
+    /// No application follows the branch.
+    Branch(String),
+    /// The commit asks not to be deployed.
+    Skipped(Option<CommitHash>, &'static str),
+    /// The commit is live.
+    Live(Option<CommitHash>),
+    /// The push changed nothing.
+    Nothing,
+}
+
+impl Ignored {
+    pub(super) fn is_live(push: &Push) -> Self {
+        Self::Live(push.head.clone())
+    }
+}
+
+impl fmt::Display for Handled {
+    /// A sentence for who looks at the code host's list of deliveries.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deployed => f.write_str("Webhook handled successfully"),
+            Self::Duplicate => f.write_str("Duplicate delivery ignored"),
+            Self::Ignored(why) => write!(f, "Ignored {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Event(event) => write!(f, "event `{}`", shown(event)),
+            Self::Tag(tag) => write!(f, "tag `{}`", shown(tag)),
+            Self::DeletedBranch(branch) => write!(f, "deleted branch `{}`", shown(branch)),
+            Self::Reference(reference) => write!(f, "reference `{}`", shown(reference)),
+            Self::Branch(branch) => write!(f, "branch `{}`: no application follows it", shown(branch)),
+            Self::Skipped(commit, words) => write!(f, "{}: it says `{words}`", of(commit.as_ref())),
+            Self::Live(commit) => write!(f, "{}: it is live already", of(commit.as_ref())),
+            Self::Nothing => f.write_str("push without a change"),
+        }
+    }
+}
+
+fn of(commit: Option<&CommitHash>) -> String {
+    commit.map_or_else(|| "commit".to_owned(), |commit| format!("commit {}", commit.short()))
+}
+
+/// What somebody else wrote, so that it fits a sentence.
+fn shown(text: &str) -> String {
+    text.chars().take(100).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_a_sentence() {
+        let commit: Option<CommitHash> = "a".repeat(40).parse().ok();
+        for (handled, sentence) in [
+            (Handled::Deployed, "Webhook handled successfully"),
+            (Handled::Duplicate, "Duplicate delivery ignored"),
+            (Handled::Ignored(Ignored::Event("ping".to_owned())), "Ignored event `ping`"),
+            (Handled::Ignored(Ignored::Tag("v1".to_owned())), "Ignored tag `v1`"),
+            (Handled::Ignored(Ignored::DeletedBranch("old".to_owned())), "Ignored deleted branch `old`"),
+            (Handled::Ignored(Ignored::Reference("refs/x".to_owned())), "Ignored reference `refs/x`"),
+            (
+                Handled::Ignored(Ignored::Branch("next".to_owned())),
+                "Ignored branch `next`: no application follows it",
+            ),
+            (
+                Handled::Ignored(Ignored::Skipped(commit.clone(), "[skip ci]")),
+                "Ignored commit aaaaaaa: it says `[skip ci]`",
+            ),
+            (Handled::Ignored(Ignored::Live(commit)), "Ignored commit aaaaaaa: it is live already"),
+            (Handled::Ignored(Ignored::Nothing), "Ignored push without a change"),
+        ] {
+            assert_eq!(handled.to_string(), sentence);
+        }
+    }
+
+    #[test]
+    fn what_others_wrote_is_shortened_and_escaped() {
+        let long = Handled::Ignored(Ignored::Branch(format!("a\n{}", "b".repeat(1000)))).to_string();
+        assert!(long.starts_with("Ignored branch `a\\nbbb") && long.len() < 200, "{long}");
+    }
+}

@@ -1,0 +1,108 @@
+//! The secrets of repositories' webhooks.
+
+use launchway_domain::{
+    applications::Repository,
+    audit::{Action as Did, Event, Resource as Audited},
+    auth::{Action, Actor, Permission, Resource},
+    ids::ApplicationId,
+    organizations::Scope,
+    store::{self, StoreError},
+    webhooks::{KeptSecret, RepositoryKey, WebhookSecret, Write},
+};
+
+use super::Webhooks;
+use crate::{Error, applications::APPLICATION};
+
+/// Who may speak for a code host: what only admins have.
+const UPDATE: Permission = Permission::new(Resource::Organization, Action::Update);
+
+impl Webhooks {
+    /// The secret of the repository of an application of the actor's organization, made on first use.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no application with that id, [`Error::Conflict`] when it has
+    /// no repository, [`Error::Forbidden`] without the permission `organization:update`.
+    pub async fn secret(&self, actor: &Actor, id: ApplicationId) -> Result<WebhookSecret, Error> {
+        let scope = actor.require(UPDATE)?;
+        let repository = self.repository_of(scope, id).await?;
+        if let Some(kept) = self.ports.webhooks.secret(scope, &repository).await? {
+            return self.show(actor, kept).await;
+        }
+        let (kept, secret) = self.make(scope, &repository)?;
+        let told = self.record(actor, Did::Create, &kept, "made");
+        match self.tools.store.commit(vec![Write::FirstSecret(kept).into(), told]).await {
+            Ok(()) => Ok(secret),
+            // Somebody else asked at the same moment, and theirs counts.
+            Err(StoreError::Stale) => {
+                let kept = self.ports.webhooks.secret(scope, &repository).await?.ok_or(APPLICATION)?;
+                self.show(actor, kept).await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Replaces that secret. The old one stays valid for [a day](KeptSecret::GRACE).
+    ///
+    /// # Errors
+    /// As [`secret`](Webhooks::secret).
+    pub async fn rotate(&self, actor: &Actor, id: ApplicationId) -> Result<WebhookSecret, Error> {
+        let scope = actor.require(UPDATE)?;
+        let repository = self.repository_of(scope, id).await?;
+        let (kept, secret) = self.make(scope, &repository)?;
+        let told = self.record(actor, Did::Update, &kept, "replaced");
+        let until = kept.created_at + KeptSecret::GRACE;
+        let replace = Write::ReplaceSecret { secret: kept, until };
+        self.tools.store.commit(vec![replace.into(), told]).await.map_err(|error| match error {
+            StoreError::Stale => APPLICATION,
+            error => error.into(),
+        })?;
+        Ok(secret)
+    }
+
+    /// What is kept of a secret, opened.
+    pub(super) fn open(&self, kept: &KeptSecret) -> Result<WebhookSecret, Error> {
+        let plain = self.ports.secrets.open(&KeptSecret::place(kept.id), &kept.secret)?;
+        let text = String::from_utf8_lossy(plain.expose()).into_owned();
+        text.try_into().map_err(|error| Error::Internal(Box::new(error)))
+    }
+
+    async fn repository_of(&self, scope: Scope, id: ApplicationId) -> Result<RepositoryKey, Error> {
+        let application = self.ports.applications.get(scope, id).await?.ok_or(APPLICATION)?;
+        match &application.blueprint.repository {
+            Repository::Git(url) => Ok(RepositoryKey::of(url)),
+            Repository::Image(_) => Err(Error::Conflict(
+                "this application comes from an image: no push to a repository deploys it".to_owned(),
+            )),
+        }
+    }
+
+    /// Who sees a secret is in the trail.
+    async fn show(&self, actor: &Actor, kept: KeptSecret) -> Result<WebhookSecret, Error> {
+        let secret = self.open(&kept)?;
+        let what = format!("looked at the webhook secret of {}", kept.repository);
+        let event = Event::new(Did::Access, Audited::Webhook, kept.id, what);
+        self.tools.store.commit(vec![self.tools.record(actor.author(), event)]).await?;
+        Ok(secret)
+    }
+
+    fn make(&self, scope: Scope, repository: &RepositoryKey) -> Result<(KeptSecret, WebhookSecret), Error> {
+        let secret = WebhookSecret::new(self.tools.entropy.bits_256());
+        let id = self.tools.ids.next().into();
+        let sealed = self.ports.secrets.seal(&KeptSecret::place(id), secret.expose().as_bytes())?;
+        let kept = KeptSecret {
+            id,
+            organization_id: scope.id(),
+            repository: repository.clone(),
+            secret: sealed,
+            created_at: self.tools.clock.now(),
+            confirmed_at: None,
+        };
+        Ok((kept, secret))
+    }
+
+    fn record(&self, actor: &Actor, action: Did, kept: &KeptSecret, did: &str) -> store::Write {
+        let what = format!("{did} the webhook secret of {}", kept.repository);
+        let event = Event::new(action, Audited::Webhook, kept.id, what).with_changed_secret("secret");
+        self.tools.record(actor.author(), event)
+    }
+}

@@ -1,0 +1,40 @@
+//! Webhooks: secrets, pushes that deploy, and branches that are compared.
+
+mod comparison;
+mod receiving;
+mod secrets;
+
+use launchway_domain::{
+    applications::Repository,
+    clock::Timestamp,
+    webhooks::{KeptSecret, RepositoryKey, WebhookSecret},
+};
+use launchway_testkit::{CountingEntropy, CountingIds, builders::a_blueprint};
+
+use crate::{applications::scope, sealing::sealed};
+
+/// The repository of [`web`](crate::applications::web).
+fn repository() -> RepositoryKey {
+    match a_blueprint().repository {
+        Repository::Git(url) => RepositoryKey::of(&url),
+        Repository::Image(image) => panic!("{image}"),
+    }
+}
+
+/// The secret that is made as number `n`.
+fn secret(n: u64) -> WebhookSecret {
+    WebhookSecret::new(CountingEntropy::nth(n))
+}
+
+/// That secret, kept under the id number `id`.
+fn kept(id: u64, n: u64, at: Timestamp) -> KeptSecret {
+    let id = CountingIds::nth(id).into();
+    KeptSecret {
+        id,
+        organization_id: scope().id(),
+        repository: repository(),
+        secret: sealed(&format!("webhook_secrets.secret:{id}"), secret(n).expose()),
+        created_at: at,
+        confirmed_at: None,
+    }
+}
