@@ -22,7 +22,7 @@ use launchway_domain::{
 };
 use tokio::{
     sync::watch,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 pub use self::stability::StabilityLimits;
@@ -80,6 +80,9 @@ impl Default for UpkeepTimings {
 /// How many log lines each application keeps.
 const KEPT_LINES: i64 = 200_000;
 
+/// How long a start waits for the engine.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
+
 /// Looks after jobs, containers, logs and leftovers.
 pub struct Upkeep {
     ports: UpkeepPorts,
@@ -107,6 +110,10 @@ impl Upkeep {
     /// [`StoreError`] when the database cannot be asked.
     pub async fn begin(&self) -> Result<(), StoreError> {
         self.rescue().await?;
+        // After a reboot the address in a record may be that of another's container.
+        if timeout(FIRST_LOOK, self.look_once()).await.is_err() {
+            tracing::warn!("the engine does not answer: containers are looked at later");
+        }
         // Who asks from now on is to find what is there.
         if let Err(error) = self.ports.routes.follow_all().await {
             tracing::warn!(%error, "traffic is not led by the records yet");

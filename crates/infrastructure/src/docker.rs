@@ -27,6 +27,7 @@ mod lines;
 mod networks;
 mod notice;
 mod references;
+mod socket;
 
 use std::{collections::HashMap, env, ffi::OsString, path::PathBuf, sync::Mutex, time::Duration};
 

@@ -2,6 +2,7 @@
 
 use std::{fs, process::Stdio};
 
+use launchway_testkit::docker::docker;
 use serde_json::{Value, json};
 
 use super::{page, site, stage, status};
@@ -81,12 +82,7 @@ fn after_a_reboot_no_container_is_reached_until_the_server_has_told_where_they_a
     let (mut stage, [site, web]) = furnished();
     stage.server.terminate();
     stage.server.kill_front();
-    // As another boot of the machine left it.
-    let file = stage.server.data_dir().join("proxy/routes.json");
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let kept = fs::read_to_string(&file).unwrap();
-    assert!(kept.contains(boot.trim()), "{kept}");
-    fs::write(&file, kept.replace(boot.trim(), "00000000-0000-0000-0000-000000000000")).unwrap();
+    set_back_the_boot(&stage);
 
     let address = stage.server.front().to_owned();
     let mut proxy = stage.server.command(&["proxy", "run"]);
@@ -103,30 +99,79 @@ fn after_a_reboot_no_container_is_reached_until_the_server_has_told_where_they_a
 #[test]
 fn a_container_that_the_engine_gave_another_address_is_reached_there() {
     let (stage, [_, web]) = furnished();
-    let (id, _) = first_named(&stage, "web");
-    let container = stage.application(&id)["deployments"][0]["container_id"].as_str().unwrap().to_owned();
-    let docker = |arguments: &[&str]| launchway_testkit::docker::docker(arguments);
-    let network = docker(&[
-        "inspect",
-        "--format",
-        "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}",
-        &container,
-    ]);
+    let container = container_of(&stage, "web");
+    let network = network_of(&container);
     docker(&["network", "disconnect", &network, &container]);
     docker(&["network", "connect", "--ip", &moved(&network), &network, &container]);
     docker(&["restart", "--time", "0", &container]);
     until("the page at the new address", || (status(&stage, web) == 200).then_some(()));
 }
 
+#[test]
+fn after_everything_was_killed_each_name_leads_to_its_own_container_wherever_that_is_now() {
+    let (mut stage, [site, web]) = furnished();
+    let repository = stage.repository("shop");
+    repository.commit_page("another container");
+    stage.create_live(&wish("shop", &repository));
+    let shop = "shop.ada-s-team.localhost";
+    let containers = ["web", "shop"].map(|name| container_of(&stage, name));
+
+    stage.server.kill();
+    stage.server.kill_front();
+    exchange_addresses(&containers);
+    set_back_the_boot(&stage);
+    stage.server.restart();
+
+    // Nobody is ever shown the page of the other.
+    let own = |host: &str, page: &str| {
+        let answer = stage.server.visitor(host).get("/");
+        assert!(answer.status == 503 || answer.text.trim_end() == page, "{host}: {answer:?}");
+        answer.status == 200
+    };
+    until("both containers", || (own(web, "a container") & own(shop, "another container")).then_some(()));
+    assert_eq!(page(&stage, site), "a site");
+}
+
+/// Starts two containers of a network as an engine might after a reboot: each where the other was.
+fn exchange_addresses([one, other]: &[String; 2]) {
+    let network = network_of(one);
+    let address = |container: &str| {
+        let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+        docker(&["inspect", "--format", format, container])
+    };
+    let (first, second) = (address(one), address(other));
+    docker(&["kill", one, other]);
+    for container in [one, other] {
+        docker(&["network", "disconnect", &network, container]);
+    }
+    docker(&["network", "connect", "--ip", &second, &network, one]);
+    docker(&["network", "connect", "--ip", &first, &network, other]);
+    docker(&["start", one, other]);
+    assert_eq!((address(one), address(other)), (second, first));
+}
+
+/// Makes the routes those that another boot of the machine left.
+fn set_back_the_boot(stage: &Stage) {
+    let file = stage.server.data_dir().join("proxy/routes.json");
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let kept = fs::read_to_string(&file).unwrap();
+    assert!(kept.contains(boot.trim()), "{kept}");
+    fs::write(&file, kept.replace(boot.trim(), "00000000-0000-0000-0000-000000000000")).unwrap();
+}
+
+fn container_of(stage: &Stage, name: &str) -> String {
+    let (id, _) = first_named(stage, name);
+    stage.application(&id)["deployments"][0]["container_id"].as_str().unwrap().to_owned()
+}
+
+fn network_of(container: &str) -> String {
+    let format = "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}";
+    docker(&["inspect", "--format", format, container])
+}
+
 /// An address of a network that nobody has.
 fn moved(network: &str) -> String {
-    let subnet = launchway_testkit::docker::docker(&[
-        "network",
-        "inspect",
-        "--format",
-        "{{(index .IPAM.Config 0).Subnet}}",
-        network,
-    ]);
+    let subnet = docker(&["network", "inspect", "--format", "{{(index .IPAM.Config 0).Subnet}}", network]);
     let (base, _) = subnet.split_once('/').unwrap();
     format!("{}.77", base.rsplit_once('.').unwrap().0)
 }

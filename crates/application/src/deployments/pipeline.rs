@@ -202,8 +202,8 @@ impl Pipeline {
             self.clear_away(attempt.owner.deployment).await?;
         }
         self.close_gap(&attempt.application).await?;
-        let version = self.make(attempt).await?;
-        let released = self.release(attempt, &version).await;
+        let (version, made) = self.make(attempt).await?;
+        let released = self.release(attempt, &version, made).await;
         let is_ours_to_remove = matches!(released, Err(Stop::Refused(_) | Stop::Fault(_)));
         if is_ours_to_remove && !attempt.course.is_past_the_point_of_no_return() {
             self.ports.deployer.remove(attempt.deployment.id).await?;
@@ -278,6 +278,27 @@ impl Pipeline {
         Ok(self.tools.store.commit(writes).await?)
     }
 
+    /// Says how far the deployment has come.
+    async fn record(&self, attempt: &Attempt<'_>, progress: Progress) -> Result<(), Stop> {
+        let at = self.tools.clock.now();
+        let advance = Write::Advance { id: attempt.deployment.id, progress, at };
+        self.commit(attempt.lease, vec![advance.into()]).await
+    }
+
+    /// Does `work` while it is written down that it is done: it need not wait for the disk. Who finds
+    /// out in this way that the job is somebody else's drops the work.
+    async fn while_recorded<T, E: Into<Stop>>(
+        &self,
+        attempt: &Attempt<'_>,
+        progress: Progress,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Stop> {
+        let recorded = self.record(attempt, progress);
+        // Work that fails does not take back what was written down before it.
+        let ((), worked) = tokio::try_join!(recorded, async { Ok(work.await) })?;
+        worked.map_err(Into::into)
+    }
+
     /// What the trail is told at the end.
     fn ended(&self, application: &Application, deployment: &Deployment, what: &str) -> store::Write {
         let author = Author::launchway(Chain::Organization(application.organization_id));
@@ -285,12 +306,5 @@ impl Pipeline {
         let event = Event::new(Did::Update, Audited::Deployment, deployment.id, what)
             .with("application_id", application.id);
         self.tools.record(author, event)
-    }
-}
-
-impl Attempt<'_> {
-    /// How the deployment goes on.
-    fn advance(&self, progress: Progress, tools: &Tools) -> store::Write {
-        Write::Advance { id: self.deployment.id, progress, at: tools.clock.now() }.into()
     }
 }

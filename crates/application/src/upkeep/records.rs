@@ -33,6 +33,19 @@ impl Upkeep {
         }
     }
 
+    /// Makes the records of live containers true, if there are any and the engine can be asked.
+    pub(super) async fn look_once(&self) {
+        let Ok(live) = self.ports.deployments.live().await else { return };
+        let running: Vec<&LiveVersion> =
+            live.iter().filter(|version| !version.application.is_stopped).collect();
+        if running.iter().all(|version| version.deployment.container.is_none()) {
+            return;
+        }
+        if let Some(found) = self.found().await {
+            self.correct_records(&running, &conditions_of(&found)).await;
+        }
+    }
+
     /// Records how the containers of `live` are, and leads traffic to where they are reached now.
     pub(super) async fn correct_records(
         &self,

@@ -22,7 +22,7 @@ use std::{
 
 use launchway_domain::deployments::Output;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::{sync::OnceCell, time::sleep};
 
 pub(super) use self::{
     compose::{Compose, NewProject},
@@ -30,7 +30,7 @@ pub(super) use self::{
     images::{ImageId, NewImage},
     networks::NetworkId,
 };
-use super::{complaints::Failure, labels::Label};
+use super::{complaints::Failure, labels::Label, socket::Socket};
 use crate::process::{Finished, Invocation, ProcessError};
 
 /// How many lines of a complaint are looked at.
@@ -40,6 +40,9 @@ const TRIES: u32 = 4;
 /// How long it gets to find itself again.
 const PAUSE: Duration = Duration::from_millis(300);
 
+/// How long a question to the client itself may take.
+const SOON: Duration = Duration::from_secs(1);
+
 /// The client of docker.
 #[derive(Debug, Clone)]
 pub(super) struct Docker {
@@ -48,6 +51,8 @@ pub(super) struct Docker {
     limit: Duration,
     /// Whether the client was ever there.
     was_there: Arc<AtomicBool>,
+    /// Where the client finds the engine, if that is a socket.
+    socket: Arc<OnceCell<Option<Socket>>>,
 }
 
 impl Docker {
@@ -57,6 +62,7 @@ impl Docker {
             environment: environment.into(),
             limit,
             was_there: Arc::default(),
+            socket: Arc::default(),
         }
     }
 
@@ -88,6 +94,22 @@ impl Docker {
             }
             failed => failed,
         }
+    }
+}
+
+impl Docker {
+    /// The socket of the engine, if the client uses one. The client is asked once, which asks no engine;
+    /// one that is not installed yet is asked again.
+    async fn socket(&self) -> Option<&Socket> {
+        let find = async || {
+            let words = ["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"];
+            let call = self.call_within(self.limit.min(SOON), &words);
+            match answer(call).await {
+                Err(Failure::Client(error)) => Err(error),
+                told => Ok(told.ok().as_deref().and_then(Socket::named)),
+            }
+        };
+        self.socket.get_or_try_init(find).await.ok()?.as_ref()
     }
 }
 

@@ -119,7 +119,8 @@ impl Repository {
 }
 
 /// The commands that a deployment takes, typed by somebody who never hesitates: the network is there,
-/// and the container gets the same limits and labels. What Launchway does once the new version is live
+/// and the container gets the same limits and labels. Its address is asked by the command line, as people do; Launchway
+/// asks the engine's socket for it, and for the base image besides. What Launchway does once the new version is live
 /// (that it stays after a reboot, and the end of the old one) is done here behind the clock, too.
 struct ByHand {
     repository: PathBuf,

@@ -14,7 +14,7 @@ use super::Pipeline;
 const LOOK_EVERY: Duration = Duration::from_millis(400);
 /// How long to wait before the second question. Each pause is twice as long as the last, up to that
 /// of the installation: most versions answer soon, and nobody should wait for the pause.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
 
 impl Pipeline {
     /// Returns when `container` answers on `port`, and refuses it when it ends or the time is over.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use launchway_domain::{
-    applications::{BuildPack, GitUrl, Repository},
+    applications::{BuildPack, GitUrl, ImageRef, Repository},
     deployments::{
         BuildPlan, Checkout, CommitHash, Composition, DeploymentKind, DeploymentState, GitSource, ImageName,
-        Progress,
+        Progress, StepError,
     },
     ids::DeploymentId,
     logs::Level,
@@ -27,36 +27,45 @@ pub(super) enum Version {
 }
 
 impl Pipeline {
-    pub(super) async fn make(&self, attempt: &Attempt<'_>) -> Result<Version, Stop> {
-        let version = match (attempt.deployment.kind, &attempt.application.blueprint.repository) {
-            (DeploymentKind::Rollback { to }, _) => self.find_again(attempt, to).await?,
-            (DeploymentKind::Fresh, Repository::Image(image)) => {
-                self.enter(attempt, DeploymentState::Deploying).await?;
-                attempt.log.say(Level::Info, format!("Getting the image {image}")).await;
-                let output = attempt.log.output(Level::Build);
-                let obtained = self.ports.images.obtain(&attempt.owner, image, output.clone()).await;
-                output.finish().await;
-                Version::Container(obtained?)
+    /// Makes what is to be live; gives it with what is to be recorded of it.
+    pub(super) async fn make(&self, attempt: &Attempt<'_>) -> Result<(Version, Progress), Stop> {
+        let (version, mut made) = match (attempt.deployment.kind, &attempt.application.blueprint.repository) {
+            (DeploymentKind::Rollback { to }, _) => {
+                self.record(attempt, entering(DeploymentState::Deploying)).await?;
+                (self.find_again(attempt, to).await?, Progress::default())
             }
-            (DeploymentKind::Fresh, Repository::Git(url)) => self.build(attempt, url).await?,
+            (DeploymentKind::Fresh, Repository::Image(image)) => {
+                let obtained = self.obtain(attempt, image);
+                let image =
+                    self.while_recorded(attempt, entering(DeploymentState::Deploying), obtained).await?;
+                (Version::Container(image), Progress::default())
+            }
+            (DeploymentKind::Fresh, Repository::Git(url)) => {
+                (self.build(attempt, url).await?, entering(DeploymentState::Deploying))
+            }
         };
         if let Version::Container(image) | Version::Composition(Composition { image, .. }) = &version {
-            let progress = Progress { image: Some(image.clone()), ..Progress::default() };
-            self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await?;
+            made.image = Some(image.clone());
         }
-        Ok(version)
+        Ok((version, made))
+    }
+
+    async fn obtain(&self, attempt: &Attempt<'_>, image: &ImageRef) -> Result<ImageName, StepError> {
+        attempt.log.say(Level::Info, format!("Getting the image {image}")).await;
+        let output = attempt.log.output(Level::Build);
+        let obtained = self.ports.images.obtain(&attempt.owner, image, output.clone()).await;
+        output.finish().await;
+        obtained
     }
 
     /// What an earlier deployment made.
     async fn find_again(&self, attempt: &Attempt<'_>, to: DeploymentId) -> Result<Version, Stop> {
-        self.enter(attempt, DeploymentState::Deploying).await?;
         attempt.log.say(Level::Info, format!("Going back to deployment {to}")).await;
         let gone = || Stop::Refused("what that deployment made is not there any more".to_owned());
         let scope = Scope::of_record(attempt.owner.organization);
         let earlier = self.ports.deployments.get(scope, to).await?.ok_or_else(gone)?;
         if let Some(commit) = &earlier.commit {
-            let progress = Progress { commit: Some(commit.clone()), ..Progress::default() };
-            self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await?;
+            self.record(attempt, Progress { commit: Some(commit.clone()), ..Progress::default() }).await?;
         }
         if let Some(composition) = self.recall(attempt, to).await? {
             return Ok(Version::Composition(composition));
@@ -68,17 +77,22 @@ impl Pipeline {
     }
 
     async fn build(&self, attempt: &Attempt<'_>, url: &GitUrl) -> Result<Version, Stop> {
-        self.enter(attempt, DeploymentState::Cloning).await?;
         let checkout = self.fetch(attempt, url).await?;
-        self.enter(attempt, DeploymentState::Building).await?;
+        let built = self.build_from(attempt, checkout);
+        let version = self.while_recorded(attempt, entering(DeploymentState::Building), built).await?;
+        self.ports.source.discard(attempt.deployment.id).await?;
+        Ok(version)
+    }
+
+    async fn build_from(&self, attempt: &Attempt<'_>, checkout: Checkout) -> Result<Version, Stop> {
         let blueprint = &attempt.application.blueprint;
-        let version = match blueprint.build_pack {
+        match blueprint.build_pack {
             BuildPack::Static => {
                 attempt.log.say(Level::Info, "Publishing the files").await;
                 let folder = &blueprint.base_path;
-                Version::Site(self.ports.sites.publish(&attempt.owner, &checkout, folder).await?)
+                Ok(Version::Site(self.ports.sites.publish(&attempt.owner, &checkout, folder).await?))
             }
-            BuildPack::DockerCompose => Version::Composition(self.compose(attempt, checkout).await?),
+            BuildPack::DockerCompose => Ok(Version::Composition(self.compose(attempt, checkout).await?)),
             pack @ (BuildPack::Dockerfile | BuildPack::Image | BuildPack::Nixpacks) => {
                 let mut plan = BuildPlan {
                     owner: attempt.owner,
@@ -94,12 +108,9 @@ impl Pipeline {
                 let output = attempt.log.output(Level::Build);
                 let built = self.ports.images.build(&plan, output.clone()).await;
                 output.finish().await;
-                Version::Container(built?)
+                Ok(Version::Container(built?))
             }
-        };
-        self.ports.source.discard(attempt.deployment.id).await?;
-        self.enter(attempt, DeploymentState::Deploying).await?;
-        Ok(version)
+        }
     }
 
     /// Finds out how source without a Dockerfile is built.
@@ -122,16 +133,24 @@ impl Pipeline {
             credentials: attempt.secrets.credentials.clone(),
             key: self.deploy_key(attempt).await?,
         };
-        let commit = self.ports.source.head(&source).await?;
-        self.record_commit(attempt, &commit).await?;
-        attempt
-            .log
-            .say(Level::Info, format!("Fetching commit {} of {}", commit.short(), source.branch))
-            .await;
+        let asked = self.ports.source.head(&source);
+        let commit = self.while_recorded(attempt, entering(DeploymentState::Cloning), asked).await?;
+        let progress = Progress { commit: Some(commit.clone()), ..Progress::default() };
+        self.while_recorded(attempt, progress, self.fetch_commit(attempt, &source, &commit)).await
+    }
+
+    async fn fetch_commit(
+        &self,
+        attempt: &Attempt<'_>,
+        source: &GitSource,
+        commit: &CommitHash,
+    ) -> Result<Checkout, StepError> {
+        let text = format!("Fetching commit {} of {}", commit.short(), source.branch);
+        attempt.log.say(Level::Info, text).await;
         let output = attempt.log.output(Level::Info);
-        let fetched = self.ports.source.fetch(&source, &commit, &attempt.owner, output.clone()).await;
+        let fetched = self.ports.source.fetch(source, commit, &attempt.owner, output.clone()).await;
         output.finish().await;
-        Ok(fetched?)
+        fetched
     }
 
     async fn deploy_key(&self, attempt: &Attempt<'_>) -> Result<Option<Secret<String>>, Stop> {
@@ -145,15 +164,9 @@ impl Pipeline {
         let text = String::from_utf8(bytes.expose().clone()).map_err(|_broken| unreadable())?;
         Ok(Some(Secret::new(text)))
     }
+}
 
-    async fn record_commit(&self, attempt: &Attempt<'_>, commit: &CommitHash) -> Result<(), Stop> {
-        let progress = Progress { commit: Some(commit.clone()), ..Progress::default() };
-        self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await
-    }
-
-    /// Says where the deployment is now.
-    async fn enter(&self, attempt: &Attempt<'_>, state: DeploymentState) -> Result<(), Stop> {
-        let progress = Progress { state: Some(state), ..Progress::default() };
-        self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await
-    }
+/// That the deployment is there now.
+fn entering(state: DeploymentState) -> Progress {
+    Progress { state: Some(state), ..Progress::default() }
 }

@@ -91,6 +91,9 @@ impl Pipeline {
         let id = ApplicationId::from(claimed.job.subject);
         self.ports.routes.forget(id).await?;
         self.drain(id).await;
+        // Before anything that needs the engine: one that is not there must not keep the files of a site,
+        // and what else it has is removed when it is back, because no record accounts for it.
+        self.ports.sites.remove(id).await?;
         let found = self.ports.inventory.everything().await?;
         let of_it = || found.iter().filter(|found| found.owner.application == id);
         // Containers first: an image that runs cannot be removed.
@@ -102,7 +105,6 @@ impl Pipeline {
             self.ports.inventory.remove(found).await?;
         }
         self.ports.composer.forget(id).await?;
-        self.ports.sites.remove(id).await?;
         self.settle(claimed, Outcome::Succeeded, Vec::new()).await
     }
 

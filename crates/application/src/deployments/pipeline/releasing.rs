@@ -27,8 +27,23 @@ const LAST_WORDS: usize = 50;
 const SWITCHES: u32 = 5;
 
 impl Pipeline {
-    /// Brings `version` to life in the place of the live one.
-    pub(super) async fn release(&self, attempt: &Attempt<'_>, version: &Version) -> Result<(), Stop> {
+    /// Brings `version` to life in the place of the live one. What was `made` is recorded first, or
+    /// while a container starts that changes nothing of what there is.
+    pub(super) async fn release(
+        &self,
+        attempt: &Attempt<'_>,
+        version: &Version,
+        made: Progress,
+    ) -> Result<(), Stop> {
+        let has_command = attempt.application.blueprint.pre_run_command.is_some();
+        let unrecorded = match version {
+            Version::Container(_) if !has_command => Some(made),
+            _ if made == Progress::default() => None,
+            _ => {
+                self.record(attempt, made).await?;
+                None
+            }
+        };
         match version {
             Version::Container(image) => {
                 let plan = ContainerPlan {
@@ -37,11 +52,12 @@ impl Pipeline {
                     environment: attempt.secrets.environment_variables.clone(),
                     port: attempt.application.blueprint.port,
                 };
-                self.release_running(attempt, &Runnable::Container(plan)).await
+                self.release_running(attempt, &Runnable::Container(plan), unrecorded).await
             }
             Version::Composition(composition) => {
                 self.open_gap(attempt, composition).await?;
-                self.release_running(attempt, &Runnable::Composition(composition_plan(attempt))).await
+                let runnable = Runnable::Composition(composition_plan(attempt));
+                self.release_running(attempt, &runnable, None).await
             }
             Version::Site(folder) => {
                 let text =
@@ -55,23 +71,28 @@ impl Pipeline {
         }
     }
 
-    async fn release_running(&self, attempt: &Attempt<'_>, runnable: &Runnable) -> Result<(), Stop> {
+    async fn release_running(
+        &self,
+        attempt: &Attempt<'_>,
+        runnable: &Runnable,
+        unrecorded: Option<Progress>,
+    ) -> Result<(), Stop> {
         let blueprint = &attempt.application.blueprint;
         if let Some(command) = &blueprint.pre_run_command {
             self.prepare(attempt, runnable).await?;
             attempt.log.say(Level::Info, "Running the pre-run command").await;
             self.run_once(attempt, runnable, command).await.map_err(|error| in_command("pre-run", error))?;
         }
-        let container = self.start(attempt, runnable).await?;
-        self.record_container(attempt, &container).await?;
-        attempt.log.say(Level::Info, self.question(attempt, &container)).await;
-        let port = blueprint.port.get();
-        if let Err(error) =
-            self.wait_until_healthy(&container, port, blueprint.health_check_path.clone()).await
-        {
+        let started = self.start(attempt, runnable);
+        let container = match unrecorded {
+            Some(made) => self.while_recorded(attempt, made, started).await?,
+            None => started.await?,
+        };
+        if let Err(error) = self.check(attempt, &container).await? {
             self.log_last_words(attempt, &container).await;
             return Err(error.into());
         }
+        let port = blueprint.port.get();
         let address = SocketAddr::new(container.address, port);
         let url = self.live_at(attempt).unwrap_or_else(|| format!("http://{address}"));
         self.go_live(attempt, &format!("Live at {url}")).await?;
@@ -173,10 +194,23 @@ impl Pipeline {
         ran
     }
 
-    async fn record_container(&self, attempt: &Attempt<'_>, container: &Container) -> Result<(), Stop> {
-        let container = running(container, attempt.application.blueprint.port);
-        let progress = Progress { container: Some(container), ..Progress::default() };
-        self.commit(attempt.lease, vec![attempt.advance(progress, &self.tools)]).await
+    /// Whether the container works. It is recorded meanwhile, and the log written, so that nobody has
+    /// to wait for that behind the answer.
+    async fn check(
+        &self,
+        attempt: &Attempt<'_>,
+        container: &Container,
+    ) -> Result<Result<(), StepError>, Stop> {
+        attempt.log.say(Level::Info, self.question(attempt, container)).await;
+        let blueprint = &attempt.application.blueprint;
+        let progress =
+            Progress { container: Some(running(container, blueprint.port)), ..Progress::default() };
+        let path = blueprint.health_check_path.clone();
+        let checked = async {
+            let healthy = self.wait_until_healthy(container, blueprint.port.get(), path);
+            Ok::<_, Stop>(tokio::join!(attempt.log.flush(), healthy).1)
+        };
+        self.while_recorded(attempt, progress, checked).await
     }
 
     /// The moment from which the new version is the one that counts.

@@ -1,5 +1,7 @@
 //! What happens when a step fails.
 
+use std::time::Duration;
+
 use launchway_domain::{
     applications::{Application, BuildPack},
     deployments::{Condition, PrintedLine},
@@ -12,7 +14,10 @@ use launchway_testkit::{
 };
 
 use super::{application, carried_out};
-use crate::{ports::unavailable, world::State};
+use crate::{
+    ports::unavailable,
+    world::{FOR_EVER, State},
+};
 
 fn with_commands(state: &mut State) {
     state.application = Some(application(|blueprint| {
@@ -284,4 +289,19 @@ async fn who_has_lost_the_job_writes_and_removes_nothing_more() {
         assert_eq!(journal.last().map(String::as_str), last, "{lost_at}");
         assert!(world.journal_of("commit: failed").is_empty() && world.journal_of("retry").is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_learns_during_a_step_that_the_job_is_lost_ends_the_step() {
+    let world = carried_out(|state| {
+        state.delay("commit", Duration::from_secs(1));
+        state.delay("start", FOR_EVER);
+        state.judge = Some(Box::new(|writes: &[store::Write]| {
+            let is_lost = format!("{writes:?}").contains("state: Some(Deploying)");
+            if is_lost { Err(StoreError::Stale) } else { Ok(()) }
+        }));
+    })
+    .await;
+
+    assert_eq!(world.journal().last().map(String::as_str), Some("start on 8080 with PASSWORD"));
 }

@@ -1,5 +1,7 @@
 //! The order of things.
 
+use std::time::Duration;
+
 use launchway_domain::{
     applications::{Application, BuildPack},
     organizations::DeployKey,
@@ -9,7 +11,7 @@ use launchway_testkit::{
     clock::{NEW_YEAR, moment},
 };
 
-use super::{application, carried_out};
+use super::{application, carried_out, world};
 use crate::{applications::sealed_for, sealing::sealed};
 
 #[tokio::test(start_paused = true)]
@@ -26,8 +28,7 @@ async fn a_dockerfile_is_built_started_checked_and_given_the_traffic_before_the_
             "commit: prove, building",
             "build Dockerfile with TOKEN",
             "discard #2",
-            "commit: prove, deploying",
-            "commit: prove, image",
+            "commit: prove, deploying image",
             "start on 8080 with PASSWORD",
             "commit: prove, container running",
             "commit: prove, go live, line (Live at http://10.0.0.9:8080)",
@@ -51,6 +52,25 @@ async fn a_dockerfile_is_built_started_checked_and_given_the_traffic_before_the_
             "info: Waiting for http://10.0.0.9:8080/up",
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_step_waits_for_a_record_of_its_beginning() {
+    let second = Duration::from_secs(1);
+    let world = world(|state| {
+        state.deployments.remove(0);
+        state.application = Some(Application { live: None, ..application(|_| {}) });
+        for step in ["head", "fetch", "build", "start", "probe"] {
+            state.delay(step, second);
+        }
+        state.delay("commit", second / 2);
+    });
+    let (worker, start) = (world.worker(), tokio::time::Instant::now());
+
+    worker.drain().await;
+
+    // Going live, the end of the deployment and that of its job are waited for.
+    assert_eq!(start.elapsed(), 5 * second + 3 * second / 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,10 +42,13 @@ async fn every_step_is_recorded_by_who_has_the_job_and_the_end_is_told_to_the_tr
         enter(DeploymentState::Cloning),
         vec![prove(), advance(Progress { commit: Some(parsed(COMMIT)), ..Progress::default() })],
         enter(DeploymentState::Building),
-        enter(DeploymentState::Deploying),
         vec![
             prove(),
-            advance(Progress { image: Some(ImageName::of(new().application_id, id)), ..Progress::default() }),
+            advance(Progress {
+                state: Some(DeploymentState::Deploying),
+                image: Some(ImageName::of(new().application_id, id)),
+                ..Progress::default()
+            }),
         ],
         vec![prove(), advance(Progress { container: Some(container), ..Progress::default() })],
         vec![prove(), Write::GoLive { id, at }.into(), line("Live at http://10.0.0.9:8080").into()],

@@ -9,7 +9,7 @@ use launchway_testkit::{
 };
 
 use super::{live, look_after, running, wait};
-use crate::world::{World, a_container_of};
+use crate::world::{FOR_EVER, World, a_container_of};
 
 fn arranged(condition: Option<Condition>) -> Arc<World> {
     World::with(|state| {
@@ -70,5 +70,43 @@ async fn traffic_is_led_away_from_a_container_that_does_not_run() {
         let world = arranged(condition);
         look_after(&world, wait(3)).await;
         assert_eq!(world.journal_of("switch").first().unwrap(), "switch to nowhere: absent");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_start_records_are_corrected_before_traffic_is_led_by_them() {
+    let moved = Condition::Running { address: [10, 0, 0, 8].into(), restarts: 0 };
+    let world = arranged(Some(moved));
+
+    world.upkeep().begin().await.unwrap();
+
+    assert_eq!(
+        world.journal(),
+        [
+            "rescue",
+            "commit: follow all",
+            "containers",
+            "commit: record web running",
+            "switch to 10.0.0.8:8080"
+        ]
+    );
+    assert_eq!(world.state().routes.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_does_not_wait_for_an_engine_that_does_not_answer() {
+    for is_slow in [true, false] {
+        let world = arranged(Some(running(0)));
+        if is_slow {
+            world.state().delay("containers", FOR_EVER);
+        } else {
+            world.state().fault("containers", 1);
+        }
+        let start = tokio::time::Instant::now();
+
+        world.upkeep().begin().await.unwrap();
+
+        assert!(start.elapsed().as_secs() <= 5);
+        assert_eq!(world.state().routes.len(), 1);
     }
 }

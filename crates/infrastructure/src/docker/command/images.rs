@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use launchway_domain::deployments::{ImageName, Output, Owner};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Docker, NetworkId, Patience, answer, existing_records, tell, unreadable, with_labels};
 use crate::{
@@ -169,8 +169,21 @@ impl Docker {
     /// reference is one that docker lists, so that it is neither an option nor an id.
     pub(in crate::docker) async fn inspect_base(&self, reference: &str) -> Result<Option<Value>, Failure> {
         const FORMAT: &str = r#"{"triggers":{{json .Config.OnBuild}},"os":{{json .Os}},"architecture":{{json .Architecture}}}"#;
+        if let Some(record) = self.base_by_socket(reference).await {
+            return Ok(Some(record));
+        }
         let call = self.call(&["image", "inspect", "--format", FORMAT, reference]);
         Ok(existing_records(call).await?.pop())
+    }
+
+    async fn base_by_socket(&self, reference: &str) -> Option<Value> {
+        let image = self.socket().await?.image(reference).await?;
+        let triggers = image.get("Config")?.as_object()?.get("OnBuild");
+        Some(json!({
+            "triggers": triggers,
+            "os": image.get("Os")?,
+            "architecture": image.get("Architecture")?,
+        }))
     }
 
     /// Takes a name from an image, and removes the image with its last one.
