@@ -9,7 +9,7 @@ mod logs;
 mod moves;
 mod pages;
 mod requests;
-mod routes;
+pub(crate) mod routes;
 
 use launchway_domain::{
     extensions::{

@@ -34,7 +34,7 @@ contract!(
 );
 
 /// A name that leads to a container that an extension made for that person's organization.
-pub(super) fn a_route(resident: &Resident, extension: &str, host: &str) -> ExtensionRoute {
+pub(crate) fn a_route(resident: &Resident, extension: &str, host: &str) -> ExtensionRoute {
     ExtensionRoute {
         id: id(),
         scope: resident.scope(),
@@ -46,7 +46,7 @@ pub(super) fn a_route(resident: &Resident, extension: &str, host: &str) -> Exten
     }
 }
 
-pub(super) async fn add(db: &Database, route: &ExtensionRoute) -> Result<(), StoreError> {
+pub(crate) async fn add(db: &Database, route: &ExtensionRoute) -> Result<(), StoreError> {
     quietly(db, Write::AddRoute(route.clone())).await
 }
 
