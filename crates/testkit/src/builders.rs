@@ -8,6 +8,7 @@ mod application;
 mod audit;
 mod client;
 mod deployment;
+mod extension;
 mod log;
 mod organization;
 mod page;
@@ -23,6 +24,7 @@ pub use self::{
     audit::{EntryBuilder, an_entry, chained, head_of},
     client::{a_client, an_origin},
     deployment::{DeploymentBuilder, a_container, a_deployment},
+    extension::{ExecutionBuilder, ExtensionBuilder, an_execution, an_extension},
     log::{LogLineBuilder, a_log_line},
     organization::{MembershipBuilder, OrganizationBuilder, a_membership, an_organization},
     page::a_page,

@@ -1,7 +1,7 @@
 //! Applications: what `ApplicationRepository` and its writes promise.
 
 mod commotion;
-mod domains;
+pub(crate) mod domains;
 mod hosts;
 mod pages;
 mod states;

@@ -35,6 +35,7 @@ mod builders;
 mod credentials;
 mod deploy_keys;
 mod deployments;
+mod extensions;
 mod fresh;
 mod group_commit;
 mod idempotency;

@@ -26,18 +26,18 @@ contract!(
     a_deleted_applications_names_are_free,
 );
 
-pub(super) async fn add(db: &Database, application: &Application, domain: &str) -> Result<(), StoreError> {
+pub(crate) async fn add(db: &Database, application: &Application, domain: &str) -> Result<(), StoreError> {
     let scope = Scope::of_record(application.organization_id);
     commit(db, Write::AddDomain { scope, id: application.id, domain: parsed(domain), at: at(7) }).await
 }
 
-pub(super) async fn remove(db: &Database, application: &Application, domain: &str) -> Result<(), StoreError> {
+pub(crate) async fn remove(db: &Database, application: &Application, domain: &str) -> Result<(), StoreError> {
     let scope = Scope::of_record(application.organization_id);
     commit(db, Write::RemoveDomain { scope, id: application.id, domain: parsed(domain), at: at(8) }).await
 }
 
 /// Gives an application another domain, or none.
-pub(super) async fn move_to(
+pub(crate) async fn move_to(
     db: &Database,
     application: &Application,
     domain: Option<&str>,

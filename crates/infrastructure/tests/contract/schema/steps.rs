@@ -13,9 +13,14 @@ use crate::{
     applications::{again, an_application_of, delete, insert, is_taken},
     builders::{Resident, id},
     deployments::{get, insert_deployment},
+    extensions::routes::{a_route, add as add_route},
 };
 
-contract!(applications_that_are_there_get_hosts, containers_that_are_there_get_a_port);
+contract!(
+    applications_that_are_there_get_hosts,
+    containers_that_are_there_get_a_port,
+    names_of_applications_stay_when_those_of_extensions_come_and_go,
+);
 
 /// Takes the steps back down to that one, and it too.
 async fn revert_to(db: &Database, version: &'static str) {
@@ -34,6 +39,7 @@ async fn revert_to(db: &Database, version: &'static str) {
 }
 
 const HOSTS: &str = "20261115000005";
+const EXTENSIONS: &str = "20261115000006";
 
 async fn applications_that_are_there_get_hosts(db: Database) {
     let ada = Resident::of(&db, "ada").await;
@@ -88,4 +94,22 @@ async fn containers_that_are_there_get_a_port(db: Database) {
         }
         assert_eq!(get(&db, ada.scope(), deployment.id).await, Some(deployment));
     }
+}
+
+async fn names_of_applications_stay_when_those_of_extensions_come_and_go(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let web = an_application_of(&ada).at_domain("web.example.com").also_at("a.example.com").build();
+    insert(&db, &web).await.unwrap();
+    let route = a_route(&ada, "db", "db.example.com");
+    add_route(&db, &route).await.unwrap();
+    let before = db.named().await.unwrap();
+
+    revert_to(&db, EXTENSIONS).await;
+    db.migrate().await.unwrap();
+    assert_eq!(db.named().await.unwrap(), before);
+    assert!(!db.is_named("db.example.com").await.unwrap());
+    for host in ["web.example.com", "a.example.com"] {
+        assert!(is_taken(&add_route(&db, &a_route(&ada, "db", host)).await, Unique::Domain), "{host}");
+    }
+    add_route(&db, &route).await.unwrap();
 }
