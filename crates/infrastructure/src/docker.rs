@@ -19,6 +19,7 @@ mod compose;
 mod containers;
 mod context;
 mod environment;
+mod extensions;
 mod groups;
 mod images;
 mod inventory;
@@ -40,8 +41,11 @@ use launchway_domain::{
 use tokio::sync::OnceCell;
 
 pub use self::compose::Compositions;
-pub(crate) use self::environment::is_obeyed;
 use self::{command::Docker, networks::Network};
+pub(crate) use self::{
+    environment::is_obeyed,
+    extensions::{ExtensionObjects, check_file, may_be_named},
+};
 use crate::clock::SystemClock;
 
 const MEBIBYTE: u64 = 1024 * 1024;

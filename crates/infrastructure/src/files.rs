@@ -5,6 +5,10 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::sleep,
     time::Duration,
 };
@@ -22,6 +26,22 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map_err(|error| fault(what, &error)),
         Err(error) => Err(fault(what, &io::Error::other(error))),
+    }
+}
+
+/// Ends work on files whose caller has gone: the work looks at the flag from time to time.
+#[derive(Debug, Default)]
+pub(crate) struct Unwanted(Arc<AtomicBool>);
+
+impl Unwanted {
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for Unwanted {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod data_dir;
 pub mod database;
 pub mod docker;
+pub mod extensions;
 mod files;
 pub mod git;
 pub mod health;

@@ -94,6 +94,12 @@ impl Invocation {
         }
     }
 
+    /// Looks for the program elsewhere, and lets it look there too.
+    pub(crate) fn with_path(mut self, path: &OsStr) -> Self {
+        self.environment = vec![("PATH".into(), path.to_owned())];
+        self
+    }
+
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self

@@ -9,10 +9,7 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use async_trait::async_trait;
@@ -23,7 +20,7 @@ use launchway_domain::{
 };
 
 use self::copy::{CopyError, copy};
-use crate::files::{entries, fault, make_private_folders, off_thread, remove};
+use crate::files::{Unwanted, entries, fault, make_private_folders, off_thread, remove};
 
 /// Keeps releases as `<root>/<application>/<deployment>`.
 #[derive(Debug, Clone)]
@@ -83,7 +80,7 @@ impl SiteStore for ReleaseFolders {
             folder: folder.clone(),
         };
         let unwanted = Unwanted::default();
-        let is_unwanted = unwanted.0.clone();
+        let is_unwanted = unwanted.flag();
         let published = tokio::task::spawn_blocking(move || publication.carry_out(&is_unwanted));
         published.await.map_err(|error| fault("publish a site", &io::Error::other(error)))?
     }
@@ -110,16 +107,6 @@ impl SiteStore for ReleaseFolders {
 /// Whether a folder is on its way in or out. Those that stay are named by an id.
 fn is_draft(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
-}
-
-/// Ends a publication whose caller has gone.
-#[derive(Default)]
-struct Unwanted(Arc<AtomicBool>);
-
-impl Drop for Unwanted {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 struct Publication {

@@ -26,7 +26,7 @@ use tokio::{sync::OnceCell, time::sleep};
 
 pub(super) use self::{
     compose::{Compose, NewProject},
-    containers::{CAPABILITIES, NewContainer},
+    containers::{CAPABILITIES, MountedVolume, NewContainer, Program, Surroundings},
     images::{ImageId, NewImage},
     networks::NetworkId,
 };

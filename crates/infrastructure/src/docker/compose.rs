@@ -5,6 +5,7 @@
 
 mod builds;
 mod env_files;
+mod extension;
 mod fields;
 mod file;
 mod images;
@@ -30,6 +31,7 @@ use launchway_domain::{
 };
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
+pub(super) use self::extension::{ExtensionFile, ExtensionRendering};
 use self::{
     file::ComposeFile,
     store::{Kept, Store},
@@ -52,6 +54,10 @@ impl Compositions {
     /// When the folder cannot be made.
     pub fn open(engine: Arc<DockerEngine>, folder: &Path) -> io::Result<Self> {
         Ok(Self { engine, store: Store::open(folder)?, compose: OnceCell::new() })
+    }
+
+    pub(super) fn engine(&self) -> Arc<DockerEngine> {
+        Arc::clone(&self.engine)
     }
 }
 
@@ -216,6 +222,6 @@ fn image_of(owner: &Owner, service: &ServiceName) -> ImageName {
     ImageName::of_service(owner.application, owner.deployment, service)
 }
 
-fn in_the_file(why: String) -> StepError {
+pub(super) fn in_the_file(why: String) -> StepError {
     StepError::Refused(format!("the compose file: {why}"))
 }

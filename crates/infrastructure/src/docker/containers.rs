@@ -17,7 +17,7 @@ use serde_json::Value;
 pub(super) use self::unfinished::Unfinished;
 use super::{
     DockerEngine,
-    command::{NetworkId, NewContainer, Patience},
+    command::{NetworkId, NewContainer, Patience, Program, Surroundings},
     complaints::Failure,
     environment::ContainerEnvironment,
     labels::{self, Label},
@@ -192,8 +192,11 @@ impl DockerEngine {
             labels: &labels,
             limits: &self.options.limits,
             environment: &environment,
-            image: &plan.image,
-            command,
+            program: match command {
+                None => Program::Own(&plan.image),
+                Some(command) => Program::Shell(&plan.image, command),
+            },
+            surroundings: Surroundings::default(),
         };
         let (mut patience, mut is_replaced) = (Patience::new(), false);
         loop {
@@ -257,7 +260,7 @@ impl DockerEngine {
 }
 
 /// What is gone needs no end.
-fn done_or_gone(done: Result<(), Failure>) -> Result<(), StepError> {
+pub(super) fn done_or_gone(done: Result<(), Failure>) -> Result<(), StepError> {
     match done {
         Err(failure) if !failure.is_gone() => Err(failure.or_fault()),
         _ => Ok(()),

@@ -92,12 +92,7 @@ impl DockerEngine {
         image: &ImageRef,
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
-        let no_image = || StepError::Refused(format!("there is no image `{}`", image.as_str()));
-        let reference = references::familiar(image).ok_or_else(no_image)?;
-        let pulled = self.docker.pull(&reference, self.options.build_limits.time, output.clone()).await;
-        if let Err(failure) = pulled {
-            self.fall_back(image, &reference, failure, &output).await?;
-        }
+        let reference = self.pull(image, &output).await?;
         self.check_triggers(&reference, &output).await?;
         let labels = labels::of_image(self.options.instance, owner);
         let marked = NewImage {
@@ -113,6 +108,32 @@ impl DockerEngine {
         self.build_image(owner.organization, &marked, output).await?;
         self.remove_nameless(owner).await;
         Ok(())
+    }
+
+    /// Gets an image that nobody's deployment made. Returns what docker calls it.
+    async fn pull(&self, image: &ImageRef, output: &Arc<dyn Output>) -> Result<String, StepError> {
+        let reference = references::familiar(image).ok_or_else(|| no_image(image))?;
+        let pulled = self.docker.pull(&reference, self.options.build_limits.time, output.clone()).await;
+        if let Err(failure) = pulled {
+            self.fall_back(image, &reference, failure, output).await?;
+        }
+        Ok(reference)
+    }
+
+    /// Gets an image, for who runs it as it is. Its id stays the same whoever moves its name.
+    pub(super) async fn obtain_unmarked(
+        &self,
+        image: &ImageRef,
+        output: &Arc<dyn Output>,
+    ) -> Result<ImageId, StepError> {
+        let reference = self.pull(image, output).await?;
+        let record = self.docker.inspect_image(&reference).await.map_err(Failure::or_fault)?;
+        let record = record.ok_or_else(|| no_image(image))?;
+        // It has no name of ours, so that somebody gave it another.
+        if record.get("labels").is_some_and(labels::is_somebodys) {
+            return Err(no_image(image));
+        }
+        ImageId::read(&record).ok_or_else(|| no_image(image))
     }
 
     /// Gives an image of ours another name too.
@@ -249,4 +270,8 @@ impl DockerEngine {
             }
         }
     }
+}
+
+fn no_image(image: &ImageRef) -> StepError {
+    StepError::Refused(format!("there is no image `{}`", image.as_str()))
 }

@@ -2,7 +2,8 @@
 
 use launchway_domain::{
     deployments::{Owner, ServiceName},
-    ids::{ApplicationId, DeploymentId, InstanceId, OrganizationId},
+    extensions::ExtensionKey,
+    ids::{ApplicationId, DeploymentId, ExecutionId, InstanceId, OrganizationId},
 };
 use serde_json::Value;
 
@@ -17,6 +18,11 @@ const SERVICE: &str = "launchway.service";
 const PLACE: &str = "launchway.place";
 const RESTART: &str = "launchway.restart";
 const WEB: &str = "launchway.web";
+const EXTENSION: &str = "launchway.extension";
+const EXECUTION: &str = "launchway.execution";
+const STEP: &str = "launchway.step";
+const PROJECT: &str = "launchway.project";
+const ALIAS: &str = "launchway.alias";
 
 /// A label, as `name=value`. The values are ids of our own making.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +74,21 @@ impl Label {
         Self(OWNER.to_owned())
     }
 
+    /// Of what one run of an extension makes.
+    pub(super) fn of_execution(execution: ExecutionId) -> Self {
+        Self(format!("{EXECUTION}={execution}"))
+    }
+
+    /// Of what belongs to no application, whatever its image says.
+    pub(super) fn of_no_application() -> Self {
+        Self(format!("{APPLICATION}="))
+    }
+
+    /// What the definition of an extension notes on a container.
+    pub(super) fn of_definition(name: &str, value: &str) -> Self {
+        Self(format!("{name}={value}"))
+    }
+
     /// Of what one call makes, so that exactly this is removed when the call does not succeed.
     pub(super) fn of_call(call: &str) -> Self {
         Self(format!("{CALL}={call}"))
@@ -90,6 +111,73 @@ pub(super) fn of_image(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     let Owner { organization, application, deployment, attempt } = owner;
     let whose = Label(format!("{OWNER}={organization}/{application}/{deployment}/{attempt}"));
     vec![Label::of_instance(instance), whose]
+}
+
+/// What marks everything that an extension has made for an organization. An image may come with any
+/// label, so that a container of a deployment could claim to be an extension's; but no such container
+/// is without an application.
+pub(super) fn of_extension(
+    instance: InstanceId,
+    organization: OrganizationId,
+    extension: &ExtensionKey,
+) -> Vec<Label> {
+    vec![
+        Label::of_instance(instance),
+        Label::of_organization(organization),
+        Label::of_no_application(),
+        Label(format!("{EXTENSION}={extension}")),
+    ]
+}
+
+/// Which step of which run made a container, and what it answers to. The composition is nothing
+/// for one that stands alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) execution: String,
+    pub(super) step: String,
+    pub(super) project: String,
+    pub(super) alias: String,
+}
+
+impl Origin {
+    /// The labels that say so, and those that keep an image from saying more.
+    pub(super) fn labels(&self) -> Vec<Label> {
+        let said = [
+            (EXECUTION, &self.execution),
+            (STEP, &self.step),
+            (PROJECT, &self.project),
+            (ALIAS, &self.alias),
+        ];
+        let said = said.into_iter().map(|(name, value)| Label(format!("{name}={value}")));
+        let unsaid = [DEPLOYMENT, ATTEMPT, OWNER, SERVICE, PLACE, RESTART, WEB];
+        said.chain(unsaid.map(|name| Label(format!("{name}=")))).collect()
+    }
+
+    /// What labels say; `None` when they are of no extension.
+    pub(super) fn read(labels: &Value) -> Option<Self> {
+        let text = |name: &str| Some(labels.get(name)?.as_str()?.to_owned());
+        Some(Self {
+            execution: text(EXECUTION)?,
+            step: text(STEP)?,
+            project: text(PROJECT)?,
+            alias: text(ALIAS)?,
+        })
+    }
+}
+
+/// Whether a container is an extension's: one that no deployment made.
+pub(super) fn is_of_extension(labels: &Value) -> bool {
+    labels.get(EXTENSION).is_some() && labels.get(APPLICATION).and_then(Value::as_str) == Some("")
+}
+
+/// Where a container of a composition stands in the order of starting.
+pub(super) fn place(labels: &Value) -> usize {
+    labels.get(PLACE).and_then(|place| place.as_str()?.parse().ok()).unwrap_or_default()
+}
+
+/// Whether the image was made for somebody's deployment.
+pub(super) fn is_somebodys(labels: &Value) -> bool {
+    labels.get(OWNER).is_some()
 }
 
 /// What a container of a composition is there.

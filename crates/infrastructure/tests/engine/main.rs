@@ -12,6 +12,7 @@ mod commands;
 mod compositions;
 mod containers;
 mod environments;
+mod extensions;
 mod faults;
 mod installation;
 mod inventory;

@@ -6,10 +6,11 @@ use launchway_domain::{
     applications::RunCommand,
     clock::Timestamp,
     deployments::{ContainerId, ImageName, Output},
+    extensions::PublishedPort,
 };
 use serde_json::{Value, json};
 
-use super::{Docker, NetworkId, Patience, answer, existing_records, tell, unreadable, with_labels};
+use super::{Docker, ImageId, NetworkId, Patience, answer, existing_records, tell, unreadable, with_labels};
 use crate::{
     docker::{ContainerLimits, complaints::Failure, environment::ContainerEnvironment, labels::Label},
     process::Invocation,
@@ -34,9 +35,40 @@ pub(in crate::docker) struct NewContainer<'a> {
     pub(in crate::docker) labels: &'a [Label],
     pub(in crate::docker) limits: &'a ContainerLimits,
     pub(in crate::docker) environment: &'a ContainerEnvironment,
-    pub(in crate::docker) image: &'a ImageName,
-    /// What a shell runs instead of the image's own program.
-    pub(in crate::docker) command: Option<&'a RunCommand>,
+    pub(in crate::docker) program: Program<'a>,
+    pub(in crate::docker) surroundings: Surroundings<'a>,
+}
+
+/// What a container runs.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::docker) enum Program<'a> {
+    /// What an image of a deployment says.
+    Own(&'a ImageName),
+    /// What a shell runs in such an image instead.
+    Shell(&'a ImageName, &'a RunCommand),
+    /// What any image says, with these words in place of its own if there are some.
+    Words(&'a ImageId, &'a [String]),
+}
+
+/// What is around a container. Nothing is around those of deployments.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::docker) struct Surroundings<'a> {
+    /// Whether the engine starts it again whenever it ends, unless somebody stops it.
+    pub(in crate::docker) is_kept: bool,
+    /// What it answers to in its network.
+    pub(in crate::docker) alias: Option<&'a str>,
+    pub(in crate::docker) volumes: &'a [MountedVolume],
+    /// By which ports of the loopback it is reached.
+    pub(in crate::docker) ports: &'a [PublishedPort],
+}
+
+/// A volume in a container, by a name of our own making.
+#[derive(Debug, Clone)]
+pub(in crate::docker) struct MountedVolume {
+    pub(in crate::docker) name: String,
+    /// Where in the container, without a colon.
+    pub(in crate::docker) path: String,
+    pub(in crate::docker) is_read_only: bool,
 }
 
 impl Docker {
@@ -69,7 +101,7 @@ impl Docker {
         let mut call = self
             .call(words)
             .args(["--pull", "never", "--name", container.name])
-            .args(["--network", network.as_str(), "--restart", "no"])
+            .args(["--network", network.as_str(), "--restart", container.surroundings.policy()])
             // Nobody asks how it went, and an image may want a thousand checks a second, for which
             // the engine pays.
             .arg("--no-healthcheck")
@@ -92,11 +124,13 @@ impl Docker {
         for (name, value) in &container.environment.inherited {
             call = call.args(["--env", name]).env(name, value);
         }
-        call = match container.command {
-            None => call.arg(container.image.as_str()),
-            Some(command) => call
-                .args(["--entrypoint", "/bin/sh", container.image.as_str(), "-c", "--"])
-                .arg(command.as_str()),
+        call = container.surroundings.told(call);
+        call = match container.program {
+            Program::Own(image) => call.arg(image.as_str()),
+            Program::Shell(image, command) => {
+                call.args(["--entrypoint", "/bin/sh", image.as_str(), "-c", "--"]).arg(command.as_str())
+            }
+            Program::Words(image, words) => call.arg(image.as_str()).args(words),
         };
         answer(call).await?.trim().parse().map_err(|_not_an_id| unreadable())
     }
@@ -122,6 +156,22 @@ impl Docker {
     /// From now on the engine starts the container again by `policy`.
     pub(in crate::docker) async fn keep(&self, container: &ContainerId, policy: &str) -> Result<(), Failure> {
         answer(self.call(&["update", "--restart", policy, container.as_str()])).await.map(drop)
+    }
+
+    /// Starts a container that stands still. One that runs goes on.
+    pub(in crate::docker) async fn start(&self, container: &ContainerId) -> Result<(), Failure> {
+        let mut patience = Patience::new();
+        loop {
+            match answer(self.call(&["start", container.as_str()])).await {
+                Err(failure) if patience.bears(&failure).await => {}
+                done => return done.map(drop),
+            }
+        }
+    }
+
+    /// Gives a container another name, of our own making too.
+    pub(in crate::docker) async fn rename(&self, container: &ContainerId, name: &str) -> Result<(), Failure> {
+        answer(self.call(&["rename", container.as_str(), name])).await.map(drop)
     }
 
     pub(in crate::docker) async fn restart(&self, container: &ContainerId) -> Result<(), Failure> {
@@ -247,6 +297,28 @@ fn read(container: &Value) -> Option<Value> {
         "labels": container.get("Config")?.get("Labels")?,
         "networks": container.get("NetworkSettings")?.get("Networks")?,
     }))
+}
+
+impl Surroundings<'_> {
+    fn policy(&self) -> &'static str {
+        if self.is_kept { "unless-stopped" } else { "no" }
+    }
+
+    fn told(&self, mut call: Invocation) -> Invocation {
+        if let Some(alias) = self.alias {
+            call = call.args(["--network-alias", alias]);
+        }
+        for volume in self.volumes {
+            let mode = if volume.is_read_only { "ro" } else { "rw" };
+            call = call.arg("--volume").arg(format!("{}:{}:{mode}", volume.name, volume.path));
+        }
+        for PublishedPort { host, container, is_udp } in self.ports {
+            let protocol = if *is_udp { "udp" } else { "tcp" };
+            let published = format!("127.0.0.1:{}:{}/{protocol}", host.get(), container.get());
+            call = call.args(["--publish", &published]);
+        }
+        call
+    }
 }
 
 fn limited(call: Invocation, limits: &ContainerLimits) -> Invocation {

@@ -165,6 +165,14 @@ impl Docker {
         existing_records(call.args(images.iter().map(ImageId::as_str))).await
     }
 
+    /// The id and the labels of the image that has exactly this reference, one that docker lists;
+    /// `None` if it is not here.
+    pub(in crate::docker) async fn inspect_image(&self, reference: &str) -> Result<Option<Value>, Failure> {
+        const FORMAT: &str = r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}}}"#;
+        let call = self.call(&["image", "inspect", "--format", FORMAT, reference]);
+        Ok(existing_records(call).await?.pop())
+    }
+
     /// What the image tells whoever builds on it, and its platform; `None` if it is not here. The
     /// reference is one that docker lists, so that it is neither an option nor an id.
     pub(in crate::docker) async fn inspect_base(&self, reference: &str) -> Result<Option<Value>, Failure> {

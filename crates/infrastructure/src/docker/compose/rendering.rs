@@ -60,17 +60,11 @@ impl Rendering<'_> {
         let volumes = self.file.volumes.iter().map(|volume| {
             (volume.clone(), json!({ "external": true, "name": volume_name(self.owner, volume) }))
         });
-        let mut file = json!({
+        written(json!({
             "services": services,
             "volumes": volumes.collect::<Map<_, _>>(),
             "networks": { "composition": { "external": true, "name": project_name(self.owner) } },
-        });
-        escape_dollars(&mut file);
-        let text = escape_unprintables(&format!("{file:#}"));
-        if text.len() > LARGEST {
-            return Err(format!("its variables make it larger than {LARGEST} bytes"));
-        }
-        Ok(text.into_bytes())
+        }))
     }
 
     /// What a service is told: the application's variables if it gets the traffic, what its files
@@ -107,7 +101,7 @@ impl Rendering<'_> {
             ("container_name", json!(format!("{}-{name}", project_name(self.owner)))),
             ("environment", json!(self.environment(name)?)),
             ("labels", self.labels_of(name, service, place)),
-            ("healthcheck", self.health_check(name, service)),
+            ("healthcheck", health_check(self.file, name, service)),
             ("networks", json!({ "composition": { "aliases": aliases } })),
             ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
             ("pull_policy", json!("never")),
@@ -128,24 +122,6 @@ impl Rendering<'_> {
         Ok(rendered.into())
     }
 
-    /// How the engine checks a service. An image may want to be checked a thousand times a second, so
-    /// that the time between two checks is always said here, and nothing is checked for nobody.
-    fn health_check(&self, name: &ServiceName, service: &Service) -> Value {
-        let is_awaited = |other: &Service| {
-            other.depends_on.get(name).is_some_and(|condition| condition == "service_healthy")
-        };
-        match service.settings.get("healthcheck").and_then(Value::as_object) {
-            Some(own) if own.contains_key("disable") || own.contains_key("interval") => own.clone().into(),
-            Some(own) => {
-                let mut check = own.clone();
-                check.insert("interval".to_owned(), USUAL_INTERVAL.into());
-                check.into()
-            }
-            None if self.file.services.values().any(is_awaited) => json!({ "interval": AWAITED_INTERVAL }),
-            None => json!({ "disable": true }),
-        }
-    }
-
     fn labels_of(&self, name: &ServiceName, service: &Service, place: usize) -> Value {
         let restart = match &service.restart {
             None if self.file.is_a_task(name) => Some("no".to_owned()),
@@ -162,8 +138,35 @@ impl Rendering<'_> {
     }
 }
 
+/// The text of a file, as compose reads it.
+pub(super) fn written(mut file: Value) -> Result<Vec<u8>, String> {
+    escape_dollars(&mut file);
+    let text = escape_unprintables(&format!("{file:#}"));
+    if text.len() > LARGEST {
+        return Err(format!("its variables make it larger than {LARGEST} bytes"));
+    }
+    Ok(text.into_bytes())
+}
+
+/// How the engine checks a service. An image may want to be checked a thousand times a second, so
+/// that the time between two checks is always said here, and nothing is checked for nobody.
+pub(super) fn health_check(file: &ComposeFile, name: &ServiceName, service: &Service) -> Value {
+    let is_awaited =
+        |other: &Service| other.depends_on.get(name).is_some_and(|condition| condition == "service_healthy");
+    match service.settings.get("healthcheck").and_then(Value::as_object) {
+        Some(own) if own.contains_key("disable") || own.contains_key("interval") => own.clone().into(),
+        Some(own) => {
+            let mut check = own.clone();
+            check.insert("interval".to_owned(), USUAL_INTERVAL.into());
+            check.into()
+        }
+        None if file.services.values().any(is_awaited) => json!({ "interval": AWAITED_INTERVAL }),
+        None => json!({ "disable": true }),
+    }
+}
+
 /// What a service may do: what every container may, without what it does not want.
-fn capabilities(dropped: &[String]) -> Value {
+pub(super) fn capabilities(dropped: &[String]) -> Value {
     let is_kept = |name: &&&str| !dropped.iter().any(|dropped| dropped == "ALL" || dropped == **name);
     CAPABILITIES.iter().filter(is_kept).copied().collect()
 }

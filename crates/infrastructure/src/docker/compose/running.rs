@@ -56,7 +56,8 @@ impl Compositions {
         let unfinished = Unfinished::called(&self.engine.docker, &name);
         let brought_up = self.up(plan, allowed, services, unfinished.label()).await;
         if brought_up.is_err() {
-            self.tell_last_words(&plan.owner, &output).await;
+            let marks = labels::of(self.engine.options.instance, &plan.owner);
+            self.tell_last_words(&marks, &output).await;
         }
         unfinished.end(brought_up.is_ok()).await;
         brought_up
@@ -69,15 +70,24 @@ impl Compositions {
         services: &[&ServiceName],
         call: Label,
     ) -> Result<(), StepError> {
-        let compose = self.installed().await?;
         self.require_images(allowed).await?;
         self.network_of(&plan.owner).await?;
         self.make_volumes(plan, allowed).await?;
         let mut labels = labels::of(self.engine.options.instance, &plan.owner);
         labels.push(call);
         let file = self.rendering(plan, allowed, &labels).render().map_err(in_the_file)?;
-        let name = project_name(&plan.owner);
-        let project = NewProject { name: &name, file, services, folder: self.store.folder() };
+        self.bring_project_up(&project_name(&plan.owner), file, services).await
+    }
+
+    /// Makes and starts services of a file of our own making; all without.
+    pub(in crate::docker) async fn bring_project_up(
+        &self,
+        name: &str,
+        file: Vec<u8>,
+        services: &[&ServiceName],
+    ) -> Result<(), StepError> {
+        let compose = self.installed().await?;
+        let project = NewProject { name, file, services, folder: self.store.folder() };
         let limit = self.engine.options.command_time;
         let up = self.engine.docker.compose_up(compose, &project, limit, Arc::new(Silence)).await;
         up.map_err(|failure| match failure {
@@ -203,9 +213,8 @@ impl Compositions {
     }
 
     /// Shows what services printed that have ended.
-    async fn tell_last_words(&self, owner: &Owner, output: &Arc<dyn Output>) {
-        let marks = labels::of(self.engine.options.instance, owner);
-        for member in self.engine.members(&marks).await.unwrap_or_default() {
+    pub(in crate::docker) async fn tell_last_words(&self, marks: &[Label], output: &Arc<dyn Output>) {
+        for member in self.engine.members(marks).await.unwrap_or_default() {
             if is_well(&member) {
                 continue;
             }

@@ -1,0 +1,214 @@
+//! Containers, compositions and volumes of extensions.
+//!
+//! **Invariant:** what a step sets aside is on the engine and nowhere else: a container that stands
+//! still under another name, which says by which step of which run. So no secret of a container is
+//! written down to bring it back, and a process that is lost loses nothing.
+
+mod aside;
+mod compositions;
+mod containers;
+mod names;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use launchway_domain::{
+    applications::{ImageRef, Variables},
+    deployments::{Condition, Container, ContainerId, StepError},
+    extensions::{ExtensionKey, ObjectName, PublishedPort, Run},
+    ids::OrganizationId,
+};
+use serde_json::Value;
+
+use self::names::Whose;
+use super::{
+    DockerEngine,
+    complaints::Failure,
+    compose::{Compositions, ExtensionFile},
+    containers::{condition, done_or_gone, read},
+    labels::{self, Label, Origin},
+    references,
+};
+
+/// Makes and removes what extensions have on the engine.
+#[derive(Debug)]
+pub(crate) struct ExtensionObjects {
+    compositions: Arc<Compositions>,
+    engine: Arc<DockerEngine>,
+    /// The ports of this machine that are not to be given away.
+    reserved: BTreeSet<u16>,
+}
+
+/// A container of an extension, as docker tells of it.
+#[derive(Debug, Clone)]
+struct Made {
+    id: ContainerId,
+    name: String,
+    origin: Origin,
+    /// Where it stands in the order of starting.
+    place: usize,
+    /// Whether it runs, or waits for its next start.
+    is_running: bool,
+}
+
+impl Made {
+    fn read(record: &Value) -> Option<Self> {
+        let labels = record.get("labels")?;
+        Some(Self {
+            id: record.get("id")?.as_str()?.parse().ok()?,
+            name: record.get("name")?.as_str()?.trim_start_matches('/').to_owned(),
+            origin: Origin::read(labels)?,
+            place: labels::place(labels),
+            is_running: record.get("state")?.get("Running")?.as_bool()?,
+        })
+    }
+
+    /// Whether this step of this run made it.
+    fn is_by(&self, run: &Run, order: i32) -> bool {
+        self.origin.execution == run.execution.to_string() && self.origin.step == order.to_string()
+    }
+}
+
+impl ExtensionObjects {
+    /// Runs compositions by `compositions`, and everything else on its engine.
+    pub(crate) fn new(compositions: Arc<Compositions>, reserved: BTreeSet<u16>) -> Self {
+        let engine = compositions.engine();
+        Self { compositions, engine, reserved }
+    }
+
+    fn whose(&self, organization: OrganizationId, extension: &ExtensionKey) -> Whose {
+        Whose { instance: self.engine.options.instance, organization, extension: extension.clone() }
+    }
+
+    fn whose_run(&self, run: &Run) -> Whose {
+        self.whose(run.organization, &run.extension)
+    }
+
+    /// What a run made and still runs, by its name, or by those of its composition and service.
+    pub(crate) async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError> {
+        let mut marks = self.whose_run(run).marks();
+        marks.push(Label::of_execution(run.execution));
+        for record in self.records(&marks).await? {
+            let Some(made) = Made::read(&record) else { continue };
+            let called = match made.origin.project.as_str() {
+                "" => made.origin.alias.clone(),
+                project => format!("{project}-{}", made.origin.alias),
+            };
+            let is_running = matches!(condition(&record), Condition::Running { .. });
+            if called == name.as_str() && is_running && names::aside(&made.name).is_none() {
+                return read(&record, None).ok_or_else(|| not_running(name));
+            }
+        }
+        Err(not_running(name))
+    }
+
+    /// Removes what an extension made for an organization.
+    pub(crate) async fn uninstall(
+        &self,
+        organization: OrganizationId,
+        extension: &ExtensionKey,
+        with_volumes: bool,
+    ) -> Result<(), StepError> {
+        let marks = self.whose(organization, extension).marks();
+        let docker = &self.engine.docker;
+        let found = docker.containers(&marks).await.map_err(Failure::or_fault)?;
+        docker.remove(&found).await.map_err(Failure::or_fault)?;
+        if with_volumes {
+            for volume in docker.volumes(&marks).await.map_err(Failure::or_fault)? {
+                done_or_gone(docker.remove_volume(&volume).await)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn records(&self, marks: &[Label]) -> Result<Vec<Value>, StepError> {
+        let found = self.engine.docker.containers(marks).await.map_err(Failure::or_fault)?;
+        self.engine.docker.inspect(&found).await.map_err(Failure::or_fault)
+    }
+
+    /// Every container with these marks, in the order of starting.
+    async fn all(&self, marks: &[Label]) -> Result<Vec<Made>, StepError> {
+        let mut all: Vec<Made> = self.records(marks).await?.iter().filter_map(Made::read).collect();
+        all.sort_by_key(|made| made.place);
+        Ok(all)
+    }
+
+    async fn remove<'a>(&self, made: impl Iterator<Item = &'a Made>) -> Result<(), StepError> {
+        let ids: Vec<ContainerId> = made.map(|made| made.id.clone()).collect();
+        self.engine.docker.remove(&ids).await.map_err(Failure::or_fault)
+    }
+
+    /// Two containers that answer to the same name would be taken for each other.
+    async fn require_free_names(
+        &self,
+        organization: OrganizationId,
+        wanted: &[&str],
+        is_replaced: impl Fn(&Made) -> bool,
+    ) -> Result<(), StepError> {
+        let everyones = [
+            Label::of_instance(self.engine.options.instance),
+            Label::of_organization(organization),
+            Label::of_no_application(),
+        ];
+        let all = self.all(&everyones).await?;
+        let mut others = all.iter().filter(|made| names::aside(&made.name).is_none() && !is_replaced(made));
+        match others.find(|made| wanted.contains(&made.origin.alias.as_str())) {
+            None => Ok(()),
+            Some(taken) => Err(StepError::Refused(format!(
+                "something else of this organization answers to the name `{}` already: choose another",
+                taken.origin.alias
+            ))),
+        }
+    }
+
+    fn require_free_ports<'a>(
+        &self,
+        mut ports: impl Iterator<Item = &'a PublishedPort>,
+    ) -> Result<(), StepError> {
+        match ports.find(|port| self.reserved.contains(&port.host.get())) {
+            None => Ok(()),
+            Some(port) => Err(StepError::Refused(format!(
+                "the port {} of this machine is Launchway's own: choose another",
+                port.host.get()
+            ))),
+        }
+    }
+
+    /// Makes volumes that are not there yet. One that somebody else made is not used.
+    async fn make_volumes(&self, whose: &Whose, wanted: &[String]) -> Result<(), StepError> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let marks = whose.marks();
+        for volume in wanted {
+            self.engine.docker.create_volume(volume, &marks).await.map_err(Failure::or_fault)?;
+        }
+        let ours = self.engine.docker.volumes(&marks).await.map_err(Failure::or_fault)?;
+        match wanted.iter().find(|volume| !ours.contains(volume)) {
+            None => Ok(()),
+            Some(foreign) => {
+                Err(StepError::Refused(format!("the volume `{foreign}` is somebody else's on this machine")))
+            }
+        }
+    }
+}
+
+fn not_running(name: &ObjectName) -> StepError {
+    StepError::Refused(format!("this run has made no container `{name}` that runs"))
+}
+
+/// Goes through the compose file of an extension without an engine.
+///
+/// # Errors
+/// A sentence for the first thing in it that is not allowed.
+pub(crate) fn check_file(text: &str, values: &Variables) -> Result<(), String> {
+    let file = ExtensionFile::read(text, values)?;
+    file.images().try_for_each(|(service, image)| match references::familiar(image) {
+        Some(_) => Ok(()),
+        None => Err(format!("the service `{service}`: there is no image `{}`", image.as_str())),
+    })
+}
+
+/// Whether an image may be asked for by this name.
+pub(crate) fn may_be_named(image: &ImageRef) -> bool {
+    references::familiar(image).is_some()
+}

@@ -1,0 +1,75 @@
+//! Setting containers aside, and bringing them back.
+
+use launchway_domain::{
+    deployments::StepError,
+    extensions::{ObjectName, Run},
+};
+
+use super::{ExtensionObjects, Made, done_or_gone, names};
+use crate::docker::complaints::Failure;
+
+impl ExtensionObjects {
+    /// Makes room for what a step makes, and for nothing: what an earlier try at the same step made
+    /// goes, and everything else of `replaced` is set aside.
+    pub(super) async fn set_aside(
+        &self,
+        run: &Run,
+        order: i32,
+        replaced: impl Fn(&Made) -> bool,
+    ) -> Result<(), StepError> {
+        let all = self.all(&self.whose_run(run).marks()).await?;
+        let (own, earlier): (Vec<&Made>, Vec<&Made>) = all
+            .iter()
+            .filter(|made| names::aside(&made.name).is_none() && replaced(made))
+            .partition(|made| made.is_by(run, order));
+        self.remove(own.into_iter()).await?;
+        // The name says whether it ran, so that it gets the name first.
+        for made in &earlier {
+            let name = names::set_aside(&made.name, run, order, made.is_running);
+            done_or_gone(self.engine.docker.rename(&made.id, &name).await)?;
+        }
+        let is_aside = |made: &&Made| names::aside(&made.name).is_some_and(|aside| aside.is_by(run, order));
+        let aside = all.iter().filter(is_aside).chain(earlier);
+        for made in aside.collect::<Vec<_>>().into_iter().rev().filter(|made| made.is_running) {
+            done_or_gone(self.engine.docker.stop(&made.id).await)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a step back that made or removed containers: those that it made go, and those that it
+    /// set aside come back as they were.
+    pub(crate) async fn bring_back(&self, run: &Run, order: i32) -> Result<(), StepError> {
+        let all = self.all(&self.whose_run(run).marks()).await?;
+        self.remove(all.iter().filter(|made| names::aside(&made.name).is_none() && made.is_by(run, order)))
+            .await?;
+        for made in &all {
+            let Some(aside) = names::aside(&made.name).filter(|aside| aside.is_by(run, order)) else {
+                continue;
+            };
+            // It is called as before only once it is as before.
+            if aside.ran {
+                self.engine.docker.start(&made.id).await.map_err(Failure::or_fault)?;
+            }
+            self.engine.docker.rename(&made.id, aside.name).await.map_err(Failure::or_fault)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what the steps of a run set aside.
+    pub(crate) async fn forget_aside(&self, run: &Run) -> Result<(), StepError> {
+        let all = self.all(&self.whose_run(run).marks()).await?;
+        self.remove(all.iter().filter(|made| names::aside(&made.name).is_some_and(|aside| aside.is_of(run))))
+            .await
+    }
+
+    /// The container that stands alone under this name.
+    pub(super) async fn named(&self, run: &Run, name: &ObjectName) -> Result<Option<Made>, StepError> {
+        let (whose, mut found) = (self.whose_run(run), None);
+        for made in self.all(&whose.marks()).await? {
+            if made.name == whose.named(name) {
+                found = Some(made);
+            }
+        }
+        Ok(found)
+    }
+}

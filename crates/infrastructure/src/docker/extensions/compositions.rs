@@ -1,0 +1,115 @@
+//! Compositions.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use launchway_domain::{
+    applications::Variables,
+    deployments::{Output, ServiceName, StepError},
+    extensions::{ObjectName, Run},
+};
+
+use super::{ExtensionObjects, Made, containers::is_in_project, names::Whose};
+use crate::docker::{
+    command::ImageId,
+    compose::{ExtensionFile, ExtensionRendering, in_the_file},
+    containers::Unfinished,
+    labels::{Label, Origin},
+};
+
+impl ExtensionObjects {
+    /// Runs the services of a compose file in place of those that the composition had.
+    pub(crate) async fn up(
+        &self,
+        run: &Run,
+        order: i32,
+        project: &ObjectName,
+        text: &str,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        let values = variables(run)?;
+        let file = ExtensionFile::read(text, &values).map_err(in_the_file)?;
+        self.require_free_ports(file.ports())?;
+        let names: Vec<&str> = file.services().map(ServiceName::as_str).collect();
+        let whose = self.whose_run(run);
+        // Another extension may have a composition of that name, too.
+        let ours = whose.named(project);
+        let is_replaced = |made: &Made| is_in_project(made, project) && made.name.starts_with(&ours);
+        self.require_free_names(run.organization, &names, is_replaced).await?;
+        let mut images = BTreeMap::new();
+        for (service, image) in file.images() {
+            let id = self.engine.obtain_unmarked(image, &output).await;
+            images.insert(service.clone(), id.map_err(|error| in_service(service, error))?);
+        }
+        let volumes: Vec<String> = file.volumes().map(|volume| whose.volume(project, volume)).collect();
+        self.make_volumes(&whose, &volumes).await?;
+        self.set_aside(run, order, |made| is_in_project(made, project)).await?;
+        let unfinished = Unfinished::new(&self.engine.docker);
+        let up = Up { run, order, project, file: &file, images: &images, values: &values, whose: &whose };
+        let done = self.bring_up(&up, unfinished.label(), &output).await;
+        unfinished.end(done.is_ok()).await;
+        done
+    }
+
+    /// Sets everything of a composition aside, and puts nothing in its place.
+    pub(crate) async fn down(&self, run: &Run, order: i32, project: &ObjectName) -> Result<(), StepError> {
+        self.set_aside(run, order, |made| is_in_project(made, project)).await
+    }
+
+    async fn bring_up(&self, up: &Up<'_>, call: Label, output: &Arc<dyn Output>) -> Result<(), StepError> {
+        let organization = up.run.organization;
+        // Compose looks for it by its name, and does not make it.
+        let network = format!("launchway-{organization}");
+        let marks = [Label::of_instance(self.engine.options.instance), Label::of_organization(organization)];
+        self.engine.network_called(&network, &marks).await?;
+        let rendering = ExtensionRendering {
+            file: up.file,
+            images: up.images,
+            values: up.values,
+            network: &network,
+            limits: &self.engine.options.limits,
+            container: &|service| up.whose.service(up.project, service),
+            volume: &|volume| up.whose.volume(up.project, volume),
+            labels: &|service| {
+                let origin = Origin {
+                    execution: up.run.execution.to_string(),
+                    step: up.order.to_string(),
+                    project: up.project.to_string(),
+                    alias: service.to_string(),
+                };
+                let ours = up.whose.marks().into_iter().chain(origin.labels());
+                ours.chain([call.clone()]).collect()
+            },
+        };
+        let file = rendering.render().map_err(in_the_file)?;
+        let name = up.whose.project(up.project, up.run, up.order);
+        let done = self.compositions.bring_project_up(&name, file, &[]).await;
+        if done.is_err() {
+            self.compositions.tell_last_words(std::slice::from_ref(&call), output).await;
+        }
+        done
+    }
+}
+
+/// Services that are to be run.
+struct Up<'a> {
+    run: &'a Run,
+    order: i32,
+    project: &'a ObjectName,
+    file: &'a ExtensionFile,
+    images: &'a BTreeMap<ServiceName, ImageId>,
+    values: &'a Variables,
+    whose: &'a Whose,
+}
+
+/// What the file may refer to: what the run was told, and nothing of this machine.
+fn variables(run: &Run) -> Result<Variables, StepError> {
+    let values = run.values.expose().clone();
+    values.try_into().map_err(|error| StepError::Refused(format!("the values: {error}")))
+}
+
+fn in_service(service: &ServiceName, error: StepError) -> StepError {
+    match error {
+        StepError::Refused(why) => StepError::Refused(format!("the service `{service}`: {why}")),
+        fault => fault,
+    }
+}

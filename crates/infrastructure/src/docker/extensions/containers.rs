@@ -1,0 +1,200 @@
+//! Containers that stand alone.
+
+use std::{sync::Arc, time::Duration};
+
+use launchway_domain::{
+    applications::ImageRef,
+    deployments::{Condition, ContainerId, Output, StepError},
+    extensions::{ContainerSpec, ObjectName, Run},
+};
+
+use super::{ExtensionObjects, Made, done_or_gone, names};
+use crate::docker::{
+    command::{ImageId, MountedVolume, NewContainer, Patience, Program, Surroundings},
+    complaints::Failure,
+    containers::{Unfinished, condition},
+    environment::ContainerEnvironment,
+    labels::{Label, Origin},
+    networks::Network,
+};
+
+/// How long a container may run that a step waits for. Whoever waits for the step gives up before.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+impl ExtensionObjects {
+    /// Gets an image.
+    pub(crate) async fn pull(&self, image: &ImageRef, output: &Arc<dyn Output>) -> Result<(), StepError> {
+        self.engine.obtain_unmarked(image, output).await.map(drop)
+    }
+
+    /// Runs a container: in place of the one that has its name, or to its end. Returns how it ended.
+    pub(crate) async fn run(
+        &self,
+        run: &Run,
+        order: i32,
+        spec: &ContainerSpec,
+        output: Arc<dyn Output>,
+    ) -> Result<i32, StepError> {
+        self.require_free_ports(spec.ports.iter())?;
+        let environment = ContainerEnvironment::of(&spec.environment)?;
+        let whose = self.whose_run(run);
+        let name = whose.named(&spec.name);
+        if spec.is_detached {
+            let is_replaced = |made: &Made| made.name == name;
+            self.require_free_names(run.organization, &[spec.name.as_str()], is_replaced).await?;
+        }
+        let image = self.engine.obtain_unmarked(&spec.image, &output).await?;
+        let volumes: Vec<MountedVolume> = spec
+            .volumes
+            .iter()
+            .map(|mount| MountedVolume {
+                name: whose.named(&mount.volume),
+                path: mount.path.clone(),
+                is_read_only: mount.is_read_only,
+            })
+            .collect();
+        let wanted: Vec<String> = volumes.iter().map(|volume| volume.name.clone()).collect();
+        self.make_volumes(&whose, &wanted).await?;
+        if spec.is_detached {
+            self.set_aside(run, order, |made| made.name == name).await?;
+        }
+        let unfinished = Unfinished::new(&self.engine.docker);
+        let call = unfinished.label();
+        let new = New { run, order, spec, image, environment, volumes };
+        let done = match spec.is_detached {
+            true => self.make(&new, &name, call).await.map(|_| 0),
+            // It is beside the one that stays, if there is one.
+            false => self.run_to_the_end(&new, &format!("{name}.once.{}", call.value()), call, output).await,
+        };
+        unfinished.end(spec.is_detached && done.is_ok()).await;
+        done
+    }
+
+    /// Starts a container that stands still.
+    pub(crate) async fn start(&self, run: &Run, name: &ObjectName) -> Result<(), StepError> {
+        let made = self.named(run, name).await?.ok_or_else(|| unknown(name))?;
+        self.engine.docker.start(&made.id).await.map_err(port_is_taken)
+    }
+
+    /// Stops a container, which stays.
+    pub(crate) async fn stop(&self, run: &Run, name: &ObjectName) -> Result<(), StepError> {
+        let made = self.named(run, name).await?.ok_or_else(|| unknown(name))?;
+        done_or_gone(self.engine.docker.stop(&made.id).await)
+    }
+
+    /// Whether a container runs; `None` when there is none.
+    pub(crate) async fn is_running(&self, run: &Run, name: &ObjectName) -> Result<Option<bool>, StepError> {
+        Ok(self.named(run, name).await?.map(|made| made.is_running))
+    }
+
+    /// Sets a container aside, if there is one, and puts nothing in its place.
+    pub(crate) async fn put_away(&self, run: &Run, order: i32, name: &ObjectName) -> Result<(), StepError> {
+        let name = self.whose_run(run).named(name);
+        self.set_aside(run, order, |made| made.name == name).await
+    }
+
+    /// Runs a container in its organization's network, or makes it only when nobody is to stay.
+    async fn make(
+        &self,
+        new: &New<'_>,
+        name: &str,
+        call: Label,
+    ) -> Result<(ContainerId, Network), StepError> {
+        let labels = self.labels(new, call.clone());
+        let container = NewContainer {
+            name,
+            labels: &labels,
+            limits: &self.engine.options.limits,
+            environment: &new.environment,
+            program: Program::Words(&new.image, &new.spec.command),
+            surroundings: Surroundings {
+                is_kept: new.spec.is_detached,
+                alias: new.spec.is_detached.then_some(new.spec.name.as_str()),
+                volumes: &new.volumes,
+                ports: &new.spec.ports,
+            },
+        };
+        let (organization, docker) = (new.run.organization, &self.engine.docker);
+        let mut patience = Patience::new();
+        loop {
+            let network = self.engine.network(organization).await?;
+            let made = match new.spec.is_detached {
+                true => docker.run(&container, &network.id).await,
+                false => docker.create(&container, &network.id).await,
+            };
+            self.engine.has_lost(organization, &network, &made).await;
+            match made {
+                Ok(id) => return Ok((id, network)),
+                Err(failure) if patience.bears(&failure).await => {
+                    // It may have been made, and not started.
+                    let found = docker.containers(std::slice::from_ref(&call)).await;
+                    docker.remove(&found.map_err(Failure::or_fault)?).await.map_err(Failure::or_fault)?;
+                }
+                Err(failure) => return Err(port_is_taken(failure)),
+            }
+        }
+    }
+
+    async fn run_to_the_end(
+        &self,
+        new: &New<'_>,
+        name: &str,
+        call: Label,
+        output: Arc<dyn Output>,
+    ) -> Result<i32, StepError> {
+        let (id, _network) = self.make(new, name, call).await?;
+        let Err(failure) = self.engine.docker.start_attached(&id, LONGEST, output).await else {
+            return Ok(0);
+        };
+        // Docker ends like the program or for reasons of its own; only the container knows which.
+        let record = self.engine.record(&id).await?;
+        let was_started = record.as_ref().is_some_and(|record| {
+            let state = |key: &str| record.get("state")?.get(key)?.as_str();
+            state("Error") == Some("") && state("Status") == Some("exited")
+        });
+        match record.as_ref().map(condition) {
+            Some(Condition::Exited { code, .. }) if was_started => Ok(code),
+            _ => Err(port_is_taken(failure)),
+        }
+    }
+
+    fn labels(&self, new: &New<'_>, call: Label) -> Vec<Label> {
+        let said = new.spec.labels.iter().map(|(name, value)| Label::of_definition(name, value));
+        let origin = Origin {
+            execution: new.run.execution.to_string(),
+            step: new.order.to_string(),
+            project: String::new(),
+            // One that does not stay answers to nothing.
+            alias: if new.spec.is_detached { new.spec.name.to_string() } else { String::new() },
+        };
+        // Of two labels with one name the last counts.
+        let ours = self.whose_run(new.run).marks().into_iter().chain(origin.labels());
+        said.chain(ours).chain([call]).collect()
+    }
+}
+
+/// A container that is to be made.
+struct New<'a> {
+    run: &'a Run,
+    order: i32,
+    spec: &'a ContainerSpec,
+    image: ImageId,
+    environment: ContainerEnvironment,
+    volumes: Vec<MountedVolume>,
+}
+
+fn unknown(name: &ObjectName) -> StepError {
+    StepError::Refused(format!("this extension has made no container `{name}` for this organization"))
+}
+
+/// A port that another program has is nobody's fault.
+pub(super) fn port_is_taken(failure: Failure) -> StepError {
+    let is_taken =
+        ["port is already allocated", "address already in use"].iter().any(|words| failure.says(words));
+    if is_taken { failure.or_refused() } else { failure.or_fault() }
+}
+
+/// Whether a container belongs to a composition, and is not set aside.
+pub(super) fn is_in_project(made: &Made, project: &ObjectName) -> bool {
+    made.origin.project == project.as_str() && names::aside(&made.name).is_none()
+}

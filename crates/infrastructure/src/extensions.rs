@@ -1,0 +1,296 @@
+//! Carries out the steps of extensions on this machine.
+//!
+//! **Invariant:** file steps open everything beneath the workspace of their run, by the kernel's own
+//! rule, and follow no link there, whoever made it. What they replace is kept beside the workspace.
+//!
+//! **Invariant:** no value is part of a shell's text or of an option. A shell finds the values in its
+//! environment; `systemctl`, `useradd` and the like get parsed names, none of which begins with a dash.
+
+mod beneath;
+mod commands;
+mod copying;
+mod files;
+mod notes;
+mod rehearsal;
+mod services;
+mod users;
+mod workspaces;
+
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use launchway_domain::{
+    clock::Timestamp,
+    deployments::{Container, Output, StepError},
+    extensions::{
+        Action, ComposeAction, ComposeText, DockerAction, ExtensionKey, ExtensionRunner, ObjectName, Run,
+        WorkspacePath,
+    },
+    ids::{ExecutionId, OrganizationId},
+};
+use serde_json::json;
+
+pub use self::rehearsal::rehearse;
+use self::{notes::StepNotes, workspaces::Workspaces};
+use crate::{
+    docker::{Compositions, ExtensionObjects},
+    process::{Invocation, ProcessError},
+};
+
+/// The largest compose file in a workspace.
+const LARGEST_COMPOSE_FILE: u64 = 256 * 1024;
+
+/// How steps act on this machine.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// Where the folders of runs are made.
+    pub folder: PathBuf,
+    /// Where programs of this machine are looked for, by steps and for them.
+    pub path: OsString,
+    /// The ports of this machine that no container may take: those of Launchway itself.
+    pub reserved_ports: BTreeSet<u16>,
+}
+
+impl HostOptions {
+    /// What fits most machines.
+    #[must_use]
+    pub fn new(folder: &Path, reserved_ports: impl IntoIterator<Item = u16>) -> Self {
+        let mut path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        // Where the programs about users are, which the path of a service often does not name.
+        path.push(":/usr/sbin:/sbin");
+        Self { folder: folder.to_owned(), path, reserved_ports: reserved_ports.into_iter().collect() }
+    }
+}
+
+/// Carries out steps on this machine and its engine.
+#[derive(Debug)]
+pub struct HostRunner {
+    workspaces: Workspaces,
+    objects: ExtensionObjects,
+    host: Host,
+}
+
+/// The programs of this machine.
+#[derive(Debug, Clone)]
+struct Host {
+    path: OsString,
+}
+
+impl HostRunner {
+    /// Works in the folder of `options`, and makes it if need be; has its containers where those of
+    /// `compositions` are.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn open(compositions: Arc<Compositions>, options: HostOptions) -> io::Result<Self> {
+        let HostOptions { folder, path, reserved_ports } = options;
+        Ok(Self {
+            workspaces: Workspaces::open(&folder)?,
+            objects: ExtensionObjects::new(compositions, reserved_ports),
+            host: Host { path },
+        })
+    }
+
+    fn notes(&self, run: &Run, order: i32) -> StepNotes {
+        StepNotes::at(self.workspaces.aside(run.execution).join(order.to_string()))
+    }
+
+    async fn docker(
+        &self,
+        run: &Run,
+        order: i32,
+        action: &DockerAction,
+        output: Arc<dyn Output>,
+    ) -> Result<i32, StepError> {
+        match action {
+            DockerAction::Pull(image) => self.objects.pull(image, &output).await?,
+            DockerAction::Run(spec) => return self.objects.run(run, order, spec, output).await,
+            DockerAction::Start(name) => {
+                self.note_state(run, order, name).await?;
+                self.objects.start(run, name).await?;
+            }
+            DockerAction::Stop(name) => {
+                self.note_state(run, order, name).await?;
+                self.objects.stop(run, name).await?;
+            }
+            DockerAction::Remove(name) => self.objects.put_away(run, order, name).await?,
+        }
+        Ok(0)
+    }
+
+    /// Notes whether a container runs, so that only a change is taken back.
+    async fn note_state(&self, run: &Run, order: i32, name: &ObjectName) -> Result<(), StepError> {
+        if let Some(ran) = self.objects.is_running(run, name).await? {
+            self.notes(run, order).once(json!({ "ran": ran })).await?;
+        }
+        Ok(())
+    }
+
+    async fn revert_docker(&self, run: &Run, order: i32, action: &DockerAction) -> Result<(), StepError> {
+        let (name, wants) = match action {
+            // An image that is here harms nobody, and may be somebody else's by now.
+            DockerAction::Pull(_) => return Ok(()),
+            DockerAction::Run(_) | DockerAction::Remove(_) => {
+                return self.objects.bring_back(run, order).await;
+            }
+            DockerAction::Start(name) => (name, false),
+            DockerAction::Stop(name) => (name, true),
+        };
+        let notes = self.notes(run, order);
+        let ran = notes.read().await?.and_then(|note| note.get("ran")?.as_bool());
+        let is_there = self.objects.is_running(run, name).await?.is_some();
+        match ran {
+            Some(ran) if ran == wants && is_there => match wants {
+                true => self.objects.start(run, name).await?,
+                false => self.objects.stop(run, name).await?,
+            },
+            _ => {}
+        }
+        notes.forget().await
+    }
+
+    async fn compose(
+        &self,
+        run: &Run,
+        order: i32,
+        action: &ComposeAction,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        match action {
+            ComposeAction::Up { project, file } => {
+                let text = match file {
+                    ComposeText::Inline(text) => text.clone(),
+                    ComposeText::InWorkspace(path) => self.text(run, path).await?,
+                };
+                self.objects.up(run, order, project, &text, output).await
+            }
+            ComposeAction::Down { project } => self.objects.down(run, order, project).await,
+        }
+    }
+
+    async fn text(&self, run: &Run, path: &WorkspacePath) -> Result<String, StepError> {
+        let (workspace, path) = (self.workspaces.of(run.execution), path.clone());
+        let no_text = StepError::Refused(format!("the file `{path}` is no text in UTF-8"));
+        let bytes = files::blocking(move |_| files::read(&workspace, &path, LARGEST_COMPOSE_FILE)).await?;
+        String::from_utf8(bytes).map_err(|_not_text| no_text)
+    }
+}
+
+#[async_trait]
+impl ExtensionRunner for HostRunner {
+    fn workspace(&self, execution: ExecutionId) -> String {
+        self.workspaces.of(execution).to_string_lossy().into_owned()
+    }
+
+    async fn begin(&self, run: &Run) -> Result<(), StepError> {
+        self.workspaces.make(run.execution).await
+    }
+
+    async fn perform(
+        &self,
+        run: &Run,
+        order: i32,
+        action: &Action,
+        output: Arc<dyn Output>,
+    ) -> Result<i32, StepError> {
+        self.workspaces.touch(run.execution).await?;
+        match action {
+            Action::Command { run: text, .. } => self.command(run, text, output).await,
+            Action::File(action) => {
+                let (workspace, notes) = (self.workspaces.of(run.execution), self.notes(run, order));
+                files::perform(workspace, notes, action.clone()).await.map(|()| 0)
+            }
+            Action::Docker(action) => self.docker(run, order, action, output).await,
+            Action::Compose(action) => self.compose(run, order, action, output).await.map(|()| 0),
+            Action::Service { unit, verb } => {
+                self.host.tell_service(&self.notes(run, order), unit, *verb, output).await
+            }
+            Action::User(action) => self.users().perform(&self.notes(run, order), action, output).await,
+            Action::Proxy(_) => Err(not_ours()),
+        }
+    }
+
+    async fn revert(
+        &self,
+        run: &Run,
+        order: i32,
+        action: &Action,
+        output: Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        self.workspaces.touch(run.execution).await?;
+        match action {
+            Action::Command { revert: None, .. } => Ok(()),
+            Action::Command { revert: Some(text), .. } => match self.command(run, text, output).await? {
+                0 => Ok(()),
+                code => Err(StepError::Refused(format!("`revert_cmd` ended with exit code {code}"))),
+            },
+            Action::File(action) => {
+                let (workspace, notes) = (self.workspaces.of(run.execution), self.notes(run, order));
+                files::revert(workspace, notes, action.clone()).await
+            }
+            Action::Docker(action) => self.revert_docker(run, order, action).await,
+            Action::Compose(_) => self.objects.bring_back(run, order).await,
+            Action::Service { unit, verb } => {
+                self.host.take_back_service(&self.notes(run, order), unit, *verb, output).await
+            }
+            Action::User(action) => self.users().revert(&self.notes(run, order), action, output).await,
+            Action::Proxy(_) => Err(not_ours()),
+        }
+    }
+
+    async fn finish(&self, run: &Run) -> Result<(), StepError> {
+        self.objects.forget_aside(run).await?;
+        self.workspaces.forget_aside(run.execution).await
+    }
+
+    async fn discard(&self, run: &Run) -> Result<(), StepError> {
+        self.workspaces.remove(run.execution).await
+    }
+
+    async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError> {
+        self.objects.container(run, name).await
+    }
+
+    async fn uninstall(
+        &self,
+        organization: OrganizationId,
+        extension: &ExtensionKey,
+        with_volumes: bool,
+    ) -> Result<(), StepError> {
+        self.objects.uninstall(organization, extension, with_volumes).await
+    }
+
+    async fn sweep(&self, before: Timestamp) -> Result<(), StepError> {
+        self.workspaces.sweep(before).await
+    }
+}
+
+impl Host {
+    /// A program of this machine, which may take as long as most.
+    fn call(&self, program: &str) -> Invocation {
+        Invocation::new(program, commands::LONGEST).with_path(&self.path)
+    }
+}
+
+fn not_ours() -> StepError {
+    StepError::Fault("a step about routes was given to who carries out the others".to_owned())
+}
+
+/// A program that did not come to its end.
+fn not_run(error: ProcessError) -> StepError {
+    match error {
+        ProcessError::NotInstalled(program) => {
+            StepError::Refused(format!("this machine has no `{program}`, which the step needs"))
+        }
+        ProcessError::TookTooLong(..) => StepError::Refused(error.to_string()),
+        ProcessError::Io(_, source) => StepError::Fault(format!("a program could not be run: {source}")),
+        ProcessError::AnsweredTooMuch(_) => StepError::Fault(error.to_string()),
+    }
+}

@@ -1,0 +1,149 @@
+//! A folder, opened so that nothing outside of it is ever reached.
+
+use std::{fs::File, os::fd::OwnedFd, path::Path};
+
+use launchway_domain::deployments::StepError;
+use rustix::{
+    fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, open, openat, openat2, renameat, statat,
+        unlinkat,
+    },
+    io::Errno,
+};
+
+/// `O_NONBLOCK`, so that nobody waits for the other end of a pipe.
+const TO_READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+const FOLDER: OFlags = TO_READ.union(OFlags::DIRECTORY);
+
+/// How often a path is looked up again that others moved meanwhile.
+const MOST_TRIES: u32 = 8;
+
+/// The folder. Paths in it have no `..` and do not begin with `/`; no link in it is followed.
+#[derive(Debug)]
+pub(super) struct Root(OwnedFd);
+
+impl Root {
+    pub(super) fn open(path: &Path) -> Result<Self, Errno> {
+        open(path, FOLDER, Mode::empty()).map(Self)
+    }
+
+    /// The folder in which `path` is, and its name there.
+    pub(super) fn parent<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), Errno> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
+        Ok((self.opened(folder, FOLDER)?, name))
+    }
+
+    /// Opens a file or a folder.
+    pub(super) fn entry(&self, path: &str) -> Result<File, Errno> {
+        self.opened(path, TO_READ).map(File::from)
+    }
+
+    /// What is at `path`, which may be a link.
+    pub(super) fn kind(&self, path: &str) -> Result<Option<FileType>, Errno> {
+        let found =
+            self.parent(path).and_then(|(folder, name)| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
+        match found {
+            Ok(status) => Ok(Some(FileType::from_raw_mode(status.st_mode))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The folders on the way to `path`, itself included, that are not there.
+    pub(super) fn missing(&self, path: &str) -> Result<Vec<String>, Errno> {
+        let mut missing = Vec::new();
+        for folder in on_the_way(path) {
+            if !missing.is_empty() || self.kind(folder)?.is_none() {
+                missing.push(folder.to_owned());
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Makes a folder with those around it, where they are not there.
+    pub(super) fn make_folders(&self, path: &str) -> Result<(), Errno> {
+        for folder in on_the_way(path) {
+            let (parent, name) = self.parent(folder)?;
+            match mkdirat(&parent, name, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.opened(path, FOLDER).map(drop)
+    }
+
+    /// Removes a folder in which nothing is.
+    pub(super) fn remove_empty(&self, path: &str) -> Result<(), Errno> {
+        let (parent, name) = self.parent(path)?;
+        unlinkat(&parent, name, AtFlags::REMOVEDIR)
+    }
+
+    /// Moves what is at `path` to a place outside, whatever it is.
+    pub(super) fn take_out(&self, path: &str, place: &Path) -> Result<(), Errno> {
+        let (parent, name) = self.parent(path)?;
+        renameat(&parent, name, CWD, place)
+    }
+
+    /// Moves something from outside to `path`.
+    pub(super) fn put_in(&self, place: &Path, path: &str) -> Result<(), Errno> {
+        let (parent, name) = self.parent(path)?;
+        renameat(CWD, place, &parent, name)
+    }
+
+    /// Moves something within.
+    pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), Errno> {
+        let ((old, from), (new, to)) = (self.parent(from)?, self.parent(to)?);
+        renameat(&old, from, &new, to)
+    }
+
+    fn opened(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match openat2(&self.0, path, flags, Mode::empty(), inside) {
+                Err(Errno::AGAIN | Errno::INTR) if tries < MOST_TRIES => {}
+                // Kernels before 5.6, and sandboxes that do not know the call.
+                Err(Errno::NOSYS | Errno::PERM) => return self.walk(path, flags),
+                found => return found,
+            }
+        }
+    }
+
+    /// The same by steps.
+    fn walk(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut names = path.split('/').peekable();
+        let mut folder = openat(&self.0, ".", FOLDER, Mode::empty())?;
+        while let Some(name) = names.next() {
+            if name == ".." {
+                return Err(Errno::XDEV);
+            }
+            let flags = if names.peek().is_some() { FOLDER } else { flags };
+            folder = openat(&folder, name, flags, Mode::empty())?;
+        }
+        Ok(folder)
+    }
+}
+
+/// `a`, `a/b` and `a/b/c` for `a/b/c`.
+fn on_the_way(path: &str) -> impl Iterator<Item = &str> {
+    let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+    ends.filter_map(|end| path.get(..end))
+}
+
+/// What is wrong with a path, for a person; what is wrong with this machine otherwise.
+pub(super) fn told(path: &str, error: Errno) -> StepError {
+    match error {
+        Errno::NOENT => StepError::Refused(format!("there is no `{path}` in the workspace")),
+        Errno::LOOP | Errno::XDEV => {
+            StepError::Refused(format!("`{path}` is a link or behind one: steps follow no links"))
+        }
+        Errno::NOTDIR => StepError::Refused(format!("`{path}` is behind something that is no folder")),
+        Errno::NAMETOOLONG => StepError::Refused(format!("`{path}` has a name that is too long")),
+        error => StepError::Fault(format!("cannot use `{path}` of the workspace: {error}")),
+    }
+}

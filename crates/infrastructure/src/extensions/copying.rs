@@ -1,0 +1,121 @@
+//! Copying files out of a workspace, within bounds.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, Read as _},
+    os::{
+        fd::AsFd as _,
+        unix::{
+            ffi::OsStrExt as _,
+            fs::{OpenOptionsExt as _, PermissionsExt as _, symlink},
+        },
+    },
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use launchway_domain::deployments::StepError;
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat},
+    io::Errno,
+};
+
+use super::beneath::told;
+use crate::files::{fault, make_private_folder};
+
+/// How much is copied at once before somebody may have had enough of it.
+const PIECE: u64 = 1024 * 1024;
+/// How deep folders may be.
+const DEEPEST: usize = 100;
+
+/// How much may be copied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { bytes: 1024 * 1024 * 1024, files: 100_000 }
+    }
+}
+
+/// A copy that is being made.
+pub(super) struct Copying<'a> {
+    pub(super) left: Bounds,
+    pub(super) is_unwanted: &'a AtomicBool,
+}
+
+impl Copying<'_> {
+    /// Copies an open file or folder to `target`, which is not there yet. Links stay links; they are
+    /// followed neither here nor there.
+    pub(super) fn copy(&mut self, source: File, target: &Path, depth: usize) -> Result<(), StepError> {
+        let broken = |error: io::Error| fault("copy a file", &error);
+        if self.is_unwanted.load(Ordering::Relaxed) {
+            return Err(broken(io::ErrorKind::Interrupted.into()));
+        }
+        self.left.files = self.left.files.checked_sub(1).ok_or_else(too_much)?;
+        let metadata = source.metadata().map_err(broken)?;
+        let mode = metadata.permissions().mode();
+        if metadata.is_file() {
+            let options =
+                File::options().write(true).create_new(true).mode(0o600 | (mode & 0o777)).to_owned();
+            let mut copy = options.open(target).map_err(broken)?;
+            return self.copy_bytes(source, &mut copy);
+        }
+        if !metadata.is_dir() {
+            return Err(StepError::Refused("only files, folders and links are copied".to_owned()));
+        }
+        if depth >= DEEPEST {
+            return Err(StepError::Refused(format!("folders deeper than {DEEPEST} are not copied")));
+        }
+        make_private_folder(target).map_err(broken)?;
+        self.copy_entries(&source, target, depth)?;
+        fs::set_permissions(target, fs::Permissions::from_mode(0o700 | (mode & 0o777))).map_err(broken)
+    }
+
+    fn copy_entries(&mut self, source: &File, target: &Path, depth: usize) -> Result<(), StepError> {
+        let gone = |error: Errno| told("what is copied", error);
+        for entry in Dir::read_from(source).map_err(gone)? {
+            let entry = entry.map_err(gone)?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let place = target.join(OsStr::from_bytes(name.to_bytes()));
+            let status = statat(source.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(gone)?;
+            if FileType::from_raw_mode(status.st_mode) == FileType::Symlink {
+                self.left.files = self.left.files.checked_sub(1).ok_or_else(too_much)?;
+                let leads = readlinkat(source.as_fd(), name, Vec::new()).map_err(gone)?;
+                symlink(OsStr::from_bytes(leads.to_bytes()), &place)
+                    .map_err(|error| fault("copy a link", &error))?;
+                continue;
+            }
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let opened = openat(source.as_fd(), name, flags, Mode::empty()).map_err(gone)?;
+            self.copy(File::from(opened), &place, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn copy_bytes(&mut self, mut source: File, copy: &mut File) -> Result<(), StepError> {
+        let broken = |error: io::Error| fault("copy a file", &error);
+        loop {
+            if self.is_unwanted.load(Ordering::Relaxed) {
+                return Err(broken(io::ErrorKind::Interrupted.into()));
+            }
+            let copied = io::copy(&mut source.by_ref().take(PIECE), copy).map_err(broken)?;
+            self.left.bytes = self.left.bytes.checked_sub(copied).ok_or_else(too_much)?;
+            if copied == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn too_much() -> StepError {
+    let Bounds { bytes, files } = Bounds::default();
+    StepError::Refused(format!("at most {files} files of {} MiB together are copied", bytes / 1024 / 1024))
+}

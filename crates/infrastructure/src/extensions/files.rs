@@ -1,0 +1,253 @@
+//! Steps about files of the workspace.
+//!
+//! What is about to be replaced is moved to `kept` beside the note of the step, and what a second
+//! try finds in its place to `spent`.
+
+use std::{
+    fs, io,
+    io::Read as _,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use launchway_domain::{
+    deployments::StepError,
+    extensions::{FileAction, WorkspacePath},
+};
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+use super::{
+    beneath::{Root, told},
+    copying::{Bounds, Copying},
+    notes::StepNotes,
+};
+use crate::files::{Unwanted, fault, make_private_folders, remove, write_private_file};
+
+/// Does `work`, which waits for a disk, elsewhere; it is told when nobody waits for it any more.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> Result<T, StepError> + Send + 'static,
+) -> Result<T, StepError> {
+    let unwanted = Unwanted::default();
+    let is_unwanted = unwanted.flag();
+    let done = tokio::task::spawn_blocking(move || work(&is_unwanted)).await;
+    done.map_err(|error| fault("change files of a workspace", &io::Error::other(error)))?
+}
+
+/// The bytes of a file of the workspace. Blocks.
+pub(super) fn read(workspace: &Path, path: &WorkspacePath, largest: u64) -> Result<Vec<u8>, StepError> {
+    let path = path.as_str();
+    let file = open(workspace)?.entry(path).map_err(|error| told(path, error))?;
+    let unreadable = |error: io::Error| fault("read a file of the workspace", &error);
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(StepError::Refused(format!("`{path}` is no file")));
+    }
+    let mut bytes = Vec::new();
+    file.take(largest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > largest {
+        return Err(StepError::Refused(format!("`{path}` has more than {} KiB", largest / 1024)));
+    }
+    Ok(bytes)
+}
+
+/// Carries a step out.
+pub(super) async fn perform(
+    workspace: PathBuf,
+    notes: StepNotes,
+    action: FileAction,
+) -> Result<(), StepError> {
+    blocking(move |is_unwanted| {
+        let change = Change { root: open(&workspace)?, notes: &notes };
+        match &action {
+            FileAction::MakeFolder(path) => change.make_folder(path.as_str()),
+            FileAction::Write { dest, content } => change.write(dest.as_str(), content),
+            FileAction::Copy { src, dest } => change.copy(src.as_str(), dest.as_str(), is_unwanted),
+            FileAction::Move { src, dest } => change.move_to(src.as_str(), dest.as_str()),
+            FileAction::Delete(path) => change.delete(path.as_str()),
+        }
+    })
+    .await
+}
+
+/// Takes a step back.
+pub(super) async fn revert(
+    workspace: PathBuf,
+    notes: StepNotes,
+    action: FileAction,
+) -> Result<(), StepError> {
+    blocking(move |_| {
+        let noted = notes.noted().map_err(|error| fault("read what a step noted", &error))?;
+        let Some(noted) = noted else { return Ok(()) };
+        let change = Change { root: open(&workspace)?, notes: &notes };
+        match &action {
+            FileAction::MakeFolder(_) => {}
+            FileAction::Write { dest, .. } | FileAction::Copy { dest, .. } | FileAction::Delete(dest) => {
+                change.put_back(dest.as_str(), had(&noted))?;
+            }
+            FileAction::Move { src, dest } => change.move_back(src.as_str(), dest.as_str(), had(&noted))?,
+        }
+        change.remove_folders(&noted);
+        notes.remove().map_err(|error| fault("remove what a step noted", &error))
+    })
+    .await
+}
+
+fn open(workspace: &Path) -> Result<Root, StepError> {
+    Root::open(workspace)
+        .map_err(|error| StepError::Fault(format!("the workspace of the run cannot be used: {error}")))
+}
+
+/// Whether something was where the step puts something.
+fn had(noted: &Value) -> bool {
+    noted.get("had").and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// A change to files, by one step.
+struct Change<'a> {
+    root: Root,
+    notes: &'a StepNotes,
+}
+
+impl Change<'_> {
+    fn make_folder(&self, path: &str) -> Result<(), StepError> {
+        let missing = self.root.missing(path).map_err(|error| told(path, error))?;
+        self.note(false, missing)?;
+        self.root.make_folders(path).map_err(|error| told(path, error))
+    }
+
+    fn write(&self, dest: &str, content: &str) -> Result<(), StepError> {
+        let draft = self.draft()?;
+        write_private_file(&draft, content).map_err(|error| fault("write a file", &error))?;
+        self.replace(dest, |root| root.put_in(&draft, dest))
+    }
+
+    fn copy(&self, src: &str, dest: &str, is_unwanted: &AtomicBool) -> Result<(), StepError> {
+        require_apart(src, dest)?;
+        let source = self.root.entry(src).map_err(|error| told(src, error))?;
+        let draft = self.draft()?;
+        Copying { left: Bounds::default(), is_unwanted }.copy(source, &draft, 0)?;
+        if is_unwanted.load(Ordering::Relaxed) {
+            return Err(fault("copy a file", &io::ErrorKind::Interrupted.into()));
+        }
+        self.replace(dest, |root| root.put_in(&draft, dest))
+    }
+
+    fn move_to(&self, src: &str, dest: &str) -> Result<(), StepError> {
+        require_apart(src, dest)?;
+        let was_tried = self.notes.noted().map_err(|error| fault("read what a step noted", &error))?;
+        if self.kind(src)?.is_none() {
+            // An earlier try may have moved it.
+            let is_done = was_tried.is_some() && self.kind(dest)?.is_some();
+            return if is_done { Ok(()) } else { Err(told(src, Errno::NOENT)) };
+        }
+        self.replace(dest, |root| root.rename(src, dest))
+    }
+
+    fn delete(&self, path: &str) -> Result<(), StepError> {
+        let is_there = self.kind(path)?.is_some();
+        let noted = self.note(is_there, Vec::new())?;
+        self.clear(path, had(&noted))
+    }
+
+    /// Puts something at `dest`, in place of what is there.
+    fn replace(&self, dest: &str, put: impl FnOnce(&Root) -> Result<(), Errno>) -> Result<(), StepError> {
+        let at = |error| told(dest, error);
+        let folder = dest.rsplit_once('/').map(|(folder, _)| folder);
+        let missing = folder.map(|folder| self.root.missing(folder)).transpose().map_err(at)?;
+        let missing = missing.unwrap_or_default();
+        let is_there = missing.is_empty() && self.kind(dest)?.is_some();
+        let noted = self.note(is_there, missing)?;
+        if let Some(folder) = folder {
+            self.root.make_folders(folder).map_err(at)?;
+        }
+        self.clear(dest, had(&noted))?;
+        put(&self.root).map_err(at)
+    }
+
+    /// Takes what is at `path` away: for good only if it is not what was there before the step.
+    fn clear(&self, path: &str, had: bool) -> Result<(), StepError> {
+        if self.kind(path)?.is_none() {
+            return Ok(());
+        }
+        let place = if had && !self.is_kept() { self.kept() } else { self.spent()? };
+        self.root.take_out(path, &place).map_err(|error| told(path, error))
+    }
+
+    fn put_back(&self, path: &str, had: bool) -> Result<(), StepError> {
+        if had && !self.is_kept() {
+            // It was never taken away.
+            return Ok(());
+        }
+        if self.kind(path)?.is_some() {
+            let spent = self.spent()?;
+            self.root.take_out(path, &spent).map_err(|error| told(path, error))?;
+        }
+        if self.is_kept() {
+            self.root.put_in(&self.kept(), path).map_err(|error| told(path, error))?;
+        }
+        Ok(())
+    }
+
+    fn move_back(&self, src: &str, dest: &str, had: bool) -> Result<(), StepError> {
+        let is_moved = self.kind(src)?.is_none() && self.kind(dest)?.is_some() && (self.is_kept() || !had);
+        if is_moved {
+            self.root.rename(dest, src).map_err(|error| told(dest, error))?;
+        }
+        self.put_back(dest, had)
+    }
+
+    /// Removes the folders that the step made, as long as nothing is in them.
+    fn remove_folders(&self, noted: &Value) {
+        let folders = noted.get("folders").and_then(Value::as_array).into_iter().flatten();
+        for folder in folders.filter_map(Value::as_str).collect::<Vec<_>>().into_iter().rev() {
+            let _not_empty = self.root.remove_empty(folder);
+        }
+    }
+
+    fn note(&self, had: bool, folders: Vec<String>) -> Result<Value, StepError> {
+        let noted = self.notes.note(&json!({ "had": had, "folders": folders }));
+        noted.map_err(|error| fault("note what a step is about to change", &error))
+    }
+
+    fn kind(&self, path: &str) -> Result<Option<rustix::fs::FileType>, StepError> {
+        self.root.kind(path).map_err(|error| told(path, error))
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.notes.folder().join("kept")
+    }
+
+    fn is_kept(&self) -> bool {
+        fs::symlink_metadata(self.kept()).is_ok()
+    }
+
+    /// A place for what nobody wants back, with nothing there.
+    fn spent(&self) -> Result<PathBuf, StepError> {
+        self.cleared("spent")
+    }
+
+    /// A place for what is made, with nothing there.
+    fn draft(&self) -> Result<PathBuf, StepError> {
+        self.cleared("draft")
+    }
+
+    fn cleared(&self, name: &str) -> Result<PathBuf, StepError> {
+        let place = self.notes.folder().join(name);
+        let cleared = make_private_folders(self.notes.folder()).and_then(|()| remove(&place));
+        cleared.map_err(|error| fault("set a file aside", &error))?;
+        Ok(place)
+    }
+}
+
+/// What is set aside cannot be copied or moved any more, and nothing can be in itself.
+fn require_apart(src: &str, dest: &str) -> Result<(), StepError> {
+    let is_in =
+        |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
+    if src == dest || is_in(src, dest) {
+        Err(StepError::Refused(format!("`{dest}` would be replaced by itself or a part of it")))
+    } else if is_in(dest, src) {
+        Err(StepError::Refused(format!("`{src}` cannot be put into itself")))
+    } else {
+        Ok(())
+    }
+}
