@@ -2,14 +2,14 @@
 
 mod reading;
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use self::reading::{Problems, Section, text, truth};
 use super::{
     Metadata, StepKind, StepSpec, VariableKind, VariableSpec,
     steps::Property,
     template::{Template, Values, WORKSPACE},
-    variables::{DefaultValue, Pattern, is_variable_name},
+    variables::{DefaultValue, PatternRoom, is_variable_name},
 };
 use crate::{
     value::{InvalidValue, plain_text},
@@ -22,6 +22,8 @@ pub const MOST_STEPS: usize = 200;
 const MOST_PROBLEMS: usize = 50;
 /// How long a step may be allowed to take, in seconds.
 const LONGEST_STEP: i64 = 1800;
+/// How long a default may be that a pattern has to match, in bytes.
+const LONGEST_MATCHED: usize = 256;
 
 /// An extension as its definition says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,10 +187,11 @@ fn variables(node: &Node, problems: &Problems) -> Vec<VariableSpec> {
         problems.add(node.line, "variables", message);
         return Vec::new();
     }
-    entries.iter().filter_map(|(name, node)| variable(name, node, problems)).collect()
+    let room = PatternRoom::default();
+    entries.iter().filter_map(|(name, node)| variable(name, node, &room, problems)).collect()
 }
 
-fn variable(name: &str, node: &Node, problems: &Problems) -> Option<VariableSpec> {
+fn variable(name: &str, node: &Node, room: &PatternRoom, problems: &Problems) -> Option<VariableSpec> {
     let path = format!("variables.{}", shortened(name));
     if !is_variable_name(name) {
         let allowed =
@@ -201,7 +204,7 @@ fn variable(name: &str, node: &Node, problems: &Problems) -> Option<VariableSpec
     let description =
         section.optional_as("description", |text| plain_lines(&text, 0, 1000, "at most 1,000 characters"));
     let (is_required, is_sensitive) = (section.truth("is_required"), section.truth("sensitive"));
-    let pattern = section.optional_as("validation_pattern", Pattern::try_from);
+    let pattern = section.optional_as("validation_pattern", |text| room.read(text));
     let default = section.take("default");
     section.finish();
     let (kind, pattern) = (kind?, pattern?.filter(|pattern| !pattern.as_str().is_empty()));
@@ -225,11 +228,20 @@ fn variable(name: &str, node: &Node, problems: &Problems) -> Option<VariableSpec
         is_sensitive: is_sensitive?,
     };
     // What a definition sets by itself is held to what it asks of others.
-    if let Some(Err(refused)) = spec.default_text().map(|text| spec.read(&text)) {
+    if let Some(Err(refused)) = spec.default_text().map(|text| matched(&spec, &text)) {
         problems.add(node.line, &format!("{path}.default"), refused.to_string());
         return None;
     }
     Some(spec)
+}
+
+/// What a default comes to, unless it is not allowed or would take long to match.
+fn matched(spec: &VariableSpec, text: &str) -> Result<String, InvalidValue> {
+    if spec.pattern.is_some() && text.len() > LONGEST_MATCHED {
+        let allowed = "at most 256 bytes where a `validation_pattern` has to match it";
+        return Err(InvalidValue::number(allowed, format!("{} bytes", text.len())));
+    }
+    spec.read(text)
 }
 
 fn default_value(kind: VariableKind, node: &Node) -> Result<DefaultValue, String> {
@@ -329,6 +341,8 @@ fn step(node: &Node, path: &str, known: &[&str], problems: &Problems) -> Option<
 fn check(spec: &StepSpec, properties: &Node, path: &str, problems: &Problems) {
     let Err(misuses) = spec.resolve(&Values::new()) else { return };
     let Content::Map(entries) = &properties.content else { return };
+    let lines: HashMap<&str, usize> =
+        entries.iter().map(|(known, node)| (known.as_str(), node.line)).collect();
     for misuse in misuses {
         let key = misuse.key.unwrap_or_default();
         // What depends on a value is told when there is one.
@@ -339,17 +353,23 @@ fn check(spec: &StepSpec, properties: &Node, path: &str, problems: &Problems) {
         {
             continue;
         }
-        let line =
-            entries.iter().find(|(known, _)| *known == key).map_or(properties.line, |(_, node)| node.line);
+        let line = lines.get(key.as_str()).copied().unwrap_or(properties.line);
         problems.add(line, &format!("{path}.{key}"), misuse.message);
     }
 }
 
 /// Whether no value would change it.
 fn is_about_shape(message: &str) -> bool {
-    ["has to be", "is not known here", "stands in single quotes", "must refer to", "must not be empty"]
-        .iter()
-        .any(|shape| message.contains(shape))
+    [
+        "has to be",
+        "is not known here",
+        "stands in single quotes",
+        "stands behind",
+        "must refer to",
+        "must not be empty",
+    ]
+    .iter()
+    .any(|shape| message.contains(shape))
 }
 
 fn property(node: &Node) -> Result<Property, String> {
