@@ -1,6 +1,6 @@
 //! Reading a body's fields, and telling of everything that is wrong with them at once.
 
-use std::str::FromStr;
+use std::{collections::BTreeMap, str::FromStr};
 
 use chrono::{DateTime, SubsecRound, Utc};
 use launchway_domain::{
@@ -11,6 +11,7 @@ use launchway_domain::{
     audit::{Action, Resource},
     auth::{ApiTokenName, Password, Permission, Permissions},
     clock::Timestamp,
+    extensions::{Category, ExtensionKind},
     ids::InvalidId,
     logs::Level,
     organizations::{Description, OrganizationName, Role},
@@ -224,10 +225,12 @@ text_fields!(
     BasePath,
     Branch,
     BuildPack,
+    Category,
     Description,
     DockerfilePath,
     EmailAddress,
     Environment,
+    ExtensionKind,
     FontFamily,
     HealthCheckPath,
     Hostname,
@@ -261,16 +264,23 @@ impl Field for Labels {
 
 impl Field for Variables {
     fn read(value: Value) -> Result<Self, String> {
+        BTreeMap::read(value)?.try_into().map_err(|refused: InvalidVariables| refused.to_string())
+    }
+}
+
+/// Texts by name.
+impl Field for BTreeMap<String, String> {
+    fn read(value: Value) -> Result<Self, String> {
         let Value::Object(items) = value else { return Err(wrong_type("an object of strings", &value)) };
-        let mut variables = std::collections::BTreeMap::new();
+        let mut texts = Self::new();
         for (name, value) in items {
-            // Values are secret: an error names the variable only.
+            // Values may be secret: an error tells the name only.
             let Value::String(value) = value else {
                 return Err(format!("must be an object of strings: the value of `{}` is none", shown(&name)));
             };
-            variables.insert(name, value);
+            texts.insert(name, value);
         }
-        variables.try_into().map_err(|refused: InvalidVariables| refused.to_string())
+        Ok(texts)
     }
 }
 

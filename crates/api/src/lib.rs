@@ -10,6 +10,7 @@ mod deployments;
 mod docs;
 mod envelope;
 mod error;
+mod extensions;
 mod fields;
 mod front_door;
 mod health;

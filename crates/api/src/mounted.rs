@@ -8,7 +8,7 @@ use actix_web::{
 use crate::{
     applications, audit, auth, deployments, docs,
     error::{ApiError, Code},
-    health, logs, metrics, openapi, organizations,
+    extensions, health, logs, metrics, openapi, organizations,
     routes::{Operation, Routes},
     users,
 };
@@ -32,6 +32,7 @@ fn all() -> Routes {
     organizations::routes(&mut routes);
     applications::routes(&mut routes);
     deployments::routes(&mut routes);
+    extensions::routes(&mut routes);
     logs::routes(&mut routes);
     audit::routes(&mut routes);
     health::routes(&mut routes);

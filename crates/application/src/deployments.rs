@@ -23,7 +23,7 @@ use launchway_domain::{
 pub use self::pipeline::{HealthTimings, Pipeline, PipelinePorts};
 pub(crate) use self::{
     log::secrets_of,
-    pipeline::{Course, Stop},
+    pipeline::Stop,
     request::{Request, job_about},
 };
 use crate::{

@@ -5,6 +5,7 @@ use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc};
 use launchway_domain::{
     applications::{Application, ApplicationRepository, ProxyServer},
     deployments::{Deployment, DeploymentKind, DeploymentRepository, SiteStore, StepError},
+    extensions::ExtensionRepository,
     ids::ApplicationId,
     organizations::Scope,
     routes::{Route, Target, TrafficRouter},
@@ -17,6 +18,7 @@ use tokio::sync::Mutex;
 pub struct RoutePorts {
     pub applications: Arc<dyn ApplicationRepository>,
     pub deployments: Arc<dyn DeploymentRepository>,
+    pub extensions: Arc<dyn ExtensionRepository>,
     pub sites: Arc<dyn SiteStore>,
     pub router: Arc<dyn TrafficRouter>,
 }
@@ -145,7 +147,7 @@ impl Routes {
         }
     }
 
-    /// The route of every application of the installation.
+    /// The route of every application of the installation, and those that extensions added.
     async fn recorded(&self) -> Result<Vec<Route>, StoreError> {
         let named = self.ports.applications.named().await?;
         let live = self.ports.deployments.live().await?;
@@ -156,14 +158,20 @@ impl Routes {
                 Some(version) => self.target(&version.application, Some(&version.deployment)).await?,
                 None => Target::Absent,
             };
-            routes.push(Route { application: named.id, hosts: named.hosts, target });
+            routes.push(Route { subject: named.id.into(), hosts: named.hosts, target });
         }
+        let of_extensions = self.ports.extensions.routes().await?;
+        routes.extend(of_extensions.into_iter().map(|route| {
+            let address = SocketAddr::new(route.address, route.port.get());
+            let target = Target::Container { id: route.container, address };
+            Route { subject: route.id.into(), hosts: vec![route.host.into()], target }
+        }));
         Ok(routes)
     }
 }
 
 fn route(application: &Application, target: Target) -> Route {
-    Route { application: application.id, hosts: application.hosts().map(str::to_owned).collect(), target }
+    Route { subject: application.id.into(), hosts: application.hosts().map(str::to_owned).collect(), target }
 }
 
 fn unreadable(error: StoreError) -> StepError {

@@ -8,6 +8,7 @@ use launchway_domain::{
     auth::{CredentialRepository, IdentityRepository, LoginThrottle, PasswordHasher, TokenHash},
     clock::Clock,
     deployments::DeploymentRepository,
+    extensions::{ExecutionRepository, ExtensionRepository},
     idempotency::{IdempotencyKey, IdempotencyStore, Write as IdempotencyWrite},
     ids::Ids,
     logs::LogReader,
@@ -24,6 +25,7 @@ use crate::{
     audit::AuditTrail,
     auth::{ApiTokens, Authentication, Guesses, Logins, Passwords, Registration, TwoFactorLogin},
     deployments::Deployments,
+    extensions::{Catalog, ExtensionPorts, Extensions},
     idempotency::Idempotency,
     logs::Logs,
     organizations::{DeployKeys, Organizations},
@@ -69,6 +71,8 @@ pub struct Ports {
     pub audit: Arc<dyn AuditRepository>,
     pub applications: Arc<dyn ApplicationRepository>,
     pub deployments: Arc<dyn DeploymentRepository>,
+    pub extensions: Arc<dyn ExtensionRepository>,
+    pub executions: Arc<dyn ExecutionRepository>,
     pub logs: Arc<dyn LogReader>,
     pub idempotency: Arc<dyn IdempotencyStore>,
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
@@ -97,6 +101,8 @@ pub struct Services {
     pub deploy_keys: DeployKeys,
     pub applications: Applications,
     pub deployments: Deployments,
+    pub extensions: Extensions,
+    pub catalog: Catalog,
     pub logs: Logs,
     pub idempotency: Idempotency,
 }
@@ -114,6 +120,8 @@ impl Services {
             audit,
             applications,
             deployments,
+            extensions,
+            executions,
             logs,
             idempotency,
             deploy_keys,
@@ -126,6 +134,12 @@ impl Services {
             setup_token,
         } = ports;
         let guesses = Guesses::new(throttle, tools.clone());
+        let extension_ports = ExtensionPorts {
+            extensions: extensions.clone(),
+            executions,
+            secrets: secrets.clone(),
+            public_host: policy.public_host.clone(),
+        };
         Self {
             authentication: Authentication::new(identities, tools.clone()),
             registration: Registration::new(credentials.clone(), hasher.clone(), setup_token, tools.clone()),
@@ -156,6 +170,8 @@ impl Services {
                 tools.clone(),
             ),
             deployments: Deployments::new(applications.clone(), deployments.clone(), tools.clone()),
+            extensions: Extensions::new(extension_ports, tools.clone()),
+            catalog: Catalog::new(extensions, tools.clone()),
             logs: Logs::new(applications, deployments, logs),
             idempotency: Idempotency::new(idempotency, secrets, tools),
             audit: AuditTrail::new(audit),

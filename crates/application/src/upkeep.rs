@@ -1,5 +1,6 @@
 //! Upkeep: what has to be looked after again and again, whoever asks.
 
+mod extensions;
 mod reaper;
 mod records;
 mod stability;
@@ -8,9 +9,10 @@ use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     deployments::{
-        ContainerId, ContainerState, DeploymentRepository, EngineInventory, Found, ImageName, LiveVersion,
-        Write as DeploymentWrite,
+        ContainerId, ContainerState, Deployer, DeploymentRepository, EngineInventory, Found, ImageName,
+        LiveVersion, Write as DeploymentWrite,
     },
+    extensions::{ExtensionRepository, ExtensionRunner, Write as ExtensionWrite},
     idempotency::{IdempotencyKey, IdempotencyStore},
     ids::{ApplicationId, BootId, InstanceId},
     jobs::{JobKind, JobQueue, JobState, Rescued, Write as JobWrite},
@@ -33,6 +35,9 @@ use crate::{
 pub struct UpkeepPorts {
     pub queue: Arc<dyn JobQueue>,
     pub deployments: Arc<dyn DeploymentRepository>,
+    pub extensions: Arc<dyn ExtensionRepository>,
+    pub runner: Arc<dyn ExtensionRunner>,
+    pub deployer: Arc<dyn Deployer>,
     pub inventory: Arc<dyn EngineInventory>,
     pub routes: Arc<Routes>,
     pub logs: Arc<dyn LogSink>,
@@ -140,10 +145,11 @@ impl Upkeep {
             let (job, state) = (rescued.job.id, rescued.job.state.as_str());
             tracing::info!(job.id = %job, state, lost_by = %rescued.lost_by, "took a job from a lost worker");
         }
-        self.tools
-            .store
-            .commit(vec![DeploymentWrite::FollowJobs { application: None, at: now }.into()])
-            .await?;
+        let followed = vec![
+            DeploymentWrite::FollowJobs { application: None, at: now }.into(),
+            ExtensionWrite::FollowJobs { at: now }.into(),
+        ];
+        self.tools.store.commit(followed).await?;
         self.bring_back(&rescued).await?;
         if !rescued.is_empty() {
             self.tools.bell.ring();
@@ -203,6 +209,7 @@ impl Upkeep {
                         self.check_stability(&mut stability, &running, &conditions).await;
                         self.check_companions(&mut stability, &running, &found).await;
                         self.correct_records(&running, &conditions).await;
+                        self.follow_extensions().await;
                     }
                 }
                 Err(error) => tracing::warn!(%error, "live versions could not be looked for"),
@@ -264,6 +271,7 @@ impl Upkeep {
 
     async fn keep_forgetting(&self) {
         loop {
+            self.sweep_workspaces().await;
             let before = self.tools.clock.now() - IdempotencyKey::KEPT;
             if let Err(error) = self.ports.idempotency.forget(before).await {
                 tracing::warn!(%error, "old requests could not be forgotten");

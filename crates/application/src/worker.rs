@@ -4,15 +4,22 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use launchway_domain::{
+    clock::Timestamp,
     deployments::Write as DeploymentWrite,
-    jobs::{ClaimLimits, ClaimedJob, Heartbeat, JobKind, JobQueue, JobState, Lease, Outcome, WorkerId},
-    store::StoreError,
+    extensions::Write as ExtensionWrite,
+    jobs::{
+        ClaimLimits, ClaimedJob, Heartbeat, Job, JobKind, JobQueue, JobState, Lease, Outcome, WorkerId,
+        Write as JobWrite,
+    },
+    store::{self, StoreError},
 };
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
     Tools,
-    deployments::{Course, Pipeline, Stop},
+    course::{Course, Wish},
+    deployments::{Pipeline, Stop},
+    extensions::Runs,
 };
 
 /// How long things take at most.
@@ -48,10 +55,17 @@ fn backoff(attempt: i32) -> TimeDelta {
     TimeDelta::seconds(5 * 2_i64.pow(doublings))
 }
 
+/// Those who know how to do the jobs.
+#[expect(missing_docs, reason = "the types say it")]
+pub struct Crew {
+    pub pipeline: Arc<Pipeline>,
+    pub runs: Arc<Runs>,
+}
+
 /// Takes jobs and carries them out, several at once.
 pub struct Worker {
     queue: Arc<dyn JobQueue>,
-    pipeline: Arc<Pipeline>,
+    crew: Crew,
     identity: WorkerId,
     limits: ClaimLimits,
     timings: WorkerTimings,
@@ -74,13 +88,13 @@ impl Worker {
     /// Takes jobs from `queue` as `identity`.
     pub fn new(
         queue: Arc<dyn JobQueue>,
-        pipeline: Arc<Pipeline>,
+        crew: Crew,
         identity: WorkerId,
         limits: ClaimLimits,
         timings: WorkerTimings,
         tools: Tools,
     ) -> Self {
-        Self { queue, pipeline, identity, limits, timings, tools }
+        Self { queue, crew, identity, limits, timings, tools }
     }
 
     /// Works until `stop` says so, and then gives back what is not finished in time.
@@ -157,11 +171,13 @@ impl Worker {
 
     async fn carry_out(&self, claimed: &ClaimedJob, course: &Course) -> Result<(), Stop> {
         match claimed.job.kind {
-            JobKind::Deploy => self.pipeline.deploy(claimed, course).await,
-            JobKind::Restart => self.pipeline.restart(claimed).await,
-            JobKind::Stop => self.pipeline.stop(claimed).await,
-            JobKind::Remove => self.pipeline.remove(claimed).await,
-            kind @ (JobKind::RunExtension | JobKind::Deliver) => {
+            JobKind::Deploy => self.crew.pipeline.deploy(claimed, course).await,
+            JobKind::Restart => self.crew.pipeline.restart(claimed).await,
+            JobKind::Stop => self.crew.pipeline.stop(claimed).await,
+            JobKind::Remove => self.crew.pipeline.remove(claimed).await,
+            JobKind::RunExtension => self.crew.runs.run(claimed, course).await,
+            JobKind::UninstallExtension => self.crew.runs.uninstall(claimed).await,
+            kind @ JobKind::Deliver => {
                 Err(Stop::Refused(format!("this version does not know how to do `{}`", kind.as_str())))
             }
         }
@@ -194,7 +210,9 @@ impl Worker {
             let may_end = !course.is_past_the_point_of_no_return();
             match answer {
                 Ok(Heartbeat::Lost) => return Interruption::Lost,
-                Ok(Heartbeat::CancelRequested) if may_end => return Interruption::Cancelled,
+                Ok(Heartbeat::CancelRequested) if may_end && !course.tell(Wish::Cancel) => {
+                    return Interruption::Cancelled;
+                }
                 Ok(Heartbeat::Held | Heartbeat::CancelRequested) => last_sign = tokio::time::Instant::now(),
                 Err(error) if last_sign.elapsed() >= self.timings.lease => {
                     tracing::warn!(%error, "no sign of life could be given in time");
@@ -202,7 +220,7 @@ impl Worker {
                 }
                 Err(error) => tracing::warn!(%error, "no sign of life could be given"),
             }
-            if started.elapsed() >= self.timings.job && may_end {
+            if started.elapsed() >= self.timings.job && may_end && !course.tell(Wish::TimeIsUp) {
                 return Interruption::TookTooLong;
             }
         }
@@ -211,7 +229,9 @@ impl Worker {
     /// Ends a job that was interrupted, or that cannot be done, with what it left.
     async fn end(&self, claimed: &ClaimedJob, outcome: Outcome) -> Result<(), Stop> {
         self.clear_away(claimed).await;
-        self.pipeline.settle(claimed, outcome, Vec::new()).await
+        let at = self.tools.clock.now();
+        let settle = JobWrite::Settle { lease: claimed.lease, outcome, at }.into();
+        Ok(self.tools.store.commit(vec![settle, followed(&claimed.job, at)]).await?)
     }
 
     async fn retry(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), Stop> {
@@ -230,8 +250,8 @@ impl Worker {
 
     async fn follow(&self, claimed: &ClaimedJob, state: JobState) -> Result<(), Stop> {
         tracing::info!(state = state.as_str(), "gave a job back");
-        let (application, at) = (Some(claimed.job.subject.into()), self.tools.clock.now());
-        match self.tools.store.commit(vec![DeploymentWrite::FollowJobs { application, at }.into()]).await {
+        let followed = followed(&claimed.job, self.tools.clock.now());
+        match self.tools.store.commit(vec![followed]).await {
             Err(StoreError::Stale) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -243,12 +263,20 @@ impl Worker {
         if claimed.job.kind != JobKind::Deploy {
             return;
         }
-        let cleared = timeout(self.timings.lease / 2, self.pipeline.clear_up_after(claimed)).await;
+        let cleared = timeout(self.timings.lease / 2, self.crew.pipeline.clear_up_after(claimed)).await;
         match cleared {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "what an attempt left could not be removed"),
             Err(_elapsed) => tracing::warn!("what an attempt left could not be removed in time"),
         }
+    }
+}
+
+/// What a job is about follows it.
+fn followed(job: &Job, at: Timestamp) -> store::Write {
+    match job.kind {
+        JobKind::RunExtension | JobKind::UninstallExtension => ExtensionWrite::FollowJobs { at }.into(),
+        _ => DeploymentWrite::FollowJobs { application: Some(job.subject.into()), at }.into(),
     }
 }
 

@@ -22,7 +22,7 @@ pub use self::{
         Action, ComposeAction, ComposeText, DockerAction, FileAction, ProxyAction, ServiceVerb, UserAction,
     },
     containers::{ContainerSpec, PublishedPort, VolumeMount},
-    definition::{Definition, InvalidDefinition, MOST_STEPS, Problem},
+    definition::{Definition, InvalidDefinition, MOST_STEPS, Problem, content_hash},
     execution::{
         Execution, ExecutionDetail, ExecutionLine, ExecutionState, ExecutionStep, IllegalMove,
         NewExecutionLine, Phase, PrintedStep,
@@ -175,6 +175,12 @@ pub trait ExtensionRepository: Send + Sync {
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn by_key(&self, scope: Scope, key: &ExtensionKey) -> Result<Option<Extension>, StoreError>;
+
+    /// The same by its id.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn by_id(&self, scope: Scope, id: ExtensionId) -> Result<Option<Extension>, StoreError>;
 
     /// The entries of the catalog: their keys, whether they can be used, and the hashes of their
     /// definitions.

@@ -88,7 +88,8 @@ typed_id!(
     JobId
 );
 typed_id!(
-    /// Identifies what a [`Job`](crate::jobs::Job) works on, such as an application.
+    /// Identifies what a [`Job`](crate::jobs::Job) works on or a [`Route`](crate::routes::Route) leads
+    /// to, such as an application.
     SubjectId
 );
 typed_id!(
@@ -140,6 +141,13 @@ typed_id!(
 impl From<ApplicationId> for SubjectId {
     /// An application is what its jobs work on.
     fn from(id: ApplicationId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<ExtensionRouteId> for SubjectId {
+    /// A name of an extension is what its traffic is counted by.
+    fn from(id: ExtensionRouteId) -> Self {
         Self(id.0)
     }
 }

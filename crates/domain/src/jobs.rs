@@ -30,7 +30,7 @@ use crate::{
 /// - a lease holds until it is given back, settled or [rescued](JobQueue::rescue); whoever lost it
 ///   changes nothing any more;
 /// - an attempt that ends without an outcome leads back to the queue, unless the job was to be
-///   cancelled, a newer one waits in its place, or it had [`MAX_ATTEMPTS`].
+///   cancelled and leaves nothing [to be taken back](JobKind::has_to_be_taken_back), a newer one waits in its place, or it had [`MAX_ATTEMPTS`].
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait JobQueue: Send + Sync {

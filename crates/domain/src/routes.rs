@@ -6,14 +6,14 @@ use async_trait::async_trait;
 
 use crate::{
     deployments::{ContainerId, StepError},
-    ids::ApplicationId,
+    ids::{ApplicationId, SubjectId},
 };
 
-/// The names of one application, and where they lead.
+/// The names of one application, or of a container of an extension, and where they lead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Which application.
-    pub application: ApplicationId,
+    /// Whose traffic it is: what requests are counted by.
+    pub subject: SubjectId,
     /// Its names, in lower case and in their ASCII form.
     pub hosts: Vec<String>,
     /// Where they lead.

@@ -14,6 +14,7 @@ mod connection;
 mod deployments;
 mod dialect;
 mod error;
+mod extensions;
 mod idempotency;
 mod identities;
 mod jobs;

@@ -61,7 +61,7 @@ fn on_the_wire(route: &Route) -> wire::Route {
         Target::Stopped => wire::Target::Stopped,
         Target::Absent => wire::Target::Absent,
     };
-    wire::Route { application: route.application.to_string(), hosts: route.hosts.clone(), target }
+    wire::Route { application: route.subject.to_string(), hosts: route.hosts.clone(), target }
 }
 
 fn fault(error: ControlError) -> StepError {

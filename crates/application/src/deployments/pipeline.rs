@@ -9,13 +9,7 @@ mod making;
 mod operations;
 mod releasing;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::{Application, ApplicationRepository},
@@ -36,6 +30,7 @@ use super::log::{DeploymentLog, secrets_of};
 use crate::{
     Error, Tools,
     applications::{OpenSecrets, Vault, titled},
+    course::Course,
     routes::Routes,
     runtime_logs::RuntimeLogs,
 };
@@ -85,21 +80,6 @@ pub struct Pipeline {
     vault: Vault,
     timings: HealthTimings,
     tools: Tools,
-}
-
-/// How far an attempt has come, for who may have to end it.
-#[derive(Default)]
-pub(crate) struct Course(AtomicBool);
-
-impl Course {
-    /// From here on there is no way back.
-    fn pass_the_point_of_no_return(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_past_the_point_of_no_return(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
 }
 
 /// Why an attempt ended without an outcome.
@@ -203,7 +183,7 @@ impl Pipeline {
             deployment: deployment_id,
             attempt: claimed.lease.attempt,
         };
-        let log = DeploymentLog::new(
+        let log = DeploymentLog::of(
             Arc::clone(&self.ports.logs),
             Arc::clone(&self.tools.clock),
             deployment.clone(),

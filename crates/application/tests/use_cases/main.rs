@@ -12,6 +12,7 @@ mod authenticator;
 mod deploy_keys;
 mod deployments;
 mod errors;
+mod extensions;
 mod guesses;
 mod idempotency;
 mod keys;

@@ -17,6 +17,7 @@ use launchway_domain::{
     },
     clock::{Clock, Timestamp},
     deployments::{DeploymentRepository, MockDeploymentRepository, MockSiteStore},
+    extensions::{ExtensionRepository, MockExecutionRepository, MockExtensionRepository},
     idempotency::MockIdempotencyStore,
     ids::LoginAttemptId,
     logs::MockLogReader,
@@ -46,6 +47,8 @@ pub(crate) struct MockedPorts {
     pub(crate) audit: MockAuditRepository,
     pub(crate) applications: MockApplicationRepository,
     pub(crate) deployments: MockDeploymentRepository,
+    pub(crate) extensions: MockExtensionRepository,
+    pub(crate) executions: MockExecutionRepository,
     pub(crate) logs: MockLogReader,
     pub(crate) idempotency: MockIdempotencyStore,
     pub(crate) deploy_keys: MockDeployKeyRepository,
@@ -136,9 +139,11 @@ impl MockedPorts {
     pub(crate) fn services(self) -> Services {
         let applications: Arc<dyn ApplicationRepository> = Arc::new(self.applications);
         let deployments: Arc<dyn DeploymentRepository> = Arc::new(self.deployments);
+        let extensions: Arc<dyn ExtensionRepository> = Arc::new(self.extensions);
         let routes = RoutePorts {
             applications: Arc::clone(&applications),
             deployments: Arc::clone(&deployments),
+            extensions: Arc::clone(&extensions),
             sites: Arc::new(MockSiteStore::new()),
             router: Arc::new(self.router),
         };
@@ -151,6 +156,8 @@ impl MockedPorts {
             audit: Arc::new(self.audit),
             applications,
             deployments,
+            extensions,
+            executions: Arc::new(self.executions),
             logs: Arc::new(self.logs),
             idempotency: Arc::new(self.idempotency),
             deploy_keys: Arc::new(self.deploy_keys),

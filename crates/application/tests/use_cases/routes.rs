@@ -49,8 +49,8 @@ async fn led(arrange: impl FnOnce(&mut State)) -> (String, Target) {
     assert_eq!(world.routes().follow(scope(), id).await, Ok(()));
     let one = world.journal().pop().unwrap_or_default();
     let all = followed(&world).await;
-    let Ok([Route { application, hosts, target }]) = <[Route; 1]>::try_from(all) else { panic!("one route") };
-    assert_eq!((application, hosts), (id, names()));
+    let Ok([Route { subject, hosts, target }]) = <[Route; 1]>::try_from(all) else { panic!("one route") };
+    assert_eq!((subject, hosts), (id.into(), names()));
     (one, target)
 }
 

@@ -3,6 +3,8 @@
 mod leases;
 mod operations;
 mod running;
+mod runs;
+mod uninstalling;
 
 use std::sync::Arc;
 

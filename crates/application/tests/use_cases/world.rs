@@ -3,6 +3,7 @@
 
 mod composer;
 mod engine;
+mod extensions;
 mod journal;
 mod queue;
 mod records;
@@ -16,14 +17,16 @@ use std::{
 use launchway_application::{
     Bell, RuntimeLogs, Tools,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
+    extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
-    worker::{Worker, WorkerTimings},
+    worker::{Crew, Worker, WorkerTimings},
 };
 use launchway_domain::{
     applications::{Application, NamedApplication},
     clock::{Clock as _, Timestamp},
     deployments::{Condition, ContainerId, Deployment, Found, LiveVersion, PrintedLine, Standing, StepError},
+    extensions::{ExecutionDetail, ExtensionRoute, NewExecutionLine},
     ids::DeploymentId,
     jobs::{ClaimLimits, ClaimedJob, Heartbeat},
     logs::NewLine,
@@ -87,6 +90,12 @@ pub(crate) struct State {
     pub(crate) failures: HashMap<&'static str, VecDeque<StepError>>,
     /// How long a call takes, by its name.
     pub(crate) durations: HashMap<&'static str, Duration>,
+    /// The run of an extension.
+    pub(crate) execution: Option<ExecutionDetail>,
+    /// How the programs of steps end, by their place; those that are not here end well.
+    pub(crate) exit_codes: HashMap<i32, i32>,
+    /// The names of extensions.
+    pub(crate) extension_routes: Vec<ExtensionRoute>,
 
     /// What was asked of ports, in order, with a short form of what was written.
     pub(crate) journal: Vec<String>,
@@ -96,6 +105,8 @@ pub(crate) struct State {
     pub(crate) routes: Vec<Vec<Route>>,
     /// What came into the log, in batches.
     pub(crate) batches: Vec<Vec<NewLine>>,
+    /// What came into the log of the run.
+    pub(crate) run_lines: Vec<NewExecutionLine>,
 }
 
 /// The world.
@@ -151,9 +162,21 @@ impl World {
     pub(crate) fn worker_with(self: &Arc<Self>, limits: ClaimLimits) -> Arc<Worker> {
         let timings = HealthTimings::within(Duration::from_secs(60));
         let pipeline = Arc::new(Pipeline::new(self.pipeline_ports(), timings, self.tools()));
+        let runs = Arc::new(Runs::new(self.run_ports(), self.tools()));
         let queue = Arc::clone(self) as _;
-        let timings = WorkerTimings::default();
-        Arc::new(Worker::new(queue, pipeline, a_worker_id(), limits, timings, self.tools()))
+        let (crew, timings) = (Crew { pipeline, runs }, WorkerTimings::default());
+        Arc::new(Worker::new(queue, crew, a_worker_id(), limits, timings, self.tools()))
+    }
+
+    fn run_ports(self: &Arc<Self>) -> RunPorts {
+        RunPorts {
+            executions: Arc::clone(self) as _,
+            runner: Arc::clone(self) as _,
+            log: Arc::clone(self) as _,
+            secrets: Arc::new(a_box()),
+            routes: self.routes(),
+            hostname: "machine".to_owned(),
+        }
     }
 
     /// Who looks after this world.
@@ -161,6 +184,9 @@ impl World {
         let ports = UpkeepPorts {
             queue: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
+            extensions: Arc::clone(self) as _,
+            runner: Arc::clone(self) as _,
+            deployer: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,
             routes: self.routes(),
             logs: Arc::clone(self) as _,
@@ -192,6 +218,7 @@ impl World {
         let ports = RoutePorts {
             applications: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
+            extensions: Arc::clone(self) as _,
             sites: Arc::clone(self) as _,
             router: Arc::clone(self) as _,
         };

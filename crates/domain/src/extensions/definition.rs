@@ -4,6 +4,9 @@ mod reading;
 
 use std::{collections::HashMap, time::Duration};
 
+use data_encoding::HEXLOWER;
+use sha2::{Digest as _, Sha256};
+
 use self::reading::{Problems, Section, text, truth};
 use super::{
     Metadata, StepKind, StepSpec, VariableKind, VariableSpec,
@@ -36,6 +39,12 @@ pub struct Definition {
     pub run: Vec<StepSpec>,
     /// What shows that it worked.
     pub validate: Vec<StepSpec>,
+}
+
+/// The SHA-256 of a definition, in hex.
+#[must_use]
+pub fn content_hash(yaml: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(yaml))
 }
 
 /// One thing that is wrong with a definition.

@@ -12,7 +12,10 @@ const ENVIRONMENT: &str = "LAUNCHWAY_VARIABLE_";
 
 /// A text with places for values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template {
+    source: String,
+    parts: Vec<Part>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
@@ -67,12 +70,18 @@ impl Template {
         if !literal.is_empty() {
             parts.push(Part::Text(literal));
         }
-        Ok(Self(parts))
+        Ok(Self { source: text.to_owned(), parts })
+    }
+
+    /// The text as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.source
     }
 
     /// The names of its places.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|part| match part {
+        self.parts.iter().filter_map(|part| match part {
             Part::Place(name) => Some(name.as_str()),
             Part::Text(_) => None,
         })
@@ -81,7 +90,7 @@ impl Template {
     /// The text with the values in their places, as they are. One that has none is empty.
     #[must_use]
     pub fn render(&self, values: &Values) -> String {
-        let shown = self.0.iter().map(|part| match part {
+        let shown = self.parts.iter().map(|part| match part {
             Part::Text(text) => text.as_str(),
             Part::Place(name) => values.get(name).map(String::as_str).unwrap_or_default(),
         });
@@ -96,7 +105,7 @@ impl Template {
     /// A sentence when a place stands where a shell would not replace the reference.
     pub fn for_shell(&self) -> Result<String, String> {
         let (mut text, mut quotes) = (String::new(), Quotes::default());
-        for part in &self.0 {
+        for part in &self.parts {
             match part {
                 Part::Text(literal) => {
                     quotes.follow(literal);

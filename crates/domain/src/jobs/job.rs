@@ -25,14 +25,23 @@ pub enum JobKind {
     Remove,
     /// Running an extension.
     RunExtension,
+    /// Removing what an extension made.
+    UninstallExtension,
     /// Delivering a message.
     Deliver,
 }
 
 impl JobKind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Deploy, Self::Restart, Self::Stop, Self::Remove, Self::RunExtension, Self::Deliver];
+    pub const ALL: [Self; 7] = [
+        Self::Deploy,
+        Self::Restart,
+        Self::Stop,
+        Self::Remove,
+        Self::RunExtension,
+        Self::UninstallExtension,
+        Self::Deliver,
+    ];
 
     /// The name that is stored.
     #[must_use]
@@ -43,8 +52,18 @@ impl JobKind {
             Self::Stop => "stop",
             Self::Remove => "remove",
             Self::RunExtension => "run_extension",
+            Self::UninstallExtension => "uninstall_extension",
             Self::Deliver => "deliver",
         }
+    }
+}
+
+impl JobKind {
+    /// Whether an attempt that is lost has to be followed by another one in any case, because only
+    /// that one takes back what was done.
+    #[must_use]
+    pub fn has_to_be_taken_back(self) -> bool {
+        self == Self::RunExtension
     }
 }
 
@@ -137,7 +156,7 @@ impl Job {
     /// [newer one](NewJob::replaceable) that waits, if any, and whether the attempt counts.
     #[must_use]
     pub fn interrupted(&self, newer: Option<JobId>, counts: bool) -> Event {
-        if self.cancel_requested_at.is_some() {
+        if self.cancel_requested_at.is_some() && !self.kind.has_to_be_taken_back() {
             Event::Cancel
         } else if self.replaceable && newer.is_some() {
             Event::Supersede
@@ -206,6 +225,18 @@ mod tests {
             assert_eq!(job.interrupted(newer, true), Event::Cancel);
             assert_eq!(job.interrupted(newer, false), Event::Cancel);
         }
+    }
+
+    #[test]
+    fn what_has_to_be_taken_back_is_tried_again_although_nobody_wants_it() {
+        let job = |attempt| Job {
+            kind: JobKind::RunExtension,
+            replaceable: false,
+            cancel_requested_at: Some(AT),
+            ..running(attempt, 0)
+        };
+        assert_eq!(job(1).interrupted(None, true), Event::PutBack);
+        assert_eq!(job(3).interrupted(None, true), Event::Fail);
     }
 
     #[test]

@@ -22,8 +22,9 @@ use launchway_domain::{
     clock::Timestamp,
     ids::{
         ApiTokenId, ApplicationId, ApplicationStatusId, AuditEntryId, BootId, DeploymentId,
-        DeploymentStatusId, InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId, SessionId,
-        SettingsId, SubjectId, UserId,
+        DeploymentStatusId, ExecutionId, ExecutionStepId, ExtensionId, ExtensionRouteId, ExtensionVariableId,
+        InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId, SessionId, SettingsId, SubjectId,
+        UserId,
     },
 };
 use uuid::Uuid;
@@ -73,6 +74,11 @@ stored_as_id!(
     BootId,
     DeploymentId,
     DeploymentStatusId,
+    ExecutionId,
+    ExecutionStepId,
+    ExtensionId,
+    ExtensionRouteId,
+    ExtensionVariableId,
     InstanceId,
     JobId,
     LoginAttemptId,

@@ -27,6 +27,8 @@ pub(super) enum Lock {
     LoginAttempts = 0x6c61_756e_0002,
     /// Claiming jobs.
     JobClaims = 0x6c61_756e_0003,
+    /// Changing the catalog of extensions.
+    Catalog = 0x6c61_756e_0004,
 }
 
 /// Waits until no other transaction holds `lock`, and holds it until this one ends.

@@ -107,7 +107,7 @@ fn from_diesel(error: Error) -> StoreError {
 }
 
 /// What may exist only once: how PostgreSQL names the constraint, and how SQLite names the columns.
-const UNIQUE: [(Unique, &str, &str); 7] = [
+const UNIQUE: [(Unique, &str, &str); 8] = [
     (Unique::Installation, "installation_pkey", "installation.id"),
     (Unique::UserEmail, "users_email_key", "users.email_key"),
     (Unique::OrganizationName, "organizations_name_key", "organizations.name_key"),
@@ -127,6 +127,7 @@ const UNIQUE: [(Unique, &str, &str); 7] = [
         "applications.organization_id, applications.name, applications.environment",
     ),
     (Unique::Domain, "hosts_pkey", "hosts.host"),
+    (Unique::ExtensionKey, "extensions_key_key", "extensions.key"),
 ];
 
 fn taken(information: &dyn DatabaseErrorInformation) -> Option<Unique> {

@@ -1,6 +1,13 @@
-//! The tables, as both databases have them. A test compares this file with each of them.
+//! The tables, as both databases have them. A test compares this file and its child with each of them.
+
+mod extension_tables;
 
 use diesel::{allow_tables_to_appear_in_same_query, table};
+
+pub(super) use self::extension_tables::{
+    execution_logs, execution_steps, extension_executions, extension_installations, extension_routes,
+    extension_variables, extensions,
+};
 
 table! {
     use diesel::sql_types::*;
@@ -307,7 +314,8 @@ table! {
 
     hosts (host) {
         host -> Text,
-        application_id -> Id,
+        application_id -> Nullable<Id>,
+        extension_route_id -> Nullable<Id>,
     }
 }
 
@@ -429,3 +437,4 @@ allow_tables_to_appear_in_same_query!(jobs, job_turns);
 
 allow_tables_to_appear_in_same_query!(jobs, deployments);
 allow_tables_to_appear_in_same_query!(jobs, applications);
+allow_tables_to_appear_in_same_query!(jobs, extension_executions);

@@ -10,7 +10,7 @@ use launchway_domain::{
 
 use super::{
     Database, applications, audit, auth as auth_tables, connection::AnyConnection, deployments,
-    error::QueryError, idempotency, jobs, logs, organizations, users,
+    error::QueryError, extensions, idempotency, jobs, logs, organizations, users,
 };
 
 /// How often a unit is tried on PostgreSQL when others get in its way.
@@ -57,6 +57,7 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             Write::Job(write) => jobs::apply(connection, write)?,
             Write::Application(write) => applications::apply(connection, write)?,
             Write::Deployment(write) => deployments::apply(connection, write)?,
+            Write::Extension(write) => extensions::apply(connection, write)?,
             Write::Log(write) => logs::apply(connection, write)?,
             Write::Idempotency(write) => idempotency::apply(connection, write)?,
         }

@@ -6,7 +6,7 @@ use launchway_domain::{
     auth::{Actor, ApiToken, Credential, Identity, Origin, Session},
     ids::OrganizationId,
     organizations::{Organization, Role, Scope},
-    users::Profile,
+    users::{Profile, UserKind},
 };
 
 use super::{a_membership, a_profile, a_session, an_organization, an_origin};
@@ -45,6 +45,12 @@ impl ActorBuilder {
     /// Who it is, and where they belong.
     pub fn of(mut self, profile: Profile) -> Self {
         self.profile = profile;
+        self
+    }
+
+    /// Whether they administer the installation.
+    pub fn of_kind(mut self, kind: UserKind) -> Self {
+        self.profile.user.kind = kind;
         self
     }
 

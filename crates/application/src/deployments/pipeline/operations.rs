@@ -144,7 +144,7 @@ impl Pipeline {
         let Some(deployment) = self.ports.deployments.get(scope, live).await? else { return Ok(None) };
         let masker = secrets_of(&self.vault.open(&application)?);
         let (sink, clock) = (Arc::clone(&self.ports.logs), Arc::clone(&self.tools.clock));
-        let log = DeploymentLog::new(sink, clock, deployment.clone(), masker);
+        let log = DeploymentLog::of(sink, clock, deployment.clone(), masker);
         Ok(Some(Live { application, deployment, log }))
     }
 }

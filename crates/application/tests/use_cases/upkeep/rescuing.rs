@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use launchway_domain::{deployments::Write, jobs::JobKind};
+use launchway_domain::{deployments::Write, extensions::Write as ExtensionWrite, jobs::JobKind};
 use launchway_testkit::builders::a_deployment;
 
 use super::{look_after, wait};
 use crate::world::{World, a_job};
 
 #[tokio::test(start_paused = true)]
-async fn before_the_first_job_is_claimed_deployments_follow_the_jobs_of_an_earlier_run() {
+async fn before_the_first_job_is_claimed_deployments_and_runs_follow_the_jobs_of_an_earlier_run() {
     let world = World::with(|state| {
         state.waiting.push_back(a_job(JobKind::Deploy, &a_deployment().build(), 1));
     });
@@ -18,7 +18,8 @@ async fn before_the_first_job_is_claimed_deployments_follow_the_jobs_of_an_earli
     world.upkeep().begin().await.unwrap();
 
     let follow = Write::FollowJobs { application: None, at: world.now() };
-    assert_eq!(world.commits(), [vec![follow.into()]]);
+    let runs = ExtensionWrite::FollowJobs { at: world.now() };
+    assert_eq!(world.commits(), [vec![follow.into(), runs.into()]]);
     let rung = tokio::time::timeout(Duration::ZERO, listener.wait(Duration::from_secs(60))).await;
     assert!(rung.is_ok(), "whoever waits for work is woken");
 }
@@ -30,7 +31,7 @@ async fn nobody_is_woken_when_no_job_was_lost() {
 
     world.upkeep().begin().await.unwrap();
 
-    assert_eq!(world.journal(), ["rescue", "commit: follow all"]);
+    assert_eq!(world.journal(), ["rescue", "commit: follow all, follow runs"]);
     let rung = tokio::time::timeout(Duration::from_secs(1), listener.wait(Duration::from_secs(60))).await;
     assert!(rung.is_err());
 }

@@ -22,6 +22,7 @@ fn word(write: &Write) -> String {
             Outcome::Cancelled => "cancelled".to_owned(),
         },
         Write::Deployment(write) => deployment_word(write),
+        Write::Extension(write) => super::extensions::word(write),
         Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
             if *is_stopped { "stopped" } else { "not stopped" }.to_owned()
         }

@@ -1,4 +1,5 @@
-//! The names that lead to applications, each to one alone.
+//! The names that lead to applications, each to one alone. Names that lead to containers of extensions
+//! lie beside them, so that nobody has the name of another.
 //!
 //! Who takes a name on PostgreSQL waits for others who are about to take or to give up the same one.
 //! So that no two wait for each other, names that people chose are taken in their order and before
@@ -21,8 +22,9 @@ const MOST_TRIES: u32 = 1000;
 /// The names of every application, in the order of their ids.
 pub(super) fn all(connection: &mut AnyConnection) -> Result<Vec<NamedApplication>, QueryError> {
     let rows: Vec<(DbId, String)> = hosts::table
+        .filter(hosts::application_id.is_not_null())
         .order((hosts::application_id.asc(), hosts::host.asc()))
-        .select((hosts::application_id, hosts::host))
+        .select((hosts::application_id.assume_not_null(), hosts::host))
         .load(connection)?;
     let mut named: Vec<NamedApplication> = Vec::new();
     for (id, host) in rows {

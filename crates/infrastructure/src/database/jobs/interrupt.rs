@@ -92,6 +92,8 @@ pub(super) fn give_back(
         finished_at: state.is_over().then_some(interruption.at),
         superseded_by: newer.filter(|_| event == Event::Supersede),
         reason: Some(interruption.reason.clone()),
+        // What waits is wanted: the next attempt takes back what was done.
+        cancel_requested_at: job.cancel_requested_at.filter(|_| event != Event::PutBack),
         ..job
     };
     guarded(
@@ -104,6 +106,7 @@ pub(super) fn give_back(
                 jobs::finished_at.eq(job.finished_at.map(DbTs)),
                 jobs::superseded_by.eq(job.superseded_by.map(DbId::from)),
                 jobs::reason.eq(&job.reason),
+                jobs::cancel_requested_at.eq(job.cancel_requested_at.map(DbTs)),
                 no_lease(),
             ))
             .execute(connection)?,

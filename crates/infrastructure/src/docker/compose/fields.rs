@@ -146,15 +146,15 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_is_not_allowed() {
-        let node = node("a: 1\nx-note: [b]\nprivileged: true\nc: 2");
-        let mut fields = Fields::of(&node, "the service `db`").unwrap();
+        let map = node("a: 1\nx-note: [b]\nprivileged: true\nc: 2");
+        let mut fields = Fields::of(&map, "the service `db`").unwrap();
         assert_eq!(fields.take_as("a", text), Ok(Some("1".to_owned())));
         assert_eq!(fields.take_as("a", text), Ok(None));
         let told = fields.finish().unwrap_err();
         let expected =
             "the service `db` may not have `privileged`: a container gets no more rights than every other";
         assert_eq!(told, expected);
-        let mut fields = Fields::of(&node, "the service `db`").unwrap();
+        let mut fields = Fields::of(&map, "the service `db`").unwrap();
         for key in ["a", "privileged"] {
             assert!(fields.take(key).is_some());
         }

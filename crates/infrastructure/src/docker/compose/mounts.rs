@@ -116,7 +116,7 @@ fn named(name: &str, place: &str) -> Result<String, String> {
         Ok(name.to_owned())
     } else {
         let shown: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
-        Err(format!("{place}: `{}` is no name of a volume"))
+        Err(format!("{place}: `{shown}` is no name of a volume"))
     }
 }
 

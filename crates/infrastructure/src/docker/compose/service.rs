@@ -221,7 +221,7 @@ pub(super) fn is_variable(name: &str) -> bool {
 fn env_files(node: &Node, place: &str) -> Result<Vec<EnvFile>, String> {
     let items = match &node.content {
         Content::List(items) => items.iter().collect(),
-        one => vec![one],
+        _ => vec![node],
     };
     let read = items.into_iter().map(|item| match &item.content {
         Content::Map(_) => {
@@ -231,7 +231,7 @@ fn env_files(node: &Node, place: &str) -> Result<Vec<EnvFile>, String> {
             fields.finish()?;
             Ok(EnvFile { path: path.ok_or_else(|| format!("{place} needs `path`"))?, is_required })
         }
-        item => Ok(EnvFile { path: fields::text(item, place)?, is_required: true }),
+        _ => Ok(EnvFile { path: fields::text(item, place)?, is_required: true }),
     });
     read.collect()
 }
@@ -275,7 +275,7 @@ fn ports(fields: &mut Fields<'_>) -> Result<BTreeSet<u16>, String> {
                 fields.finish()?;
                 of_text(&format!("{target}/{protocol}"), place)
             }
-            item => of_text(&fields::text(item, place)?, place),
+            _ => of_text(&fields::text(item, place)?, place),
         });
         read.collect::<Result<Vec<_>, _>>()
     })?;

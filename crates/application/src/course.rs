@@ -1,0 +1,91 @@
+//! The course of an attempt: how far it has come, for who may have to end it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::watch;
+
+/// Why an attempt is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Nobody wants what it does any more.
+    Cancel,
+    /// It took too long.
+    TimeIsUp,
+}
+
+/// How far an attempt has come.
+pub(crate) struct Course {
+    is_past: AtomicBool,
+    winds_down: AtomicBool,
+    wish: watch::Sender<Option<Wish>>,
+}
+
+impl Default for Course {
+    fn default() -> Self {
+        Self {
+            is_past: AtomicBool::default(),
+            winds_down: AtomicBool::default(),
+            wish: watch::channel(None).0,
+        }
+    }
+}
+
+impl Course {
+    /// From here on there is no way back.
+    pub(crate) fn pass_the_point_of_no_return(&self) {
+        self.is_past.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_past_the_point_of_no_return(&self) -> bool {
+        self.is_past.load(Ordering::Acquire)
+    }
+
+    /// The attempt asks what is wished, and takes back by itself what it did: it is not simply
+    /// dropped.
+    pub(crate) fn wind_down_by_itself(&self) {
+        self.winds_down.store(true, Ordering::Release);
+    }
+
+    /// Tells the attempt what is wished; `false` when it does not listen and has to be dropped. The
+    /// first wish counts.
+    pub(crate) fn tell(&self, wish: Wish) -> bool {
+        self.wish.send_if_modified(|told| {
+            let is_new = told.is_none();
+            told.get_or_insert(wish);
+            is_new
+        });
+        self.winds_down.load(Ordering::Acquire)
+    }
+
+    /// What is wished, if anything is.
+    pub(crate) fn wish(&self) -> Option<Wish> {
+        *self.wish.borrow()
+    }
+
+    /// Returns when something is wished.
+    pub(crate) async fn wished(&self) -> Wish {
+        let mut wish = self.wish.subscribe();
+        loop {
+            if let Some(wish) = *wish.borrow_and_update() {
+                return wish;
+            }
+            if wish.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_wish_counts_and_is_told_to_who_listens() {
+        let course = Course::default();
+        assert_eq!((course.wish(), course.tell(Wish::TimeIsUp)), (None, false));
+        course.wind_down_by_itself();
+        assert!(course.tell(Wish::Cancel));
+        assert_eq!((course.wish(), course.wished().await), (Some(Wish::TimeIsUp), Wish::TimeIsUp));
+    }
+}

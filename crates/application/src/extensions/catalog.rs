@@ -1,0 +1,99 @@
+//! The catalog: definitions that come with Launchway.
+
+use std::{collections::HashMap, sync::Arc};
+
+use launchway_domain::{
+    extensions::{Definition, Extension, ExtensionKey, ExtensionRepository, Validation, Write, content_hash},
+    store::{self, StoreError},
+};
+
+use super::describing::{described, unusable};
+use crate::Tools;
+
+/// A definition that comes along: the name of its file, which is its key, and its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogFile<'a> {
+    /// The name of the file, without what follows its last dot.
+    pub name: &'a str,
+    /// The definition.
+    pub yaml: &'a str,
+}
+
+/// Brings the catalog up to date.
+pub struct Catalog {
+    extensions: Arc<dyn ExtensionRepository>,
+    tools: Tools,
+}
+
+impl Catalog {
+    /// Reads from `extensions`.
+    pub fn new(extensions: Arc<dyn ExtensionRepository>, tools: Tools) -> Self {
+        Self { extensions, tools }
+    }
+
+    /// Makes the catalog what `files` say, and returns how many entries changed. One that cannot be
+    /// used is told in the log, never replaces one that can, and stops no other.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database refuses.
+    pub async fn load(&self, files: &[CatalogFile<'_>]) -> Result<usize, StoreError> {
+        let known = self.extensions.catalog().await?;
+        let known: HashMap<_, _> =
+            known.into_iter().map(|(key, validation, hash)| (key, (validation, hash))).collect();
+        let (mut keep, mut writes): (Vec<ExtensionKey>, Vec<store::Write>) = (Vec::new(), Vec::new());
+        for file in files {
+            let Ok(key) = file.name.parse::<ExtensionKey>() else {
+                tracing::error!(
+                    file = file.name,
+                    "a definition of the catalog is not called like an extension"
+                );
+                continue;
+            };
+            keep.push(key.clone());
+            let earlier = known.get(&key);
+            if earlier.is_some_and(|(_, hash)| *hash == content_hash(file.yaml)) {
+                continue;
+            }
+            if let Some(entry) = self.entry(key, file, earlier.map(|(validation, _)| *validation)) {
+                writes.push(Write::Publish(Box::new(entry)).into());
+            }
+        }
+        let changed = writes.len();
+        if changed > 0 || known.keys().any(|key| !keep.contains(key)) {
+            writes.push(Write::Withdraw { keep, at: self.tools.clock.now() }.into());
+            self.tools.store.commit(writes).await?;
+        }
+        Ok(changed)
+    }
+
+    /// What a file comes to; `None` when it cannot be used and there is one that can.
+    fn entry(
+        &self,
+        key: ExtensionKey,
+        file: &CatalogFile<'_>,
+        earlier: Option<Validation>,
+    ) -> Option<Extension> {
+        let yaml = file.yaml.to_owned();
+        match Definition::parse(file.yaml) {
+            Ok(definition) if definition.metadata.id == key => {
+                Some(described(&definition, yaml, &self.tools))
+            }
+            Ok(definition) => {
+                let id = definition.metadata.id.as_str();
+                tracing::error!(
+                    file = file.name,
+                    id,
+                    "a definition of the catalog is called otherwise than its file"
+                );
+                None
+            }
+            Err(invalid) => {
+                tracing::error!(file = file.name, problems = %invalid, "a definition of the catalog cannot be used");
+                match earlier {
+                    Some(Validation::Valid) => None,
+                    _ => unusable(key, yaml, &invalid, &self.tools).ok(),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! How runs and their steps move on.
+//!
+//! Who changes a run and its steps changes the run first, so that on PostgreSQL no two wait for each
+//! other crosswise.
+
+use std::collections::BTreeMap;
+
+use diesel::prelude::*;
+use launchway_domain::{
+    clock::Timestamp,
+    extensions::{ExecutionEnd, ExecutionState},
+    ids::ExecutionId,
+    jobs::JobState,
+    logs::clean,
+    store::StoreError,
+};
+
+use super::writes::is_open;
+use crate::database::{
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    error::{QueryError, guarded},
+    schema::{execution_steps, extension_executions, jobs},
+};
+
+/// How many runs follow their jobs at once, oldest first. The next call goes on behind them.
+const AT_ONCE: i64 = 1000;
+
+/// The names of the states that may move on to `to`.
+fn before(to: ExecutionState) -> Vec<&'static str> {
+    ExecutionState::before(to).into_iter().map(ExecutionState::as_str).collect()
+}
+
+pub(super) fn begin(
+    connection: &mut AnyConnection,
+    id: ExecutionId,
+    server_hostname: &str,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    guarded(
+        diesel::update(extension_executions::table)
+            .filter(extension_executions::id.eq(DbId::from(id)))
+            .filter(extension_executions::status.eq_any(before(ExecutionState::Running)))
+            .set((
+                extension_executions::status.eq(ExecutionState::Running.as_str()),
+                extension_executions::server_hostname.eq(server_hostname),
+                extension_executions::started_at.eq(DbTs(at)),
+            ))
+            .execute(connection)?,
+    )
+}
+
+pub(super) fn begin_step(
+    connection: &mut AnyConnection,
+    (execution, order): (ExecutionId, i32),
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    guarded(
+        diesel::update(execution_steps::table)
+            .filter(execution_steps::execution_id.eq(DbId::from(execution)))
+            .filter(execution_steps::step_order.eq(order))
+            .filter(execution_steps::status.eq_any(before(ExecutionState::Running)))
+            .set((
+                execution_steps::status.eq(ExecutionState::Running.as_str()),
+                execution_steps::started_at.eq(DbTs(at)),
+            ))
+            .execute(connection)?,
+    )
+}
+
+pub(super) fn end_step(
+    connection: &mut AnyConnection,
+    (execution, order): (ExecutionId, i32),
+    (state, exit_code): (ExecutionState, i32),
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    require_over(state)?;
+    guarded(
+        diesel::update(execution_steps::table)
+            .filter(execution_steps::execution_id.eq(DbId::from(execution)))
+            .filter(execution_steps::step_order.eq(order))
+            .filter(execution_steps::status.eq(ExecutionState::Running.as_str()))
+            .set((
+                execution_steps::status.eq(state.as_str()),
+                execution_steps::exit_code.eq(exit_code),
+                execution_steps::completed_at.eq(DbTs(at)),
+            ))
+            .execute(connection)?,
+    )
+}
+
+pub(super) fn finish(
+    connection: &mut AnyConnection,
+    id: ExecutionId,
+    end: &ExecutionEnd,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    require_over(end.state)?;
+    guarded(
+        diesel::update(extension_executions::table)
+            .filter(extension_executions::id.eq(DbId::from(id)))
+            .filter(extension_executions::status.eq_any(before(end.state)))
+            .set((
+                extension_executions::status.eq(end.state.as_str()),
+                extension_executions::exit_code.eq(end.exit_code),
+                extension_executions::error_message.eq(&end.error_message),
+                extension_executions::completed_at.eq(DbTs(at)),
+            ))
+            .execute(connection)?,
+    )?;
+    end_steps(connection, &[id.into()], (end.state, end.exit_code), at)
+}
+
+/// Nothing ends in a state from which it goes on.
+fn require_over(state: ExecutionState) -> Result<(), QueryError> {
+    if state.is_over() { Ok(()) } else { Err(StoreError::Stale.into()) }
+}
+
+/// Cancels the steps of runs that wait, and ends the one of each that runs.
+///
+/// In this order, because on PostgreSQL one may begin meanwhile.
+fn end_steps(
+    connection: &mut AnyConnection,
+    executions: &[DbId],
+    (state, exit_code): (ExecutionState, i32),
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    diesel::update(execution_steps::table)
+        .filter(execution_steps::execution_id.eq_any(executions.to_vec()))
+        .filter(execution_steps::status.eq(ExecutionState::Pending.as_str()))
+        .set((
+            execution_steps::status.eq(ExecutionState::Cancelled.as_str()),
+            execution_steps::completed_at.eq(DbTs(at)),
+        ))
+        .execute(connection)?;
+    diesel::update(execution_steps::table)
+        .filter(execution_steps::execution_id.eq_any(executions.to_vec()))
+        .filter(execution_steps::status.eq(ExecutionState::Running.as_str()))
+        .set((
+            execution_steps::status.eq(state.as_str()),
+            execution_steps::exit_code.eq(exit_code),
+            execution_steps::completed_at.eq(DbTs(at)),
+        ))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Ends the runs whose jobs are over, as they did.
+pub(super) fn follow_jobs(connection: &mut AnyConnection, at: Timestamp) -> Result<(), QueryError> {
+    let mut by_end: BTreeMap<(&'static str, String), (ExecutionState, Vec<DbId>)> = BTreeMap::new();
+    for (id, job, reason) in strays(connection)? {
+        let (state, message) = end_of(job, reason);
+        by_end.entry((state.as_str(), message)).or_insert((state, Vec::new())).1.push(id);
+    }
+    for ((_, message), (state, ids)) in by_end {
+        diesel::update(extension_executions::table)
+            .filter(extension_executions::id.eq_any(ids.clone()))
+            .set((
+                extension_executions::status.eq(state.as_str()),
+                extension_executions::error_message.eq(message),
+                extension_executions::completed_at.eq(DbTs(at)),
+            ))
+            .execute(connection)?;
+        end_steps(connection, &ids, (state, 0), at)?;
+    }
+    Ok(())
+}
+
+/// The runs that are not over although their job is, with how it ended and why. On PostgreSQL nobody
+/// else changes them until this transaction ends.
+fn strays(connection: &mut AnyConnection) -> Result<Vec<(DbId, JobState, Option<String>)>, QueryError> {
+    let rows: Vec<(DbId, String, Option<String>)> = extension_executions::table
+        .inner_join(jobs::table.on(jobs::id.eq(extension_executions::job_id)))
+        .filter(is_open())
+        .filter(jobs::finished_at.is_not_null())
+        .order((extension_executions::created_at.asc(), extension_executions::id.asc()))
+        .limit(AT_ONCE)
+        .select((extension_executions::id, jobs::state, jobs::reason))
+        .load(connection)?;
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let held = held_open(connection, rows.iter().map(|(id, ..)| *id).collect())?;
+    let stray = |(id, state, reason): (DbId, String, Option<String>)| {
+        Ok((id, JobState::try_from(state).map_err(QueryError::unreadable)?, reason))
+    };
+    rows.into_iter().filter(|(id, ..)| held.contains(id)).map(stray).collect()
+}
+
+/// Those of the runs that are still not over, held in an order, so that two who do this do not wait
+/// for each other.
+fn held_open(connection: &mut AnyConnection, ids: Vec<DbId>) -> Result<Vec<DbId>, QueryError> {
+    let open = extension_executions::table
+        .filter(extension_executions::id.eq_any(ids))
+        .filter(is_open())
+        .order(extension_executions::id.asc())
+        .select(extension_executions::id);
+    Ok(match connection {
+        AnyConnection::Sqlite(sqlite) => open.load(sqlite)?,
+        AnyConnection::Postgres(postgres) => open.for_no_key_update().load(postgres)?,
+    })
+}
+
+/// How a run ends whose job ended so.
+fn end_of(job: JobState, reason: Option<String>) -> (ExecutionState, String) {
+    match job {
+        JobState::Cancelled => (ExecutionState::Cancelled, String::new()),
+        JobState::Failed => {
+            let reason = reason.as_deref().unwrap_or("the worker was lost");
+            (ExecutionState::Failed, clean(reason.as_bytes()))
+        }
+        // Who carries out a run ends it with its job, and nothing takes the place of a run's job.
+        JobState::Succeeded | JobState::Superseded | JobState::Queued | JobState::Running => {
+            (ExecutionState::Failed, "its job ended without an outcome".to_owned())
+        }
+    }
+}

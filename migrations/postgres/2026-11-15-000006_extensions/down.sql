@@ -1,0 +1,10 @@
+DELETE FROM hosts WHERE application_id IS NULL;
+ALTER TABLE hosts DROP CONSTRAINT hosts_leads_to_one;
+ALTER TABLE hosts DROP COLUMN extension_route_id, ALTER COLUMN application_id SET NOT NULL;
+DROP TABLE extension_routes;
+DROP TABLE execution_logs;
+DROP TABLE execution_steps;
+DROP TABLE extension_executions;
+DROP TABLE extension_installations;
+DROP TABLE extension_variables;
+DROP TABLE extensions;
