@@ -197,7 +197,8 @@ fn variables(node: &Node, problems: &Problems) -> Vec<VariableSpec> {
         return Vec::new();
     }
     let room = PatternRoom::default();
-    entries.iter().filter_map(|(name, node)| variable(name, node, &room, problems)).collect()
+    let wanted = entries.iter().take_while(|_| !problems.are_enough());
+    wanted.filter_map(|(name, node)| variable(name, node, &room, problems)).collect()
 }
 
 fn variable(name: &str, node: &Node, room: &PatternRoom, problems: &Problems) -> Option<VariableSpec> {
@@ -287,7 +288,8 @@ fn steps(node: &Node, path: &str, known: &[&str], problems: &Problems) -> Vec<St
         Content::List(items) => {
             let read =
                 |(index, item): (usize, &Node)| step(item, &format!("{path}[{index}]"), known, problems);
-            return items.iter().enumerate().filter_map(read).collect();
+            let wanted = items.iter().enumerate().take_while(|_| !problems.are_enough());
+            return wanted.filter_map(read).collect();
         }
         _ => problems.add(node.line, path, "has to be a list of steps"),
     }
@@ -352,7 +354,7 @@ fn check(spec: &StepSpec, properties: &Node, path: &str, problems: &Problems) {
     let Content::Map(entries) = &properties.content else { return };
     let lines: HashMap<&str, usize> =
         entries.iter().map(|(known, node)| (known.as_str(), node.line)).collect();
-    for misuse in misuses {
+    for misuse in misuses.into_iter().take_while(|_| !problems.are_enough()) {
         let key = misuse.key.unwrap_or_default();
         // What depends on a value is told when there is one.
         if spec

@@ -117,16 +117,16 @@ impl Template {
                     ));
                 }
                 Part::Place(name) => {
-                    let reference = format!("${{{}}}", environment_name(name));
-                    match quotes.around {
-                        Around::Nothing => text.push_str(&format!("\"{reference}\"")),
-                        Around::Double => text.push_str(&reference),
+                    let quote = match quotes.around {
+                        Around::Nothing => "\"",
+                        Around::Double => "",
                         Around::Single => {
                             return Err(format!(
                                 "`{{{{ {name} }}}}` stands in single quotes, where a shell replaces nothing: use double quotes or none"
                             ));
                         }
-                    }
+                    };
+                    text.extend([quote, "${", ENVIRONMENT, name, "}", quote]);
                     (quotes.is_escaped, quotes.last) = (false, Some('}'));
                 }
             }

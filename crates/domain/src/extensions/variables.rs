@@ -153,7 +153,7 @@ impl PatternRoom {
             return Err(refused(ALLOWED));
         }
         // By itself first: `a)|(b` is whole only inside the parentheses that follow.
-        if let Err(Error::Syntax(_)) = build(&source, 0) {
+        if source.contains(')') && matches!(build(&source, 0), Err(Error::Syntax(_))) {
             return Err(refused(ALLOWED));
         }
         let whole = format!(r"\A(?:{source})\z");
