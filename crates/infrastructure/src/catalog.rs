@@ -102,6 +102,15 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_lists_every_definition() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/extensions.md");
+        let page = fs::read_to_string(page).unwrap();
+        for name in FILES.iter().filter_map(|(name, _)| name.strip_suffix(".yaml")) {
+            assert!(page.contains(&format!("\n| `{name}` | ")), "docs/extensions.md has no row for `{name}`");
+        }
+    }
+
+    #[test]
     fn a_file_is_called_after_what_it_defines() {
         for (name, definition) in definitions() {
             assert_eq!(name, format!("{}.yaml", definition.metadata.id));
