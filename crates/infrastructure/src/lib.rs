@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod catalog;
 pub mod clock;
 pub mod data_dir;
 pub mod database;

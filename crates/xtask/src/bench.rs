@@ -2,6 +2,7 @@
 
 mod audit;
 mod commits;
+mod definitions;
 mod front_proxy;
 mod http;
 mod launch;
@@ -33,8 +34,10 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     install::ensure(options.install)?;
     let wanted = |section| options.only.is_none_or(|only| only == section);
     let _engine = wanted(Section::PushToLive).then(Engine::start).transpose()?;
-    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
-    if options.only != Some(Section::PushToLive) {
+    if options.only != Some(Section::Definitions) {
+        workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
+    }
+    if !matches!(options.only, Some(Section::PushToLive | Section::Definitions)) {
         build_examples()?;
     }
 
@@ -60,6 +63,9 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     }
     if wanted(Section::FrontProxy) {
         front_proxy::measure(&mut report, scratch.path())?;
+    }
+    if wanted(Section::Definitions) {
+        definitions::measure(&mut report)?;
     }
 
     if let Some(file) = &options.report {

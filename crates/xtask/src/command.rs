@@ -11,11 +11,15 @@ usage: cargo xtask <verb>
                                         PostgreSQL and a real Docker engine
   bench [--install] [--only <section>] [--report <file>]
                                         what the release build costs, measured against the goals
+  fuzz [--seconds <n>]                  tries the language of extensions with odd inputs; installs
+                                        `cargo-fuzz` if it is not there
 
   --install         installs missing Debian packages (root only)
   --with nixpacks   also tests with the real `nixpacks`, which has to be on the PATH
-  --only <section>  measures this alone: requests, commits, audit, log-lines, push-to-live or front-proxy
+  --only <section>  measures this alone: requests, commits, audit, log-lines, push-to-live,
+                    front-proxy or definitions
   --report <file>   also writes the measurements as Markdown
+  --seconds <n>     how long each target is tried; 60 without
   -- <filter>...    is passed to cargo-nextest as it is";
 
 /// One parsed command line.
@@ -23,6 +27,7 @@ usage: cargo xtask <verb>
 pub(crate) enum Command {
     Test(TestOptions),
     Bench(BenchOptions),
+    Fuzz(FuzzOptions),
     Help,
 }
 
@@ -42,6 +47,12 @@ pub(crate) struct BenchOptions {
     pub(crate) report: Option<PathBuf>,
 }
 
+/// The options of `cargo xtask fuzz`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FuzzOptions {
+    pub(crate) seconds: u32,
+}
+
 /// What `cargo xtask bench` measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
@@ -51,6 +62,7 @@ pub(crate) enum Section {
     LogLines,
     PushToLive,
     FrontProxy,
+    Definitions,
 }
 
 impl Section {
@@ -62,6 +74,7 @@ impl Section {
             "log-lines" => Ok(Self::LogLines),
             "push-to-live" => Ok(Self::PushToLive),
             "front-proxy" => Ok(Self::FrontProxy),
+            "definitions" => Ok(Self::Definitions),
             other => Err(format!("there is no section `{other}`")),
         }
     }
@@ -74,6 +87,7 @@ impl Command {
         match arguments.next().as_deref() {
             Some("test") => parse_test(arguments).map(Self::Test),
             Some("bench") => parse_bench(arguments).map(Self::Bench),
+            Some("fuzz") => parse_fuzz(arguments).map(Self::Fuzz),
             Some("help" | "--help" | "-h") => Ok(Self::Help),
             Some(verb) => Err(format!("unknown verb `{verb}`")),
             None => Err("no verb given".to_owned()),
@@ -117,6 +131,25 @@ fn parse_bench(mut arguments: impl Iterator<Item = String>) -> Result<BenchOptio
     }
     if options.only.is_some() && options.report.is_some() {
         return Err("a report has every section: leave out `--only`".to_owned());
+    }
+    Ok(options)
+}
+
+fn parse_fuzz(mut arguments: impl Iterator<Item = String>) -> Result<FuzzOptions, String> {
+    let mut options = FuzzOptions { seconds: 60 };
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--seconds" => {
+                let seconds = arguments.next().unwrap_or_default();
+                // To the driver, 0 is for ever.
+                options.seconds = seconds
+                    .parse()
+                    .ok()
+                    .filter(|seconds| *seconds > 0)
+                    .ok_or(format!("`--seconds` wants a number above 0, got `{seconds}`"))?;
+            }
+            other => return Err(format!("`fuzz` does not know `{other}`")),
+        }
     }
     Ok(options)
 }
@@ -171,6 +204,15 @@ mod tests {
         assert_eq!(parse("bench --only dancing"), Err("there is no section `dancing`".to_owned()));
         assert!(parse("bench --only").is_err());
         assert!(parse("bench --only audit --report docs/benchmarks.md").is_err());
+    }
+
+    #[test]
+    fn fuzzing_takes_a_minute_for_each_target_unless_told_otherwise() {
+        assert_eq!(parse("fuzz"), Ok(Command::Fuzz(FuzzOptions { seconds: 60 })));
+        assert_eq!(parse("fuzz --seconds 5"), Ok(Command::Fuzz(FuzzOptions { seconds: 5 })));
+        for line in ["fuzz --seconds", "fuzz --seconds 0", "fuzz --seconds long", "fuzz hard"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
     }
 
     #[test]

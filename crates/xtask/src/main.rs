@@ -1,10 +1,11 @@
-//! The project's own commands: `cargo xtask test` and `cargo xtask bench`.
+//! The project's own commands: `cargo xtask test`, `cargo xtask bench` and `cargo xtask fuzz`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
 mod bench;
 mod command;
 mod engine;
 mod failure;
+mod fuzz;
 mod install;
 mod needs;
 mod postgres;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let outcome = match Command::parse(std::env::args().skip(1)) {
         Ok(Command::Test(options)) => test::run(&options),
         Ok(Command::Bench(options)) => bench::run(&options),
+        Ok(Command::Fuzz(options)) => fuzz::run(&options),
         Ok(Command::Help) => {
             println!("{USAGE}");
             Ok(())

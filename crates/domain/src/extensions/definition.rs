@@ -2,7 +2,7 @@
 
 mod reading;
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
@@ -12,7 +12,7 @@ use super::{
     Metadata, StepKind, StepSpec, VariableKind, VariableSpec,
     steps::Property,
     template::{Template, Values, WORKSPACE},
-    variables::{DefaultValue, Pattern, is_variable_name},
+    variables::{DefaultValue, PatternRoom, is_variable_name},
 };
 use crate::{
     value::{InvalidValue, plain_text},
@@ -25,6 +25,8 @@ pub const MOST_STEPS: usize = 200;
 const MOST_PROBLEMS: usize = 50;
 /// How long a step may be allowed to take, in seconds.
 const LONGEST_STEP: i64 = 1800;
+/// How long a default may be that a pattern has to match, in bytes.
+const LONGEST_MATCHED: usize = 256;
 
 /// An extension as its definition says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,10 +196,12 @@ fn variables(node: &Node, problems: &Problems) -> Vec<VariableSpec> {
         problems.add(node.line, "variables", message);
         return Vec::new();
     }
-    entries.iter().filter_map(|(name, node)| variable(name, node, problems)).collect()
+    let room = PatternRoom::default();
+    let wanted = entries.iter().take_while(|_| !problems.are_enough());
+    wanted.filter_map(|(name, node)| variable(name, node, &room, problems)).collect()
 }
 
-fn variable(name: &str, node: &Node, problems: &Problems) -> Option<VariableSpec> {
+fn variable(name: &str, node: &Node, room: &PatternRoom, problems: &Problems) -> Option<VariableSpec> {
     let path = format!("variables.{}", shortened(name));
     if !is_variable_name(name) {
         let allowed =
@@ -210,7 +214,7 @@ fn variable(name: &str, node: &Node, problems: &Problems) -> Option<VariableSpec
     let description =
         section.optional_as("description", |text| plain_lines(&text, 0, 1000, "at most 1,000 characters"));
     let (is_required, is_sensitive) = (section.truth("is_required"), section.truth("sensitive"));
-    let pattern = section.optional_as("validation_pattern", Pattern::try_from);
+    let pattern = section.optional_as("validation_pattern", |text| room.read(text));
     let default = section.take("default");
     section.finish();
     let (kind, pattern) = (kind?, pattern?.filter(|pattern| !pattern.as_str().is_empty()));
@@ -234,11 +238,20 @@ fn variable(name: &str, node: &Node, problems: &Problems) -> Option<VariableSpec
         is_sensitive: is_sensitive?,
     };
     // What a definition sets by itself is held to what it asks of others.
-    if let Some(Err(refused)) = spec.default_text().map(|text| spec.read(&text)) {
+    if let Some(Err(refused)) = spec.default_text().map(|text| matched(&spec, &text)) {
         problems.add(node.line, &format!("{path}.default"), refused.to_string());
         return None;
     }
     Some(spec)
+}
+
+/// What a default comes to, unless it is not allowed or would take long to match.
+fn matched(spec: &VariableSpec, text: &str) -> Result<String, InvalidValue> {
+    if spec.pattern.is_some() && text.len() > LONGEST_MATCHED {
+        let allowed = "at most 256 bytes where a `validation_pattern` has to match it";
+        return Err(InvalidValue::number(allowed, format!("{} bytes", text.len())));
+    }
+    spec.read(text)
 }
 
 fn default_value(kind: VariableKind, node: &Node) -> Result<DefaultValue, String> {
@@ -275,7 +288,8 @@ fn steps(node: &Node, path: &str, known: &[&str], problems: &Problems) -> Vec<St
         Content::List(items) => {
             let read =
                 |(index, item): (usize, &Node)| step(item, &format!("{path}[{index}]"), known, problems);
-            return items.iter().enumerate().filter_map(read).collect();
+            let wanted = items.iter().enumerate().take_while(|_| !problems.are_enough());
+            return wanted.filter_map(read).collect();
         }
         _ => problems.add(node.line, path, "has to be a list of steps"),
     }
@@ -338,7 +352,9 @@ fn step(node: &Node, path: &str, known: &[&str], problems: &Problems) -> Option<
 fn check(spec: &StepSpec, properties: &Node, path: &str, problems: &Problems) {
     let Err(misuses) = spec.resolve(&Values::new()) else { return };
     let Content::Map(entries) = &properties.content else { return };
-    for misuse in misuses {
+    let lines: HashMap<&str, usize> =
+        entries.iter().map(|(known, node)| (known.as_str(), node.line)).collect();
+    for misuse in misuses.into_iter().take_while(|_| !problems.are_enough()) {
         let key = misuse.key.unwrap_or_default();
         // What depends on a value is told when there is one.
         if spec
@@ -348,17 +364,23 @@ fn check(spec: &StepSpec, properties: &Node, path: &str, problems: &Problems) {
         {
             continue;
         }
-        let line =
-            entries.iter().find(|(known, _)| *known == key).map_or(properties.line, |(_, node)| node.line);
+        let line = lines.get(key.as_str()).copied().unwrap_or(properties.line);
         problems.add(line, &format!("{path}.{key}"), misuse.message);
     }
 }
 
 /// Whether no value would change it.
 fn is_about_shape(message: &str) -> bool {
-    ["has to be", "is not known here", "stands in single quotes", "must refer to", "must not be empty"]
-        .iter()
-        .any(|shape| message.contains(shape))
+    [
+        "has to be",
+        "is not known here",
+        "stands in single quotes",
+        "stands behind",
+        "must refer to",
+        "must not be empty",
+    ]
+    .iter()
+    .any(|shape| message.contains(shape))
 }
 
 fn property(node: &Node) -> Result<Property, String> {

@@ -429,15 +429,12 @@ impl Properties<'_> {
     }
 
     fn refuse_others(&mut self) {
-        let known = &self.taken;
-        let others: Vec<String> =
-            self.spec.properties.keys().filter(|key| !known.contains(&key.as_str())).cloned().collect();
-        for key in others {
-            let mut known: Vec<&str> = self.taken.clone();
-            known.sort_unstable();
-            known.dedup();
-            let message = format!("is not known here: allowed are `{}`", known.join("`, `"));
-            self.misuse(&key, message);
+        let mut known = self.taken.clone();
+        known.sort_unstable();
+        known.dedup();
+        let message = format!("is not known here: allowed are `{}`", known.join("`, `"));
+        for key in self.spec.properties.keys().filter(|key| !known.contains(&key.as_str())) {
+            self.misuses.push(Misuse { key: Some(key.clone()), message: message.clone() });
         }
     }
 }

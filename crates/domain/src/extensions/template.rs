@@ -111,18 +111,23 @@ impl Template {
                     quotes.follow(literal);
                     text.push_str(literal);
                 }
+                Part::Place(name) if quotes.are_unclear => {
+                    return Err(format!(
+                        "`{{{{ {name} }}}}` stands behind `$'`, `<<` or a command in double quotes, where it is not clear what is quoted: put the value into a variable of the shell before that, as `x={{{{ {name} }}}}`"
+                    ));
+                }
                 Part::Place(name) => {
-                    let reference = format!("${{{}}}", environment_name(name));
-                    match quotes.around {
-                        Around::Nothing => text.push_str(&format!("\"{reference}\"")),
-                        Around::Double => text.push_str(&reference),
+                    let quote = match quotes.around {
+                        Around::Nothing => "\"",
+                        Around::Double => "",
                         Around::Single => {
                             return Err(format!(
                                 "`{{{{ {name} }}}}` stands in single quotes, where a shell replaces nothing: use double quotes or none"
                             ));
                         }
-                    }
-                    quotes.is_escaped = false;
+                    };
+                    text.extend([quote, "${", ENVIRONMENT, name, "}", quote]);
+                    (quotes.is_escaped, quotes.last) = (false, Some('}'));
                 }
             }
         }
@@ -139,10 +144,19 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// Which quotes of a shell stand around what comes next.
+///
+/// Behind what only a whole shell could follow they are unclear to the end: here-documents, commands
+/// in double quotes, and quotes in the braces of a parameter in double quotes.
 #[derive(Default)]
 struct Quotes {
     around: Around,
     is_escaped: bool,
+    is_comment: bool,
+    are_unclear: bool,
+    /// The character before.
+    last: Option<char>,
+    /// How many braces of parameters are open, in double quotes.
+    parameters: usize,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -156,12 +170,24 @@ enum Around {
 impl Quotes {
     fn follow(&mut self, text: &str) {
         for c in text.chars() {
+            let last = self.last.replace(c);
             if std::mem::take(&mut self.is_escaped) {
+                // Part of a word, whatever it is.
+                self.last = Some('\\');
                 continue;
             }
+            if self.is_comment {
+                self.is_comment = c != '\n';
+                continue;
+            }
+            self.are_unclear |= self.is_beyond_us(last, c);
             self.around = match (self.around, c) {
                 (Around::Nothing | Around::Double, '\\') => {
                     self.is_escaped = true;
+                    self.around
+                }
+                (Around::Nothing, '#') => {
+                    self.is_comment = last.is_none_or(|last| last.is_whitespace() || ";&|()".contains(last));
                     self.around
                 }
                 (Around::Nothing, '\'') => Around::Single,
@@ -169,6 +195,23 @@ impl Quotes {
                 (Around::Single, '\'') | (Around::Double, '"') => Around::Nothing,
                 (around, _) => around,
             };
+        }
+    }
+
+    fn is_beyond_us(&mut self, last: Option<char>, c: char) -> bool {
+        match (self.around, last, c) {
+            (Around::Nothing, Some('<'), '<') | (Around::Nothing, Some('$'), '\'') => true,
+            (Around::Double, Some('$'), '(') | (Around::Double, _, '`') => true,
+            (Around::Double, Some('$'), '{') => {
+                self.parameters += 1;
+                false
+            }
+            (Around::Double, _, '}') => {
+                self.parameters = self.parameters.saturating_sub(1);
+                false
+            }
+            (Around::Double, _, '"') => self.parameters > 0,
+            _ => false,
         }
     }
 }
@@ -228,6 +271,44 @@ mod tests {
         }
         assert!(shell("echo '{{ who }}'").unwrap_err().contains("single quotes"));
         assert!(shell(r#"echo "'{{ who }}'""#).is_ok());
+    }
+
+    #[test]
+    fn quotes_in_a_comment_are_none() {
+        for (text, told) in [
+            ("# don't\necho {{ who }}", "# don't\necho \"${LAUNCHWAY_VARIABLE_who}\""),
+            ("true;# say \"\necho {{ who }}", "true;# say \"\necho \"${LAUNCHWAY_VARIABLE_who}\""),
+            ("echo a#\" {{ who }}\"", "echo a#\" ${LAUNCHWAY_VARIABLE_who}\""),
+            ("echo \\ #\" {{ who }}\"", "echo \\ #\" ${LAUNCHWAY_VARIABLE_who}\""),
+            (
+                "echo {{ who }}#\" {{ who }}\"",
+                "echo \"${LAUNCHWAY_VARIABLE_who}\"#\" ${LAUNCHWAY_VARIABLE_who}\"",
+            ),
+        ] {
+            assert_eq!(shell(text).unwrap(), told);
+        }
+    }
+
+    #[test]
+    fn where_only_a_shell_knows_what_is_quoted_there_is_no_place() {
+        for text in [
+            r#"echo "$(echo {{ who }})""#,
+            r#"echo "`echo {{ who }}`""#,
+            r#"echo "${x:-"{{ who }}"}""#,
+            r#"echo "${x:-${y}"{{ who }}"}""#,
+            "cat <<EOF\nsay \"\nEOF\necho {{ who }}",
+            r"echo $'\'' {{ who }}",
+        ] {
+            assert!(shell(text).unwrap_err().contains("not clear what is quoted"), "{text}");
+        }
+        for text in [
+            r#"echo $(echo {{ who }} "{{ who }}")"#,
+            r#"echo "${HOME}/{{ who }}""#,
+            r#"x={{ who }}; echo "$(echo "$x")""#,
+            r#"echo "\$({{ who }})""#,
+        ] {
+            assert!(shell(text).is_ok(), "{text}");
+        }
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! What a definition asks for, and how answers are checked.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 
-use regex::{Regex, RegexBuilder};
+use regex::{Error, Regex, RegexBuilder};
 
 use super::template::{Values, is_name};
 use crate::{
@@ -12,8 +12,12 @@ use crate::{
 
 /// The longest value, in bytes.
 pub const LONGEST_VALUE: usize = 4096;
-/// How large a compiled pattern may be, in bytes.
-const PATTERN_SIZE: usize = 256 * 1024;
+/// How large a compiled pattern may be, in bytes, each with what it counts among those of a
+/// definition. The larger one is, the longer it takes to compile and to match.
+const PATTERN_SIZES: [(usize, usize); 4] =
+    [(8 * 1024, 4 * 1024), (16 * 1024, 16 * 1024), (64 * 1024, 64 * 1024), (256 * 1024, 256 * 1024)];
+/// How large all patterns of a definition may be together.
+const PATTERNS_SIZE: usize = 512 * 1024;
 
 /// What kind of value a variable takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -129,31 +133,53 @@ impl Pattern {
     }
 }
 
+/// What the patterns of one definition may still cost.
+pub(super) struct PatternRoom(Cell<usize>);
+
+impl Default for PatternRoom {
+    fn default() -> Self {
+        Self(Cell::new(PATTERNS_SIZE))
+    }
+}
+
+impl PatternRoom {
+    /// Reads a pattern; it takes its room even if it is too large.
+    pub(super) fn read(&self, source: String) -> Result<Pattern, InvalidValue> {
+        const ALLOWED: &str = "a regular expression of at most 512 characters that stays small: no look-around, no back-references";
+        const CROWDED: &str =
+            "smaller, or others: the patterns of a definition may have 512 KiB together, once compiled";
+        let refused = |allowed| InvalidValue::text(allowed, &source);
+        if source.chars().count() > 512 {
+            return Err(refused(ALLOWED));
+        }
+        // By itself first: `a)|(b` is whole only inside the parentheses that follow.
+        if source.contains(')') && matches!(build(&source, 0), Err(Error::Syntax(_))) {
+            return Err(refused(ALLOWED));
+        }
+        let whole = format!(r"\A(?:{source})\z");
+        let left = self.0.get();
+        for (size, cost) in PATTERN_SIZES {
+            if cost > left {
+                return Err(refused(CROWDED));
+            }
+            self.0.set(left - cost);
+            if let Ok(compiled) = build(&whole, size) {
+                return Ok(Pattern { compiled: Arc::new(compiled), source });
+            }
+        }
+        Err(refused(ALLOWED))
+    }
+}
+
+fn build(pattern: &str, size: usize) -> Result<Regex, Error> {
+    RegexBuilder::new(pattern).size_limit(size).dfa_size_limit(size).nest_limit(50).build()
+}
+
 impl TryFrom<String> for Pattern {
     type Error = InvalidValue;
 
     fn try_from(source: String) -> Result<Self, InvalidValue> {
-        let refused = || {
-            InvalidValue::text(
-                "a regular expression of at most 512 characters that stays small: no look-around, no back-references",
-                &source,
-            )
-        };
-        if source.chars().count() > 512 {
-            return Err(refused());
-        }
-        let build = |pattern: &str| {
-            RegexBuilder::new(pattern)
-                .size_limit(PATTERN_SIZE)
-                .dfa_size_limit(PATTERN_SIZE)
-                .nest_limit(50)
-                .build()
-                .map_err(|_unfit| refused())
-        };
-        // By itself first: `a)|(b` is whole only inside the parentheses that follow.
-        build(&source)?;
-        let compiled = build(&format!(r"\A(?:{source})\z"))?;
-        Ok(Self { compiled: Arc::new(compiled), source })
+        PatternRoom::default().read(source)
     }
 }
 
@@ -315,6 +341,18 @@ mod tests {
         assert!(pattern(&"a".repeat(512)).is_ok() && pattern(&"a".repeat(513)).is_err());
         // Linear time: nothing to go back to.
         assert!(!pattern("(a+)+$").unwrap().matches(&format!("{}b", "a".repeat(4000))));
+    }
+
+    #[test]
+    fn the_patterns_of_a_definition_share_their_room() {
+        let room = PatternRoom::default();
+        assert!((0..100).all(|_| room.read("^[a-z]{1,20}$".to_owned()).is_ok()));
+        let room = PatternRoom::default();
+        let read = |source: &str| room.read(source.to_owned()).map_err(|refused| refused.to_string());
+        assert!(read(".{1,100}").is_ok() && read(r"(\w{40}){40}").unwrap_err().contains("stays small"));
+        for source in [".{1,100}", "[a-z]"] {
+            assert!(read(source).unwrap_err().contains("512 KiB together"), "{source}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::Problem;
+use super::{MOST_PROBLEMS, Problem};
 use crate::{
     value::InvalidValue,
     yaml::{Content, Node, shortened},
@@ -15,6 +15,11 @@ pub(super) struct Problems(RefCell<Vec<Problem>>);
 impl Problems {
     pub(super) fn add(&self, line: usize, key: &str, message: impl Into<String>) {
         self.0.borrow_mut().push(Problem { line, key: key.to_owned(), message: message.into() });
+    }
+
+    /// Whether so many are known that no more have to be looked for.
+    pub(super) fn are_enough(&self) -> bool {
+        self.0.borrow().len() >= MOST_PROBLEMS
     }
 
     pub(super) fn all(self) -> Vec<Problem> {
@@ -105,7 +110,7 @@ impl<'a> Section<'a> {
 
     /// Refuses what nobody took.
     pub(super) fn finish(self) {
-        for (key, node) in &self.left {
+        for (key, node) in self.left.iter().take_while(|_| !self.problems.are_enough()) {
             let message = format!("is not known here: allowed are `{}`", self.known.join("`, `"));
             self.problems.add(node.line, &self.at(&shortened(key)), message);
         }

@@ -213,6 +213,20 @@ fn defaults_are_of_their_kind() {
 }
 
 #[test]
+fn a_default_that_a_pattern_has_to_match_is_short() {
+    let with_default = |length: usize| {
+        with("default: world", &format!("default: {}", "a".repeat(length))).replace("{1,20}", "+")
+    };
+    assert!(Definition::parse(&with_default(256)).is_ok());
+    assert_eq!(
+        refusal(&with_default(257)),
+        [
+            "line 4: `variables.who.default` must be at most 256 bytes where a `validation_pattern` has to match it, got 257 bytes"
+        ]
+    );
+}
+
+#[test]
 fn what_costs_much_elsewhere_is_refused_at_once() {
     let deep = format!("metadata: {}", "[".repeat(60_000));
     let deeper = format!("metadata: {}", "{a: ".repeat(40_000));
