@@ -79,6 +79,11 @@ impl<T: Input> Body<T> {
 }
 
 impl<T> Body<T> {
+    /// Whether it is known to have at most `limit` bytes.
+    pub(crate) fn is_within(&self, limit: usize) -> bool {
+        self.declared_length.is_some_and(|length| length <= limit)
+    }
+
     /// The body as it came, of at most `limit` bytes.
     pub(crate) async fn raw(self, limit: usize) -> Result<Bytes, ApiError> {
         let timeout = self.api.options.body_timeout;

@@ -17,6 +17,10 @@ use crate::{metrics::Metrics, request_ids::RequestIds};
 /// How many may follow a log at once.
 const FOLLOWERS: usize = 256;
 
+/// How many large deliveries of code hosts are read at once: whoever sends one need not prove anything
+/// before its last byte.
+const LARGE_DELIVERIES: usize = 8;
+
 /// How the API is to behave.
 #[derive(Debug, Clone)]
 pub struct ApiOptions {
@@ -41,6 +45,8 @@ pub struct Api {
     pub(crate) request_ids: RequestIds,
     /// Places for those who follow a log: each asks the database again and again.
     pub(crate) followers: Arc<Semaphore>,
+    /// Places for large deliveries of code hosts.
+    pub(crate) large_deliveries: Semaphore,
     stopping: AtomicBool,
 }
 
@@ -54,6 +60,7 @@ impl Api {
             metrics,
             request_ids: RequestIds::default(),
             followers: Arc::new(Semaphore::new(FOLLOWERS)),
+            large_deliveries: Semaphore::new(LARGE_DELIVERIES),
             stopping: AtomicBool::new(false),
         }
     }

@@ -1,9 +1,12 @@
 //! Webhooks: endpoint 16, and the secret that code hosts sign with.
 
+use std::time::Duration;
+
 use actix_web::{HttpRequest, web::Data};
 use launchway_application::Error;
 use launchway_domain::{ids::ApplicationId, webhooks::Delivery};
 use serde::Serialize;
+use tokio::{sync::SemaphorePermit, time::timeout};
 use utoipa::ToSchema;
 
 use crate::{
@@ -33,6 +36,11 @@ pub(crate) struct WebhookSecretView {
     secret: String,
 }
 
+/// Up to this size a delivery is read without a place.
+const SMALL: usize = 256 * 1024;
+/// How long a large one waits for a place.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What a code host sends: whatever it likes, of at most 5 MiB.
 pub(crate) struct FromCodeHost;
 
@@ -49,6 +57,10 @@ pub(crate) async fn receive(
     client: FromClient,
     body: Body<FromCodeHost>,
 ) -> Result<Done, ApiError> {
+    let _place = match body.is_within(SMALL) {
+        true => None,
+        false => Some(place(&api).await?),
+    };
     let body = body.raw(Delivery::LARGEST).await?;
     let header = |name: &str| request.headers().get(name)?.to_str().ok().map(str::to_owned);
     // Who does not even sign learns what who signs wrongly does.
@@ -97,6 +109,13 @@ pub(crate) async fn rotate_webhook_secret(
     let secret = api.services.webhooks.rotate(&caller, application_in(&query)?).await?;
     let secret = secret.expose().to_owned();
     Ok(success("Webhook secret replaced successfully", WebhookSecretView { secret }))
+}
+
+/// A place for a large delivery, so that many at once do not fill the memory.
+async fn place(api: &Api) -> Result<SemaphorePermit<'_>, ApiError> {
+    let busy = || Error::RateLimited { retry_after: Duration::from_secs(1) };
+    let place = timeout(PATIENCE, api.large_deliveries.acquire()).await;
+    Ok(place.map_err(|_elapsed| busy())?.map_err(|_closed| busy())?)
 }
 
 fn application_in(query: &Query) -> Result<ApplicationId, ApiError> {

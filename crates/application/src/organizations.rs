@@ -152,7 +152,7 @@ impl Organizations {
     /// # Errors
     /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the
     /// permission `organization:delete` there, [`Error::Conflict`] when they have no other, or it
-    /// has applications.
+    /// has applications or something that an extension made.
     pub async fn delete(&self, actor: &Actor, id: OrganizationId) -> Result<(), Error> {
         let actor = acting_in(actor, Some(id))?;
         let scope = actor.require(DELETE)?;
@@ -170,6 +170,10 @@ impl Organizations {
             StoreError::Refused(Rule::HasApplications) => {
                 Error::Conflict("the organization has applications: delete them first".to_owned())
             }
+            StoreError::Refused(Rule::HasExtensions) => Error::Conflict(
+                "the organization has what extensions made: uninstall them with their volumes first"
+                    .to_owned(),
+            ),
             error => error.into(),
         })
     }

@@ -260,7 +260,8 @@ pub enum Write {
     /// An entry of the catalog as it is now. One with the same key keeps its id and the moment it
     /// came; one with the same content as well stays as it is, unless it was deleted.
     Publish(Box<Extension>),
-    /// Entries of the catalog with other keys than these are deleted.
+    /// Entries of the catalog with other keys than these are deleted, unless an organization has
+    /// something of them.
     Withdraw {
         /// Those that stay.
         keep: Vec<ExtensionKey>,
@@ -362,7 +363,8 @@ pub enum Write {
         scope: Scope,
         /// Which.
         extension: ExtensionKey,
-        /// Whether the volumes are gone too: then the organization does not have it any more.
+        /// Whether the volumes are gone too: then the organization does not have it any more, unless
+        /// a run of it is to be made.
         with_volumes: bool,
     },
 }

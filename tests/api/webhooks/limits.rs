@@ -59,6 +59,28 @@ fn a_delivery_of_5_mebibytes_is_read_and_one_byte_more_is_not() {
 }
 
 #[test]
+fn only_so_many_large_deliveries_are_read_at_once_and_small_ones_do_not_wait() {
+    let followed = Followed::by(TestServer::on_sqlite(), Host::GitHub);
+    let push = followed.host.push("main", "A change");
+    let begin = || {
+        let mut connection = followed.server.connect();
+        connection
+            .send("POST /api/v1/webhook HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n{");
+        connection
+    };
+    let slow: Vec<_> = (0..8).map(|_| begin()).collect();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(handled(&push.send(&followed.client(), &followed.secret)), "Webhook handled successfully");
+    let large = of_size(&push, 1_000_000);
+    let answer = large.send(&followed.client(), &followed.secret);
+    answer.failure(429, "rate_limited");
+    assert_eq!(answer.headers["retry-after"], "1");
+    drop(slow);
+    // Places are free as soon as who had them is gone.
+    assert_eq!(handled(&large.send(&followed.client(), &followed.secret)), "Duplicate delivery ignored");
+}
+
+#[test]
 fn a_signed_delivery_may_say_whatever_it_likes() {
     let followed = Followed::by(TestServer::on_sqlite(), Host::GitHub);
     let push = followed.host.push("main", "A change");

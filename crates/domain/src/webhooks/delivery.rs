@@ -149,6 +149,8 @@ fn is_same(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// The example of GitHub's documentation.
@@ -282,6 +284,36 @@ mod tests {
         assert_ne!(mark.body, sent("1", "{\"a\": 2}").body);
         for no_id in ["", "a b", "\u{e4}", &"x".repeat(256)] {
             assert_eq!(sent(no_id, BODY).id, None, "{no_id:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn who_signs_is_believed_and_who_changes_a_byte_is_not(
+            body in prop::collection::vec(any::<u8>(), 1..200),
+            random in any::<[u8; 32]>(),
+            at in any::<prop::sample::Index>(),
+            flipped in 1..=255_u8,
+        ) {
+            let key = WebhookSecret::new(random);
+            let mac = Hmac::<Sha256>::new_from_slice(key.expose().as_bytes()).unwrap().chain_update(&body);
+            let signature = HEXLOWER_PERMISSIVE.encode(&mac.finalize().into_bytes());
+            for (event, name, prefix) in [
+                ("x-github-event", "x-hub-signature-256", "sha256="),
+                ("x-gitea-event", "x-gitea-signature", ""),
+                ("x-forgejo-event", "x-forgejo-signature", ""),
+                ("x-event-key", "x-hub-signature", "sha256="),
+            ] {
+                let header = |asked| match asked {
+                    asked if asked == event => Some("push".to_owned()),
+                    asked if asked == name => Some(format!("{prefix}{signature}")),
+                    _ => None,
+                };
+                prop_assert!(Delivery::read(header, body.clone()).unwrap().is_signed_with(&key));
+                let mut changed = body.clone();
+                changed[at.index(body.len())] ^= flipped;
+                prop_assert!(!Delivery::read(header, changed).unwrap().is_signed_with(&key));
+            }
         }
     }
 }

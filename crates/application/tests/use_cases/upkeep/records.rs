@@ -84,7 +84,7 @@ async fn at_the_start_records_are_corrected_before_traffic_is_led_by_them() {
         world.journal(),
         [
             "rescue",
-            "commit: follow all",
+            "commit: follow all, follow runs",
             "containers",
             "commit: record web running",
             "switch to 10.0.0.8:8080"

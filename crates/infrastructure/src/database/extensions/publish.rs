@@ -14,7 +14,7 @@ use crate::database::{
     dialect::{Lock, each_backend, hold},
     error::QueryError,
     organizations,
-    schema::{extension_variables, extensions},
+    schema::{extension_installations, extension_variables, extensions},
 };
 
 /// Puts an entry into the catalog, or brings the one with its key up to date.
@@ -67,10 +67,16 @@ pub(super) fn withdraw(
     at: Timestamp,
 ) -> Result<(), QueryError> {
     hold(connection, Lock::Catalog)?;
+    let installed: Vec<String> = extension_installations::table
+        .select(extension_installations::extension_key)
+        .distinct()
+        .load(connection)?;
     diesel::update(extensions::table)
         .filter(extensions::organization_id.is_null())
         .filter(extensions::deleted_at.is_null())
         .filter(extensions::key.ne_all(keep.iter().map(ExtensionKey::as_str)))
+        // Who has something of it has to be able to remove that.
+        .filter(extensions::key.ne_all(installed))
         .set((extensions::deleted_at.eq(DbTs(at)), extensions::updated_at.eq(DbTs(at))))
         .execute(connection)?;
     Ok(())

@@ -75,8 +75,18 @@ fn uninstall(
 ) -> Result<(), QueryError> {
     routes::remove(connection, scope, key, None)?;
     if with_volumes {
-        diesel::delete(extension_installations::table.find((DbId::from(scope.id()), key.as_str())))
-            .execute(connection)?;
+        // A run that was asked for meanwhile makes something again.
+        let called_so = extensions::table.filter(extensions::key.eq(key.as_str())).select(extensions::id);
+        let called_so: Vec<DbId> = called_so.load(connection)?;
+        let runs = extension_executions::table
+            .filter(extension_executions::organization_id.eq(DbId::from(scope.id())))
+            .filter(extension_executions::extension_id.eq_any(called_so))
+            .filter(is_open());
+        let is_wanted: bool = diesel::select(exists(runs)).get_result(connection)?;
+        if !is_wanted {
+            diesel::delete(extension_installations::table.find((DbId::from(scope.id()), key.as_str())))
+                .execute(connection)?;
+        }
     }
     Ok(())
 }

@@ -1,0 +1,207 @@
+//! Asking for runs, and for their end.
+
+use std::collections::BTreeMap;
+
+use launchway_domain::{
+    applications::Hostname,
+    audit::{Action as Did, Event, Resource as Audited},
+    auth::Actor,
+    extensions::{
+        Action, Definition, Execution, ExecutionDetail, ExecutionState, ExecutionStep, Extension,
+        ExtensionKey, Phase, ProxyAction, StepSpec, Validation, Values, WORKSPACE, Write, check_values,
+    },
+    idempotency::IdempotencyKey,
+    ids::ExecutionId,
+    jobs::{JobKind, NewJob, Write as JobWrite},
+    logs::MASK,
+    organizations::Scope,
+    store::{StoreError, Unique},
+};
+
+use super::{CREATE, EXECUTION, EXTENSION, Extensions, UPDATE, may_act_on_host};
+use crate::Error;
+
+impl Extensions {
+    /// Asks for a run.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such extension, [`Error::Conflict`] when its definition
+    /// cannot be used, [`Error::Invalid`] when the values are not what it asks for,
+    /// [`Error::Repeated`] when `idempotency` was used, [`Error::Forbidden`] without the permission
+    /// `extension:create`, or when it acts on the machine and the actor does not administer it.
+    pub async fn run(
+        &self,
+        actor: &Actor,
+        key: &ExtensionKey,
+        given: &BTreeMap<String, String>,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<ExecutionDetail, Error> {
+        let scope = actor.require(CREATE)?;
+        let extension = self.find(scope, key).await?;
+        let definition = match extension.validation {
+            Validation::Invalid => Err(()),
+            _ => Definition::parse(&extension.yaml).map_err(drop),
+        };
+        let definition = definition.map_err(|()| {
+            Error::Conflict(format!("the definition of `{key}` cannot be used: see its `validation_errors`"))
+        })?;
+        may_act_on_host(actor, &definition)?;
+        let values = check_values(&definition.variables, given)
+            .map_err(|problems| Error::Invalid(problems.join("; ")))?;
+        self.check_steps(&definition, &values)?;
+
+        let job = self.job(scope, extension.id, JobKind::RunExtension);
+        let execution = self.execution(actor, scope, &extension, &definition, &values, &job)?;
+        let (id, steps) = (execution.id, self.steps(execution.id, &definition));
+        let what = format!("ran the extension `{key}`");
+        let event = Event::new(Did::Create, Audited::Execution, id, what)
+            .with("extension_id", key)
+            .with("content_hash", &extension.content_hash);
+        let installs = definition.reaches_engine();
+        let mut writes: Vec<_> = self.tools.claim(idempotency, id.into()).into_iter().collect();
+        writes.push(JobWrite::Enqueue(NewJob { payload: id.to_string(), ..job }).into());
+        writes.push(Write::Request { execution: Box::new(execution), steps, installs }.into());
+        writes.push(self.tools.record(actor.author(), event));
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => EXTENSION,
+            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
+            error => error.into(),
+        })?;
+        self.tools.bell.ring();
+        self.ports.executions.detail(scope, id).await?.ok_or(EXECUTION)
+    }
+
+    /// Ends a run that waits, or lets its worker end it and take back what it did.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the actor's organization has no such run, [`Error::Conflict`] when
+    /// it is over, [`Error::Forbidden`] without the permission `extension:update`.
+    pub async fn cancel(&self, actor: &Actor, id: ExecutionId) -> Result<ExecutionDetail, Error> {
+        let scope = actor.require(UPDATE)?;
+        let (execution, _) = self.ports.executions.get(scope, id).await?.ok_or(EXECUTION)?;
+        let over =
+            |state: ExecutionState| Error::Conflict(format!("the execution is {} already", state.as_str()));
+        if execution.state.is_over() {
+            return Err(over(execution.state));
+        }
+        let at = self.tools.clock.now();
+        let event = Event::new(Did::Update, Audited::Execution, id, format!("cancelled the execution {id}"));
+        let writes = vec![
+            JobWrite::RequestCancel { scope, id: execution.job_id, at }.into(),
+            Write::FollowJobs { at }.into(),
+            self.tools.record(actor.author(), event),
+        ];
+        match self.tools.store.commit(writes).await {
+            // It came to its end meanwhile.
+            Err(StoreError::Stale) => {
+                let state = self.ports.executions.get(scope, id).await?.map(|(execution, _)| execution.state);
+                return Err(state.map_or(EXECUTION, over));
+            }
+            outcome => outcome?,
+        }
+        self.tools.bell.ring();
+        self.ports.executions.detail(scope, id).await?.ok_or(EXECUTION)
+    }
+
+    /// What can be said about the steps before any of them is carried out.
+    fn check_steps(&self, definition: &Definition, values: &Values) -> Result<(), Error> {
+        let mut values = values.clone();
+        // Any folder will do to see whether paths stay in it.
+        values.insert(WORKSPACE.to_owned(), "/workspace".to_owned());
+        let mut problems = Vec::new();
+        for (index, step) in definition.steps().enumerate() {
+            match step.resolve(&values) {
+                Ok(Action::Proxy(ProxyAction::Add { domain, .. })) if self.is_our_own(&domain) => problems
+                    .push(format!(
+                        "step {} `{}`: domain must not be the name that this installation is reached by",
+                        index + 1,
+                        step.name
+                    )),
+                Ok(_) => {}
+                Err(misuses) => problems.extend(misuses.into_iter().map(|misuse| {
+                    let key = misuse.key.unwrap_or_default();
+                    format!("step {} `{}`: {key} {}", index + 1, step.name, misuse.message)
+                })),
+            }
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Invalid(hidden(definition, &values, problems.join("; "))))
+        }
+    }
+
+    fn is_our_own(&self, domain: &Hostname) -> bool {
+        Some(domain.as_str()) == self.ports.public_host.as_deref()
+    }
+
+    fn execution(
+        &self,
+        actor: &Actor,
+        scope: Scope,
+        extension: &Extension,
+        definition: &Definition,
+        values: &Values,
+        job: &NewJob,
+    ) -> Result<Execution, Error> {
+        let id: ExecutionId = self.tools.ids.next().into();
+        let shown: Values = values
+            .iter()
+            .map(|(name, value)| {
+                let is_secret =
+                    definition.variables.iter().any(|spec| spec.name == *name && spec.is_sensitive);
+                (name.clone(), if is_secret { MASK.to_owned() } else { value.clone() })
+            })
+            .collect();
+        let sealed_values = self.ports.secrets.seal(&Execution::place(id), json(values).as_bytes())?;
+        Ok(Execution {
+            id,
+            scope,
+            extension_id: extension.id,
+            user_id: actor.user_id(),
+            job_id: job.id,
+            state: ExecutionState::Pending,
+            server_hostname: String::new(),
+            exit_code: 0,
+            error_message: String::new(),
+            shown_values: json(&shown),
+            sealed_values,
+            definition: extension.yaml.clone(),
+            log_seq: 0,
+            started_at: None,
+            completed_at: None,
+            created_at: self.tools.clock.now(),
+        })
+    }
+
+    fn steps(&self, execution_id: ExecutionId, definition: &Definition) -> Vec<ExecutionStep> {
+        let phases = [(Phase::Run, &definition.run), (Phase::Validate, &definition.validate)];
+        let steps = phases.into_iter().flat_map(|(phase, steps)| steps.iter().map(move |step| (phase, step)));
+        let step = |(order, (phase, spec)): (i32, (Phase, &StepSpec))| ExecutionStep {
+            id: self.tools.ids.next().into(),
+            execution_id,
+            name: spec.name.clone(),
+            order,
+            phase,
+            state: ExecutionState::Pending,
+            exit_code: 0,
+            started_at: None,
+            completed_at: None,
+            created_at: self.tools.clock.now(),
+        };
+        (1..).zip(steps).map(step).collect()
+    }
+}
+
+/// A message without the values of sensitive variables.
+fn hidden(definition: &Definition, values: &Values, message: String) -> String {
+    let sensitive = definition.variables.iter().filter(|spec| spec.is_sensitive);
+    let secrets = sensitive.filter_map(|spec| values.get(&spec.name)).filter(|value| !value.is_empty());
+    secrets.fold(message, |message, secret| message.replace(secret.as_str(), MASK))
+}
+
+/// Texts by name as a JSON object.
+fn json(values: &Values) -> String {
+    let entries = values.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+    serde_json::Value::Object(entries.collect()).to_string()
+}
