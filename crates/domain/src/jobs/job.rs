@@ -59,8 +59,8 @@ impl JobKind {
 }
 
 impl JobKind {
-    /// Whether an attempt that is lost has to be followed by another one in any case, because only
-    /// that one takes back what was done.
+    /// Whether an attempt that is lost has to be followed by another one in any case, and before
+    /// others of its subject, because that one takes back what was done.
     #[must_use]
     pub fn has_to_be_taken_back(self) -> bool {
         self == Self::RunExtension

@@ -119,3 +119,31 @@ fn too_much() -> StepError {
     let Bounds { bytes, files } = Bounds::default();
     StepError::Refused(format!("at most {files} files of {} MiB together are copied", bytes / 1024 / 1024))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_copied_than_is_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("source");
+        fs::create_dir(&source).unwrap();
+        for name in ["a", "b"] {
+            fs::write(source.join(name), "12345").unwrap();
+        }
+        let mut number = 0;
+        let mut copied = |bytes, files, is_unwanted: bool| {
+            number += 1;
+            let target = folder.path().join(format!("target-{number}"));
+            let is_unwanted = AtomicBool::new(is_unwanted);
+            let mut copying = Copying { left: Bounds { bytes, files }, is_unwanted: &is_unwanted };
+            copying.copy(File::open(&source).unwrap(), &target, 0)
+        };
+        assert_eq!(copied(10, 3, false), Ok(()));
+        for (bytes, files) in [(9, 3), (10, 2)] {
+            assert!(matches!(copied(bytes, files, false), Err(StepError::Refused(_))), "{bytes} {files}");
+        }
+        assert!(matches!(copied(10, 3, true), Err(StepError::Fault(_))));
+    }
+}

@@ -88,7 +88,11 @@ pub(super) fn give_back(
     let job = Job {
         state,
         excused: job.excused + i32::from(!interruption.counts),
-        run_at: if event == Event::PutBack { interruption.run_at } else { job.run_at },
+        // What has to be taken back keeps its place: nothing may be done on top of it.
+        run_at: match event {
+            Event::PutBack if !job.kind.has_to_be_taken_back() => interruption.run_at,
+            _ => job.run_at,
+        },
         finished_at: state.is_over().then_some(interruption.at),
         superseded_by: newer.filter(|_| event == Event::Supersede),
         reason: Some(interruption.reason.clone()),

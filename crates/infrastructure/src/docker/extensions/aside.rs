@@ -9,8 +9,8 @@ use super::{ExtensionObjects, Made, done_or_gone, names};
 use crate::docker::complaints::Failure;
 
 impl ExtensionObjects {
-    /// Makes room for what a step makes, and for nothing: what an earlier try at the same step made
-    /// goes, and everything else of `replaced` is set aside.
+    /// Makes room: of what is `replaced`, that which an earlier try at the same step made goes, and
+    /// everything else is set aside.
     pub(super) async fn set_aside(
         &self,
         run: &Run,
@@ -64,12 +64,8 @@ impl ExtensionObjects {
 
     /// The container that stands alone under this name.
     pub(super) async fn named(&self, run: &Run, name: &ObjectName) -> Result<Option<Made>, StepError> {
-        let (whose, mut found) = (self.whose_run(run), None);
-        for made in self.all(&whose.marks()).await? {
-            if made.name == whose.named(name) {
-                found = Some(made);
-            }
-        }
-        Ok(found)
+        let whose = self.whose_run(run);
+        let wanted = whose.named(name);
+        Ok(self.all(&whose.marks()).await?.into_iter().find(|made| made.name == wanted))
     }
 }

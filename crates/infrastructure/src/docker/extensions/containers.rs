@@ -93,7 +93,8 @@ impl ExtensionObjects {
         self.set_aside(run, order, |made| made.name == name).await
     }
 
-    /// Runs a container in its organization's network, or makes it only when nobody is to stay.
+    /// Makes a container in its organization's network. One that stays runs; the other is started by
+    /// who wants to see what it prints.
     async fn make(
         &self,
         new: &New<'_>,

@@ -116,12 +116,11 @@ async fn services_run_together_and_the_earlier_ones_come_back_with_what_they_wer
     assert_eq!(page(port).await, "hunter2 $x");
     assert_eq!(inspected(&extending.engine_name(&first, "shop-db").await)["Id"], db["Id"]);
     assert_eq!(extending.installation.traces.containers().len(), 2);
-    let kept = docker_free_of("hunter2", extending.folder.path());
-    assert!(kept, "a value is on the disk");
+    assert!(is_free_of("hunter2", extending.folder.path()), "a value is on the disk");
 }
 
 /// Whether no file below a folder has these words.
-fn docker_free_of(words: &str, folder: &std::path::Path) -> bool {
+fn is_free_of(words: &str, folder: &std::path::Path) -> bool {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {

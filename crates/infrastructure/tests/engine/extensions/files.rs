@@ -126,7 +126,7 @@ async fn a_finished_run_keeps_its_workspace_and_nothing_beside_it() {
     assert_eq!(fs::metadata(&working.workspace).unwrap().permissions().mode() & 0o777, 0o700);
     working.extending.runner.finish(&working.run).await.unwrap();
     let left: Vec<_> = fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(left, [working.workspace.clone()]);
+    assert_eq!(left, std::slice::from_ref(&working.workspace));
     assert_eq!(working.all(), ["x=new"]);
     for _ in 0..2 {
         working.extending.runner.discard(&working.run).await.unwrap();
@@ -219,11 +219,11 @@ async fn what_cannot_be_done_is_told() {
         working.extending.revert(&working.run, 8, &action).await.unwrap();
         assert_eq!(working.all(), ["a/", "a/x=one"], "{action:?}");
     }
-    rustix_fifo(&working.workspace.join("pipe"));
+    make_pipe(&working.workspace.join("pipe"));
     assert_eq!(working.refused(&copy("pipe", "b")).await, "only files, folders and links are copied");
 }
 
-fn rustix_fifo(path: &std::path::Path) {
+fn make_pipe(path: &std::path::Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
     assert!(made.success());
 }
