@@ -16,6 +16,8 @@ const MOST_TEXT: usize = 1024 * 1024;
 /// How deep lists and maps may stand in each other.
 const DEEPEST: usize = 20;
 
+const TOO_DEEP: &str = "lists and maps stand too deep in each other";
+
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
@@ -157,7 +159,7 @@ impl<'a> Reader<'a> {
         let line = span.start.line();
         let at = |what: &str| Unreadable::at(line, what);
         if depth > DEEPEST {
-            return Err(at("lists and maps stand too deep in each other"));
+            return Err(at(TOO_DEEP));
         }
         let (anchor, content) = match event {
             Event::Alias(_) if self.aliases == Aliases::Refused => {
@@ -263,7 +265,12 @@ pub fn shortened(text: &str) -> String {
 }
 
 fn told(error: &ScanError) -> Unreadable {
-    Unreadable::at(error.marker().line(), error.info())
+    let line = error.marker().line();
+    // The parser looks ahead, and has a limit of its own.
+    match error.info() {
+        "recursion limit exceeded" => Unreadable::at(line, TOO_DEEP),
+        info => Unreadable::at(line, info),
+    }
 }
 
 #[cfg(test)]
@@ -326,6 +333,8 @@ mod tests {
             ("a: &a [*a]", "line 1: an alias stands for something that holds it"),
             ("a:\n  <<: 1", "line 2: `<<` takes maps only"),
             (&"[".repeat(50), "line 1: lists and maps stand too deep in each other"),
+            (&"[".repeat(60_000), "line 1: lists and maps stand too deep in each other"),
+            (&"{a: ".repeat(50_000), "line 1: lists and maps stand too deep in each other"),
             (&" ".repeat(256 * 1024 + 1), "it has more than 256 KiB"),
         ] {
             assert_eq!(refusal(text), told, "{text:.40}");

@@ -27,6 +27,7 @@ use launchway_domain::{
         MockCredentialRepository, MockIdentityRepository, MockLoginThrottle, MockPasswordHasher, TokenHash,
     },
     deployments::{MockDeploymentRepository, MockSiteStore},
+    extensions::{MockExecutionRepository, MockExtensionRepository},
     idempotency::MockIdempotencyStore,
     logs::MockLogReader,
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
@@ -103,6 +104,7 @@ fn api() -> Api {
     let routes = RoutePorts {
         applications: Arc::new(MockApplicationRepository::new()),
         deployments: Arc::new(MockDeploymentRepository::new()),
+        extensions: Arc::new(MockExtensionRepository::new()),
         sites: Arc::new(MockSiteStore::new()),
         router: Arc::new(MockTrafficRouter::new()),
     };
@@ -115,6 +117,8 @@ fn api() -> Api {
         audit: Arc::new(MockAuditRepository::new()),
         applications: Arc::new(MockApplicationRepository::new()),
         deployments: Arc::new(MockDeploymentRepository::new()),
+        extensions: Arc::new(MockExtensionRepository::new()),
+        executions: Arc::new(MockExecutionRepository::new()),
         logs: Arc::new(MockLogReader::new()),
         idempotency: Arc::new(MockIdempotencyStore::new()),
         deploy_keys: Arc::new(MockDeployKeyRepository::new()),

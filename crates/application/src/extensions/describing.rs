@@ -3,7 +3,7 @@
 use launchway_domain::{
     extensions::{
         Category, DefaultValue, Definition, Extension, ExtensionKey, ExtensionKind, ExtensionVariable,
-        InvalidDefinition, Property, StepSpec, Validation, VariableSpec, content_hash,
+        InvalidDefinition, Pattern, Property, StepSpec, Template, Validation, VariableSpec, content_hash,
     },
     value::InvalidValue,
 };
@@ -116,7 +116,7 @@ fn variable(spec: &VariableSpec) -> Value {
         "description": spec.description,
         "default": spec.default.as_ref().map(default_json),
         "is_required": spec.is_required,
-        "validation_pattern": spec.pattern.as_ref().map(|pattern| pattern.as_str()).unwrap_or_default(),
+        "validation_pattern": spec.pattern.as_ref().map(Pattern::as_str).unwrap_or_default(),
         "sensitive": spec.is_sensitive,
     })
 }
@@ -145,9 +145,7 @@ fn step(spec: &StepSpec) -> Value {
 fn property(property: &Property) -> Value {
     match property {
         Property::Text(template) => template.as_str().into(),
-        Property::List(templates) => {
-            templates.iter().map(|template| template.as_str()).collect::<Vec<_>>().into()
-        }
+        Property::List(templates) => templates.iter().map(Template::as_str).collect::<Vec<_>>().into(),
         Property::Map(entries) => {
             let entries = entries.iter().map(|(key, template)| (key.clone(), template.as_str().into()));
             Value::Object(entries.collect())

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn step(kind: StepKind, properties: &[(&str, &str)]) -> StepSpec {
+fn a_step(kind: StepKind, properties: &[(&str, &str)]) -> StepSpec {
     let text = |text: &str| Property::Text(Template::parse(text).unwrap());
     StepSpec {
         name: "A step".to_owned(),
@@ -31,7 +31,7 @@ fn told(step: &StepSpec) -> Vec<String> {
 
 #[test]
 fn a_command_holds_references_and_no_values() {
-    let step = step(StepKind::Command, &[("cmd", "echo {{ evil }}"), ("revert_cmd", "rm {{ who }}")]);
+    let step = a_step(StepKind::Command, &[("cmd", "echo {{ evil }}"), ("revert_cmd", "rm {{ who }}")]);
     let expected = Action::Command {
         run: r#"echo "${LAUNCHWAY_VARIABLE_evil}""#.to_owned(),
         revert: Some(r#"rm "${LAUNCHWAY_VARIABLE_who}""#.to_owned()),
@@ -42,14 +42,14 @@ fn a_command_holds_references_and_no_values() {
 #[test]
 fn paths_are_in_the_workspace_however_they_are_said() {
     for dest in ["notes", "{{ workspace }}/notes", "{{ workspace }}//notes/."] {
-        let step = step(StepKind::File, &[("action", "mkdir"), ("dest", dest)]);
+        let step = a_step(StepKind::File, &[("action", "mkdir"), ("dest", dest)]);
         let expected = FileAction::MakeFolder("notes".parse().unwrap());
         assert_eq!(step.resolve(&values()), Ok(Action::File(expected)), "{dest}");
     }
     for dest in ["/etc", "{{ workspace }}", "{{ workspace }}x/y", "{{ evil }}", "{{ workspace }}/../2/x", ""]
     {
         assert!(
-            step(StepKind::File, &[("action", "mkdir"), ("dest", dest)]).resolve(&values()).is_err(),
+            a_step(StepKind::File, &[("action", "mkdir"), ("dest", dest)]).resolve(&values()).is_err(),
             "{dest}"
         );
     }
@@ -57,7 +57,7 @@ fn paths_are_in_the_workspace_however_they_are_said() {
 
 #[test]
 fn every_problem_of_a_step_is_told() {
-    let step = step(
+    let step = a_step(
         StepKind::Docker,
         &[("action", "run"), ("image", "Not An Image"), ("privileged", "true"), ("detach", "maybe")],
     );
@@ -75,27 +75,27 @@ fn every_problem_of_a_step_is_told() {
 
 #[test]
 fn an_unknown_action_is_told_with_those_that_there_are() {
-    let step = step(StepKind::Proxy, &[("action", "update"), ("domain", "x.example")]);
+    let step = a_step(StepKind::Proxy, &[("action", "update"), ("domain", "x.example")]);
     assert_eq!(told(&step), ["action must be one of `add`, `remove`"]);
-    let none = step(StepKind::File, &[("dest", "x")]);
+    let none = a_step(StepKind::File, &[("dest", "x")]);
     assert!(told(&none)[0].starts_with("action is missing: it must be one of `mkdir`"));
 }
 
 #[test]
 fn a_container_is_made_of_what_is_allowed() {
     let step =
-        step(StepKind::Docker, &[("action", "run"), ("name", "db-{{ who }}"), ("image", "postgres:16")]);
+        a_step(StepKind::Docker, &[("action", "run"), ("name", "db-{{ who }}"), ("image", "postgres:16")]);
     let step = with_list(with_list(step, "volumes", &["data:/var/lib"]), "ports", &["5432:5432"]);
     let Ok(Action::Docker(DockerAction::Run(container))) = step.resolve(&values()) else { panic!() };
     assert_eq!((container.name.as_str(), container.ports.len(), container.is_detached), ("db-ada", 1, true));
     let folder = with_list(step.clone(), "volumes", &["/etc:/etc"]);
     assert!(told(&folder)[0].starts_with("volumes must be `name:/path`"));
     let text = StepSpec {
-        properties: [step.properties, step(StepKind::Docker, &[("command", "a b")]).properties]
+        properties: [step.properties, a_step(StepKind::Docker, &[("command", "a b")]).properties]
             .into_iter()
             .flatten()
             .collect(),
-        ..step(StepKind::Docker, &[])
+        ..a_step(StepKind::Docker, &[])
     };
     assert_eq!(told(&text), ["command has to be a list of texts"]);
 }
@@ -103,7 +103,7 @@ fn a_container_is_made_of_what_is_allowed() {
 #[test]
 fn a_compose_file_refers_to_variables_in_its_own_way() {
     let up = |more: &[(&str, &str)]| {
-        step(StepKind::DockerCompose, &[&[("action", "up"), ("project", "blog")], more].concat())
+        a_step(StepKind::DockerCompose, &[&[("action", "up"), ("project", "blog")], more].concat())
     };
     let inline = up(&[("content", "services: {web: {image: \"${image}\"}}")]);
     assert!(matches!(
@@ -117,22 +117,22 @@ fn a_compose_file_refers_to_variables_in_its_own_way() {
 
 #[test]
 fn services_users_and_names_are_read() {
-    let service = step(StepKind::Service, &[("action", "restart"), ("name", "nginx")]);
+    let service = a_step(StepKind::Service, &[("action", "restart"), ("name", "nginx")]);
     assert!(matches!(service.resolve(&values()), Ok(Action::Service { verb: ServiceVerb::Restart, .. })));
     let user = with_list(
-        step(StepKind::User, &[("action", "add_groups"), ("name", "{{ who }}")]),
+        a_step(StepKind::User, &[("action", "add_groups"), ("name", "{{ who }}")]),
         "groups",
         &["docker"],
     );
     assert!(matches!(user.resolve(&values()), Ok(Action::User(UserAction::AddGroups { .. }))));
-    let proxy = step(
+    let proxy = a_step(
         StepKind::Proxy,
         &[("action", "add"), ("domain", "A.example"), ("container", "web"), ("port", "80")],
     );
     let Ok(Action::Proxy(ProxyAction::Add { domain, port, .. })) = proxy.resolve(&values()) else { panic!() };
     assert_eq!((domain.as_str(), port.get()), ("a.example", 80));
     for port in ["0", "65536", "http", ""] {
-        let proxy = step(
+        let proxy = a_step(
             StepKind::Proxy,
             &[("action", "add"), ("domain", "a.example"), ("container", "web"), ("port", port)],
         );
