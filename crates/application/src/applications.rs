@@ -17,7 +17,6 @@ use launchway_domain::{
     deployments::DeploymentKind,
     idempotency::IdempotencyKey,
     ids::ApplicationId,
-    organizations::OrganizationRepository,
     page::{Page, PageRequest},
     secret::SecretBox,
     store::{StoreError, Unique},
@@ -69,14 +68,12 @@ pub struct ApplicationPolicy {
 #[expect(missing_docs, reason = "the types say it")]
 pub struct ApplicationPorts {
     pub applications: Arc<dyn ApplicationRepository>,
-    pub organizations: Arc<dyn OrganizationRepository>,
     pub routes: Arc<Routes>,
 }
 
 /// Makes, shows, changes and deletes applications, and starts and stops them.
 pub struct Applications {
     applications: Arc<dyn ApplicationRepository>,
-    organizations: Arc<dyn OrganizationRepository>,
     routes: Arc<Routes>,
     vault: Vault,
     policy: ApplicationPolicy,
@@ -91,8 +88,8 @@ impl Applications {
         policy: ApplicationPolicy,
         tools: Tools,
     ) -> Self {
-        let ApplicationPorts { applications, organizations, routes } = ports;
-        Self { applications, organizations, routes, vault: Vault::new(secrets), policy, tools }
+        let ApplicationPorts { applications, routes } = ports;
+        Self { applications, routes, vault: Vault::new(secrets), policy, tools }
     }
 
     /// Makes an application and asks for its first deployment.
@@ -107,7 +104,7 @@ impl Applications {
         wish: NewApplication,
         key: Option<IdempotencyKey>,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
-        let scope = actor.require(CREATE)?;
+        actor.require(CREATE)?;
         let NewApplication { blueprint, credentials, build_variables, environment_variables } = wish;
         self.check(&blueprint)?;
         let id: ApplicationId = self.tools.ids.next().into();
@@ -115,8 +112,8 @@ impl Applications {
             self.vault.seal(id, &OpenSecrets { build_variables, environment_variables, credentials })?;
         let now = self.tools.clock.now();
         let ids = (id, self.tools.ids.next().into());
-        let organization = self.organizations.detail(scope).await?.ok_or(ORGANIZATION)?.organization;
-        let application = Application::new(ids, &organization, actor.user_id(), blueprint, secrets, now);
+        let organization = &actor.membership().ok_or(ORGANIZATION)?.organization;
+        let application = Application::new(ids, organization, actor.user_id(), blueprint, secrets, now);
         let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
         let event = described(
             Event::new(

@@ -166,10 +166,10 @@ impl Services {
             api_tokens: ApiTokens::new(credentials.clone(), tools.clone()),
             two_factor: TwoFactorLogin::new(credentials, secrets.clone(), guesses, tools.clone()),
             users: Users::new(users, tools.clone()),
-            organizations: Organizations::new(organizations.clone(), tools.clone()),
+            organizations: Organizations::new(organizations, tools.clone()),
             deploy_keys: DeployKeys::new(deploy_keys, key_maker, secrets.clone(), tools.clone()),
             applications: Applications::new(
-                ApplicationPorts { applications: applications.clone(), organizations, routes },
+                ApplicationPorts { applications: applications.clone(), routes },
                 secrets.clone(),
                 policy,
                 tools.clone(),

@@ -57,6 +57,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::extensions::rehearse;
 
     fn definitions() -> impl Iterator<Item = (&'static str, Definition)> {
         FILES.iter().map(|(name, text)| match Definition::parse(text) {
@@ -114,6 +115,15 @@ mod tests {
     fn a_file_is_called_after_what_it_defines() {
         for (name, definition) in definitions() {
             assert_eq!(name, format!("{}.yaml", definition.metadata.id));
+        }
+    }
+
+    #[test]
+    fn every_definition_goes_through_a_rehearsal() {
+        for (name, definition) in definitions() {
+            let mut values = values(&definition);
+            values.remove(WORKSPACE);
+            assert_eq!(rehearse(&definition, &values), Ok(()), "{name}");
         }
     }
 

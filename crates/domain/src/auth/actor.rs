@@ -6,7 +6,7 @@ use super::{Credential, Identity, Origin, Permission, Permissions, Session};
 use crate::{
     audit::{Author, Chain},
     ids::{OrganizationId, UserId},
-    organizations::Scope,
+    organizations::{MembershipDetail, Scope},
     users::{Profile, User, UserKind},
 };
 
@@ -109,6 +109,13 @@ impl Actor {
     /// [`Forbidden::NoOrganization`] when they belong to none.
     pub fn organization(&self) -> Result<Scope, Forbidden> {
         self.organization.map(Scope::new).ok_or(Forbidden::NoOrganization)
+    }
+
+    /// What they are in the organization that they act in, and what that is.
+    #[must_use]
+    pub fn membership(&self) -> Option<&MembershipDetail> {
+        let in_question = |detail: &&MembershipDetail| Some(detail.organization.id) == self.organization;
+        self.profile().memberships.iter().find(in_question)
     }
 
     /// The organization that they act in, if they have `permission` there.

@@ -12,18 +12,16 @@ use launchway_domain::{
     deployments::DeploymentKind,
     idempotency::IdempotencyKey,
     ids::ApplicationId,
-    organizations::OrganizationDetail,
     store::{self, StoreError, Unique},
 };
 use launchway_testkit::{
     CountingIds,
     builders::{a_blueprint, a_user, an_actor, an_application, an_entry, an_organization, parsed},
 };
-use mockall::predicate::eq;
 
 use super::{
-    NO_APPLICATION, Seen, blueprint, credentials, detail, expect_detail, request_writes, scope, sealed_for,
-    secrets, variables, web,
+    NO_APPLICATION, Seen, blueprint, credentials, detail, expect_detail, request_writes, sealed_for, secrets,
+    variables, web,
 };
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
@@ -68,14 +66,6 @@ fn create_writes(secrets: ApplicationSecrets, at: Timestamp) -> Vec<store::Write
     writes
 }
 
-/// With the actors' organization, whose name is part of an application's.
-fn mocked() -> MockedPorts {
-    let mut ports = MockedPorts::with_a_box();
-    let organization = OrganizationDetail { organization: an_organization().build(), members: Vec::new() };
-    ports.organizations.expect_detail().with(eq(scope())).returning(move |_| Ok(Some(organization.clone())));
-    ports
-}
-
 async fn create(
     ports: MockedPorts,
     actor: &Actor,
@@ -88,7 +78,7 @@ async fn create(
 #[tokio::test]
 async fn an_application_is_made_with_its_first_deployment_and_an_entry_in_the_trail() {
     for actor in [an_actor().build(), a_member()] {
-        let mut ports = mocked();
+        let mut ports = MockedPorts::with_a_box();
         ports.expect_commit(create_writes(secrets(id(), "{}", "{}"), ports.now()));
         expect_detail(&mut ports, id(), Some(detail(web())));
 
@@ -100,7 +90,7 @@ async fn an_application_is_made_with_its_first_deployment_and_an_entry_in_the_tr
 
 #[tokio::test]
 async fn who_waits_for_work_is_woken_when_an_application_was_made() {
-    let mut ports = mocked();
+    let mut ports = MockedPorts::with_a_box();
     let mut listener = ports.bell.listen();
     ports.expect_any_commit();
     expect_detail(&mut ports, id(), Some(detail(web())));
@@ -113,7 +103,7 @@ async fn who_waits_for_work_is_woken_when_an_application_was_made() {
 
 #[tokio::test]
 async fn a_request_with_a_key_is_claimed_before_anything_is_made() {
-    let mut ports = mocked();
+    let mut ports = MockedPorts::with_a_box();
     let key = a_key("POST /deploy/applications");
     let mut writes = vec![claimed(&key, id().into(), ports.now())];
     writes.extend(create_writes(secrets(id(), "{}", "{}"), ports.now()));
@@ -125,7 +115,7 @@ async fn a_request_with_a_key_is_claimed_before_anything_is_made() {
 
 #[tokio::test]
 async fn secrets_are_sealed_each_for_its_own_place() {
-    let mut ports = mocked();
+    let mut ports = MockedPorts::with_a_box();
     let kept = ApplicationSecrets {
         build_variables: sealed_for(id(), "build_variables", r#"{"A":"1","TOKEN":"build-token"}"#),
         environment_variables: sealed_for(id(), "environment_variables", r#"{"PASSWORD":"open-sesame"}"#),
@@ -146,7 +136,7 @@ async fn secrets_are_sealed_each_for_its_own_place() {
 
 #[tokio::test]
 async fn a_prebuilt_image_has_no_branch_to_tell_of() {
-    let mut ports = mocked();
+    let mut ports = MockedPorts::with_a_box();
     let image = an_application().from_image("nginx:1.27").build().blueprint;
     let (tell, told) = std::sync::mpsc::channel();
     ports.expect_commit_seen_by(move |writes| {
@@ -231,7 +221,7 @@ async fn what_is_taken_is_named() {
         (Unique::IdempotencyKey, Error::Repeated),
         (Unique::Membership, StoreError::Taken(Unique::Membership).into()),
     ] {
-        let mut ports = mocked();
+        let mut ports = MockedPorts::with_a_box();
         ports.expect_failing_commit(StoreError::Taken(taken));
 
         let key = Some(a_key("POST /deploy/applications"));
@@ -242,19 +232,9 @@ async fn what_is_taken_is_named() {
 #[tokio::test]
 async fn no_application_is_made_without_a_database_or_in_an_organization_that_is_gone() {
     for (error, refusal) in [(unavailable(), unavailable().into()), (StoreError::Stale, NO_APPLICATION)] {
-        let mut ports = mocked();
+        let mut ports = MockedPorts::with_a_box();
         ports.expect_failing_commit(error);
 
         assert_refused(create(ports, &an_actor().build(), wish(a_blueprint()), None).await, refusal);
     }
-}
-
-#[tokio::test]
-async fn nothing_is_made_in_an_organization_that_is_gone() {
-    let mut ports = MockedPorts::with_a_box();
-    ports.organizations.expect_detail().with(eq(scope())).once().returning(|_| Ok(None));
-
-    let refused = create(ports, &a_member(), wish(a_blueprint()), None).await;
-
-    assert_refused(refused, Error::NotFound("the organization"));
 }
