@@ -114,6 +114,55 @@ fn answers_about_webhooks_have_the_form_that_is_documented() {
     expect_documented(&server, &host, &webhooks.map(|path| ("POST", path, path, Some(&push))));
 }
 
+#[test]
+fn answers_about_extensions_have_the_form_that_is_documented() {
+    const EXTENSIONS: &str = "/api/v1/extensions";
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let fork = admin.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({})).success();
+    let fork = format!("{EXTENSIONS}/{}", fork["extension_id"].as_str().unwrap());
+    let execution = admin.post(&format!("{EXTENSIONS}/hello-note/run"), &json!({})).success();
+    let execution = format!("{EXTENSIONS}/execution/{}", execution["id"].as_str().unwrap());
+    let by_id = format!("{EXTENSIONS}/by-extension-id/hello-note");
+    let nothing = json!({});
+    expect_documented(
+        &server,
+        &admin,
+        &[
+            ("GET", EXTENSIONS, EXTENSIONS, None),
+            ("GET", &format!("{EXTENSIONS}/categories"), &format!("{EXTENSIONS}/categories"), None),
+            ("GET", &by_id, &format!("{EXTENSIONS}/by-extension-id/{{extension_id}}"), None),
+            (
+                "GET",
+                &format!("{by_id}/executions"),
+                &format!("{EXTENSIONS}/by-extension-id/{{extension_id}}/executions"),
+                None,
+            ),
+            ("GET", &execution, &format!("{EXTENSIONS}/execution/{{execution_id}}"), None),
+            (
+                "GET",
+                &format!("{execution}/logs"),
+                &format!("{EXTENSIONS}/execution/{{execution_id}}/logs"),
+                None,
+            ),
+            ("POST", &format!("{fork}/run"), &format!("{EXTENSIONS}/{{extension_id}}/run"), Some(&nothing)),
+            (
+                "POST",
+                &format!("{EXTENSIONS}/hello-note/fork"),
+                &format!("{EXTENSIONS}/{{extension_id}}/fork"),
+                Some(&nothing),
+            ),
+            (
+                "POST",
+                &format!("{fork}/uninstall"),
+                &format!("{EXTENSIONS}/{{extension_id}}/uninstall"),
+                Some(&nothing),
+            ),
+            ("DELETE", &fork, &format!("{EXTENSIONS}/{{extension_id}}"), None),
+        ],
+    );
+}
+
 fn expect_documented(server: &TestServer, admin: &Client, requests: &[Asked<'_>]) {
     let document = printed_document();
     for &(method, path, pattern, body) in requests {

@@ -59,7 +59,8 @@ pub(crate) struct ExtensionVariableView {
     /// `string`, `integer`, `boolean` or `array`.
     variable_type: &'static str,
     description: String,
-    #[schema(value_type = Option<Object>)]
+    /// A string, a number, a boolean or an array of strings; null without one.
+    #[schema(value_type = Value)]
     default_value: Option<Value>,
     is_required: bool,
     validation_pattern: String,
