@@ -21,18 +21,24 @@ const EXTENSIONS: &str = "/api/v1/extensions";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What finds a shell.
 const WITH_PROGRAMS: (&str, &str) = ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+/// Runs leave a place for deployments, and a small machine has no more than two.
+const WITH_PLACES: (&str, &str) = ("LAUNCHWAY_MAX_BUILDS", "4");
 
 /// Makes a test of each function on each database, with a server that finds a shell.
 macro_rules! with_programs {
     ($($name:ident),* $(,)?) => {
         mod on_sqlite {
             use launchway_testkit::server::TestServer;
-            $(#[test] fn $name() { super::$name(TestServer::configured(&[crate::extensions::WITH_PROGRAMS])); })*
+            $(#[test] fn $name() { super::$name(TestServer::configured(&[
+                crate::extensions::WITH_PROGRAMS, crate::extensions::WITH_PLACES,
+            ])); })*
         }
         mod on_postgres {
             use launchway_testkit::server::TestServer;
             $(#[test] fn $name() {
-                super::$name(TestServer::configured_on_postgres(&[crate::extensions::WITH_PROGRAMS]));
+                super::$name(TestServer::configured_on_postgres(&[
+                    crate::extensions::WITH_PROGRAMS, crate::extensions::WITH_PLACES,
+                ]));
             })*
         }
     };

@@ -16,6 +16,9 @@ const LINES: usize = 500;
 const BYTES: usize = 256 * 1024;
 /// … or is so old.
 const AGE: Duration = Duration::from_millis(100);
+/// What a line costs at least, in bytes, whatever it says: one of which nothing is shown is a record
+/// all the same.
+const LEAST: usize = 40;
 /// How long to wait before a batch that could not be written is tried again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -110,7 +113,7 @@ impl<K: Keeper> Printer<K> {
         if pending.printed > K::MOST_BYTES {
             return;
         }
-        pending.printed += text.len();
+        pending.printed += text.len().max(LEAST);
         let is_full = pending.printed > K::MOST_BYTES;
         pending.bytes += text.len();
         let line = match is_full {
@@ -167,6 +170,44 @@ impl<K: Keeper> Output for PrintedOutput<K> {
         let lines = self.assembler.lock().await.push(piece, &self.log.masker);
         for line in lines {
             self.log.push(&self.mark, self.level, line).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<String>>);
+
+    #[async_trait]
+    impl Keeper for Kept {
+        type Line = String;
+        type Mark = ();
+
+        const MOST_BYTES: usize = 10 * LEAST;
+
+        fn line(&self, (): &(), _: Level, text: String) -> String {
+            text
+        }
+
+        async fn keep(&self, lines: Vec<String>) -> Result<(), StoreError> {
+            self.0.lock().await.extend(lines);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_lines_that_show_nothing_has_an_end_too() {
+        for line in [b"\x07\n".as_slice(), b"\x1b[0m\n", b"y\n"] {
+            let log = Printer::new(Kept::default(), Masker::new([]));
+            let output = log.output_of((), Level::Runtime);
+            output.write(&line.repeat(1000)).await;
+            log.flush().await;
+            let kept = log.keeper.0.lock().await;
+            assert_eq!(kept.len(), 11, "{line:?}");
+            assert_eq!(kept.last().map(String::as_str), Some("The log is full: what follows is not kept"));
         }
     }
 }

@@ -163,7 +163,10 @@ impl Routes {
         let of_extensions = self.ports.extensions.routes().await?;
         routes.extend(of_extensions.into_iter().map(|route| {
             let address = SocketAddr::new(route.address, route.port.get());
-            let target = Target::Container { id: route.container, address };
+            let target = match route.leads_nowhere() {
+                true => Target::Absent,
+                false => Target::Container { id: route.container, address },
+            };
             Route { subject: route.id.into(), hosts: vec![route.host.into()], target }
         }));
         Ok(routes)

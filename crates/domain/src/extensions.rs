@@ -11,7 +11,7 @@ mod steps;
 mod template;
 mod variables;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use async_trait::async_trait;
 
@@ -148,10 +148,21 @@ pub struct ExtensionRoute {
     pub host: Hostname,
     /// The container that it leads to.
     pub container: ContainerId,
-    /// Where the container is reached.
+    /// Where the container is reached; [nowhere](ExtensionRoute::NOWHERE) while it does not run.
     pub address: IpAddr,
     /// Where it listens.
     pub port: Port,
+}
+
+impl ExtensionRoute {
+    /// The address of a container that does not run: the one that it had may be another's by now.
+    pub const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+    /// Whether nobody is reached by it.
+    #[must_use]
+    pub fn leads_nowhere(&self) -> bool {
+        self.address.is_unspecified()
+    }
 }
 
 /// Reads extensions. Every method sees what `commit` last made durable, and none that is deleted.

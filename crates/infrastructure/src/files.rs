@@ -1,5 +1,7 @@
 //! Files and folders, away from the threads that serve requests.
 
+mod removing;
+
 use std::{
     fs::{self, DirBuilder, OpenOptions},
     io::{self, Write as _},
@@ -77,7 +79,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     loop {
         tries += 1;
         let removed = match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+            Ok(metadata) if metadata.is_dir() => removing::remove_folder(path),
             Ok(_) => fs::remove_file(path),
             Err(error) => Err(error),
         };

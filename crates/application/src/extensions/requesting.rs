@@ -46,8 +46,7 @@ impl Extensions {
             Error::Conflict(format!("the definition of `{key}` cannot be used: see its `validation_errors`"))
         })?;
         may_act_on_host(actor, &definition)?;
-        let values = check_values(&definition.variables, given)
-            .map_err(|problems| Error::Invalid(problems.join("; ")))?;
+        let values = checked(&definition, given).await?;
         self.check_steps(&definition, &values)?;
 
         let job = self.job(scope, extension.id, JobKind::RunExtension);
@@ -191,6 +190,15 @@ impl Extensions {
         };
         (1..).zip(steps).map(step).collect()
     }
+}
+
+/// What somebody gave, completed and checked where nobody else has to wait: a hundred patterns and
+/// values as long as they may be take a second.
+async fn checked(definition: &Definition, given: &BTreeMap<String, String>) -> Result<Values, Error> {
+    let (specs, given) = (definition.variables.clone(), given.clone());
+    let checked = tokio::task::spawn_blocking(move || check_values(&specs, &given)).await;
+    let checked = checked.map_err(|broken| Error::Internal(broken.into()))?;
+    checked.map_err(|problems| Error::Invalid(problems.join("; ")))
 }
 
 /// A message without the values of sensitive variables.

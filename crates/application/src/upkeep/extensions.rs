@@ -30,8 +30,8 @@ impl Upkeep {
     async fn follow_route(&self, route: &ExtensionRoute) {
         let address = match self.ports.deployer.condition(&route.container).await {
             Ok(Condition::Running { address, .. }) => address,
-            // It is reached again when it runs again.
-            Ok(Condition::Exited { .. } | Condition::Gone) => return,
+            // It is reached again when it runs again. Until then its address may be somebody else's.
+            Ok(Condition::Exited { .. } | Condition::Gone) => ExtensionRoute::NOWHERE,
             Err(error) => {
                 tracing::warn!(host = %route.host, %error, "the container of a name could not be asked for");
                 return;

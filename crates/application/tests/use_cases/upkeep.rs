@@ -1,6 +1,7 @@
 //! Upkeep: lost jobs, leftovers, what containers print, and whether they stay up.
 
 mod companions;
+mod extensions;
 mod reaping;
 mod records;
 mod rescuing;

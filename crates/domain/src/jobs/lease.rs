@@ -41,6 +41,15 @@ pub struct ClaimLimits {
     pub per_organization: usize,
 }
 
+impl ClaimLimits {
+    /// How many of them may be runs of extensions. What a run does may take as long as it likes, and
+    /// whoever asks for many keeps nobody from deploying: one place is always left, if there are two.
+    #[must_use]
+    pub fn of_extensions(self) -> usize {
+        self.global.saturating_sub(1).max(1)
+    }
+}
+
 /// A job that a worker has just taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedJob {

@@ -22,7 +22,7 @@ use rustix::{
 };
 
 use super::beneath::told;
-use crate::files::{fault, make_private_folder};
+use crate::files::{fault, make_private_folder, remove, write_private_file};
 
 /// How much is copied at once before somebody may have had enough of it.
 const PIECE: u64 = 1024 * 1024;
@@ -39,6 +39,26 @@ pub(super) struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Self { bytes: 1024 * 1024 * 1024, files: 100_000 }
+    }
+}
+
+impl Bounds {
+    /// What the steps of a run have left, as it is noted at `place`: copies of copies grow fast.
+    pub(super) fn left(place: &Path) -> io::Result<Self> {
+        let text = match fs::read_to_string(place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            text => text?,
+        };
+        let mut numbers = text.split(' ').map(str::parse::<u64>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(bytes)), Some(Ok(files))) => Ok(Self { bytes, files }),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    pub(super) fn note(self, place: &Path) -> io::Result<()> {
+        remove(place)?;
+        write_private_file(place, &format!("{} {}", self.bytes, self.files))
     }
 }
 
@@ -107,7 +127,13 @@ impl Copying<'_> {
                 return Err(broken(io::ErrorKind::Interrupted.into()));
             }
             let copied = io::copy(&mut source.by_ref().take(PIECE), copy).map_err(broken)?;
-            self.left.bytes = self.left.bytes.checked_sub(copied).ok_or_else(too_much)?;
+            self.left.bytes = match self.left.bytes.checked_sub(copied) {
+                Some(left) => left,
+                None => {
+                    self.left.bytes = 0;
+                    return Err(too_much());
+                }
+            };
             if copied == 0 {
                 return Ok(());
             }
@@ -117,7 +143,10 @@ impl Copying<'_> {
 
 fn too_much() -> StepError {
     let Bounds { bytes, files } = Bounds::default();
-    StepError::Refused(format!("at most {files} files of {} MiB together are copied", bytes / 1024 / 1024))
+    StepError::Refused(format!(
+        "the steps of a run copy at most {files} files of {} MiB together",
+        bytes / 1024 / 1024
+    ))
 }
 
 #[cfg(test)]

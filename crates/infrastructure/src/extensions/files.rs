@@ -125,7 +125,12 @@ impl Change<'_> {
         require_apart(src, dest)?;
         let source = self.root.entry(src).map_err(|error| told(src, error))?;
         let draft = self.draft()?;
-        Copying { left: Bounds::default(), is_unwanted }.copy(source, &draft, 0)?;
+        let noted = self.notes.folder().with_file_name("copied");
+        let broken = |error: io::Error| fault("count what is copied", &error);
+        let mut copying = Copying { left: Bounds::left(&noted).map_err(broken)?, is_unwanted };
+        let copied = copying.copy(source, &draft, 0);
+        copying.left.note(&noted).map_err(broken)?;
+        copied?;
         if is_unwanted.load(Ordering::Relaxed) {
             return Err(fault("copy a file", &io::ErrorKind::Interrupted.into()));
         }

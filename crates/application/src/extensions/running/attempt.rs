@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use launchway_domain::{
     extensions::{Action, Execution, ExecutionState, ExecutionStep, ExtensionRoute, ProxyAction, Run, Write},
     ids::ExecutionStepId,
-    jobs::Lease,
+    jobs::{Lease, Write as JobWrite},
     logs::Level,
-    store::{StoreError, Unique},
+    store::{self, StoreError, Unique},
 };
 use tokio::time::timeout;
 
@@ -52,7 +52,8 @@ enum Trace {
     Whole,
     /// It may have done a part.
     Part,
-    /// It failed, and a command that failed says itself what is left.
+    /// It failed, and a command that failed says itself what is left. A name that could not be led
+    /// anew leads where an earlier run led it.
     Failed,
 }
 
@@ -212,7 +213,7 @@ impl Attempt<'_> {
             }
             ProxyAction::Remove { domain } => Write::RemoveRoute { scope, extension, host: domain.clone() },
         };
-        match runs.tools.store.commit(vec![write.into()]).await {
+        match runs.tools.store.commit(self.proved(write)).await {
             Ok(()) => {
                 runs.lead_traffic().await;
                 Ok(Ended::Well)
@@ -221,16 +222,21 @@ impl Attempt<'_> {
                 let (ProxyAction::Add { domain, .. } | ProxyAction::Remove { domain }) = action;
                 Ok(Ended::Badly(Failure::of(format!("the domain `{domain}` is in use"))))
             }
-            // A name that leads nowhere is what was wanted.
+            // A name that leads nowhere is what was wanted. Who lost the job is told so by the next write.
             Err(StoreError::Stale) => Ok(Ended::Well),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// A change that only who has the job makes: another attempt may have taken everything back.
+    fn proved(&self, write: Write) -> Vec<store::Write> {
+        vec![JobWrite::Prove(self.lease).into(), write.into()]
+    }
+
     /// Takes back what steps did, the last one first.
     async fn take_back(&self, runs: &Runs, done: &[(&Planned, Trace)]) {
         let is_left = |(planned, trace): &&(&Planned, Trace)| {
-            *trace != Trace::Failed || !matches!(planned.action, Action::Command { .. })
+            *trace != Trace::Failed || !matches!(planned.action, Action::Command { .. } | Action::Proxy(_))
         };
         for (planned, _) in done.iter().rev().filter(is_left) {
             let (order, name) = (planned.step.order, &planned.step.name);
@@ -269,7 +275,7 @@ impl Attempt<'_> {
         };
         let (scope, extension) = (self.execution.scope, self.run.extension.clone());
         let write = Write::RemoveRoute { scope, extension, host: domain.clone() };
-        match runs.tools.store.commit(vec![write.into()]).await {
+        match runs.tools.store.commit(self.proved(write)).await {
             Ok(()) | Err(StoreError::Stale) => {
                 runs.lead_traffic().await;
                 Ok(())

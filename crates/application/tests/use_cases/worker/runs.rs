@@ -192,7 +192,7 @@ async fn a_name_is_led_to_the_container_of_the_run_and_back() {
         state.waiting.push_back(job(1));
     });
     world.worker().drain().await;
-    assert_eq!(world.journal_of("commit: lead"), ["commit: lead db.example to 10.0.0.9:80"]);
+    assert_eq!(world.journal_of("commit: prove, lead"), ["commit: prove, lead db.example to 10.0.0.9:80"]);
     assert_eq!(world.state().routes.len(), 1);
 
     let lost =
@@ -202,7 +202,21 @@ async fn a_name_is_led_to_the_container_of_the_run_and_back() {
         state.waiting.push_back(job(2));
     });
     world.worker().drain().await;
-    assert_eq!(world.journal_of("commit: lead"), ["commit: lead db.example nowhere"]);
+    assert_eq!(world.journal_of("commit: prove, lead"), ["commit: prove, lead db.example nowhere"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_could_not_be_led_anew_leads_where_it_led() {
+    let steps = [("Start", Pending), ("Name", Pending)];
+    let detail = a_run(an_entry(DATABASE).await, r#"{"domain":"db.example"}"#, &steps);
+    let world = World::with(|state| {
+        state.execution = Some(detail);
+        state.waiting.push_back(job(1));
+        state.refuse("container", "it does not run");
+    });
+    world.worker().drain().await;
+    assert_eq!(world.journal_of("revert"), ["revert 1"]);
+    assert!(world.journal_of("commit: prove, lead").is_empty(), "{:?}", world.journal());
 }
 
 #[tokio::test(start_paused = true)]

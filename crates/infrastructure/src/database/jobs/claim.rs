@@ -9,7 +9,7 @@ use diesel::{
 };
 use launchway_domain::{
     clock::Timestamp,
-    jobs::{ClaimLimits, ClaimedJob, Event, Job, Lease, WorkerId},
+    jobs::{ClaimLimits, ClaimedJob, Event, Job, JobKind, Lease, WorkerId},
 };
 use uuid::Uuid;
 
@@ -37,8 +37,10 @@ pub(super) fn claim(
 ) -> Result<Option<ClaimedJob>, QueryError> {
     hold(connection, Lock::JobClaims)?;
     for _ in 0..LOOKS {
-        let Some(organization) = next_organization(connection, limits, now)? else { return Ok(None) };
-        let Some(job) = next_job(connection, organization, now)? else { continue };
+        let Some((organization, unwanted)) = next_organization(connection, limits, now)? else {
+            return Ok(None);
+        };
+        let Some(job) = next_job(connection, organization, unwanted, now)? else { continue };
         // On PostgreSQL it may have been cancelled or superseded since.
         if let Some(claimed) = take(connection, &job, worker, now, lease_until)? {
             note_turn(connection, organization)?;
@@ -48,18 +50,24 @@ pub(super) fn claim(
     Ok(None)
 }
 
-/// Whose turn it is among those who have a job that may run.
+/// Whose turn it is among those who have a job that may run, and which kind may not.
 fn next_organization(
     connection: &mut AnyConnection,
     limits: ClaimLimits,
     now: Timestamp,
-) -> Result<Option<DbId>, QueryError> {
-    let running: Vec<DbId> = jobs::table.filter(runs()).select(jobs::organization_id).load(connection)?;
+) -> Result<Option<(DbId, &'static str)>, QueryError> {
+    let running: Vec<(DbId, String)> =
+        jobs::table.filter(runs()).select((jobs::organization_id, jobs::kind)).load(connection)?;
     if running.len() >= limits.global {
         return Ok(None);
     }
+    let of_extensions = running.iter().filter(|(_, kind)| kind == JobKind::RunExtension.as_str()).count();
+    let unwanted = match of_extensions >= limits.of_extensions() {
+        true => JobKind::RunExtension.as_str(),
+        false => "",
+    };
     let mut runs: HashMap<Uuid, usize> = HashMap::new();
-    for organization in running {
+    for (organization, _) in running {
         *runs.entry(organization.0).or_default() += 1;
     }
     let of_same_subject = busy
@@ -69,6 +77,7 @@ fn next_organization(
         .filter(jobs::organization_id.eq(job_turns::organization_id))
         .filter(waits())
         .filter(jobs::run_at.le(DbTs(now)))
+        .filter(jobs::kind.ne(unwanted))
         .filter(not(exists(of_same_subject)));
     let waiting: Vec<(DbId, i64)> = job_turns::table
         .filter(exists(may_run))
@@ -80,13 +89,14 @@ fn next_organization(
         .map(|(id, last_turn)| (runs.get(&id.0).copied().unwrap_or_default(), last_turn, id))
         .filter(|(running, ..)| *running < limits.per_organization)
         .min_by_key(|(running, last_turn, id)| (*running, *last_turn, id.0));
-    Ok(next.map(|(.., id)| id))
+    Ok(next.map(|(.., id)| (id, unwanted)))
 }
 
 /// The job of that organization that was to run first.
 fn next_job(
     connection: &mut AnyConnection,
     organization: DbId,
+    unwanted: &str,
     now: Timestamp,
 ) -> Result<Option<Job>, QueryError> {
     let of_same_subject = busy
@@ -96,6 +106,7 @@ fn next_job(
         .filter(jobs::organization_id.eq(organization))
         .filter(waits())
         .filter(jobs::run_at.le(DbTs(now)))
+        .filter(jobs::kind.ne(unwanted))
         .filter(not(exists(of_same_subject)))
         .order((jobs::run_at.asc(), jobs::enqueued_at.asc(), jobs::id.asc()))
         .select(JobRow::as_select())

@@ -227,3 +227,21 @@ fn make_pipe(path: &std::path::Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
     assert!(made.success());
 }
+
+#[tokio::test]
+async fn copies_of_copies_come_to_an_end() {
+    let working = Working::new().await;
+    let noted = working.workspace.with_file_name(format!(".{}", working.run.execution)).join("copied");
+    working.extending.done(&working.run, 1, &write("a", "123456")).await;
+    fs::write(&noted, "15 10").unwrap();
+    working.extending.done(&working.run, 2, &copy("a", "b")).await;
+    working.extending.done(&working.run, 3, &copy("a", "c")).await;
+    assert_eq!(fs::read_to_string(&noted).unwrap(), "3 8");
+    for path in ["d", "e"] {
+        assert_eq!(
+            working.refused(&copy("a", path)).await,
+            "the steps of a run copy at most 100000 files of 1024 MiB together"
+        );
+    }
+    assert!(!working.workspace.join("d").exists());
+}
