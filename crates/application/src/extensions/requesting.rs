@@ -192,8 +192,8 @@ impl Extensions {
     }
 }
 
-/// What somebody gave, completed and checked where nobody else has to wait: a hundred patterns and
-/// values as long as they may be take a second.
+/// What somebody gave, completed and checked where nobody else has to wait: patterns and values as long
+/// as they may be take a while.
 async fn checked(definition: &Definition, given: &BTreeMap<String, String>) -> Result<Values, Error> {
     let (specs, given) = (definition.variables.clone(), given.clone());
     let checked = tokio::task::spawn_blocking(move || check_values(&specs, &given)).await;

@@ -17,6 +17,30 @@ macro_rules! each_backend {
 }
 pub(super) use each_backend;
 
+/// Inserts rows in statements of few sizes, each of which is prepared once.
+macro_rules! insert_in_chunks {
+    ($connection:expr, $table:expr, $rows:expr) => {{
+        let (large, rest) = $rows.as_chunks::<64>();
+        $crate::database::dialect::insert_each!($connection, $table, large);
+        let (small, rest) = rest.as_chunks::<8>();
+        $crate::database::dialect::insert_each!($connection, $table, small);
+        $crate::database::dialect::insert_each!($connection, $table, rest.as_chunks::<1>().0);
+    }};
+}
+pub(super) use insert_in_chunks;
+
+/// Inserts each of `chunks` by a statement of its own.
+macro_rules! insert_each {
+    ($connection:expr, $table:expr, $chunks:expr) => {
+        for chunk in $chunks {
+            $crate::database::dialect::each_backend!($connection, backend => diesel::insert_into($table)
+                .values(chunk)
+                .execute(backend))?;
+        }
+    };
+}
+pub(super) use insert_each;
+
 /// What transactions on PostgreSQL may have to do one after the other.
 #[derive(Debug, Clone, Copy)]
 #[repr(i64)]

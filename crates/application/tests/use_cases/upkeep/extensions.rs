@@ -1,4 +1,5 @@
 //! Where the names of extensions lead.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use launchway_domain::{
     applications::Port,

@@ -21,7 +21,7 @@ use crate::database::{
     Database,
     columns::{DbId, DbTs},
     connection::AnyConnection,
-    dialect::each_backend,
+    dialect::insert_in_chunks,
     error::QueryError,
     schema::{execution_logs, execution_steps, extension_executions},
 };
@@ -182,7 +182,8 @@ fn append(
             created_at: DbTs(line.at),
         });
     }
-    insert(connection, &rows)
+    insert_in_chunks!(connection, execution_logs::table, &rows);
+    Ok(())
 }
 
 /// How long a line is with its end, in bytes.
@@ -234,25 +235,4 @@ fn make_room_for_steps(
 
 fn missing(what: &str) -> StoreError {
     StoreError::Internal(format!("lines of a {what} that is not there").into())
-}
-
-/// Inserts in statements of few sizes, each of which is prepared once.
-fn insert(connection: &mut AnyConnection, rows: &[NewRow]) -> Result<(), QueryError> {
-    let (large, rest) = rows.as_chunks::<64>();
-    insert_chunks(connection, large)?;
-    let (small, rest) = rest.as_chunks::<8>();
-    insert_chunks(connection, small)?;
-    insert_chunks(connection, rest.as_chunks::<1>().0)
-}
-
-fn insert_chunks<const N: usize>(
-    connection: &mut AnyConnection,
-    chunks: &[[NewRow; N]],
-) -> Result<(), QueryError> {
-    for chunk in chunks {
-        each_backend!(connection, backend => diesel::insert_into(execution_logs::table)
-            .values(chunk)
-            .execute(backend))?;
-    }
-    Ok(())
 }

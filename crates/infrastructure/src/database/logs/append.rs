@@ -13,7 +13,7 @@ use super::rows::NewRow;
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
-    dialect::{each_backend, hold_one},
+    dialect::{each_backend, hold_one, insert_in_chunks},
     error::QueryError,
     schema::{application_logs, applications, deployment_log_heads, log_heads},
     search::lower_case,
@@ -55,7 +55,7 @@ pub(in crate::database) fn append(
         deployment_end.take(line);
         rows.push(row(line, *end, deployment_end.last_number));
     }
-    insert(connection, &rows)?;
+    insert_in_chunks!(connection, application_logs::table, &rows);
     deployment_ends.into_iter().try_for_each(|(deployment, end)| move_end(connection, deployment, end))
 }
 
@@ -189,25 +189,4 @@ fn searchable(text: &str) -> Option<String> {
     }
     let lower = lower_case(text);
     (lower != text.to_ascii_lowercase()).then_some(lower)
-}
-
-/// Inserts in statements of few sizes, each of which is prepared once.
-fn insert(connection: &mut AnyConnection, rows: &[NewRow]) -> Result<(), QueryError> {
-    let (large, rest) = rows.as_chunks::<64>();
-    insert_chunks(connection, large)?;
-    let (small, rest) = rest.as_chunks::<8>();
-    insert_chunks(connection, small)?;
-    insert_chunks(connection, rest.as_chunks::<1>().0)
-}
-
-fn insert_chunks<const N: usize>(
-    connection: &mut AnyConnection,
-    chunks: &[[NewRow; N]],
-) -> Result<(), QueryError> {
-    for chunk in chunks {
-        each_backend!(connection, backend => diesel::insert_into(application_logs::table)
-            .values(chunk)
-            .execute(backend))?;
-    }
-    Ok(())
 }

@@ -20,7 +20,7 @@ use super::{
     file::ComposeFile,
     interpolation::Interpolation,
     mounts::Mount,
-    rendering::{capabilities, health_check, written},
+    rendering::{depends_on, health_check, protections, written},
     service::Service,
 };
 use crate::docker::{
@@ -203,21 +203,12 @@ impl ExtensionRendering<'_> {
             ("networks", json!({ "organization": {} })),
             ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
             ("ports", self.file.ports.get(name).into_iter().flatten().map(published).collect()),
-            ("pull_policy", json!("never")),
             ("restart", json!(restart)),
-            ("security_opt", json!(["no-new-privileges"])),
-            ("cap_drop", json!(["ALL"])),
-            ("cap_add", capabilities(&[])),
-            ("logging", json!({ "driver": "json-file", "options": { "max-size": "10m", "max-file": "3" } })),
         ] {
             rendered.insert(key.to_owned(), value);
         }
-        if !service.depends_on.is_empty() {
-            let depends_on = service.depends_on.iter();
-            let depends_on =
-                depends_on.map(|(name, condition)| (name.to_string(), json!({ "condition": condition })));
-            rendered.insert("depends_on".to_owned(), depends_on.collect::<Map<_, _>>().into());
-        }
+        rendered.extend(protections(&[]));
+        rendered.extend(depends_on(service));
         Ok(rendered.into())
     }
 

@@ -104,21 +104,12 @@ impl Rendering<'_> {
             ("healthcheck", health_check(self.file, name, service)),
             ("networks", json!({ "composition": { "aliases": aliases } })),
             ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
-            ("pull_policy", json!("never")),
             ("restart", json!("no")),
-            ("security_opt", json!(["no-new-privileges"])),
-            ("cap_drop", json!(["ALL"])),
-            ("cap_add", capabilities(&service.dropped_capabilities)),
-            ("logging", json!({ "driver": "json-file", "options": { "max-size": "10m", "max-file": "3" } })),
         ] {
             rendered.insert(key.to_owned(), value);
         }
-        if !service.depends_on.is_empty() {
-            let depends_on = service.depends_on.iter();
-            let depends_on =
-                depends_on.map(|(name, condition)| (name.to_string(), json!({ "condition": condition })));
-            rendered.insert("depends_on".to_owned(), depends_on.collect::<Map<_, _>>().into());
-        }
+        rendered.extend(protections(&service.dropped_capabilities));
+        rendered.extend(depends_on(service));
         Ok(rendered.into())
     }
 
@@ -148,6 +139,26 @@ pub(super) fn written(mut file: Value) -> Result<Vec<u8>, String> {
     Ok(text.into_bytes())
 }
 
+/// What holds for every service, whatever its file says.
+pub(super) fn protections(dropped_capabilities: &[String]) -> [(String, Value); 5] {
+    [
+        ("pull_policy", json!("never")),
+        ("security_opt", json!(["no-new-privileges"])),
+        ("cap_drop", json!(["ALL"])),
+        ("cap_add", capabilities(dropped_capabilities)),
+        ("logging", json!({ "driver": "json-file", "options": { "max-size": "10m", "max-file": "3" } })),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+}
+
+/// What a service waits for.
+pub(super) fn depends_on(service: &Service) -> Option<(String, Value)> {
+    let all = service.depends_on.iter();
+    let all = all.map(|(name, condition)| (name.to_string(), json!({ "condition": condition })));
+    let all: Map<String, Value> = all.collect();
+    (!all.is_empty()).then(|| ("depends_on".to_owned(), all.into()))
+}
+
 /// How the engine checks a service. An image may want to be checked a thousand times a second, so
 /// that the time between two checks is always said here, and nothing is checked for nobody.
 pub(super) fn health_check(file: &ComposeFile, name: &ServiceName, service: &Service) -> Value {
@@ -166,7 +177,7 @@ pub(super) fn health_check(file: &ComposeFile, name: &ServiceName, service: &Ser
 }
 
 /// What a service may do: what every container may, without what it does not want.
-pub(super) fn capabilities(dropped: &[String]) -> Value {
+fn capabilities(dropped: &[String]) -> Value {
     let is_kept = |name: &&&str| !dropped.iter().any(|dropped| dropped == "ALL" || dropped == **name);
     CAPABILITIES.iter().filter(is_kept).copied().collect()
 }
