@@ -77,7 +77,10 @@ impl Routes {
             methods.push(method);
             routes.push(route);
         }
-        for (path, (mut methods, routes)) in paths {
+        // Paths are tried one after the other, and those with parameters cost most: they come last.
+        let (with_parameters, plain): (Vec<_>, Vec<_>) =
+            paths.into_iter().partition(|(path, _)| path.contains('{'));
+        for (path, (mut methods, routes)) in plain.into_iter().chain(with_parameters) {
             methods.sort();
             let allow = methods.join(", ");
             let resource = routes
