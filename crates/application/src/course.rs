@@ -1,7 +1,8 @@
-//! The course of an attempt: how far it has come, for who may have to end it.
+//! The course of an attempt at a job: how far it has come, for who may have to end it, and why it ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use launchway_domain::{deployments::StepError, store::StoreError};
 use tokio::sync::watch;
 
 /// Why an attempt is to end.
@@ -71,6 +72,41 @@ impl Course {
             }
             if wish.changed().await.is_err() {
                 std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+/// Why an attempt ended without an outcome.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Stop {
+    /// The job is somebody else's by now.
+    #[error("the lease does not hold any more")]
+    Lost,
+    /// A fault of this machine or of the database: trying again may help.
+    #[error("{0}")]
+    Fault(String),
+    /// What was asked for cannot work.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<StepError> for Stop {
+    fn from(error: StepError) -> Self {
+        match error {
+            StepError::Fault(reason) => Self::Fault(reason),
+            StepError::Refused(reason) => Self::Refused(reason),
+        }
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Stale => Self::Lost,
+            error => {
+                tracing::error!(%error, source = ?std::error::Error::source(&error), "a job meets the database's fault");
+                Self::Fault("the database is not available".to_owned())
             }
         }
     }

@@ -23,7 +23,6 @@ use launchway_domain::{
 pub use self::pipeline::{HealthTimings, Pipeline, PipelinePorts};
 pub(crate) use self::{
     log::secrets_of,
-    pipeline::Stop,
     request::{Request, job_about},
 };
 use crate::{

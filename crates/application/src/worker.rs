@@ -17,8 +17,8 @@ use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
     Tools,
-    course::{Course, Wish},
-    deployments::{Pipeline, Stop},
+    course::{Course, Stop, Wish},
+    deployments::Pipeline,
     extensions::Runs,
 };
 

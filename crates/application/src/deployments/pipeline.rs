@@ -23,14 +23,14 @@ use launchway_domain::{
     logs::{Level, LogSink, Write as LogWrite},
     organizations::DeployKeyRepository,
     secret::SecretBox,
-    store::{self, StoreError},
+    store,
 };
 
 use super::log::{DeploymentLog, secrets_of};
 use crate::{
     Error, Tools,
     applications::{OpenSecrets, Vault, titled},
-    course::Course,
+    course::{Course, Stop},
     routes::Routes,
     runtime_logs::RuntimeLogs,
 };
@@ -80,41 +80,6 @@ pub struct Pipeline {
     vault: Vault,
     timings: HealthTimings,
     tools: Tools,
-}
-
-/// Why an attempt ended without an outcome.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Stop {
-    /// The job is somebody else's by now.
-    #[error("the lease does not hold any more")]
-    Lost,
-    /// A fault of this machine or of the database: trying again may help.
-    #[error("{0}")]
-    Fault(String),
-    /// What was asked for cannot work.
-    #[error("{0}")]
-    Refused(String),
-}
-
-impl From<StepError> for Stop {
-    fn from(error: StepError) -> Self {
-        match error {
-            StepError::Fault(reason) => Self::Fault(reason),
-            StepError::Refused(reason) => Self::Refused(reason),
-        }
-    }
-}
-
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Stale => Self::Lost,
-            error => {
-                tracing::error!(%error, source = ?std::error::Error::source(&error), "a deployment meets the database's fault");
-                Self::Fault("the database is not available".to_owned())
-            }
-        }
-    }
 }
 
 impl From<Error> for Stop {

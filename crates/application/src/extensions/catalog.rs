@@ -91,7 +91,7 @@ impl Catalog {
                 tracing::error!(file = file.name, problems = %invalid, "a definition of the catalog cannot be used");
                 match earlier {
                     Some(Validation::Valid) => None,
-                    _ => unusable(key, yaml, &invalid, &self.tools).ok(),
+                    _ => Some(unusable(key, yaml, &invalid, &self.tools)),
                 }
             }
         }

@@ -1,11 +1,8 @@
 //! From a definition to what is kept and shown of it.
 
-use launchway_domain::{
-    extensions::{
-        Category, DefaultValue, Definition, Extension, ExtensionKey, ExtensionKind, ExtensionVariable,
-        InvalidDefinition, Pattern, Property, StepSpec, Template, Validation, VariableSpec, content_hash,
-    },
-    value::InvalidValue,
+use launchway_domain::extensions::{
+    Category, DefaultValue, Definition, Extension, ExtensionKey, ExtensionKind, ExtensionVariable,
+    InvalidDefinition, Pattern, Property, StepSpec, Template, Validation, VariableSpec, content_hash,
 };
 use serde_json::{Map, Value, json};
 
@@ -56,18 +53,18 @@ pub(super) fn unusable(
     yaml: String,
     invalid: &InvalidDefinition,
     tools: &Tools,
-) -> Result<Extension, InvalidValue> {
+) -> Extension {
     let now = tools.clock.now();
     let errors: Vec<Value> = invalid
         .0
         .iter()
         .map(|problem| json!({ "line": problem.line, "key": problem.key, "message": problem.message }))
         .collect();
-    Ok(Extension {
+    Extension {
         id: tools.ids.next().into(),
         organization_id: None,
         parent: None,
-        name: key.as_str().parse()?,
+        name: (&key).into(),
         key,
         description: String::new(),
         author: String::new(),
@@ -85,7 +82,7 @@ pub(super) fn unusable(
         created_at: now,
         updated_at: now,
         deleted_at: None,
-    })
+    }
 }
 
 /// What was read, as JSON.

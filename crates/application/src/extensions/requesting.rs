@@ -8,7 +8,8 @@ use launchway_domain::{
     auth::Actor,
     extensions::{
         Action, Definition, Execution, ExecutionDetail, ExecutionState, ExecutionStep, Extension,
-        ExtensionKey, Phase, ProxyAction, StepSpec, Validation, Values, WORKSPACE, Write, check_values,
+        ExtensionKey, Misuse, Phase, ProxyAction, StepSpec, Validation, Values, WORKSPACE, Write,
+        check_values,
     },
     idempotency::IdempotencyKey,
     ids::ExecutionId,
@@ -118,16 +119,12 @@ impl Extensions {
                     )),
                 Ok(_) => {}
                 Err(misuses) => problems.extend(misuses.into_iter().map(|misuse| {
-                    let key = misuse.key.unwrap_or_default();
-                    format!("step {} `{}`: {key} {}", index + 1, step.name, misuse.message)
+                    let told = shown(definition, step, &misuse);
+                    format!("step {} `{}`: {} {told}", index + 1, step.name, misuse.key)
                 })),
             }
         }
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Invalid(hidden(definition, &values, problems.join("; "))))
-        }
+        if problems.is_empty() { Ok(()) } else { Err(Error::Invalid(problems.join("; "))) }
     }
 
     fn is_our_own(&self, domain: &Hostname) -> bool {
@@ -201,11 +198,16 @@ async fn checked(definition: &Definition, given: &BTreeMap<String, String>) -> R
     checked.map_err(|problems| Error::Invalid(problems.join("; ")))
 }
 
-/// A message without the values of sensitive variables.
-fn hidden(definition: &Definition, values: &Values, message: String) -> String {
-    let sensitive = definition.variables.iter().filter(|spec| spec.is_sensitive);
-    let secrets = sensitive.filter_map(|spec| values.get(&spec.name)).filter(|value| !value.is_empty());
-    secrets.fold(message, |message, secret| message.replace(secret.as_str(), MASK))
+/// What is wrong with a step, which does not repeat what is secret.
+fn shown<'a>(definition: &Definition, step: &StepSpec, misuse: &'a Misuse) -> &'a str {
+    let is_secret =
+        |name: &str| definition.variables.iter().any(|spec| spec.name == name && spec.is_sensitive);
+    match step.properties.get(&misuse.key) {
+        Some(property) if property.names().any(is_secret) => {
+            "is not allowed with what a sensitive variable makes of it"
+        }
+        _ => &misuse.message,
+    }
 }
 
 /// Texts by name as a JSON object.

@@ -26,8 +26,7 @@ use self::attempt::{Attempt, Planned};
 use super::log::{RunLines, RunLog};
 use crate::{
     Tools,
-    course::{Course, Wish},
-    deployments::Stop,
+    course::{Course, Stop, Wish},
     routes::Routes,
 };
 

@@ -355,32 +355,15 @@ fn check(spec: &StepSpec, properties: &Node, path: &str, problems: &Problems) {
     let lines: HashMap<&str, usize> =
         entries.iter().map(|(known, node)| (known.as_str(), node.line)).collect();
     for misuse in misuses.into_iter().take_while(|_| !problems.are_enough()) {
-        let key = misuse.key.unwrap_or_default();
+        let key = misuse.key;
+        let has_places = spec.properties.get(&key).is_some_and(|property| property.names().next().is_some());
         // What depends on a value is told when there is one.
-        if spec
-            .properties
-            .get(&key)
-            .is_some_and(|property| property.names().next().is_some_and(|_| !is_about_shape(&misuse.message)))
-        {
+        if misuse.is_about_value && has_places {
             continue;
         }
         let line = lines.get(key.as_str()).copied().unwrap_or(properties.line);
         problems.add(line, &format!("{path}.{key}"), misuse.message);
     }
-}
-
-/// Whether no value would change it.
-fn is_about_shape(message: &str) -> bool {
-    [
-        "has to be",
-        "is not known here",
-        "stands in single quotes",
-        "stands behind",
-        "must refer to",
-        "must not be empty",
-    ]
-    .iter()
-    .any(|shape| message.contains(shape))
 }
 
 fn property(node: &Node) -> Result<Property, String> {

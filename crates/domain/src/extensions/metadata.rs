@@ -73,6 +73,13 @@ text_value!(
     |raw| plain_text(&raw, 1, 100, "1 to 100 characters")
 );
 
+impl From<&ExtensionKey> for ExtensionName {
+    /// For what has no better one.
+    fn from(key: &ExtensionKey) -> Self {
+        Self(key.as_str().to_owned())
+    }
+}
+
 impl ExtensionName {
     /// What an exact copy is called.
     #[must_use]

@@ -109,10 +109,12 @@ impl Property {
 /// A property that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misuse {
-    /// Which property; none when the step as a whole is meant.
-    pub key: Option<String>,
+    /// Which property.
+    pub key: String,
     /// What is wrong, and what is allowed.
     pub message: String,
+    /// Whether it is about what stands there, and not about how: other values may be allowed.
+    pub is_about_value: bool,
 }
 
 impl StepSpec {
@@ -293,12 +295,16 @@ impl Properties<'_> {
     }
 
     fn misuse(&mut self, key: &str, message: impl Into<String>) {
-        self.misuses.push(Misuse { key: Some(key.to_owned()), message: message.into() });
+        self.misuses.push(Misuse { key: key.to_owned(), message: message.into(), is_about_value: false });
+    }
+
+    fn wrong_value(&mut self, key: &str, message: impl Into<String>) {
+        self.misuses.push(Misuse { key: key.to_owned(), message: message.into(), is_about_value: true });
     }
 
     /// The value, unless it was refused.
     fn noted<T>(&mut self, key: &str, read: Result<T, impl ToString>) -> Option<T> {
-        read.map_err(|refused| self.misuse(key, refused.to_string())).ok()
+        read.map_err(|refused| self.wrong_value(key, refused.to_string())).ok()
     }
 
     /// Which of its kind's actions the step is.
@@ -308,16 +314,13 @@ impl Properties<'_> {
         match text {
             None if self.spec.properties.contains_key("action") => None,
             None => {
-                self.taken.extend(EVERY_KEY);
                 self.misuse("action", format!("is missing: it {}", told()));
                 None
             }
             Some(text) => {
                 let known = verbs.iter().find(|verb| **verb == text).copied();
                 if known.is_none() {
-                    // The others are not the problem.
-                    self.taken.extend(EVERY_KEY);
-                    self.misuse("action", told());
+                    self.wrong_value("action", told());
                 }
                 known
             }
@@ -403,7 +406,7 @@ impl Properties<'_> {
             "true" => Some(true),
             "false" => Some(false),
             _ => {
-                self.misuse(key, "must be `true` or `false`");
+                self.wrong_value(key, "must be `true` or `false`");
                 None
             }
         }
@@ -414,7 +417,7 @@ impl Properties<'_> {
         match self.spec.properties.get(key)? {
             Property::Text(template) => {
                 let text = template.for_shell();
-                let text = self.noted(key, text)?;
+                let text = text.map_err(|misplaced| self.misuse(key, misplaced)).ok()?;
                 if text.trim().is_empty() {
                     self.misuse(key, "must not be empty");
                     return None;
@@ -429,39 +432,19 @@ impl Properties<'_> {
     }
 
     fn refuse_others(&mut self) {
+        // What is allowed depends on the action.
+        if self.misuses.iter().any(|misuse| misuse.key == "action") {
+            return;
+        }
         let mut known = self.taken.clone();
         known.sort_unstable();
         known.dedup();
         let message = format!("is not known here: allowed are `{}`", known.join("`, `"));
         for key in self.spec.properties.keys().filter(|key| !known.contains(&key.as_str())) {
-            self.misuses.push(Misuse { key: Some(key.clone()), message: message.clone() });
+            self.misuses.push(Misuse { key: key.clone(), message: message.clone(), is_about_value: false });
         }
     }
 }
-
-/// Every property that some step may have.
-const EVERY_KEY: [&str; 20] = [
-    "action",
-    "cmd",
-    "command",
-    "container",
-    "content",
-    "dest",
-    "detach",
-    "domain",
-    "environment",
-    "file",
-    "groups",
-    "image",
-    "labels",
-    "name",
-    "port",
-    "ports",
-    "project",
-    "src",
-    "system",
-    "volumes",
-];
 
 #[cfg(test)]
 mod tests;

@@ -38,10 +38,7 @@ fn step_problems(step: &StepSpec, all: &Values, known: Option<&Variables>) -> Ve
     let action = match step.resolve(all) {
         Ok(action) => action,
         Err(misuses) => {
-            let told = misuses.into_iter().map(|misuse| match misuse.key {
-                Some(key) => format!("`{key}` {}", misuse.message),
-                None => misuse.message,
-            });
+            let told = misuses.into_iter().map(|misuse| format!("`{}` {}", misuse.key, misuse.message));
             return told.collect();
         }
     };

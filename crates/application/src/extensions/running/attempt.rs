@@ -13,8 +13,7 @@ use tokio::time::timeout;
 
 use super::{Failure, Runs, say};
 use crate::{
-    course::{Course, Wish},
-    deployments::Stop,
+    course::{Course, Stop, Wish},
     extensions::log::RunLog,
 };
 
@@ -34,6 +33,17 @@ pub(super) struct Planned {
     pub(super) step: ExecutionStep,
     pub(super) ignores_errors: bool,
     pub(super) timeout: Duration,
+}
+
+impl Planned {
+    /// Whether nothing is left to do about it.
+    fn is_done(&self) -> bool {
+        match self.step.state {
+            ExecutionState::Completed => true,
+            ExecutionState::Failed => self.ignores_errors,
+            _ => false,
+        }
+    }
 }
 
 /// How a step ended.
@@ -64,7 +74,9 @@ impl Attempt<'_> {
         runs.commit(self.lease, Write::Begin { id: self.execution.id, server_hostname: hostname, at })
             .await?;
         if let Err(error) = runs.ports.runner.begin(&self.run).await {
-            return Ok(Some(self.give_up(error.into()).await));
+            let failure = error.into();
+            self.give_up_for(&failure).await;
+            return Ok(Some(failure));
         }
         let mut done: Vec<(&Planned, Trace)> = Vec::new();
         for planned in &self.steps {
@@ -78,18 +90,14 @@ impl Attempt<'_> {
                 return Ok(Some(failure));
             }
         }
-        self.complete(runs).await?;
+        self.complete(runs).await;
         Ok(None)
     }
 
     /// Follows an attempt that was lost.
     pub(super) async fn take_up(&self, runs: &Runs) -> Result<Option<Failure>, Stop> {
-        let state = |planned: &&Planned| planned.step.state;
-        if self.steps.iter().all(|planned| {
-            state(&planned) == ExecutionState::Completed
-                || planned.ignores_errors && state(&planned) == ExecutionState::Failed
-        }) {
-            self.complete(runs).await?;
+        if self.steps.iter().all(Planned::is_done) {
+            self.complete(runs).await;
             return Ok(None);
         }
         let failure = Failure::of("Launchway was stopped while it ran");
@@ -108,13 +116,12 @@ impl Attempt<'_> {
     }
 
     /// Everything is done: what was set aside goes.
-    async fn complete(&self, runs: &Runs) -> Result<(), Stop> {
+    async fn complete(&self, runs: &Runs) {
         self.course.pass_the_point_of_no_return();
         if let Err(error) = runs.ports.runner.finish(&self.run).await {
             say(&self.log, Level::Warn, format!("What the run replaced could not be removed: {error}")).await;
         }
         say(&self.log, Level::Info, "Completed").await;
-        Ok(())
     }
 
     /// Carries out a step; returns why the run cannot go on, if so.
@@ -149,21 +156,15 @@ impl Attempt<'_> {
         self.log.flush().await;
         let at = runs.tools.clock.now();
         runs.commit(self.lease, Write::EndStep { execution, order, state, exit_code, at }).await?;
-        Ok(match ended {
-            Ended::Well => None,
-            Ended::Badly(_) if planned.ignores_errors => None,
-            Ended::Interrupted(failure) if planned.ignores_errors && self.course.wish().is_none() => {
-                drop(failure);
-                None
-            }
-            Ended::Badly(failure) | Ended::Interrupted(failure) => {
-                let reason = match failure.reason.as_str() {
-                    "" => String::new(),
-                    reason => format!("step {order} `{}` failed: {reason}", planned.step.name),
-                };
-                Some(Failure { reason, ..failure })
-            }
-        })
+        let (Ended::Badly(failure) | Ended::Interrupted(failure)) = ended else { return Ok(None) };
+        if planned.ignores_errors && self.course.wish().is_none() {
+            return Ok(None);
+        }
+        let reason = match failure.reason.as_str() {
+            "" => String::new(),
+            reason => format!("step {order} `{}` failed: {reason}", planned.step.name),
+        };
+        Ok(Some(Failure { reason, ..failure }))
     }
 
     async fn perform(&self, runs: &Runs, planned: &Planned) -> Result<Ended, Stop> {
@@ -282,11 +283,6 @@ impl Attempt<'_> {
             }
             Err(error) => Err(error.to_string()),
         }
-    }
-
-    async fn give_up(&self, failure: Failure) -> Failure {
-        self.give_up_for(&failure).await;
-        failure
     }
 
     async fn give_up_for(&self, failure: &Failure) {

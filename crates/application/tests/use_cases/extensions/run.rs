@@ -120,6 +120,18 @@ async fn a_value_that_makes_a_step_impossible_is_told_with_the_step() {
 }
 
 #[tokio::test]
+async fn a_secret_that_makes_a_step_impossible_is_not_repeated() {
+    let yaml = DATABASE.replace("default: db.example", "sensitive: true");
+    let extension = Extension { yaml, ..an_entry(DATABASE).await };
+    let secret = "no host name, and longer than what messages repeat";
+    let refused = refusal(an_admin(), extension, &[("domain", secret)]).await;
+    assert_eq!(
+        refused.to_string(),
+        "step 2 `Name`: domain is not allowed with what a sensitive variable makes of it"
+    );
+}
+
+#[tokio::test]
 async fn the_name_of_the_installation_itself_leads_nowhere_else() {
     let mut ports = MockedPorts::with_a_box();
     ports.policy.public_host = Some("launchway.example".to_owned());

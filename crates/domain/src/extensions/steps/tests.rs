@@ -25,7 +25,7 @@ fn values() -> Values {
 }
 
 fn told(step: &StepSpec) -> Vec<String> {
-    let told = |misuse: Misuse| format!("{} {}", misuse.key.unwrap_or_default(), misuse.message);
+    let told = |misuse: Misuse| format!("{} {}", misuse.key, misuse.message);
     step.resolve(&values()).unwrap_err().into_iter().map(told).collect()
 }
 
