@@ -11,7 +11,7 @@ mod story;
 
 use std::time::Duration;
 
-use launchway_testkit::{client::Client, server::TestServer};
+use launchway_testkit::client::Client;
 use serde_json::{Value, json};
 
 use crate::patience::until_within;
@@ -128,9 +128,4 @@ fn folder() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display().to_string();
     (folder, path)
-}
-
-/// The administrator of a server of this test.
-fn admin_of(server: &TestServer) -> Client {
-    server.admin()
 }

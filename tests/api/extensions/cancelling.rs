@@ -3,9 +3,7 @@
 use launchway_testkit::server::TestServer;
 use serde_json::json;
 
-use super::{
-    EXTENSIONS, admin_of, command, definition, end_of, execution, folder, forked, printed, started, steps_of,
-};
+use super::{EXTENSIONS, command, definition, end_of, execution, folder, forked, printed, started, steps_of};
 
 super::with_programs!(
     a_run_in_flight_is_ended_and_taken_back,
@@ -14,7 +12,7 @@ super::with_programs!(
 );
 
 fn a_run_in_flight_is_ended_and_taken_back(server: TestServer) {
-    let (admin, (_kept, notes)) = (admin_of(&server), folder());
+    let (admin, (_kept, notes)) = (server.admin(), folder());
     let yaml = definition(
         &json!({"notes": {"type": "string"}}),
         &json!([
@@ -47,7 +45,7 @@ fn a_run_in_flight_is_ended_and_taken_back(server: TestServer) {
 }
 
 fn a_run_that_waits_is_cancelled_at_once(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let yaml = definition(&json!({}), &json!([command("Wait", "echo waiting; sleep 300", "")]), &json!([]));
     let key = forked(&admin, &yaml);
     let first = started(&admin, &key, &json!({}));
@@ -65,7 +63,7 @@ fn a_run_that_waits_is_cancelled_at_once(server: TestServer) {
 }
 
 fn a_run_that_is_over_cannot_be_cancelled(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let id = started(&admin, "hello-note", &json!({}));
     end_of(&admin, &id);
     let refused = admin.post(&format!("{EXTENSIONS}/execution/{id}/cancel"), &json!({}));

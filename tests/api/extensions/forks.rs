@@ -3,7 +3,7 @@
 use launchway_testkit::{people::join, server::TestServer};
 use serde_json::{Value, json};
 
-use super::{EXTENSIONS, admin_of, definition, forked, text};
+use super::{EXTENSIONS, definition, forked, text};
 
 super::on_both_databases!(
     a_copy_says_what_it_is_a_copy_of,
@@ -13,7 +13,7 @@ super::on_both_databases!(
 );
 
 fn a_copy_says_what_it_is_a_copy_of(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let source = admin.get(&format!("{EXTENSIONS}/by-extension-id/hello-note")).success();
     for body in [json!({}), json!({"yaml_content": ""}), json!({"yaml_content": null})] {
         let fork = admin.post(&format!("{EXTENSIONS}/hello-note/fork"), &body).success();
@@ -46,7 +46,7 @@ fn a_copy_says_what_it_is_a_copy_of(server: TestServer) {
 }
 
 fn a_fork_of_a_fork_conflicts(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let fork =
         text(&admin.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({})).success()["extension_id"]);
     admin.post(&format!("{EXTENSIONS}/{fork}/fork"), &json!({})).failure(409, "conflict");
@@ -56,7 +56,7 @@ fn a_fork_of_a_fork_conflicts(server: TestServer) {
 }
 
 fn a_fork_is_invisible_elsewhere(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let steps = json!([{"name": "A", "type": "file", "properties": {"action": "mkdir", "dest": "a"}}]);
     let key = forked(&admin, &definition(&json!({}), &steps, &json!([])));
     let elsewhere = admin.post("/api/v1/organizations", &json!({"name": "Elsewhere"})).success();
@@ -80,7 +80,7 @@ fn a_fork_is_invisible_elsewhere(server: TestServer) {
 }
 
 fn only_forks_are_deleted(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let fork =
         text(&admin.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({})).success()["extension_id"]);
     let deleted = admin.delete(&format!("{EXTENSIONS}/{fork}"));

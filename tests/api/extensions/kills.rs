@@ -3,9 +3,7 @@
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
 
-use super::{
-    EXTENSIONS, admin_of, command, definition, end_of, folder, forked, printed, started, steps_of, text,
-};
+use super::{EXTENSIONS, command, definition, end_of, folder, forked, printed, started, steps_of, text};
 
 super::with_programs!(
     a_killed_server_leaves_a_run_that_is_taken_back_and_has_failed,
@@ -14,8 +12,8 @@ super::with_programs!(
     a_run_that_had_not_begun_is_made_after_a_kill,
 );
 
-fn waiting(notes: &str) -> String {
-    let _ = notes;
+/// A run that waits in its second step.
+fn waiting() -> String {
     definition(
         &json!({"notes": {"type": "string"}}),
         &json!([
@@ -36,8 +34,8 @@ fn expect_taken_back(done: &Value, notes: &str) {
 }
 
 fn a_killed_server_leaves_a_run_that_is_taken_back_and_has_failed(mut server: TestServer) {
-    let (admin, (_kept, notes)) = (admin_of(&server), folder());
-    let id = started(&admin, &forked(&admin, &waiting(&notes)), &json!({"notes": notes}));
+    let (admin, (_kept, notes)) = (server.admin(), folder());
+    let id = started(&admin, &forked(&admin, &waiting()), &json!({"notes": notes}));
     printed(&admin, &id, "waiting");
     let before = admin.get(&format!("{EXTENSIONS}/execution/{id}/logs")).success();
     server.kill();
@@ -53,8 +51,8 @@ fn a_killed_server_leaves_a_run_that_is_taken_back_and_has_failed(mut server: Te
 }
 
 fn a_stopped_server_does_too(mut server: TestServer) {
-    let (admin, (_kept, notes)) = (admin_of(&server), folder());
-    let id = started(&admin, &forked(&admin, &waiting(&notes)), &json!({"notes": notes}));
+    let (admin, (_kept, notes)) = (server.admin(), folder());
+    let id = started(&admin, &forked(&admin, &waiting()), &json!({"notes": notes}));
     printed(&admin, &id, "waiting");
     server.terminate();
     server.restart();
@@ -62,8 +60,8 @@ fn a_stopped_server_does_too(mut server: TestServer) {
 }
 
 fn a_run_that_was_to_be_cancelled_is_taken_back_after_a_kill(mut server: TestServer) {
-    let (admin, (_kept, notes)) = (admin_of(&server), folder());
-    let yaml = waiting(&notes).replace("echo back wait", "sleep 20; echo back wait");
+    let (admin, (_kept, notes)) = (server.admin(), folder());
+    let yaml = waiting().replace("echo back wait", "sleep 20; echo back wait");
     let id = started(&admin, &forked(&admin, &yaml), &json!({"notes": notes}));
     printed(&admin, &id, "waiting");
     admin.post(&format!("{EXTENSIONS}/execution/{id}/cancel"), &json!({})).success();
@@ -79,8 +77,8 @@ fn a_run_that_was_to_be_cancelled_is_taken_back_after_a_kill(mut server: TestSer
 }
 
 fn a_run_that_had_not_begun_is_made_after_a_kill(mut server: TestServer) {
-    let (admin, (_kept, notes)) = (admin_of(&server), folder());
-    let key = forked(&admin, &waiting(&notes));
+    let (admin, (_kept, notes)) = (server.admin(), folder());
+    let key = forked(&admin, &waiting());
     let first = started(&admin, &key, &json!({"notes": notes}));
     printed(&admin, &first, "waiting");
     let quick = definition(&json!({}), &json!([command("Quick", "true", "")]), &json!([]));

@@ -3,7 +3,7 @@
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
 
-use super::{EXTENSIONS, admin_of, end_of, started, text};
+use super::{EXTENSIONS, end_of, started, text};
 use crate::shapes::{EXECUTION, EXTENSION, expect_fields};
 
 super::on_both_databases!(
@@ -14,7 +14,7 @@ super::on_both_databases!(
 );
 
 fn the_catalog_is_there_from_the_beginning_and_can_be_searched(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let all = admin.get(&format!("{EXTENSIONS}?page_size=100"));
     assert_eq!(all.message(), "Extensions retrieved successfully");
     let all = all.success();
@@ -56,7 +56,7 @@ fn the_catalog_is_there_from_the_beginning_and_can_be_searched(server: TestServe
 }
 
 fn pages_have_the_usual_limits(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let page = admin.get(EXTENSIONS).success();
     assert_eq!(page["extensions"].as_array().unwrap().len(), 10);
     assert_eq!(
@@ -73,7 +73,7 @@ fn pages_have_the_usual_limits(server: TestServer) {
 }
 
 fn a_restart_changes_nothing(mut server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let fork = admin.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({})).success();
     let before = admin.get(&format!("{EXTENSIONS}?page_size=100")).success();
     server.restart();
@@ -97,7 +97,7 @@ fn a_restart_changes_nothing(mut server: TestServer) {
 }
 
 fn runs_are_listed_newest_first(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let ids: Vec<String> = (0..3)
         .map(|_| {
             let id = started(&admin, "hello-note", &json!({}));

@@ -3,12 +3,12 @@
 use launchway_testkit::{people::join, server::TestServer};
 use serde_json::{Value, json};
 
-use super::{EXTENSIONS, admin_of, command, definition, end_of, forked, started};
+use super::{EXTENSIONS, command, definition, end_of, forked, started};
 
 super::with_programs!(only_an_administrator_of_the_installation_acts_on_the_machine);
 
 fn only_an_administrator_of_the_installation_acts_on_the_machine(server: TestServer) {
-    let ada = admin_of(&server);
+    let ada = server.admin();
     let grace = join(&server, &ada, "grace@example.com", "admin").log_in();
     grace.post(&format!("{EXTENSIONS}/hello-note/run"), &json!({})).failure(403, "forbidden");
     let host_steps: [Value; 3] = [

@@ -3,9 +3,7 @@
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
 
-use super::{
-    EXTENSIONS, admin_of, command, definition, end_of, execution, folder, forked, started, steps_of, text,
-};
+use super::{EXTENSIONS, command, definition, end_of, execution, folder, forked, started, steps_of, text};
 use crate::injection::PAYLOADS;
 use crate::shapes::{
     EXECUTION, EXECUTION_STEP, EXTENSION, EXTENSION_VARIABLE, expect_fields, expect_id, expect_moment,
@@ -22,7 +20,7 @@ super::with_programs!(
 );
 
 fn the_example_is_forked_and_run_and_its_steps_complete(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let example = admin.get(&format!("{EXTENSIONS}/by-extension-id/hello-note")).success();
     expect_fields(&example, EXTENSION);
     expect_fields(&example["variables"][0], EXTENSION_VARIABLE);
@@ -67,7 +65,7 @@ fn the_example_is_forked_and_run_and_its_steps_complete(server: TestServer) {
 }
 
 fn values_that_are_not_allowed_start_nothing(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let run = |variables: Value| {
         admin.post(&format!("{EXTENSIONS}/hello-note/run"), &json!({ "variables": variables }))
     };
@@ -96,7 +94,7 @@ fn values_that_are_not_allowed_start_nothing(server: TestServer) {
 }
 
 fn a_failing_step_has_the_earlier_ones_taken_back(server: TestServer) {
-    let (admin, (_kept, notes)) = (admin_of(&server), folder());
+    let (admin, (_kept, notes)) = (server.admin(), folder());
     let yaml = definition(
         &json!({"notes": {"type": "string", "is_required": true}}),
         &json!([
@@ -126,7 +124,7 @@ fn a_failing_step_has_the_earlier_ones_taken_back(server: TestServer) {
 }
 
 fn a_step_that_may_fail_holds_up_nothing(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let mut first = command("May fail", "exit 3", "");
     first["ignore_errors"] = json!(true);
     let mut slow = command("Too slow", "sleep 60", "");
@@ -142,7 +140,7 @@ fn a_step_that_may_fail_holds_up_nothing(server: TestServer) {
 }
 
 fn a_reader_that_polls_by_number_misses_no_line(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let count = "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done";
     let yaml = definition(
         &json!({}),
@@ -183,7 +181,7 @@ fn a_reader_that_polls_by_number_misses_no_line(server: TestServer) {
 }
 
 fn what_is_secret_is_never_shown(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let yaml = definition(
         &json!({"password": {"type": "string", "sensitive": true, "is_required": true}}),
         &json!([command("Show", "echo it is {{ password }}; printf %s {{ password }} | base64; exit 1", "")]),
@@ -209,7 +207,7 @@ fn what_is_secret_is_never_shown(server: TestServer) {
 #[test]
 fn values_never_become_a_part_of_a_command() {
     let server = TestServer::configured(&[super::WITH_PROGRAMS]);
-    let (admin, (_kept, notes)) = (admin_of(&server), folder());
+    let (admin, (_kept, notes)) = (server.admin(), folder());
     let bare = command("Bare", "printf '%s|' {{ value }}", "");
     let quoted = command("Quoted", "printf '%s|' \"{{ value }}\"", "");
     let file = json!({"name": "File", "type": "file", "properties": {"action": "write", "dest": "a", "content": "{{ value }}"}});
@@ -232,7 +230,7 @@ fn values_never_become_a_part_of_a_command() {
 }
 
 fn a_request_with_a_key_is_carried_out_once(server: TestServer) {
-    let admin = admin_of(&server);
+    let admin = server.admin();
     let once = admin.with_header("idempotency-key", "one");
     let run = || once.post(&format!("{EXTENSIONS}/hello-note/run"), &json!({"variables": {"who": "ada"}}));
     let first = run().success();
