@@ -42,10 +42,10 @@ use crate::{
     organizations::Scope,
     page::{Page, PageRequest},
     store::{self, StoreError},
-    value::InvalidValue,
+    value::named,
 };
 
-metadata::named!(
+named!(
     /// Whether the definition of an extension can be used.
     Validation,
     "whether a definition can be used",

@@ -141,6 +141,26 @@ typed_id!(
     /// Identifies an [`ExtensionRoute`](crate::extensions::ExtensionRoute).
     ExtensionRouteId
 );
+typed_id!(
+    /// Identifies an [`Event`](crate::notifications::Event) that people are told of.
+    EventId
+);
+typed_id!(
+    /// Identifies a [`WebhookConfig`](crate::notifications::WebhookConfig).
+    WebhookConfigId
+);
+typed_id!(
+    /// Identifies a [`KeptSigningSecret`](crate::notifications::KeptSigningSecret).
+    SigningSecretId
+);
+typed_id!(
+    /// Identifies an [`SmtpConfig`](crate::notifications::SmtpConfig).
+    SmtpConfigId
+);
+typed_id!(
+    /// Identifies a [`Delivery`](crate::notifications::Delivery).
+    DeliveryId
+);
 
 impl From<ApplicationId> for SubjectId {
     /// An application is what its jobs work on.

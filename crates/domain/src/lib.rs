@@ -12,6 +12,7 @@ pub mod ids;
 pub mod jobs;
 pub mod logs;
 pub mod network;
+pub mod notifications;
 pub mod organizations;
 pub mod page;
 pub mod routes;

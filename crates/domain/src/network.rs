@@ -1,8 +1,8 @@
-//! Addresses that may be reached although they are not everyone's.
+//! Which addresses may be reached.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// A network and a port that the operator allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,80 @@ pub fn is_loopback_or_link_local(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_loopback() || v4.is_link_local() || v4.is_unspecified() || v4.is_broadcast(),
         IpAddr::V6(v6) => v6.is_loopback() || v6.is_unspecified() || v6.is_unicast_link_local(),
+    }
+}
+
+/// Whom the installation connects to when somebody else says whom: everyone's addresses, and what the
+/// operator allows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutboundPolicy {
+    allowed: Vec<AllowedEndpoint>,
+}
+
+impl OutboundPolicy {
+    /// Permits `allowed` besides what is everyone's.
+    #[must_use]
+    pub fn allowing(allowed: Vec<AllowedEndpoint>) -> Self {
+        Self { allowed }
+    }
+
+    /// Whether `address` may be connected to at `port`.
+    #[must_use]
+    pub fn permits(&self, address: IpAddr, port: u16) -> bool {
+        is_public(address) || self.allows(address, port)
+    }
+
+    /// Whether the operator allows it by name of its network.
+    #[must_use]
+    pub fn allows(&self, address: IpAddr, port: u16) -> bool {
+        self.allowed.iter().any(|allowed| allowed.covers(address, port))
+    }
+}
+
+/// Networks of version 4 that are not everyone's: of this machine, of this link, of an organization,
+/// of documentation, of everyone at once, or of nobody.
+const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 15] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+];
+
+/// What version 6 gives to everyone …
+const PUBLIC_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// … except for these: of protocols, of documentation, and those that hold an address of version 4.
+const NOT_PUBLIC_V6: [(Ipv6Addr, u8); 4] = [
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+];
+
+/// Whether an address is everyone's: not of this machine, of a network of its own, or of none.
+#[must_use]
+pub fn is_public(address: IpAddr) -> bool {
+    // An address of version 4 in one of version 6 is that of version 4.
+    match address.to_canonical() {
+        IpAddr::V4(v4) => !NOT_PUBLIC_V4.into_iter().any(|(network, length)| {
+            Ipv4Net::new(network, length).is_ok_and(|network| network.contains(&v4))
+        }),
+        IpAddr::V6(v6) => {
+            let is_in =
+                |(network, length)| Ipv6Net::new(network, length).is_ok_and(|network| network.contains(&v6));
+            is_in(PUBLIC_V6) && !NOT_PUBLIC_V6.into_iter().any(is_in)
+        }
     }
 }
 
@@ -64,6 +138,82 @@ mod tests {
             ("2001:db8::1", false),
         ] {
             assert_eq!(is_loopback_or_link_local(address.parse().unwrap()), own, "{address}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_everyones_is_told_from_the_rest() {
+        for (address, public) in [
+            ("1.1.1.1", true),
+            ("9.255.255.255", true),
+            ("11.0.0.0", true),
+            ("100.63.255.255", true),
+            ("100.128.0.0", true),
+            ("172.15.255.255", true),
+            ("172.32.0.0", true),
+            ("192.0.1.0", true),
+            ("223.255.255.255", true),
+            ("0.0.0.0", false),
+            ("0.255.255.255", false),
+            ("10.0.0.1", false),
+            ("100.64.0.1", false),
+            ("127.0.0.1", false),
+            ("127.255.255.255", false),
+            ("169.254.169.254", false),
+            ("172.16.0.1", false),
+            ("172.31.255.255", false),
+            ("192.0.0.1", false),
+            ("192.0.2.1", false),
+            ("192.88.99.1", false),
+            ("192.168.1.1", false),
+            ("198.18.0.1", false),
+            ("198.19.255.255", false),
+            ("198.51.100.1", false),
+            ("203.0.113.1", false),
+            ("224.0.0.1", false),
+            ("255.255.255.255", false),
+            ("2606:4700:4700::1111", true),
+            ("2a00::1", true),
+            ("::", false),
+            ("::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("::ffff:10.0.0.1", false),
+            ("::ffff:1.1.1.1", true),
+            ("::127.0.0.1", false),
+            ("64:ff9b::7f00:1", false),
+            ("64:ff9b:1::7f00:1", false),
+            ("100::1", false),
+            ("2001::1", false),
+            ("2001:db8::1", false),
+            ("2002:7f00:1::1", false),
+            ("3fff::1", false),
+            ("4000::1", false),
+            ("fc00::1", false),
+            ("fd12:3456::1", false),
+            ("fe80::1", false),
+            ("fec0::1", false),
+            ("ff02::1", false),
+        ] {
+            assert_eq!(is_public(address.parse().unwrap()), public, "{address}");
+        }
+    }
+
+    #[test]
+    fn the_operator_permits_more_by_network_and_port_only() {
+        let policy = OutboundPolicy::allowing(vec![AllowedEndpoint {
+            network: "127.0.0.1/32".parse().unwrap(),
+            port: 9009,
+        }]);
+        for (address, port, permitted, allowed) in [
+            ("127.0.0.1", 9009, true, true),
+            ("::ffff:127.0.0.1", 9009, true, true),
+            ("127.0.0.1", 80, false, false),
+            ("127.0.0.2", 9009, false, false),
+            ("1.1.1.1", 80, true, false),
+        ] {
+            let address = address.parse().unwrap();
+            assert_eq!(policy.permits(address, port), permitted, "{address}:{port}");
+            assert_eq!(policy.allows(address, port), allowed, "{address}:{port}");
         }
     }
 }

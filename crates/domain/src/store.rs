@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 
 use crate::{
-    applications, audit, auth, deployments, extensions, idempotency, jobs, logs, organizations, users,
-    webhooks,
+    applications, audit, auth, deployments, extensions, idempotency, jobs, logs, notifications,
+    organizations, users, webhooks,
 };
 
 /// One change to what is stored. Each feature owns its own writes.
@@ -32,6 +32,8 @@ pub enum Write {
     Idempotency(idempotency::Write),
     /// Webhooks.
     Webhook(webhooks::Write),
+    /// Notifications.
+    Notification(notifications::Write),
 }
 
 impl Write {
@@ -48,6 +50,7 @@ impl Write {
             Self::Deployment(write) => write.needs_audit(),
             Self::Extension(write) => write.needs_audit(),
             Self::Webhook(write) => write.needs_audit(),
+            Self::Notification(write) => write.needs_audit(),
         }
     }
 }
@@ -139,6 +142,10 @@ pub enum Unique {
     IdempotencyKey,
     /// A delivery of a code host to one application.
     WebhookDelivery,
+    /// Where an organization's messages of one kind go.
+    WebhookConfig,
+    /// The server that sends an organization's mail.
+    SmtpConfig,
 }
 
 #[cfg(test)]
@@ -197,7 +204,13 @@ mod tests {
             jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),
             webhooks::Write::Confirm { scope: a_job().scope, repository: a_secret().repository, at: AT }
                 .into(),
+            notifications::Write::Announce(an_event()).into(),
         ]
+    }
+
+    fn an_event() -> notifications::Event {
+        let kind = notifications::EventKind::MemberAdded;
+        notifications::Event::new(Uuid::nil().into(), Uuid::nil().into(), kind, AT)
     }
 
     fn a_job() -> jobs::NewJob {
@@ -318,6 +331,8 @@ mod tests {
             deployments::Write::Insert(a_deployment()).into(),
             webhooks::Write::FirstSecret(a_secret()).into(),
             webhooks::Write::ReplaceSecret { secret: a_secret(), until: AT }.into(),
+            notifications::Write::DeleteSmtp { scope: a_job().scope, id: Uuid::nil().into(), at: AT }.into(),
+            notifications::Write::Replay { scope: a_job().scope, id: Uuid::nil().into(), at: AT }.into(),
         ];
         writes.extend(login_writes().into_iter().map(Write::from));
         writes.extend(organization_writes().into_iter().map(Write::from));

@@ -93,6 +93,37 @@ macro_rules! text_value {
 }
 pub(crate) use text_value;
 
+/// Gives what has a few names, by which it is stored and shown, its ways in and out.
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident, $what:literal, { $($variant:ident => $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "the names say it")]
+        pub enum $name { $($variant),+ }
+
+        impl $name {
+            /// Every one, in the order of the contract.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name in the contract.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = $crate::value::InvalidValue;
+
+            fn try_from(raw: String) -> Result<Self, Self::Error> {
+                let known = Self::ALL.iter().find(|known| known.as_str() == raw).copied();
+                known.ok_or_else(|| $crate::value::InvalidValue::text($what, &raw))
+            }
+        }
+    };
+}
+pub(crate) use named;
+
 /// Trims `raw` and keeps it when it has `min` to `max` characters that can be seen.
 pub(crate) fn plain_text(
     raw: &str,

@@ -31,11 +31,13 @@ impl Request {
 
     /// What makes it durable. One that waits already for the same application gives way.
     pub(crate) fn writes(self, actor: &Actor, tools: &Tools) -> Vec<store::Write> {
-        self.writes_because(&format!("by {}", actor.user().username), tools)
+        let username = actor.user().username.as_str();
+        self.writes_because(username, &format!("by {username}"), tools)
     }
 
-    /// The same where nobody who is known here asked for it; `reason` says in the log who or what did.
-    pub(crate) fn writes_because(self, reason: &str, tools: &Tools) -> Vec<store::Write> {
+    /// The same where nobody who is known here asked for it, but `by`; `reason` says so in the log.
+    pub(crate) fn writes_because(mut self, by: &str, reason: &str, tools: &Tools) -> Vec<store::Write> {
+        self.deployment.requested_by = by.to_owned();
         let text = match self.deployment.kind {
             DeploymentKind::Fresh => format!("Deployment requested {reason}"),
             DeploymentKind::Rollback { to } => format!("Rollback to deployment {to} requested {reason}"),

@@ -222,7 +222,7 @@ impl Comparison {
         let author = Author::launchway(Chain::from(Some(application.organization_id)));
         let mut writes = vec![Write::RequireMissed(head).into()];
         let reason = format!("because {branch} is at {short} and no push told so");
-        writes.extend(request.writes_because(&reason, &self.tools));
+        writes.extend(request.writes_because("launchway", &reason, &self.tools));
         writes.push(self.tools.record(author, event));
         match self.tools.store.commit(writes).await {
             Ok(()) => self.tools.bell.ring(),

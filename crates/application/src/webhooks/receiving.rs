@@ -183,8 +183,8 @@ impl Webhooks {
             let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
             let deployment = request.deployment.id;
             let host = verified.delivery.host().title();
-            let reason = format!("by a push to {} on {host}", push.branch);
-            writes.extend(request.writes_because(&reason, &self.tools));
+            let by = format!("a push to {} on {host}", push.branch);
+            writes.extend(request.writes_because(&by, &format!("by {by}"), &self.tools));
             entries.push(self.entry(verified, &application, &push, deployment));
         }
         for (application, commit) in plan.pass_over {

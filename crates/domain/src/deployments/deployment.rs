@@ -21,6 +21,8 @@ pub struct Deployment {
     pub organization_id: OrganizationId,
     /// What is to be brought to life.
     pub kind: DeploymentKind,
+    /// Who or what asked for it, as a person would say it; empty for those from before it was kept.
+    pub requested_by: String,
     /// The job that does it.
     pub job_id: JobId,
     /// Where it is.
@@ -53,6 +55,7 @@ impl Deployment {
             application_id,
             organization_id,
             kind,
+            requested_by: String::new(),
             job_id,
             status: DeploymentStatus { id: status_id, state, created_at: now, updated_at: now },
             commit: None,

@@ -1,13 +1,13 @@
 //! Runs of extensions: where they are, what they were told, and what came of each step.
 
-use super::{Extension, metadata::named};
+use super::Extension;
 use crate::{
     clock::Timestamp,
     ids::{ExecutionId, ExecutionStepId, ExtensionId, JobId, UserId},
     logs::Level,
     organizations::Scope,
     secret::Sealed,
-    value::InvalidValue,
+    value::named,
 };
 
 named!(

@@ -1,37 +1,7 @@
 //! What an extension is, for who looks for one.
 
 use super::ExtensionKey;
-use crate::value::{InvalidValue, plain_text, text_value};
-
-macro_rules! named {
-    ($(#[$doc:meta])* $name:ident, $what:literal, { $($variant:ident => $text:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[expect(missing_docs, reason = "the names say it")]
-        pub enum $name { $($variant),+ }
-
-        impl $name {
-            /// Every one, in the order of the contract.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The name in the contract.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidValue;
-
-            fn try_from(raw: String) -> Result<Self, InvalidValue> {
-                let known = Self::ALL.iter().find(|known| known.as_str() == raw).copied();
-                known.ok_or_else(|| InvalidValue::text($what, &raw))
-            }
-        }
-    };
-}
-pub(super) use named;
+use crate::value::{named, plain_text, text_value};
 
 named!(
     /// What an extension is about.

@@ -1,0 +1,159 @@
+//! What happened that people want to be told.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    auth::Client,
+    clock::Timestamp,
+    ids::{EventId, OrganizationId, UserId},
+    organizations::Role,
+    users::User,
+    value::named,
+};
+
+named!(
+    /// What kind of thing happened.
+    EventKind,
+    "the name of an event",
+    {
+        DeploymentSucceeded => "deployment.succeeded",
+        DeploymentFailed => "deployment.failed",
+        DeploymentCancelled => "deployment.cancelled",
+        ExtensionCompleted => "extension.completed",
+        ExtensionFailed => "extension.failed",
+        MemberAdded => "member.added",
+        MemberRemoved => "member.removed",
+        LoginNewDevice => "login.new_device",
+        // Never stored: somebody tries a channel.
+        Test => "test",
+    }
+);
+
+named!(
+    /// Something that is known of an event. The names are those that receivers see.
+    Fact,
+    "the name of a fact",
+    {
+        Organization => "organization",
+        OrganizationId => "organization_id",
+        Application => "application",
+        ApplicationId => "application_id",
+        Environment => "environment",
+        Host => "host",
+        DeploymentId => "deployment_id",
+        RollbackTo => "rollback_to",
+        Branch => "branch",
+        Commit => "commit_hash",
+        Extension => "extension",
+        ExtensionKey => "extension_id",
+        ExecutionId => "execution_id",
+        ExitCode => "exit_code",
+        RequestedBy => "requested_by",
+        Seconds => "duration_seconds",
+        Reason => "reason",
+        User => "user",
+        UserId => "user_id",
+        Email => "email",
+        Role => "role",
+        By => "by",
+        Address => "address",
+        UserAgent => "user_agent",
+    }
+);
+
+/// What is known of an event, as it was when it happened: what it is about may be gone by the time
+/// that somebody is told.
+pub type Facts = BTreeMap<Fact, String>;
+
+/// Something that happened, of which every active channel of an organization is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Which.
+    pub id: EventId,
+    /// Whose.
+    pub organization_id: OrganizationId,
+    /// What.
+    pub kind: EventKind,
+    /// What is known of it.
+    pub facts: Facts,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Event {
+    /// How receivers recognise the event, however often they are told.
+    #[must_use]
+    pub fn message_id(&self) -> String {
+        // Without hyphens or dots: a dot separates the parts of what is signed.
+        format!("msg_{}", uuid::Uuid::from(self.id).simple())
+    }
+
+    /// The same with something more that is known of it. What is empty is not known.
+    #[must_use]
+    pub fn with(mut self, fact: Fact, value: impl ToString) -> Self {
+        let value = value.to_string();
+        if !value.is_empty() {
+            self.facts.insert(fact, value);
+        }
+        self
+    }
+
+    /// Something happened in an organization.
+    #[must_use]
+    pub fn new(id: EventId, organization_id: OrganizationId, kind: EventKind, at: Timestamp) -> Self {
+        let event = Self { id, organization_id, kind, facts: Facts::new(), at };
+        event.with(Fact::OrganizationId, organization_id)
+    }
+
+    /// Somebody, added by `by`, is a member of the organization from now on.
+    #[must_use]
+    pub fn member_added(self, (email, role): (&str, Role), user_id: UserId, by: &User) -> Self {
+        self.with(Fact::Email, email)
+            .with(Fact::UserId, user_id)
+            .with(Fact::Role, role.as_str())
+            .with(Fact::By, &by.username)
+    }
+
+    /// Somebody, removed by `by`, is no member of the organization any more.
+    #[must_use]
+    pub fn member_removed(self, member: &User, by: &User) -> Self {
+        self.about(member).with(Fact::By, &by.username)
+    }
+
+    /// Somebody logged in from `client`, which was not seen before or not for long.
+    #[must_use]
+    pub fn new_device(self, user: &User, client: &Client) -> Self {
+        self.about(user).with(Fact::Address, client.address).with(Fact::UserAgent, &client.user_agent)
+    }
+
+    fn about(self, user: &User) -> Self {
+        self.with(Fact::User, &user.username).with(Fact::UserId, user.id).with(Fact::Email, &user.email)
+    }
+}
+
+/// How long a device is known after it was last seen.
+pub const DEVICE_KNOWN_FOR: chrono::TimeDelta = chrono::TimeDelta::days(90);
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_message_is_recognised_by_an_id_without_a_dot() {
+        let id = Uuid::from_u128(0x0190_b2c4_0000_7000_8000_0000_0000_000a);
+        let event = Event::new(id.into(), Uuid::nil().into(), EventKind::MemberAdded, Timestamp::UNIX_EPOCH);
+        assert_eq!(event.message_id(), "msg_0190b2c400007000800000000000000a");
+    }
+
+    #[test]
+    fn what_is_empty_is_not_known() {
+        let nil = Uuid::nil();
+        let event = Event::new(nil.into(), nil.into(), EventKind::DeploymentFailed, Timestamp::UNIX_EPOCH)
+            .with(Fact::Commit, "")
+            .with(Fact::Environment, "production");
+        let known: Vec<_> = event.facts.keys().map(|fact| fact.as_str()).collect();
+        assert_eq!(known, ["organization_id", "environment"]);
+    }
+}
