@@ -14,6 +14,10 @@ use launchway_domain::{
     extensions::{Category, ExtensionKind},
     ids::InvalidId,
     logs::Level,
+    notifications::{
+        ChannelKind, DeliveryState, MailHost, MailSecurity, MailUsername, Recipients, SenderName,
+        WebhookKind, WebhookUrl,
+    },
     organizations::{Description, OrganizationName, Role},
     secret::Secret,
     users::{EmailAddress, FontFamily, FontSize, Language, Theme, Username},
@@ -226,6 +230,8 @@ text_fields!(
     Branch,
     BuildPack,
     Category,
+    ChannelKind,
+    DeliveryState,
     Description,
     DockerfilePath,
     EmailAddress,
@@ -236,14 +242,20 @@ text_fields!(
     Hostname,
     Language,
     Level,
+    MailHost,
+    MailSecurity,
+    MailUsername,
     OrganizationName,
     Password,
     ProxyServer,
     Resource,
     Role,
     RunCommand,
+    SenderName,
     Theme,
     Username,
+    WebhookKind,
+    WebhookUrl,
 );
 
 impl Field for Port {
@@ -259,6 +271,14 @@ impl Field for Labels {
         let items = items.into_iter().map(String::read).collect::<Result<Vec<_>, _>>();
         let items = items.map_err(|_not_text| "must be an array of strings".to_owned())?;
         items.try_into().map_err(|refused: InvalidValue| refused.to_string())
+    }
+}
+
+impl Field for Recipients {
+    fn read(value: Value) -> Result<Self, String> {
+        let Value::Array(items) = value else { return Err(wrong_type("an array of strings", &value)) };
+        let addresses = items.into_iter().map(EmailAddress::read).collect::<Result<Vec<_>, _>>();
+        addresses?.try_into().map_err(|refused: InvalidValue| refused.to_string())
     }
 }
 

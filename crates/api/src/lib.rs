@@ -19,6 +19,7 @@ mod logs;
 mod metrics;
 mod moment;
 mod mounted;
+mod notifications;
 mod openapi;
 mod organizations;
 mod pages;

@@ -8,7 +8,7 @@ use actix_web::{
 use crate::{
     applications, audit, auth, deployments, docs,
     error::{ApiError, Code},
-    extensions, health, logs, metrics, openapi, organizations,
+    extensions, health, logs, metrics, notifications, openapi, organizations,
     routes::{Operation, Routes},
     users, webhooks,
 };
@@ -35,6 +35,7 @@ fn all() -> Routes {
     extensions::routes(&mut routes);
     logs::routes(&mut routes);
     webhooks::routes(&mut routes);
+    notifications::routes(&mut routes);
     audit::routes(&mut routes);
     health::routes(&mut routes);
     metrics::routes(&mut routes);

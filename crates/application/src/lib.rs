@@ -12,6 +12,7 @@ mod error;
 pub mod extensions;
 pub mod idempotency;
 pub mod logs;
+pub mod notifications;
 pub mod organizations;
 mod printing;
 pub mod routes;
@@ -26,5 +27,5 @@ pub use self::{
     bell::{Bell, Listener},
     error::Error,
     runtime_logs::RuntimeLogs,
-    services::{Ports, Services, Tools},
+    services::{OutsidePorts, Ports, Services, Tools},
 };

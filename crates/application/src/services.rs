@@ -12,7 +12,10 @@ use launchway_domain::{
     idempotency::{IdempotencyKey, IdempotencyStore, Write as IdempotencyWrite},
     ids::Ids,
     logs::LogReader,
-    organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository},
+    notifications::{
+        Event as Announced, EventKind, Mailer, NotificationRepository, OutboundGuard, WebhookSender,
+    },
+    organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository, Scope},
     secret::{Entropy, SecretBox},
     store::{UnitOfWork, Write},
     users::UserRepository,
@@ -29,6 +32,7 @@ use crate::{
     extensions::{Catalog, ExtensionPorts, Extensions},
     idempotency::Idempotency,
     logs::Logs,
+    notifications::{Courier, CourierPorts, NotificationPorts, Notifications},
     organizations::{DeployKeys, Organizations},
     routes::Routes,
     users::Users,
@@ -56,6 +60,11 @@ impl Tools {
         key.map(claim)
     }
 
+    /// Something that happened now in an organization, and that people want to be told.
+    pub(crate) fn event(&self, scope: Scope, kind: EventKind) -> Announced {
+        Announced::new(self.ids.next().into(), scope.id(), kind, self.clock.now())
+    }
+
     /// The write that tells the audit trail what `author` does.
     pub(crate) fn record(&self, author: Author, event: Event) -> Write {
         AuditWrite::Append(Entry::new(self.ids.next().into(), author, event, self.clock.now())).into()
@@ -79,6 +88,8 @@ pub struct Ports {
     pub idempotency: Arc<dyn IdempotencyStore>,
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
     pub webhooks: Arc<dyn WebhookRepository>,
+    pub notifications: Arc<dyn NotificationRepository>,
+    pub outside: OutsidePorts,
     pub key_maker: Arc<dyn KeyMaker>,
     pub policy: ApplicationPolicy,
     pub routes: Arc<Routes>,
@@ -87,6 +98,16 @@ pub struct Ports {
     pub secrets: Arc<dyn SecretBox>,
     /// What recognises the token that the first administrator needs from elsewhere.
     pub setup_token: TokenHash,
+}
+
+/// The ways out of the installation.
+#[expect(missing_docs, reason = "the types say it")]
+pub struct OutsidePorts {
+    pub guard: Arc<dyn OutboundGuard>,
+    pub webhooks: Arc<dyn WebhookSender>,
+    pub mailer: Arc<dyn Mailer>,
+    /// Where people find this installation, if that is known.
+    pub public_url: Option<String>,
 }
 
 /// Every use case, by feature.
@@ -109,6 +130,9 @@ pub struct Services {
     pub logs: Logs,
     pub idempotency: Idempotency,
     pub webhooks: Webhooks,
+    pub notifications: Notifications,
+    /// Who brings messages, for who does that in the background.
+    pub courier: Arc<Courier>,
 }
 
 impl Services {
@@ -130,6 +154,8 @@ impl Services {
             idempotency,
             deploy_keys,
             webhooks,
+            notifications,
+            outside,
             key_maker,
             policy,
             routes,
@@ -141,9 +167,25 @@ impl Services {
         let guesses = Guesses::new(throttle, tools.clone());
         let extension_ports = ExtensionPorts {
             extensions: extensions.clone(),
-            executions,
+            executions: executions.clone(),
             secrets: secrets.clone(),
             public_host: policy.public_host.clone(),
+        };
+        let courier_ports = CourierPorts {
+            organizations: organizations.clone(),
+            logs: logs.clone(),
+            executions: executions.clone(),
+            secrets: secrets.clone(),
+            webhooks: outside.webhooks,
+            mailer: outside.mailer,
+            clock: tools.clock.clone(),
+        };
+        let courier = Arc::new(Courier::new(courier_ports, outside.public_url));
+        let notification_ports = NotificationPorts {
+            notifications,
+            secrets: secrets.clone(),
+            guard: outside.guard,
+            courier: courier.clone(),
         };
         Self {
             authentication: Authentication::new(identities, tools.clone()),
@@ -186,6 +228,8 @@ impl Services {
                 },
                 tools.clone(),
             ),
+            notifications: Notifications::new(notification_ports, tools.clone()),
+            courier,
             logs: Logs::new(applications, deployments, logs),
             idempotency: Idempotency::new(idempotency, secrets, tools),
             audit: AuditTrail::new(audit),

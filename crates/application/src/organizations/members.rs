@@ -4,6 +4,7 @@ use launchway_domain::{
     audit::{Action as Did, Event, Resource as Audited},
     auth::{Actor, PasswordSetup, Token, TokenKind, Write as AuthWrite},
     ids::UserId,
+    notifications::{EventKind, Write as Announcement},
     organizations::{Member, Membership, Organization, Role, Scope, Write},
     store::{self, Rule, StoreError, Unique},
     users::{EmailAddress, User, Username, Write as UserWrite},
@@ -71,6 +72,9 @@ impl Organizations {
         }
         let membership = Membership::new(self.tools.ids.next().into(), scope.id(), user_id, role, now);
         writes.push(Write::InsertMembership(membership).into());
+        let added = self.tools.event(scope, EventKind::MemberAdded);
+        let added = added.member_added((email.as_str(), role), user_id, actor.user());
+        writes.push(Announcement::Announce(added).into());
         let event =
             Event::new(Did::Create, Audited::User, user_id, format!("added {email} as {}", role.as_str()))
                 .with("email", &email)
@@ -108,7 +112,8 @@ impl Organizations {
         let what = format!("made {} {}", member.user.email, role.as_str());
         let event = Event::new(Did::Update, Audited::User, user_id, what).with("role", role.as_str());
         let at = self.tools.clock.now();
-        self.change_membership(actor, Write::ChangeRole { scope, user_id, role, at }, event).await?;
+        let change = Write::ChangeRole { scope, user_id, role, at };
+        self.change_membership(actor, vec![change.into()], event).await?;
         self.member_of(scope, user_id).await
     }
 
@@ -128,11 +133,20 @@ impl Organizations {
         };
         let event = Event::new(Did::Delete, Audited::User, user_id, what);
         let at = self.tools.clock.now();
-        self.change_membership(actor, Write::RemoveMember { scope, user_id, at }, event).await
+        let removed = self.tools.event(scope, EventKind::MemberRemoved);
+        let removed = removed.member_removed(&member.user, actor.user());
+        let writes =
+            vec![Write::RemoveMember { scope, user_id, at }.into(), Announcement::Announce(removed).into()];
+        self.change_membership(actor, writes, event).await
     }
 
-    async fn change_membership(&self, actor: &Actor, write: Write, event: Event) -> Result<(), Error> {
-        let writes = vec![write.into(), self.tools.record(actor.author(), event)];
+    async fn change_membership(
+        &self,
+        actor: &Actor,
+        mut writes: Vec<store::Write>,
+        event: Event,
+    ) -> Result<(), Error> {
+        writes.push(self.tools.record(actor.author(), event));
         self.tools.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => MEMBER,
             StoreError::Refused(Rule::LastAdmin) => {

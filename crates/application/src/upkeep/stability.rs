@@ -4,8 +4,10 @@ use std::{collections::HashMap, time::Duration};
 
 use launchway_domain::{
     applications::{ApplicationState, Write},
-    deployments::{Condition, ContainerId, Found, LiveVersion},
+    deployments::{CommitHash, Condition, ContainerId, Found, LiveVersion},
     logs::Level,
+    notifications::{Event, EventKind, Fact, Write as Announcement},
+    organizations::Scope,
 };
 use tokio::time::Instant;
 
@@ -162,12 +164,33 @@ impl Upkeep {
             return;
         }
         let at = self.tools.clock.now();
-        let write = Write::SetStable { deployment: version.deployment.id, is_stable, at };
-        match self.tools.store.commit(vec![write.into()]).await {
+        let mut writes = vec![Write::SetStable { deployment: version.deployment.id, is_stable, at }.into()];
+        if !is_stable {
+            writes.push(Announcement::Announce(self.broken_down(version, &text)).into());
+        }
+        match self.tools.store.commit(writes).await {
             Ok(()) => self.note(version, if is_stable { Level::Info } else { Level::Error }, text).await,
             Err(error) => {
                 tracing::warn!(%error, deployment.id = %version.deployment.id, "a state could not be kept")
             }
         }
+    }
+
+    /// A version that was deployed serves no more.
+    fn broken_down(&self, version: &LiveVersion, reason: &str) -> Event {
+        let LiveVersion { application, deployment } = version;
+        let blueprint = &application.blueprint;
+        let host = application.hosts().next().unwrap_or_default();
+        let commit = deployment.commit.as_ref().map(CommitHash::as_str).unwrap_or_default();
+        self.tools
+            .event(Scope::of_record(application.organization_id), EventKind::DeploymentFailed)
+            .with(Fact::Application, &blueprint.name)
+            .with(Fact::ApplicationId, application.id)
+            .with(Fact::Environment, blueprint.environment.as_str())
+            .with(Fact::Host, host)
+            .with(Fact::DeploymentId, deployment.id)
+            .with(Fact::Commit, commit)
+            .with(Fact::RequestedBy, &deployment.requested_by)
+            .with(Fact::Reason, reason)
     }
 }

@@ -131,7 +131,8 @@ pub(crate) fn request_writes(
 /// The deployment that such a wish makes.
 pub(crate) fn requested(n: u64, id: ApplicationId, kind: DeploymentKind, at: Timestamp) -> Deployment {
     let ids = (CountingIds::nth(n + 1).into(), CountingIds::nth(n + 2).into());
-    Deployment::new(ids, (scope().id(), id), kind, CountingIds::nth(n).into(), at)
+    let deployment = Deployment::new(ids, (scope().id(), id), kind, CountingIds::nth(n).into(), at);
+    Deployment { requested_by: "ada".to_owned(), ..deployment }
 }
 
 /// [`a_blueprint`] with something else about it.

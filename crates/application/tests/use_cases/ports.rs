@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use launchway_application::{
-    Bell, Ports, Services, Tools,
+    Bell, OutsidePorts, Ports, Services, Tools,
     applications::ApplicationPolicy,
     auth::Guesses,
     routes::{RoutePorts, Routes},
@@ -21,6 +21,7 @@ use launchway_domain::{
     idempotency::MockIdempotencyStore,
     ids::LoginAttemptId,
     logs::MockLogReader,
+    notifications::{MockMailer, MockNotificationRepository, MockOutboundGuard, MockWebhookSender},
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
     routes::MockTrafficRouter,
     secret::MockSecretBox,
@@ -54,6 +55,10 @@ pub(crate) struct MockedPorts {
     pub(crate) idempotency: MockIdempotencyStore,
     pub(crate) deploy_keys: MockDeployKeyRepository,
     pub(crate) webhooks: MockWebhookRepository,
+    pub(crate) notifications: MockNotificationRepository,
+    pub(crate) guard: MockOutboundGuard,
+    pub(crate) sender: MockWebhookSender,
+    pub(crate) mailer: MockMailer,
     pub(crate) key_maker: MockKeyMaker,
     pub(crate) policy: ApplicationPolicy,
     pub(crate) router: MockTrafficRouter,
@@ -164,6 +169,13 @@ impl MockedPorts {
             idempotency: Arc::new(self.idempotency),
             deploy_keys: Arc::new(self.deploy_keys),
             webhooks: Arc::new(self.webhooks),
+            notifications: Arc::new(self.notifications),
+            outside: OutsidePorts {
+                guard: Arc::new(self.guard),
+                webhooks: Arc::new(self.sender),
+                mailer: Arc::new(self.mailer),
+                public_url: Some("https://launchway.example.com".to_owned()),
+            },
             key_maker: Arc::new(self.key_maker),
             policy: self.policy,
             routes: Arc::new(Routes::new(routes, None)),

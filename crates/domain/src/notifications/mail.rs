@@ -69,6 +69,12 @@ text_value!(
     |raw| plain_text(&raw, 0, 100, "at most 100 characters on one line")
 );
 
+impl Default for SenderName {
+    fn default() -> Self {
+        Self("Launchway".to_owned())
+    }
+}
+
 text_value!(
     /// Who logs in to a mail server.
     MailUsername,

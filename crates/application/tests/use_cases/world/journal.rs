@@ -3,6 +3,7 @@
 use launchway_domain::{
     applications, audit, deployments,
     jobs::{self, Outcome},
+    notifications,
     store::Write,
     webhooks,
 };
@@ -36,6 +37,11 @@ fn word(write: &Write) -> String {
         Write::Log(launchway_domain::logs::Write::Append(lines)) => {
             let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
             format!("line ({})", texts.join(" / "))
+        }
+        Write::Notification(notifications::Write::Announce(event)) => {
+            let reason =
+                event.facts.get(&notifications::Fact::Reason).map(String::as_str).unwrap_or_default();
+            format!("announce {} ({reason})", event.kind.as_str())
         }
         Write::Audit(audit::Write::Append(entry)) => format!("entry ({})", entry.message),
         other => format!("{other:?}"),

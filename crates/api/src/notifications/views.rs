@@ -1,0 +1,183 @@
+//! What answers show of notifications.
+
+use launchway_application::notifications::{ShownWebhook, Tried};
+use launchway_domain::{
+    notifications::{Attempt, Delivery, MailUsername, SmtpConfig},
+    page::Page,
+    users::EmailAddress,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{moment::Moment, pages::Pagination};
+
+/// Where messages go by HTTP.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WebhookConfigView {
+    id: Uuid,
+    user_id: Uuid,
+    organization_id: Uuid,
+    /// In full only for who may change it.
+    webhook_url: String,
+    #[schema(example = "slack")]
+    r#type: &'static str,
+    is_active: bool,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl From<ShownWebhook> for WebhookConfigView {
+    fn from(ShownWebhook { config, url }: ShownWebhook) -> Self {
+        Self {
+            id: config.id.into(),
+            user_id: config.user_id.into(),
+            organization_id: config.organization_id.into(),
+            webhook_url: url,
+            r#type: config.kind.as_str(),
+            is_active: config.is_active,
+            created_at: config.created_at.into(),
+            updated_at: config.updated_at.into(),
+        }
+    }
+}
+
+/// What your own receiver checks signatures with.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SigningSecretView {
+    #[schema(example = "whsec_…")]
+    pub(super) secret: String,
+}
+
+/// The server that sends mail. Its password is not shown.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SmtpConfigView {
+    id: Uuid,
+    user_id: Uuid,
+    organization_id: Uuid,
+    host: String,
+    port: u16,
+    username: String,
+    from_email: String,
+    from_name: String,
+    /// Empty: the organization's admins.
+    to: Vec<String>,
+    #[schema(example = "starttls")]
+    security: &'static str,
+    is_active: bool,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl From<SmtpConfig> for SmtpConfigView {
+    fn from(config: SmtpConfig) -> Self {
+        Self {
+            id: config.id.into(),
+            user_id: config.user_id.into(),
+            organization_id: config.organization_id.into(),
+            host: config.host.into(),
+            port: config.port,
+            username: config.username.map(MailUsername::into).unwrap_or_default(),
+            from_email: config.from_email.into(),
+            from_name: config.from_name.into(),
+            to: config.to.addresses().iter().cloned().map(EmailAddress::into).collect(),
+            security: config.security.as_str(),
+            is_active: config.is_active,
+            created_at: config.created_at.into(),
+            updated_at: config.updated_at.into(),
+        }
+    }
+}
+
+/// What came of trying a channel.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TriedView {
+    #[schema(example = "slack")]
+    channel: &'static str,
+    delivered: bool,
+    /// What the receiver answered with: a status of HTTP or a code of SMTP.
+    status: Option<u16>,
+    /// What went wrong; empty when nothing did.
+    error: String,
+}
+
+impl From<Tried> for TriedView {
+    fn from(Tried { channel, delivered, status, error }: Tried) -> Self {
+        Self { channel: channel.as_str(), delivered, status, error }
+    }
+}
+
+/// A page of deliveries.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeliveriesView {
+    deliveries: Vec<DeliveryView>,
+    pagination: Pagination,
+}
+
+impl From<Page<Delivery>> for DeliveriesView {
+    fn from(page: Page<Delivery>) -> Self {
+        let pagination = Pagination::from(&page);
+        Self { deliveries: page.items.into_iter().map(DeliveryView::from).collect(), pagination }
+    }
+}
+
+/// Telling one channel of one event.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeliveryView {
+    id: Uuid,
+    event_id: Uuid,
+    #[schema(example = "deployment.failed")]
+    event: &'static str,
+    #[schema(example = "generic")]
+    channel: &'static str,
+    #[schema(example = "delivered")]
+    status: &'static str,
+    /// When it is tried next, while it waits.
+    next_attempt_at: Option<Moment>,
+    /// Why it is dead.
+    reason: String,
+    attempts: Vec<AttemptView>,
+    created_at: Moment,
+    completed_at: Option<Moment>,
+}
+
+impl From<Delivery> for DeliveryView {
+    fn from(delivery: Delivery) -> Self {
+        Self {
+            id: delivery.id.into(),
+            event_id: delivery.event_id.into(),
+            event: delivery.event.as_str(),
+            channel: delivery.channel.as_str(),
+            status: delivery.state.as_str(),
+            next_attempt_at: delivery.next_at.map(Moment::from),
+            reason: delivery.reason,
+            attempts: delivery.attempts.into_iter().map(AttemptView::from).collect(),
+            created_at: delivery.created_at.into(),
+            completed_at: delivery.finished_at.map(Moment::from),
+        }
+    }
+}
+
+/// One attempt at a delivery.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AttemptView {
+    number: i32,
+    timestamp: Moment,
+    duration_ms: u64,
+    /// What the receiver answered with: a status of HTTP or a code of SMTP.
+    status: Option<u16>,
+    /// What went wrong; empty when nothing did.
+    error: String,
+}
+
+impl From<Attempt> for AttemptView {
+    fn from(attempt: Attempt) -> Self {
+        Self {
+            number: attempt.number,
+            timestamp: attempt.at.into(),
+            duration_ms: u64::try_from(attempt.took.as_millis()).unwrap_or(u64::MAX),
+            status: attempt.status,
+            error: attempt.error,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What became of messages.
+
+use launchway_domain::{
+    audit::{Action as Did, Event as Entry, Resource as Audited},
+    auth::Actor,
+    ids::DeliveryId,
+    notifications::{Delivery, DeliveryFilter, DeliveryState, Write},
+    page::{Page, PageRequest},
+    store::StoreError,
+};
+
+use super::{Notifications, READ, UPDATE};
+use crate::Error;
+
+const DELIVERY: Error = Error::NotFound("the delivery");
+
+impl Notifications {
+    /// A page of the organization's deliveries with their attempts, newest first. What went wrong is
+    /// told in full only to who may change where messages go: it may repeat what the receiver said.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] without the permission `notification:read`.
+    pub async fn deliveries(
+        &self,
+        actor: &Actor,
+        filter: DeliveryFilter,
+        page: PageRequest,
+    ) -> Result<Page<Delivery>, Error> {
+        let scope = actor.require(READ)?;
+        let mut page = self.ports.notifications.deliveries(scope, filter, page).await?;
+        if actor.require(UPDATE).is_err() {
+            let attempts = page.items.iter_mut().flat_map(|delivery| &mut delivery.attempts);
+            attempts.filter(|attempt| !attempt.error.is_empty()).for_each(|attempt| {
+                attempt.error = "failed: an admin sees why".to_owned();
+            });
+        }
+        Ok(page)
+    }
+
+    /// Has a dead delivery tried again, at once.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Conflict`] when it is not dead or
+    /// nobody is there to be told any more, [`Error::Forbidden`] without the permission
+    /// `notification:update`.
+    pub async fn replay(&self, actor: &Actor, id: DeliveryId) -> Result<Delivery, Error> {
+        let scope = actor.require(UPDATE)?;
+        let delivery = self.ports.notifications.delivery(scope, id).await?.ok_or(DELIVERY)?;
+        if delivery.state != DeliveryState::Dead {
+            let state = delivery.state.as_str();
+            return Err(Error::Conflict(format!("this delivery is {state}: only a dead one is tried again")));
+        }
+        let what = format!("has a message sent again by {}", delivery.channel.as_str());
+        let entry = Entry::new(Did::Update, Audited::Notification, id, what);
+        let replay = Write::Replay { scope, id, at: self.tools.clock.now() };
+        let writes = vec![replay.into(), self.tools.record(actor.author(), entry)];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => Error::Conflict(format!(
+                "nobody is told by {} any more: configure it, or switch it on",
+                delivery.channel.as_str()
+            )),
+            error => error.into(),
+        })?;
+        self.tools.bell.ring();
+        self.ports.notifications.delivery(scope, id).await?.ok_or(DELIVERY)
+    }
+}

@@ -1,0 +1,168 @@
+//! What a receiver gets to know of an event: one document, from which the words of every way are made.
+
+use std::fmt;
+
+use chrono::SecondsFormat;
+use launchway_domain::notifications::{Event, EventKind, Fact};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The document, as an organization's own receiver gets it. It is kept with the event, so that every
+/// attempt sends the same bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Document {
+    /// What happened.
+    #[serde(rename = "type")]
+    kind: String,
+    /// When.
+    timestamp: String,
+    data: Map<String, Value>,
+}
+
+/// What is found out when the first message is made, and not when it happened.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// The name of the organization.
+    pub(super) organization: Option<String>,
+    /// The end of the log of what failed, oldest first.
+    pub(super) last_lines: Vec<String>,
+    /// Where there is more to see.
+    pub(super) url: Option<String>,
+}
+
+/// How much of a value is told, in characters.
+const LONGEST_VALUE: usize = 500;
+
+impl Document {
+    pub(super) fn of(event: &Event, findings: Findings) -> Self {
+        let mut data = Map::new();
+        for (fact, value) in &event.facts {
+            data.insert(fact.as_str().to_owned(), told(*fact, value));
+        }
+        if let Some(organization) = findings.organization {
+            data.insert(Fact::Organization.as_str().to_owned(), organization.into());
+        }
+        if !findings.last_lines.is_empty() {
+            data.insert(LAST_LINES.to_owned(), findings.last_lines.into());
+        }
+        if let Some(url) = findings.url {
+            data.insert(URL.to_owned(), url.into());
+        }
+        let timestamp = event.at.to_rfc3339_opts(SecondsFormat::Millis, true);
+        Self { kind: event.kind.as_str().to_owned(), timestamp, data }
+    }
+
+    /// What happened; `None` for what an older or newer version knows.
+    pub(super) fn kind(&self) -> Option<EventKind> {
+        self.kind.clone().try_into().ok()
+    }
+
+    pub(super) fn timestamp(&self) -> &str {
+        &self.timestamp
+    }
+
+    /// Something that is known of it.
+    pub(super) fn get(&self, fact: Fact) -> Option<String> {
+        match self.data.get(fact.as_str())? {
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+
+    /// The end of the log of what failed, oldest first.
+    pub(super) fn last_lines(&self) -> Vec<&str> {
+        let lines = self.data.get(LAST_LINES).and_then(Value::as_array);
+        lines.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// Where there is more to see.
+    pub(super) fn url(&self) -> Option<&str> {
+        self.data.get(URL).and_then(Value::as_str)
+    }
+}
+
+impl fmt::Display for Document {
+    /// The bytes that are sent and signed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = serde_json::to_string(self).map_err(|_unwritable| fmt::Error)?;
+        f.write_str(&text)
+    }
+}
+
+impl std::str::FromStr for Document {
+    type Err = serde_json::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        serde_json::from_str(text)
+    }
+}
+
+const LAST_LINES: &str = "last_lines";
+const URL: &str = "url";
+
+/// Numbers are told as numbers, and nothing at endless length.
+fn told(fact: Fact, value: &str) -> Value {
+    let number = matches!(fact, Fact::Seconds | Fact::ExitCode).then(|| value.parse::<f64>().ok()).flatten();
+    match number.and_then(serde_json::Number::from_f64) {
+        Some(_) if fact == Fact::ExitCode => value.parse::<i64>().map_or_else(|_| value.into(), Value::from),
+        Some(number) => Value::Number(number),
+        None => shortened(value, LONGEST_VALUE).into(),
+    }
+}
+
+/// The beginning of a text, with a sign that there was more.
+pub(super) fn shortened(text: &str, longest: usize) -> String {
+    if text.chars().count() <= longest {
+        return text.to_owned();
+    }
+    text.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use launchway_domain::clock::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn event() -> Event {
+        let at = Timestamp::from_timestamp_millis(1_700_000_000_123).unwrap();
+        Event::new(Uuid::from_u128(1).into(), Uuid::from_u128(2).into(), EventKind::DeploymentFailed, at)
+            .with(Fact::Application, "shop")
+            .with(Fact::Seconds, "12.5")
+            .with(Fact::Reason, "x".repeat(501))
+    }
+
+    #[test]
+    fn a_document_is_read_as_it_was_written() {
+        let findings = Findings {
+            organization: Some("Engines".to_owned()),
+            last_lines: vec!["one".to_owned(), "two".to_owned()],
+            url: Some("https://example.com/x".to_owned()),
+        };
+        let document = Document::of(&event(), findings);
+        let text = document.to_string();
+        assert!(
+            text.starts_with(
+                r#"{"type":"deployment.failed","timestamp":"2023-11-14T22:13:20.123Z","data":{"#
+            ),
+            "{text}"
+        );
+        assert!(text.contains(r#""duration_seconds":12.5"#), "{text}");
+        let read: Document = text.parse().unwrap();
+        assert_eq!(read, document);
+        assert_eq!(read.to_string(), text);
+        assert_eq!(read.kind(), Some(EventKind::DeploymentFailed));
+        assert_eq!(read.get(Fact::Organization).as_deref(), Some("Engines"));
+        assert_eq!(read.get(Fact::Seconds).as_deref(), Some("12.5"));
+        assert_eq!((read.last_lines(), read.url()), (vec!["one", "two"], Some("https://example.com/x")));
+    }
+
+    #[test]
+    fn what_is_long_is_cut() {
+        let reason = Document::of(&event(), Findings::default()).get(Fact::Reason).unwrap();
+        assert_eq!(reason.chars().count(), 500);
+        assert!(reason.ends_with("x…"), "{reason}");
+        assert_eq!(shortened(&"x".repeat(500), 500).len(), 500);
+    }
+}

@@ -1,0 +1,208 @@
+//! The sender: takes deliveries that are due, brings them, and keeps what came of it.
+
+use std::{sync::Arc, time::Duration};
+
+use launchway_domain::{
+    notifications::{ClaimedDelivery, Delivery, DeliveryQueue, Next, RetrySchedule, SenderId},
+    store::StoreError,
+};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use super::{Courier, courier::Brought, document::Document};
+use crate::Tools;
+
+/// How long things take at most, and how many are done at once.
+#[derive(Debug, Clone)]
+pub struct SenderTimings {
+    /// How long to wait after each attempt that failed.
+    pub schedule: RetrySchedule,
+    /// How long a claim holds: longer than any attempt takes.
+    pub lease: Duration,
+    /// How often the queue is looked at when nobody rings.
+    pub look: Duration,
+    /// How often lost deliveries are looked for.
+    pub rescue: Duration,
+    /// How often what is too old is forgotten.
+    pub forget: Duration,
+    /// How long attempts may go on once the sender has to stop.
+    pub grace: Duration,
+    /// How many deliveries are under way at once.
+    pub at_once: usize,
+}
+
+impl SenderTimings {
+    /// For attempts that take `attempt` at most, and are made again by `schedule`.
+    #[must_use]
+    pub fn of(schedule: RetrySchedule, attempt: Duration) -> Self {
+        Self {
+            schedule,
+            lease: attempt * 2 + Duration::from_secs(30),
+            look: Duration::from_secs(1),
+            rescue: Duration::from_secs(10),
+            forget: Duration::from_secs(60 * 60),
+            grace: Duration::from_secs(5),
+            at_once: 32,
+        }
+    }
+}
+
+/// Brings deliveries, several at once.
+pub struct Sender {
+    queue: Arc<dyn DeliveryQueue>,
+    courier: Arc<Courier>,
+    identity: SenderId,
+    timings: SenderTimings,
+    tools: Tools,
+}
+
+impl Sender {
+    /// Takes deliveries from `queue` as `identity`.
+    pub fn new(
+        queue: Arc<dyn DeliveryQueue>,
+        courier: Arc<Courier>,
+        identity: SenderId,
+        timings: SenderTimings,
+        tools: Tools,
+    ) -> Self {
+        Self { queue, courier, identity, timings, tools }
+    }
+
+    /// Sends until `stop` says so. What is not finished in time then is sent at the next start.
+    pub async fn run(self: Arc<Self>, stop: watch::Receiver<bool>) {
+        let mut told = stop.clone();
+        let out_of_time = async {
+            // Nobody to tell any more means the same as being told.
+            told.wait_for(|stop| *stop).await.map(drop).unwrap_or_default();
+            sleep(self.timings.grace).await;
+        };
+        tokio::select! {
+            () = Arc::clone(&self).keep_sending(stop) => {}
+            ((), ()) = async { tokio::join!(self.keep_rescuing(), self.keep_forgetting()) } => {}
+            () = out_of_time => {}
+        }
+    }
+
+    async fn keep_sending(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let (mut bell, mut attempts) = (self.tools.bell.listen(), JoinSet::new());
+        while !*stop.borrow() {
+            while attempts.try_join_next().is_some() {}
+            let claimed = self.claim(self.timings.at_once - attempts.len()).await;
+            let is_idle = claimed.is_empty();
+            for claimed in claimed {
+                let sender = Arc::clone(&self);
+                attempts.spawn(async move { sender.attempt(claimed).await });
+            }
+            if !is_idle && attempts.len() < self.timings.at_once {
+                continue;
+            }
+            tokio::select! {
+                // Somebody's place is free, perhaps for who waits for just that.
+                Some(_) = attempts.join_next() => {}
+                () = bell.wait(self.timings.look) => {}
+                Ok(()) = stop.changed() => {}
+            }
+        }
+        while attempts.join_next().await.is_some() {}
+    }
+
+    async fn claim(&self, most: usize) -> Vec<ClaimedDelivery> {
+        if most == 0 {
+            return Vec::new();
+        }
+        let now = self.tools.clock.now();
+        match self.queue.claim(self.identity, most, now, now + self.timings.lease).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                tracing::warn!(%error, "deliveries could not be asked for");
+                Vec::new()
+            }
+        }
+    }
+
+    #[tracing::instrument(skip_all, fields(delivery.id = %claimed.claim.delivery, channel = claimed.channel.kind().as_str(), attempt = claimed.claim.attempt))]
+    async fn attempt(&self, claimed: ClaimedDelivery) {
+        let words = match self.words(&claimed).await {
+            Ok(words) => words,
+            Err(error) => {
+                // The claim ends by itself, and then the delivery is rescued.
+                tracing::warn!(%error, "no words were found for an event");
+                return;
+            }
+        };
+        let brought = self.courier.bring(&claimed.event, &words, &claimed.channel).await;
+        let random = self.tools.entropy.bits_256();
+        let random = u32::from_le_bytes([random[0], random[1], random[2], random[3]]);
+        let failures = claimed.failures.saturating_add(1);
+        let next = self.timings.schedule.next(brought.verdict, failures, random, self.tools.clock.now());
+        match next {
+            Next::Done => {}
+            Next::Again(at) => tracing::debug!(%at, error = brought.error, "a message was not taken"),
+            Next::GiveUp => tracing::warn!(error = brought.error, "a message is given up"),
+            Next::Disable => tracing::warn!(error = brought.error, "a channel is switched off"),
+        }
+        self.record(&claimed, &brought, next).await;
+    }
+
+    /// The words that every attempt uses: those of the first.
+    async fn words(&self, claimed: &ClaimedDelivery) -> Result<Document, StoreError> {
+        let unreadable = |error: serde_json::Error| StoreError::Internal(error.into());
+        if let Some(kept) = &claimed.body {
+            return kept.parse().map_err(unreadable);
+        }
+        let composed = self.courier.compose(&claimed.event).await?.to_string();
+        self.queue.keep_body(claimed.event.id, composed).await?.parse().map_err(unreadable)
+    }
+
+    /// Keeps what came of an attempt, with some patience: what is not kept is sent again.
+    async fn record(&self, claimed: &ClaimedDelivery, brought: &Brought, next: Next) {
+        let attempt = brought.as_attempt(claimed.claim.attempt);
+        let give_up = Instant::now() + self.timings.lease / 2;
+        loop {
+            match self.queue.record(claimed.claim, attempt.clone(), next).await {
+                Ok(()) => return,
+                Err(StoreError::Unavailable(_)) if Instant::now() < give_up => {
+                    sleep(Duration::from_secs(1)).await;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "what came of an attempt could not be kept");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes over what senders had who are lost: at once what an earlier run of this one had.
+    async fn keep_rescuing(&self) {
+        loop {
+            match self.queue.rescue(self.identity, self.tools.clock.now()).await {
+                Ok(0) => {}
+                Ok(deliveries) => {
+                    tracing::info!(deliveries, "took deliveries from a lost sender");
+                    self.tools.bell.ring();
+                }
+                Err(error) => tracing::warn!(%error, "lost deliveries could not be looked for"),
+            }
+            sleep(self.timings.rescue).await;
+        }
+    }
+
+    async fn keep_forgetting(&self) {
+        loop {
+            let now = self.tools.clock.now();
+            let (delivered, dead) = (now - Delivery::DELIVERED_KEPT, now - Delivery::DEAD_KEPT);
+            match self.queue.forget(delivered, dead, now).await {
+                Ok(0) => {}
+                Ok(deliveries) => {
+                    tracing::info!(deliveries, "forgot old deliveries");
+                    continue;
+                }
+                Err(error) => tracing::warn!(%error, "old deliveries could not be forgotten"),
+            }
+            sleep(self.timings.forget).await;
+        }
+    }
+}

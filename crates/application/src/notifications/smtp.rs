@@ -1,0 +1,209 @@
+//! The server that sends an organization's mail: endpoint 17, and what is around it.
+
+use launchway_domain::{
+    audit::{Action as Did, Event as Entry, Resource as Audited},
+    auth::Actor,
+    ids::SmtpConfigId,
+    notifications::{MailHost, MailSecurity, MailUsername, Recipients, SenderName, SmtpConfig, Write},
+    organizations::Scope,
+    secret::{Sealed, Secret},
+    store::{StoreError, Unique},
+    users::EmailAddress,
+};
+
+use super::{CREATE, DELETE, Notifications, READ, UPDATE, refused};
+use crate::Error;
+
+const SMTP: Error = Error::NotFound("the SMTP configuration");
+
+/// A wish for a server that sends mail.
+#[derive(Debug)]
+pub struct NewSmtp {
+    /// The server.
+    pub host: MailHost,
+    /// Its port; without, the usual one.
+    pub port: Option<u16>,
+    /// How it is spoken to.
+    pub security: MailSecurity,
+    /// Who logs in.
+    pub username: Option<MailUsername>,
+    /// With which password.
+    pub password: Option<Secret<String>>,
+    /// The address that mail comes from.
+    pub from_email: EmailAddress,
+    /// The name that mail comes from.
+    pub from_name: SenderName,
+    /// Who gets it; nobody named means the admins.
+    pub to: Recipients,
+}
+
+/// What is to change about it.
+#[derive(Debug, Default)]
+#[expect(missing_docs, reason = "they are those of a wish")]
+pub struct SmtpChange {
+    pub host: Option<MailHost>,
+    pub port: Option<u16>,
+    pub security: Option<MailSecurity>,
+    pub username: Option<MailUsername>,
+    pub password: Option<Secret<String>>,
+    pub from_email: Option<EmailAddress>,
+    pub from_name: Option<SenderName>,
+    pub to: Option<Recipients>,
+    pub is_active: Option<bool>,
+}
+
+impl Notifications {
+    /// Has the organization's mail sent by a server.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when its parts do not fit together or the server may not be connected to,
+    /// [`Error::Conflict`] when there is one, [`Error::Forbidden`] without the permission
+    /// `notification:create`.
+    pub async fn create_smtp(&self, actor: &Actor, wish: NewSmtp) -> Result<SmtpConfig, Error> {
+        let scope = actor.require(CREATE)?;
+        let NewSmtp { host, port, security, username, password, from_email, from_name, to } = wish;
+        let id: SmtpConfigId = self.tools.ids.next().into();
+        let now = self.tools.clock.now();
+        let config = SmtpConfig {
+            id,
+            user_id: actor.user_id(),
+            organization_id: scope.id(),
+            port: port.unwrap_or_else(|| security.usual_port()),
+            host,
+            security,
+            username,
+            password: self.seal_password(id, password.as_ref())?,
+            from_email,
+            from_name,
+            to,
+            is_active: true,
+            created_at: now,
+            updated_at: now,
+        };
+        self.check_smtp(&config).await?;
+        let what = format!("has mail sent by {}", config.host);
+        let entry = Entry::new(Did::Create, Audited::SmtpConfig, id, what);
+        let insert = Write::InsertSmtp(Box::new(config.clone()));
+        let writes = vec![insert.into(), self.tools.record(actor.author(), entry)];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Taken(Unique::SmtpConfig) => Error::Conflict(
+                "mail is sent by a server already: change it by `PUT /api/v1/notification/smtp`, or delete it \
+                 first"
+                    .to_owned(),
+            ),
+            error => error.into(),
+        })?;
+        Ok(config)
+    }
+
+    /// The server that sends the organization's mail.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none, [`Error::Forbidden`] without the permission
+    /// `notification:read`.
+    pub async fn smtp(&self, actor: &Actor) -> Result<SmtpConfig, Error> {
+        self.smtp_config(actor.require(READ)?).await
+    }
+
+    /// Changes it.
+    ///
+    /// # Errors
+    /// As [`create_smtp`](Notifications::create_smtp), but [`Error::NotFound`] when there is none, and
+    /// the permission is `notification:update`.
+    pub async fn update_smtp(&self, actor: &Actor, change: SmtpChange) -> Result<SmtpConfig, Error> {
+        let scope = actor.require(UPDATE)?;
+        let kept = self.smtp_config(scope).await?;
+        let SmtpChange { host, port, security, username, password, from_email, from_name, to, is_active } =
+            change;
+        let security = security.unwrap_or(kept.security);
+        // Who changes the way and had its usual port means the usual port of the new way.
+        let had_usual_port = kept.port == kept.security.usual_port();
+        let kept_port = if had_usual_port { security.usual_port() } else { kept.port };
+        let mut entry =
+            Entry::new(Did::Update, Audited::SmtpConfig, kept.id, "changed the server that sends mail");
+        let password = match password {
+            Some(password) => {
+                entry = entry.with_changed_secret("password");
+                self.seal_password(kept.id, Some(&password))?
+            }
+            None => kept.password,
+        };
+        let config = SmtpConfig {
+            host: host.unwrap_or(kept.host),
+            port: port.unwrap_or(kept_port),
+            security,
+            username: username.or(kept.username),
+            password,
+            from_email: from_email.unwrap_or(kept.from_email),
+            from_name: from_name.unwrap_or(kept.from_name),
+            to: to.unwrap_or(kept.to),
+            is_active: is_active.unwrap_or(kept.is_active),
+            updated_at: self.tools.clock.now(),
+            ..kept
+        };
+        self.check_smtp(&config).await?;
+        let entry = entry.with("host", &config.host).with("is_active", config.is_active);
+        let update = Write::UpdateSmtp(Box::new(config.clone()));
+        let writes = vec![update.into(), self.tools.record(actor.author(), entry)];
+        self.tools.store.commit(writes).await.map_err(gone)?;
+        self.tools.bell.ring();
+        Ok(config)
+    }
+
+    /// Has no mail sent any more: by the server with that id, or by the organization's only one.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none, [`Error::Forbidden`] without the permission
+    /// `notification:delete`.
+    pub async fn delete_smtp(&self, actor: &Actor, id: Option<SmtpConfigId>) -> Result<(), Error> {
+        let scope = actor.require(DELETE)?;
+        let config = self.smtp_config(scope).await?;
+        if id.is_some_and(|id| id != config.id) {
+            return Err(SMTP);
+        }
+        let what = format!("has no mail sent by {} any more", config.host);
+        let entry = Entry::new(Did::Delete, Audited::SmtpConfig, config.id, what);
+        let delete = Write::DeleteSmtp { scope, id: config.id, at: self.tools.clock.now() };
+        let writes = vec![delete.into(), self.tools.record(actor.author(), entry)];
+        self.tools.store.commit(writes).await.map_err(gone)
+    }
+
+    async fn smtp_config(&self, scope: Scope) -> Result<SmtpConfig, Error> {
+        self.ports.notifications.smtp(scope).await?.ok_or(SMTP)
+    }
+
+    /// That the parts fit together, and that the server may be connected to.
+    async fn check_smtp(&self, config: &SmtpConfig) -> Result<(), Error> {
+        if config.username.is_some() != config.password.is_some() {
+            return Err(Error::Invalid(
+                "`username` and `password` go together: give both, or neither".to_owned(),
+            ));
+        }
+        let (host, port) = (config.host.as_str(), config.port);
+        match config.security {
+            MailSecurity::StartTls | MailSecurity::Tls => {
+                self.ports.guard.check(host, port).await.map_err(refused("host"))
+            }
+            MailSecurity::None => {
+                self.ports.guard.check_unencrypted(host, port).await.map_err(refused("security"))
+            }
+        }
+    }
+
+    fn seal_password(
+        &self,
+        id: SmtpConfigId,
+        password: Option<&Secret<String>>,
+    ) -> Result<Option<Sealed>, Error> {
+        let place = SmtpConfig::place(id);
+        let seal = |password: &Secret<String>| self.ports.secrets.seal(&place, password.expose().as_bytes());
+        Ok(password.map(seal).transpose()?)
+    }
+}
+
+fn gone(error: StoreError) -> Error {
+    match error {
+        StoreError::Stale => SMTP,
+        error => error.into(),
+    }
+}

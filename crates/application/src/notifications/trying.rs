@@ -1,0 +1,65 @@
+//! Trying a channel: one message, now.
+
+use std::time::Duration;
+
+use launchway_domain::{
+    audit::{Action as Did, Event as Entry, Resource as Audited},
+    auth::Actor,
+    notifications::{Channel, ChannelKind, Event, EventKind, Fact, Verdict, WebhookKind},
+    organizations::Scope,
+};
+
+use super::{Notifications, UPDATE};
+use crate::Error;
+
+/// What came of trying a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// Which.
+    pub channel: ChannelKind,
+    /// Whether the receiver took the message.
+    pub delivered: bool,
+    /// What it answered with.
+    pub status: Option<u16>,
+    /// What went wrong; empty when nothing did.
+    pub error: String,
+}
+
+impl Notifications {
+    /// Sends one message by a channel, active or not, and waits for what comes of it. It is not tried
+    /// again.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the channel is not configured, [`Error::RateLimited`] when too many are
+    /// being tried, [`Error::Forbidden`] without the permission `notification:update`.
+    pub async fn try_channel(&self, actor: &Actor, kind: ChannelKind) -> Result<Tried, Error> {
+        let scope = actor.require(UPDATE)?;
+        let channel =
+            self.channel(scope, kind).await?.ok_or(Error::NotFound("the channel's configuration"))?;
+        let busy = |_all_are_taken| Error::RateLimited { retry_after: Duration::from_secs(5) };
+        let _place = self.tests.try_acquire().map_err(busy)?;
+        let what = format!("tried to send a message by {}", kind.as_str());
+        let entry = Entry::new(Did::Access, Audited::Notification, kind.as_str(), what);
+        self.tools.store.commit(vec![self.tools.record(actor.author(), entry)]).await?;
+        let (id, now) = (self.tools.ids.next().into(), self.tools.clock.now());
+        let event = Event::new(id, scope.id(), EventKind::Test, now).with(Fact::By, &actor.user().username);
+        let words = self.ports.courier.compose(&event).await?;
+        let brought = self.ports.courier.bring(&event, &words, &channel).await;
+        let delivered = brought.verdict == Verdict::Taken;
+        Ok(Tried { channel: kind, delivered, status: brought.status, error: brought.error })
+    }
+
+    async fn channel(&self, scope: Scope, kind: ChannelKind) -> Result<Option<Channel>, Error> {
+        let kind = match kind {
+            ChannelKind::Slack => WebhookKind::Slack,
+            ChannelKind::Discord => WebhookKind::Discord,
+            ChannelKind::Generic => WebhookKind::Generic,
+            ChannelKind::Smtp => {
+                let config = self.ports.notifications.smtp(scope).await?;
+                return Ok(config.map(|config| Channel::Mail(Box::new(config))));
+            }
+        };
+        let found = self.ports.notifications.webhook(scope, kind, self.tools.clock.now()).await?;
+        Ok(found.map(|(config, secrets)| Channel::Webhook { config, secrets }))
+    }
+}

@@ -1,0 +1,215 @@
+//! Where messages go by HTTP: endpoints 14 and 15, and what is around them.
+
+use launchway_domain::{
+    audit::{Action as Did, Event as Entry, Resource as Audited},
+    auth::Actor,
+    ids::WebhookConfigId,
+    notifications::{KeptSigningSecret, SigningSecret, WebhookConfig, WebhookKind, WebhookUrl, Write},
+    organizations::Scope,
+    secret::Sealed,
+    store::{StoreError, Unique},
+};
+
+use super::{CREATE, DELETE, Notifications, READ, UPDATE, refused};
+use crate::Error;
+
+const WEBHOOK: Error = Error::NotFound("the webhook configuration");
+
+/// What is to change about where messages go.
+#[derive(Debug, Default)]
+pub struct WebhookChange {
+    /// Another address.
+    pub url: Option<WebhookUrl>,
+    /// On or off.
+    pub is_active: Option<bool>,
+}
+
+/// Where messages go, as it is shown to one who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownWebhook {
+    /// Everything but the address.
+    pub config: WebhookConfig,
+    /// The address, in full only for who may change it.
+    pub url: String,
+}
+
+impl Notifications {
+    /// Has messages of a kind go to `url` from now on.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when nobody may be connected to there, [`Error::Conflict`] when there is one
+    /// of that kind, [`Error::Forbidden`] without the permission `notification:create`.
+    pub async fn create_webhook(
+        &self,
+        actor: &Actor,
+        kind: WebhookKind,
+        url: WebhookUrl,
+        is_active: bool,
+    ) -> Result<(), Error> {
+        let scope = actor.require(CREATE)?;
+        self.check(&url).await?;
+        let id: WebhookConfigId = self.tools.ids.next().into();
+        let now = self.tools.clock.now();
+        let config = WebhookConfig {
+            id,
+            user_id: actor.user_id(),
+            organization_id: scope.id(),
+            kind,
+            url: self.seal_url(id, &url)?,
+            is_active,
+            created_at: now,
+            updated_at: now,
+        };
+        // A message is signed from the first one on; who wants to check it asks for a new secret.
+        let secret = match kind {
+            WebhookKind::Generic => Some(self.make_secret()?.0),
+            WebhookKind::Slack | WebhookKind::Discord => None,
+        };
+        let what = format!("has messages go to {} by {}", url.masked(), kind.as_str());
+        let entry = Entry::new(Did::Create, Audited::Notification, id, what).with("type", kind.as_str());
+        let entry = entry.with_changed_secret("webhook_url");
+        let writes =
+            vec![Write::InsertWebhook { config, secret }.into(), self.tools.record(actor.author(), entry)];
+        self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Taken(Unique::WebhookConfig) => Error::Conflict(format!(
+                "messages go somewhere by {0} already: change it by `PUT /api/v1/notification/webhook`, or \
+                 delete it first",
+                kind.as_str()
+            )),
+            error => error.into(),
+        })
+    }
+
+    /// Changes where messages of a kind go.
+    ///
+    /// # Errors
+    /// As [`create_webhook`](Notifications::create_webhook), but [`Error::NotFound`] when there is none
+    /// of that kind, and the permission is `notification:update`.
+    pub async fn update_webhook(
+        &self,
+        actor: &Actor,
+        kind: WebhookKind,
+        change: WebhookChange,
+    ) -> Result<ShownWebhook, Error> {
+        let scope = actor.require(UPDATE)?;
+        let config = self.webhook_config(scope, kind).await?;
+        let WebhookChange { url, is_active } = change;
+        let mut entry = Entry::new(
+            Did::Update,
+            Audited::Notification,
+            config.id,
+            format!("changed where messages go by {}", kind.as_str()),
+        );
+        let sealed = match &url {
+            Some(url) => {
+                self.check(url).await?;
+                entry = entry.with_changed_secret("webhook_url");
+                Some(self.seal_url(config.id, url)?)
+            }
+            None => None,
+        };
+        if let Some(is_active) = is_active {
+            entry = entry.with("is_active", is_active);
+        }
+        let at = self.tools.clock.now();
+        let update = Write::UpdateWebhook { scope, kind, url: sealed, is_active, at };
+        let writes = vec![update.into(), self.tools.record(actor.author(), entry)];
+        self.tools.store.commit(writes).await.map_err(gone)?;
+        self.tools.bell.ring();
+        self.webhook(actor, kind).await
+    }
+
+    /// Where the organization's messages of a kind go.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none of that kind, [`Error::Forbidden`] without the permission
+    /// `notification:read`.
+    pub async fn webhook(&self, actor: &Actor, kind: WebhookKind) -> Result<ShownWebhook, Error> {
+        let scope = actor.require(READ)?;
+        let config = self.webhook_config(scope, kind).await?;
+        let url = self.open_url(&config)?;
+        let url = match actor.require(UPDATE) {
+            Ok(_) => url.expose().to_owned(),
+            Err(_) => url.masked(),
+        };
+        Ok(ShownWebhook { config, url })
+    }
+
+    /// Has no message of a kind go anywhere any more.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none of that kind, [`Error::Forbidden`] without the permission
+    /// `notification:delete`.
+    pub async fn delete_webhook(&self, actor: &Actor, kind: WebhookKind) -> Result<(), Error> {
+        let scope = actor.require(DELETE)?;
+        let config = self.webhook_config(scope, kind).await?;
+        let what = format!("has no messages go by {} any more", kind.as_str());
+        let entry = Entry::new(Did::Delete, Audited::Notification, config.id, what);
+        let delete = Write::DeleteWebhook { scope, kind, at: self.tools.clock.now() };
+        let writes = vec![delete.into(), self.tools.record(actor.author(), entry)];
+        self.tools.store.commit(writes).await.map_err(gone)
+    }
+
+    /// Makes the secret that messages to the organization's own receiver are signed with from now on.
+    /// The one before signs for [a day](KeptSigningSecret::GRACE) too.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such receiver, [`Error::Forbidden`] without the permission
+    /// `notification:update`.
+    pub async fn rotate_signing_secret(&self, actor: &Actor) -> Result<SigningSecret, Error> {
+        let (scope, kind) = (actor.require(UPDATE)?, WebhookKind::Generic);
+        let config = self.webhook_config(scope, kind).await?;
+        let (kept, secret) = self.make_secret()?;
+        let entry = Entry::new(
+            Did::Update,
+            Audited::Notification,
+            config.id,
+            "made a new secret for the signatures of messages",
+        )
+        .with_changed_secret("secret");
+        let at = self.tools.clock.now();
+        let until = at + KeptSigningSecret::GRACE;
+        let replace = Write::ReplaceSigningSecret { scope, kind, secret: kept, until, at };
+        let writes = vec![replace.into(), self.tools.record(actor.author(), entry)];
+        self.tools.store.commit(writes).await.map_err(gone)?;
+        Ok(secret)
+    }
+
+    async fn webhook_config(&self, scope: Scope, kind: WebhookKind) -> Result<WebhookConfig, Error> {
+        let now = self.tools.clock.now();
+        let found = self.ports.notifications.webhook(scope, kind, now).await?;
+        found.map(|(config, _secrets)| config).ok_or(WEBHOOK)
+    }
+
+    /// Whether anybody may be connected to at `url`.
+    async fn check(&self, url: &WebhookUrl) -> Result<(), Error> {
+        let (host, port) = (url.host().to_string(), url.port());
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        self.ports.guard.check(host, port).await.map_err(refused("webhook_url"))
+    }
+
+    fn make_secret(&self) -> Result<(KeptSigningSecret, SigningSecret), Error> {
+        let secret = SigningSecret::new(self.tools.entropy.bits_256());
+        let id = self.tools.ids.next().into();
+        let place = KeptSigningSecret::place(id);
+        let sealed = self.ports.secrets.seal(&place, secret.expose().as_bytes())?;
+        Ok((KeptSigningSecret { id, secret: sealed }, secret))
+    }
+
+    fn seal_url(&self, id: WebhookConfigId, url: &WebhookUrl) -> Result<Sealed, Error> {
+        Ok(self.ports.secrets.seal(&WebhookConfig::place(id), url.expose().as_bytes())?)
+    }
+
+    fn open_url(&self, config: &WebhookConfig) -> Result<WebhookUrl, Error> {
+        let plain = self.ports.secrets.open(&WebhookConfig::place(config.id), &config.url)?;
+        let text = String::from_utf8_lossy(plain.expose()).into_owned();
+        text.try_into().map_err(|error| Error::Internal(Box::new(error)))
+    }
+}
+
+fn gone(error: StoreError) -> Error {
+    match error {
+        StoreError::Stale => WEBHOOK,
+        error => error.into(),
+    }
+}
