@@ -6,6 +6,7 @@ use launchway_application::{
     RuntimeLogs,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
+    notifications::{Sender, SenderTimings},
     upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
     webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
     worker::{Crew, Worker, WorkerTimings},
@@ -13,6 +14,7 @@ use launchway_application::{
 use launchway_domain::{
     ids::{BootId, Ids as _, InstanceId},
     jobs::{ClaimLimits, WorkerId},
+    notifications::SenderId,
 };
 use launchway_infrastructure::{
     clock::TimeOrderedIds,
@@ -61,12 +63,14 @@ impl Background {
         let upkeep = upkeep(wiring, &outside, (instance, boot));
         upkeep.begin().await?;
         let comparison = comparison(config, wiring, &outside.source);
+        let sender = sender(config, wiring, SenderId { instance, boot });
         let worker = worker(config, wiring, outside, WorkerId { instance, boot, worker: 1 }).await?;
 
         let (stop, told) = watch::channel(false);
-        let (for_worker, for_comparison) = (told.clone(), told.clone());
+        let (for_worker, for_sender, for_comparison) = (told.clone(), told.clone(), told.clone());
         let tasks = vec![
             spawn(Arc::new(worker).run(for_worker)),
+            spawn(Arc::new(sender).run(for_sender)),
             spawn(async move { comparison.run(for_comparison).await }),
             spawn(async move { upkeep.run(told).await }),
         ];
@@ -164,6 +168,13 @@ fn upkeep(wiring: &Wiring, outside: &Outside, identity: (InstanceId, BootId)) ->
         deliveries: database,
     };
     Upkeep::new(ports, identity, UpkeepTimings::default(), StabilityLimits::default(), wiring.tools.clone())
+}
+
+fn sender(config: &Config, wiring: &Wiring, identity: SenderId) -> Sender {
+    let settings = &config.notifications;
+    let timings = SenderTimings::of(settings.retries.clone(), settings.timeout);
+    let queue = Arc::new(wiring.database.clone());
+    Sender::new(queue, Arc::clone(&wiring.services.courier), identity, timings, wiring.tools.clone())
 }
 
 fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> Comparison {

@@ -1,6 +1,7 @@
 //! The configuration: environment variables, or a TOML file with the same names.
 
 mod deployments;
+mod notifications;
 mod proxy;
 mod reader;
 mod values;
@@ -14,13 +15,13 @@ use std::{
 };
 
 use ipnet::IpNet;
-use launchway_domain::network::AllowedEndpoint;
 use launchway_infrastructure::database::DatabaseUrl;
 use tracing_subscriber::filter::Targets;
 
 use self::reader::{Problem, Reader};
 pub(crate) use self::{
     deployments::DeploymentConfig,
+    notifications::NotificationConfig,
     proxy::ProxyConfig,
     reader::Problems,
     values::{Engine, LogFormat, PublicUrl},
@@ -37,6 +38,7 @@ pub(crate) struct Config {
     pub(crate) secret_key_file: Option<PathBuf>,
     pub(crate) body_timeout: Duration,
     pub(crate) deployments: DeploymentConfig,
+    pub(crate) notifications: NotificationConfig,
     /// How the front proxy is; `None` when there is none.
     pub(crate) proxy: Option<ProxyConfig>,
     pub(crate) log: Targets,
@@ -75,7 +77,7 @@ impl Config {
         let log_format = read.setting("LAUNCHWAY_LOG_FORMAT", "text", values::log_format);
         let deployments = DeploymentConfig::read(&mut read);
         let proxy = ProxyConfig::read(&mut read);
-        read_for_later_features(&mut read);
+        let notifications = NotificationConfig::read(&mut read);
         let effective = read.finish()?;
         // `finish` has told of every setting that is missing here.
         let missing = || Problems(Vec::new());
@@ -88,18 +90,13 @@ impl Config {
             secret_key_file: secret_key_file.flatten(),
             body_timeout: body_timeout.ok_or_else(missing)?,
             deployments: deployments.ok_or_else(missing)?,
+            notifications: notifications.ok_or_else(missing)?,
             proxy: proxy.ok_or_else(missing)?,
             log: log.ok_or_else(missing)?,
             log_format: log_format.ok_or_else(missing)?,
             effective,
         })
     }
-}
-
-/// Settings of notifications: checked from the beginning, so that an installation's configuration
-/// does not break when these arrive.
-fn read_for_later_features(read: &mut Reader) {
-    read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_OUTBOUND_ALLOW", "", values::endpoints);
 }
 
 impl fmt::Display for Config {

@@ -3,7 +3,7 @@
 use std::{error::Error, net::SocketAddr, sync::Arc};
 
 use launchway_application::{
-    Bell, Ports, Services, Tools,
+    Bell, OutsidePorts, Ports, Services, Tools,
     applications::ApplicationPolicy,
     extensions::CatalogFile,
     routes::{RoutePorts, Routes},
@@ -18,6 +18,7 @@ use launchway_infrastructure::{
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
     database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle},
+    outbound::{Outbound, OutboundOptions},
     passwords::Argon2Hasher,
     routes::{FrontProxy, NoProxy},
     sites::ReleaseFolders,
@@ -71,7 +72,7 @@ impl Wiring {
         let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
         let sites = Arc::new(ReleaseFolders::open(&data.path().join("sites"))?);
         let routes = routes(config, data, &database, &sites, front);
-        let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised);
+        let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised)?;
         let tools = ports.tools.clone();
         Ok(Self { database, services: Services::new(ports), tools, secrets, sites, routes, setup_token })
     }
@@ -180,10 +181,10 @@ fn ports(
     routes: Arc<Routes>,
     secrets: Arc<dyn SecretBox>,
     setup_token: TokenHash,
-) -> Ports {
+) -> Result<Ports, Box<dyn Error>> {
     let entropy = Arc::new(SystemEntropy);
     let store = Arc::new(database.clone());
-    Ports {
+    Ok(Ports {
         tools: Tools {
             store: store.clone(),
             clock: Arc::new(SystemClock),
@@ -203,7 +204,9 @@ fn ports(
         logs: store.clone(),
         idempotency: store.clone(),
         deploy_keys: store.clone(),
-        webhooks: store,
+        webhooks: store.clone(),
+        notifications: store,
+        outside: outside(config)?,
         key_maker: Arc::new(Ed25519Keys::new(entropy.clone())),
         policy: ApplicationPolicy {
             sources: config.deployments.sources.clone(),
@@ -214,7 +217,20 @@ fn ports(
         hasher: Arc::new(Argon2Hasher::new(entropy)),
         secrets,
         setup_token,
-    }
+    })
+}
+
+/// The ways out of the installation, for those whom the operator permits.
+fn outside(config: &Config) -> Result<OutsidePorts, Box<dyn Error>> {
+    let settings = &config.notifications;
+    let options = OutboundOptions::new(settings.policy.clone());
+    let outbound = Arc::new(Outbound::new(OutboundOptions { timeout: settings.timeout, ..options })?);
+    Ok(OutsidePorts {
+        guard: outbound.clone(),
+        webhooks: outbound.clone(),
+        mailer: outbound,
+        public_url: config.public_url.as_ref().map(|url| url.origin().to_owned()),
+    })
 }
 
 /// The token that claims a fresh installation from elsewhere. Only who can read the server's log

@@ -166,6 +166,16 @@ pub(super) fn duration(raw: &str) -> Result<Duration, String> {
     }
 }
 
+/// Waiting times, one after the other.
+pub(super) fn durations(raw: &str) -> Result<Vec<Duration>, String> {
+    let items: Option<Vec<Duration>> = list(raw, |item| duration(item).ok());
+    items.filter(|items| items.len() <= MOST_DURATIONS).ok_or_else(|| {
+        format!("at most {MOST_DURATIONS} times with commas between them, each {DURATION_HINT}")
+    })
+}
+
+const MOST_DURATIONS: usize = 20;
+
 fn milliseconds(raw: &str) -> Result<Duration, String> {
     match raw.trim_end_matches("ms").parse() {
         Ok(number @ 1..=86_400_000) => Ok(Duration::from_millis(number)),
@@ -240,6 +250,17 @@ mod tests {
         }
         for text in ["", "0", "0s", "-1s", "1.5s", "s", "ms", "1d", "99999999999s"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn waiting_times_are_a_list_of_at_most_twenty() {
+        let [short, long] = [5, 300].map(Duration::from_secs);
+        assert_eq!(durations("5s, 5m"), Ok(vec![short, long]));
+        assert_eq!(durations(""), Ok(vec![]));
+        assert_eq!(durations(&["1s"; 20].join(",")).map(|items| items.len()), Ok(20));
+        for text in ["5s,soon".to_owned(), "0s".to_owned(), ["1s"; 21].join(",")] {
+            assert!(durations(&text).is_err(), "{text}");
         }
     }
 
