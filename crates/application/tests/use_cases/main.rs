@@ -4,6 +4,7 @@
 //! randomness are counted. No commit passes that changes something without telling the audit trail.
 
 mod actors;
+mod announcements;
 mod api_tokens;
 mod applications;
 mod audit;
