@@ -19,6 +19,7 @@ mod idempotency;
 mod keys;
 mod logins;
 mod logs;
+mod notifications;
 mod organizations;
 mod passwords;
 mod pipeline;
