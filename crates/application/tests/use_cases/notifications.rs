@@ -39,6 +39,7 @@ use crate::{
 const HOOK: &str = "https://hooks.example.com/services/T0/B0/hunter2";
 const NO_WEBHOOK: Error = Error::NotFound("the webhook configuration");
 const NO_SMTP: Error = Error::NotFound("the SMTP configuration");
+const NO_ORGANIZATION: Error = Error::NotFound("the organization");
 
 fn url(raw: &str) -> WebhookUrl {
     raw.to_owned().try_into().unwrap_or_else(|refused| panic!("{raw}: {refused}"))

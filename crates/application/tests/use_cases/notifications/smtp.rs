@@ -15,7 +15,9 @@ use launchway_testkit::{
 };
 use mockall::predicate::eq;
 
-use super::{NO_SMTP, a_mail_server, actors_without, expect_check, expect_smtp, forbidden, host};
+use super::{
+    NO_ORGANIZATION, NO_SMTP, a_mail_server, actors_without, expect_check, expect_smtp, forbidden, host,
+};
 use crate::{
     actors::{a_program_without, a_viewer, lacks},
     applications::scope,
@@ -141,6 +143,14 @@ async fn there_is_one_server() {
     let reason = "mail is sent by a server already: change it by `PUT /api/v1/notification/smtp`, or delete it \
                   first";
     assert_refused(create(ports, wish()).await, Error::Conflict(reason.to_owned()));
+}
+
+#[tokio::test]
+async fn an_organization_that_is_gone_sends_no_mail() {
+    let mut ports = permitting();
+    ports.expect_failing_commit(StoreError::Stale);
+
+    assert_refused(create(ports, wish()).await, NO_ORGANIZATION);
 }
 
 #[tokio::test]

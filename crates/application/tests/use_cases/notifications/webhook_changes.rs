@@ -14,8 +14,8 @@ use launchway_domain::{
 use launchway_testkit::builders::{an_actor, an_entry};
 
 use super::{
-    HOOK, NO_WEBHOOK, a_webhook, actors_without, expect_check, expect_webhook, forbidden, sealed_url, url,
-    was_rung,
+    HOOK, NO_WEBHOOK, a_program_with, a_webhook, actors_without, expect_check, expect_webhook, forbidden,
+    sealed_url, url, was_rung,
 };
 use crate::{
     actors::lacks,
@@ -99,6 +99,18 @@ async fn a_place_is_switched_on_and_off_without_its_address() {
 
         assert_eq!(shown, ShownWebhook { config: changed, url: HOOK.to_owned() });
     }
+}
+
+#[tokio::test]
+async fn a_program_that_may_only_change_it_learns_that_it_did() {
+    let mut ports = ports_that_find_it();
+    ports.expect_any_commit();
+    expect_webhook(&mut ports, SLACK, Some(a_webhook(SLACK)));
+
+    let program = a_program_with("notification:update");
+    let outcome = ports.services().notifications.update_webhook(&program, SLACK, switched(true)).await;
+
+    assert_eq!(outcome.unwrap().url, HOOK);
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@ use launchway_testkit::{
 };
 
 use super::{
-    HOOK, NO_WEBHOOK, a_webhook, actors_without, expect_check, expect_webhook, forbidden, kept_secret,
-    sealed_url, url,
+    HOOK, NO_ORGANIZATION, NO_WEBHOOK, a_webhook, actors_without, expect_check, expect_webhook, forbidden,
+    kept_secret, sealed_url, url,
 };
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
@@ -124,6 +124,14 @@ async fn there_is_one_place_of_each_kind() {
     let reason = "messages go somewhere by discord already: change it by `PUT /api/v1/notification/webhook`, or \
                   delete it first";
     assert_refused(create(ports, WebhookKind::Discord).await, Error::Conflict(reason.to_owned()));
+}
+
+#[tokio::test]
+async fn nobody_is_told_of_what_happens_in_an_organization_that_is_gone() {
+    let mut ports = permitting();
+    ports.expect_failing_commit(StoreError::Stale);
+
+    assert_refused(create(ports, WebhookKind::Slack).await, NO_ORGANIZATION);
 }
 
 #[tokio::test]
