@@ -32,6 +32,8 @@ const READ: Permission = Permission::new(Resource::Notification, Action::Read);
 const UPDATE: Permission = Permission::new(Resource::Notification, Action::Update);
 const DELETE: Permission = Permission::new(Resource::Notification, Action::Delete);
 
+const ORGANIZATION: Error = Error::NotFound("the organization");
+
 /// What the use cases of notifications work with.
 #[expect(missing_docs, reason = "the types say it")]
 pub struct NotificationPorts {

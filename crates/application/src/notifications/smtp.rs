@@ -11,7 +11,7 @@ use launchway_domain::{
     users::EmailAddress,
 };
 
-use super::{CREATE, DELETE, Notifications, READ, UPDATE, refused};
+use super::{CREATE, DELETE, Notifications, ORGANIZATION, READ, UPDATE, refused};
 use crate::Error;
 
 const SMTP: Error = Error::NotFound("the SMTP configuration");
@@ -57,8 +57,8 @@ impl Notifications {
     ///
     /// # Errors
     /// [`Error::Invalid`] when its parts do not fit together or the server may not be connected to,
-    /// [`Error::Conflict`] when there is one, [`Error::Forbidden`] without the permission
-    /// `notification:create`.
+    /// [`Error::Conflict`] when there is one, [`Error::NotFound`] when the organization is gone,
+    /// [`Error::Forbidden`] without the permission `notification:create`.
     pub async fn create_smtp(&self, actor: &Actor, wish: NewSmtp) -> Result<SmtpConfig, Error> {
         let scope = actor.require(CREATE)?;
         let NewSmtp { host, port, security, username, password, from_email, from_name, to } = wish;
@@ -91,6 +91,7 @@ impl Notifications {
                  first"
                     .to_owned(),
             ),
+            StoreError::Stale => ORGANIZATION,
             error => error.into(),
         })?;
         Ok(config)

@@ -10,7 +10,7 @@ use launchway_domain::{
     store::{StoreError, Unique},
 };
 
-use super::{CREATE, DELETE, Notifications, READ, UPDATE, refused};
+use super::{CREATE, DELETE, Notifications, ORGANIZATION, READ, UPDATE, refused};
 use crate::Error;
 
 const WEBHOOK: Error = Error::NotFound("the webhook configuration");
@@ -38,7 +38,8 @@ impl Notifications {
     ///
     /// # Errors
     /// [`Error::Invalid`] when nobody may be connected to there, [`Error::Conflict`] when there is one
-    /// of that kind, [`Error::Forbidden`] without the permission `notification:create`.
+    /// of that kind, [`Error::NotFound`] when the organization is gone, [`Error::Forbidden`] without the
+    /// permission `notification:create`.
     pub async fn create_webhook(
         &self,
         actor: &Actor,
@@ -76,6 +77,7 @@ impl Notifications {
                  delete it first",
                 kind.as_str()
             )),
+            StoreError::Stale => ORGANIZATION,
             error => error.into(),
         })
     }
@@ -116,7 +118,10 @@ impl Notifications {
         let writes = vec![update.into(), self.tools.record(actor.author(), entry)];
         self.tools.store.commit(writes).await.map_err(gone)?;
         self.tools.bell.ring();
-        self.webhook(actor, kind).await
+        // Who may change the address may see it, whatever else they may not.
+        let config = self.webhook_config(scope, kind).await?;
+        let url = self.open_url(&config)?.expose().to_owned();
+        Ok(ShownWebhook { config, url })
     }
 
     /// Where the organization's messages of a kind go.

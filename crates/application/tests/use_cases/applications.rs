@@ -110,16 +110,20 @@ pub(crate) fn job(n: u64, kind: JobKind, id: ApplicationId, payload: String, at:
     }
 }
 
-/// What a wish for a deployment writes, with ids from number `n` on, and what its log says.
+/// What a wish of `by` for a deployment writes, with ids from number `n` on.
 pub(crate) fn request_writes(
     n: u64,
     id: ApplicationId,
     kind: DeploymentKind,
-    text: &str,
+    by: &str,
     at: Timestamp,
 ) -> Vec<Write> {
-    let deployment = requested(n, id, kind, at);
-    let line = a_log_line().of(&deployment).saying(text).at(at).new_line();
+    let deployment = Deployment { requested_by: by.to_owned(), ..requested(n, id, kind, at) };
+    let text = match kind {
+        DeploymentKind::Fresh => format!("Deployment requested by {by}"),
+        DeploymentKind::Rollback { to } => format!("Rollback to deployment {to} requested by {by}"),
+    };
+    let line = a_log_line().of(&deployment).saying(&text).at(at).new_line();
     vec![
         JobWrite::Enqueue(job(n, JobKind::Deploy, id, deployment.id.to_string(), at)).into(),
         DeploymentWrite::Insert(deployment).into(),
@@ -128,7 +132,7 @@ pub(crate) fn request_writes(
     ]
 }
 
-/// The deployment that such a wish makes.
+/// The deployment that such a wish of ada makes.
 pub(crate) fn requested(n: u64, id: ApplicationId, kind: DeploymentKind, at: Timestamp) -> Deployment {
     let ids = (CountingIds::nth(n + 1).into(), CountingIds::nth(n + 2).into());
     let deployment = Deployment::new(ids, (scope().id(), id), kind, CountingIds::nth(n).into(), at);

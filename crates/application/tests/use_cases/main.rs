@@ -4,6 +4,7 @@
 //! randomness are counted. No commit passes that changes something without telling the audit trail.
 
 mod actors;
+mod announcements;
 mod api_tokens;
 mod applications;
 mod audit;
@@ -18,6 +19,7 @@ mod idempotency;
 mod keys;
 mod logins;
 mod logs;
+mod notifications;
 mod organizations;
 mod passwords;
 mod pipeline;

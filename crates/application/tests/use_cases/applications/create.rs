@@ -61,7 +61,7 @@ fn create_writes(secrets: ApplicationSecrets, at: Timestamp) -> Vec<store::Write
         .with("branch", "main")
         .at(at);
     let mut writes = vec![Write::Insert(Box::new(made(secrets, at))).into()];
-    writes.extend(request_writes(3, id(), DeploymentKind::Fresh, "Deployment requested by ada", at));
+    writes.extend(request_writes(3, id(), DeploymentKind::Fresh, "ada", at));
     writes.push(told(6, entry));
     writes
 }

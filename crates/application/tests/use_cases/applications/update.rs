@@ -64,7 +64,7 @@ async fn what_is_given_changes_and_the_rest_stays_as_it_is() {
     });
     let ports = changing(|at| {
         let mut writes = vec![update(renamed, old_secrets(), at)];
-        writes.extend(request_writes(1, id(), DeploymentKind::Fresh, "Deployment requested by ada", at));
+        writes.extend(request_writes(1, id(), DeploymentKind::Fresh, "ada", at));
         writes.push(entry(4, "shop", &[("name", "shop"), ("auto_deploy", "false")], at));
         writes
     });
@@ -240,7 +240,7 @@ async fn nothing_given_and_no_deployment_wanted_changes_nothing() {
 async fn nothing_given_is_a_deployment_all_the_same() {
     let ports = changing(|at| {
         let mut writes = vec![update(a_blueprint(), old_secrets(), at)];
-        writes.extend(request_writes(1, id(), DeploymentKind::Fresh, "Deployment requested by ada", at));
+        writes.extend(request_writes(1, id(), DeploymentKind::Fresh, "ada", at));
         writes.push(entry(4, "web", &[], at));
         writes
     });

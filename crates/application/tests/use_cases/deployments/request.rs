@@ -37,27 +37,26 @@ fn earlier() -> Deployment {
     a_deployment().numbered(7).in_state(DeploymentState::Deployed).with_image().build()
 }
 
-fn writes(kind: DeploymentKind, line: &str, what: &str, at: Timestamp) -> Vec<store::Write> {
+fn writes(kind: DeploymentKind, what: &str, at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
         .of(Action::Create, Resource::Deployment, id())
         .telling(what)
         .with("application_id", application())
         .at(at);
-    let mut writes = request_writes(1, application(), kind, line, at);
+    let mut writes = request_writes(1, application(), kind, "ada", at);
     writes.push(told(4, entry));
     writes
 }
 
 fn redeploy_writes(at: Timestamp) -> Vec<store::Write> {
     let what = "asked for a deployment of the application `web` (production)";
-    writes(DeploymentKind::Fresh, "Deployment requested by ada", what, at)
+    writes(DeploymentKind::Fresh, what, at)
 }
 
 fn roll_back_writes(at: Timestamp) -> Vec<store::Write> {
     let to = earlier().id;
-    let line = format!("Rollback to deployment {to} requested by ada");
     let what = format!("asked to roll back the application `web` (production) to deployment {to}");
-    writes(DeploymentKind::Rollback { to }, &line, &what, at)
+    writes(DeploymentKind::Rollback { to }, &what, at)
 }
 
 /// Foresees that what a deployment needs to know is read.

@@ -8,6 +8,7 @@ use launchway_domain::{
     audit::{Action, Resource},
     auth::{Actor, Forbidden, PasswordSetup, Token, TokenKind, Write as AuthWrite},
     ids::UserId,
+    notifications::{EventKind, Fact},
     organizations::{Candidate, Member, Membership, OrganizationDetail, Role, Write},
     store::{self, Rule, StoreError, Unique},
     users::{User, Username, Write as UserWrite},
@@ -24,6 +25,7 @@ use super::{
     program, scope,
 };
 use crate::{
+    announcements::announced,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
     trail::told,
@@ -61,15 +63,25 @@ fn offer(user_id: UserId) -> store::Write {
     AuthWrite::OfferPasswordSetup(PasswordSetup { user_id, token: setup_token().hash(), expires_at }).into()
 }
 
-/// What makes `member` one, and tells the trail under the id number `n`.
-fn membership_writes(member: &Member, n: u64) -> [store::Write; 2] {
-    let role = member.membership.role.as_str();
+/// What makes `member` one, announces it under the id number `n`, and tells the trail under the next.
+fn membership_writes(member: &Member, n: u64) -> [store::Write; 3] {
+    let (role, user_id) = (member.membership.role.as_str(), member.user.id.to_string());
+    let facts = [
+        (Fact::Email, "grace@example.com"),
+        (Fact::UserId, user_id.as_str()),
+        (Fact::Role, role),
+        (Fact::By, "ada"),
+    ];
     let entry = an_entry()
         .of(Action::Create, Resource::User, member.user.id)
         .telling(&format!("added grace@example.com as {role}"))
         .with("email", "grace@example.com")
         .with("role", role);
-    [Write::InsertMembership(member.membership.clone()).into(), told(n, entry)]
+    [
+        Write::InsertMembership(member.membership.clone()).into(),
+        announced(n, EventKind::MemberAdded, facts),
+        told(n + 1, entry),
+    ]
 }
 
 /// What makes an account and a membership for who has none.
@@ -149,8 +161,9 @@ async fn an_account_that_nobody_has_used_gets_a_new_setup_token() {
     let user = a_user().named("grace").invited().build();
     let expected = new_member(&user, Role::Member, 1);
     let mut ports = ports_that_find(Some(Candidate { user: user.clone(), is_unused: true }));
-    let [membership, entry] = membership_writes(&expected, 2);
-    ports.expect_commit(vec![offer(user.id), membership, entry]);
+    let mut writes = vec![offer(user.id)];
+    writes.extend(membership_writes(&expected, 2));
+    ports.expect_commit(writes);
     expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
 
     let outcome = add(ports, &an_actor().build(), wish()).await;

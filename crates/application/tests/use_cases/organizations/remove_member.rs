@@ -5,6 +5,7 @@ use launchway_domain::{
     audit::{Action, Resource},
     auth::{Actor, Forbidden},
     clock::Timestamp,
+    notifications::{EventKind, Fact},
     organizations::{Role, Write},
     store::{self, Rule, StoreError},
     users::User,
@@ -15,6 +16,7 @@ use super::{
     NO_MEMBER, actors_without, ada, conflict, expect_member, grace, lacks, member, outsider, program, scope,
 };
 use crate::{
+    announcements::announced,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
     trail::told,
@@ -22,7 +24,18 @@ use crate::{
 
 fn removal_writes(user: &User, what: &str, at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry().of(Action::Delete, Resource::User, user.id).telling(what).at(at);
-    vec![Write::RemoveMember { scope: scope(), user_id: user.id, at }.into(), told(1, entry)]
+    let user_id = user.id.to_string();
+    let facts = [
+        (Fact::User, user.username.as_str()),
+        (Fact::UserId, user_id.as_str()),
+        (Fact::Email, user.email.as_str()),
+        (Fact::By, "ada"),
+    ];
+    vec![
+        Write::RemoveMember { scope: scope(), user_id: user.id, at }.into(),
+        announced(1, EventKind::MemberRemoved, facts),
+        told(2, entry),
+    ]
 }
 
 /// Ports that find `user` to be a member.

@@ -2,11 +2,22 @@
 
 use std::sync::Arc;
 
-use launchway_domain::{applications::Write, deployments::Condition};
-use launchway_testkit::clock::{NEW_YEAR, moment};
+use launchway_domain::{
+    applications::Write,
+    deployments::Condition,
+    notifications::{EventKind, Fact, Write::Announce},
+    store,
+};
+use launchway_testkit::{
+    builders::parsed,
+    clock::{NEW_YEAR, moment},
+};
 
 use super::{live, look_after, running, wait};
-use crate::world::{State, World, a_container_of};
+use crate::{
+    announcements::announced,
+    world::{State, World, a_container_of},
+};
 
 /// The container of [`live`] is so.
 fn is(state: &mut State, condition: Condition) {
@@ -21,15 +32,38 @@ fn arranged(condition: Condition) -> Arc<World> {
     })
 }
 
-/// The marks that were made, by whether the version stays up.
+/// The marks that were made, by whether the version stays up. Whoever marks one that does not has to
+/// announce it in the same unit; nobody is told that it does again.
 fn marks(world: &World) -> Vec<bool> {
-    let stable = Write::SetStable { deployment: live().deployment.id, is_stable: true, at: world.now() };
-    let unstable = Write::SetStable { deployment: live().deployment.id, is_stable: false, at: world.now() };
-    let (stable, unstable) = (vec![stable.into()], vec![unstable.into()]);
-    let of_commit = |commit| {
-        if commit == stable { Some(true) } else { (commit == unstable).then_some(false) }
+    let mark = |is_stable| {
+        let deployment = live().deployment.id;
+        store::Write::from(Write::SetStable { deployment, is_stable, at: world.now() })
+    };
+    let of_commit = |commit: Vec<store::Write>| match &commit[..] {
+        [stable] if *stable == mark(true) => Some(true),
+        [unstable, store::Write::Notification(Announce(event))] if *unstable == mark(false) => {
+            assert_eq!(event.kind, EventKind::DeploymentFailed);
+            Some(false)
+        }
+        other => {
+            assert!(!other.contains(&mark(true)) && !other.contains(&mark(false)), "{other:?}");
+            None
+        }
     };
     world.commits().into_iter().filter_map(of_commit).collect()
+}
+
+const GONE: &str = "The container is gone: deploy again to get a new one";
+const LOOP: &str = "The container does not stay up: it was started again 5 times";
+
+/// The units that announced something, in a few words.
+fn announcements(world: &World) -> Vec<String> {
+    world.journal().into_iter().filter(|entry| entry.contains("announce")).collect()
+}
+
+/// The unit that says of a version that it broke down, and why.
+fn break_down(reason: &str) -> String {
+    format!("commit: not stable, announce deployment.failed ({reason})")
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,9 +81,8 @@ async fn four_restarts_within_ten_minutes_are_borne_and_the_fifth_marks_the_appl
         .await;
 
         assert_eq!(marks(&world), expected, "{restarts}");
-        let said = "error: The container does not stay up: it was started again 5 times";
-        assert_eq!(world.log().len(), expected.len());
-        assert!(world.log().iter().all(|line| line == said), "{:?}", world.log());
+        assert_eq!(world.log(), expected.iter().map(|_| format!("error: {LOOP}")).collect::<Vec<_>>());
+        assert_eq!(announcements(&world), expected.iter().map(|_| break_down(LOOP)).collect::<Vec<_>>());
     }
 }
 
@@ -105,6 +138,8 @@ async fn a_version_that_stays_up_for_a_minute_is_trusted_again() {
 
     assert_eq!(marks(&world), [false, true]);
     assert_eq!(world.log()[1..], ["info: The container stays up again"]);
+    assert_eq!(world.journal_of("commit: stable"), ["commit: stable"]);
+    assert_eq!(announcements(&world).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +154,55 @@ async fn a_container_that_is_gone_marks_the_application_once() {
     .await;
 
     assert_eq!(marks(&world), [false]);
-    assert_eq!(world.log(), ["error: The container is gone: deploy again to get a new one"]);
+    assert_eq!(world.log(), [format!("error: {GONE}")]);
+    assert_eq!(announcements(&world), [break_down(GONE)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_breaks_down_is_announced_with_all_that_is_known_of_it() {
+    let world = arranged(running(0));
+    {
+        let mut state = world.state();
+        state.found.clear();
+        let version = &mut state.live[0];
+        version.application.blueprint.domain = Some(parsed("shop.example.com"));
+        version.deployment.commit = Some(parsed(&"5".repeat(40)));
+        version.deployment.requested_by = "a push to main on GitLab".to_owned();
+    }
+
+    look_after(&world, wait(3)).await;
+
+    let (application, deployment) = (live().application.id.to_string(), live().deployment.id.to_string());
+    let facts = [
+        (Fact::Application, "web"),
+        (Fact::ApplicationId, application.as_str()),
+        (Fact::Environment, "production"),
+        (Fact::Host, "shop.example.com"),
+        (Fact::DeploymentId, deployment.as_str()),
+        (Fact::Commit, "5555555555555555555555555555555555555555"),
+        (Fact::RequestedBy, "a push to main on GitLab"),
+        (Fact::Reason, GONE),
+    ];
+    let expected = announced(1, EventKind::DeploymentFailed, facts);
+    let commits = world.commits();
+    assert!(commits.iter().flatten().any(|write| *write == expected), "{expected:?} is not in {commits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_breaks_down_again_is_announced_again() {
+    let world = arranged(running(0));
+
+    look_after(&world, async {
+        wait(10).await;
+        is(&mut world.state(), running(6));
+        wait(120).await;
+        world.state().found.clear();
+        wait(30).await;
+    })
+    .await;
+
+    assert_eq!(marks(&world), [false, true, false]);
+    assert_eq!(announcements(&world), [break_down(LOOP), break_down(GONE)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +274,7 @@ async fn a_mark_that_cannot_be_kept_is_made_again_and_told_of_once() {
         state.found.clear();
         let mut left = 1;
         state.judge = Some(Box::new(move |writes| {
-            let is_mark = matches!(writes, [launchway_domain::store::Write::Application(_)]);
+            let is_mark = matches!(writes, [store::Write::Application(_), ..]);
             if is_mark && std::mem::take(&mut left) == 1 { Err(crate::ports::unavailable()) } else { Ok(()) }
         }));
     }
@@ -199,4 +282,5 @@ async fn a_mark_that_cannot_be_kept_is_made_again_and_told_of_once() {
     look_after(&world, wait(10)).await;
 
     assert_eq!((marks(&world), world.log().len()), (vec![false], 1));
+    assert_eq!(announcements(&world), [break_down(GONE)]);
 }

@@ -59,9 +59,10 @@ async fn what_was_missed_is_deployed_at_once_and_what_was_not_is_left_alone() {
     let journal = world.journal_of("commit: ").join("\n");
     let short = &COMMIT[..7];
     for expected in [
-        &format!("commit: require missed {short}, enqueue deploy, "),
-        &format!("line (Deployment requested because main is at {short} and no push told so)"),
-        &format!(
+        format!("commit: require missed {short}, enqueue deploy, "),
+        r#"requested_by: "launchway""#.to_owned(),
+        format!("line (Deployment requested because main is at {short} and no push told so)"),
+        format!(
             "entry (launchway asked for a deployment of the application `missed` (production), because `main` is \
              at {short} and no push told so)"
         ),

@@ -84,8 +84,8 @@ fn deploying(n: u64, application: &Application, delivery: &Delivery, at: Timesta
     let since = at - chrono::TimeDelta::days(7);
     let mut writes =
         vec![Write::Take { application: application.id, mark: delivery.mark(), since, at }.into()];
-    let line = "Deployment requested by a push to main on GitLab";
-    writes.extend(request_writes(n, application.id, DeploymentKind::Fresh, line, at));
+    let by = "a push to main on GitLab";
+    writes.extend(request_writes(n, application.id, DeploymentKind::Fresh, by, at));
     writes
 }
 
