@@ -21,6 +21,7 @@ mod jobs;
 mod key_check;
 mod logs;
 pub mod migrations;
+mod notifications;
 mod options;
 mod organizations;
 mod schema;

@@ -1,5 +1,6 @@
 //! Sessions, tokens, passwords and second factors in the database: what is read.
 
+mod devices;
 mod rows;
 mod second_factor;
 mod writes;

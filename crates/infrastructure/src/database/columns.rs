@@ -21,10 +21,10 @@ use diesel::{
 use launchway_domain::{
     clock::Timestamp,
     ids::{
-        ApiTokenId, ApplicationId, ApplicationStatusId, AuditEntryId, BootId, DeploymentId,
-        DeploymentStatusId, ExecutionId, ExecutionStepId, ExtensionId, ExtensionRouteId, ExtensionVariableId,
-        InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId, SessionId, SettingsId, SubjectId,
-        UserId, WebhookSecretId,
+        ApiTokenId, ApplicationId, ApplicationStatusId, AuditEntryId, BootId, DeliveryId, DeploymentId,
+        DeploymentStatusId, EventId, ExecutionId, ExecutionStepId, ExtensionId, ExtensionRouteId,
+        ExtensionVariableId, InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId, SessionId,
+        SettingsId, SigningSecretId, SmtpConfigId, SubjectId, UserId, WebhookConfigId, WebhookSecretId,
     },
 };
 use uuid::Uuid;
@@ -72,8 +72,10 @@ stored_as_id!(
     ApplicationStatusId,
     AuditEntryId,
     BootId,
+    DeliveryId,
     DeploymentId,
     DeploymentStatusId,
+    EventId,
     ExecutionId,
     ExecutionStepId,
     ExtensionId,
@@ -86,8 +88,11 @@ stored_as_id!(
     OrganizationId,
     SessionId,
     SettingsId,
+    SigningSecretId,
+    SmtpConfigId,
     SubjectId,
     UserId,
+    WebhookConfigId,
     WebhookSecretId
 );
 

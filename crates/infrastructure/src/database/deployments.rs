@@ -1,5 +1,6 @@
 //! Deployments in the database: what is read.
 
+mod announcing;
 mod jobs;
 mod rows;
 mod writes;

@@ -53,6 +53,8 @@ pub(super) enum Lock {
     JobClaims = 0x6c61_756e_0003,
     /// Changing the catalog of extensions.
     Catalog = 0x6c61_756e_0004,
+    /// Claiming deliveries, and taking them away.
+    Deliveries = 0x6c61_756e_0005,
 }
 
 /// Waits until no other transaction holds `lock`, and holds it until this one ends.

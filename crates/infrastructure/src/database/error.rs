@@ -107,7 +107,7 @@ fn from_diesel(error: Error) -> StoreError {
 }
 
 /// What may exist only once: how PostgreSQL names the constraint, and how SQLite names the columns.
-const UNIQUE: [(Unique, &str, &str); 8] = [
+const UNIQUE: [(Unique, &str, &str); 10] = [
     (Unique::Installation, "installation_pkey", "installation.id"),
     (Unique::UserEmail, "users_email_key", "users.email_key"),
     (Unique::OrganizationName, "organizations_name_key", "organizations.name_key"),
@@ -128,6 +128,12 @@ const UNIQUE: [(Unique, &str, &str); 8] = [
     ),
     (Unique::Domain, "hosts_pkey", "hosts.host"),
     (Unique::ExtensionKey, "extensions_key_key", "extensions.key"),
+    (
+        Unique::WebhookConfig,
+        "webhook_configs_organization_id_kind_key",
+        "webhook_configs.organization_id, webhook_configs.kind",
+    ),
+    (Unique::SmtpConfig, "smtp_configs_organization_id_key", "smtp_configs.organization_id"),
 ];
 
 fn taken(information: &dyn DatabaseErrorInformation) -> Option<Unique> {

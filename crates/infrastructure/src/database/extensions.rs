@@ -1,5 +1,6 @@
 //! Extensions in the database: what is read.
 
+mod announcing;
 mod executions;
 mod log;
 mod moves;

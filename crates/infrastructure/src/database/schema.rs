@@ -1,12 +1,18 @@
-//! The tables, as both databases have them. A test compares this file and its child with each of them.
+//! The tables, as both databases have them. A test compares this file and its children with each of them.
 
 mod extension_tables;
+mod notification_tables;
 
 use diesel::{allow_tables_to_appear_in_same_query, table};
 
-pub(super) use self::extension_tables::{
-    execution_logs, execution_steps, extension_executions, extension_installations, extension_routes,
-    extension_variables, extensions,
+pub(super) use self::{
+    extension_tables::{
+        execution_logs, execution_steps, extension_executions, extension_installations, extension_routes,
+        extension_variables, extensions,
+    },
+    notification_tables::{
+        deliveries, delivery_attempts, events, signing_secrets, smtp_configs, webhook_configs,
+    },
 };
 
 table! {
@@ -342,6 +348,7 @@ table! {
         created_at -> Ts,
         updated_at -> Ts,
         container_port -> Nullable<BigInt>,
+        requested_by -> Text,
     }
 }
 
@@ -470,6 +477,8 @@ allow_tables_to_appear_in_same_query!(
     webhook_secrets,
     webhook_deliveries,
     webhook_skips,
+    webhook_configs,
+    smtp_configs,
 );
 
 allow_tables_to_appear_in_same_query!(audit_chains, audit_entries);

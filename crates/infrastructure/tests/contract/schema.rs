@@ -73,11 +73,12 @@ async fn migrating_at_the_same_time_is_safe(fresh: &Fresh) {
     assert_eq!((first.unwrap(), second.unwrap()), (vec![], vec![]));
 }
 
-/// The columns that `schema.rs` and its child declare, as `table.column type [null]`.
+/// The columns that `schema.rs` and its children declare, as `table.column type [null]`.
 fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
     let source = concat!(
         include_str!("../../src/database/schema.rs"),
         include_str!("../../src/database/schema/extension_tables.rs"),
+        include_str!("../../src/database/schema/notification_tables.rs"),
     );
     let mut table = "";
     let mut columns = BTreeSet::new();
@@ -155,6 +156,7 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         include_str!("../../../../migrations/sqlite/2026-11-15-000005_hosts/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-15-000006_extensions/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-15-000007_webhooks/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-15-000008_notifications/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -164,6 +166,7 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         include_str!("../../../../migrations/postgres/2026-11-15-000005_hosts/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000006_extensions/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000007_webhooks/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-15-000008_notifications/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

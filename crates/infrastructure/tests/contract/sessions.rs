@@ -19,7 +19,7 @@ contract!(
     all_sessions_of_a_user_end_together,
     one_session_may_be_kept_when_the_others_end,
     a_login_that_overlaps_with_a_change_of_the_password_does_not_outlive_it,
-    sessions_that_were_over_a_month_before_are_forgotten_with_the_next_one,
+    sessions_that_were_over_ninety_days_before_are_forgotten_with_the_next_one,
 );
 
 async fn session_of(db: &Database, session: &Session) -> Option<Session> {
@@ -105,7 +105,7 @@ async fn a_login_that_overlaps_with_a_change_of_the_password_does_not_outlive_it
     }
 }
 
-async fn sessions_that_were_over_a_month_before_are_forgotten_with_the_next_one(db: Database) {
+async fn sessions_that_were_over_ninety_days_before_are_forgotten_with_the_next_one(db: Database) {
     #[derive(QueryableByName)]
     struct Count {
         #[diesel(sql_type = BigInt)]
@@ -126,7 +126,7 @@ async fn sessions_that_were_over_a_month_before_are_forgotten_with_the_next_one(
     }
     commit(&db, Write::OpenSession(expired.clone())).await.unwrap();
     grace.log_in(&db, "grace's").await;
-    let moment = expired.expires_at + TimeDelta::days(30);
+    let moment = expired.expires_at + TimeDelta::days(90);
     commit(&db, Write::EndSession { id: ended.id, at: expired.expires_at }).await.unwrap();
     let lately = expired.expires_at + TimeDelta::seconds(1);
     commit(&db, Write::EndSession { id: lately_ended.id, at: lately }).await.unwrap();

@@ -6,10 +6,11 @@ use launchway_domain::{
     auth::{ApiToken, PasswordHash, PasswordSetup, Session, TokenHash, Write},
     clock::Timestamp,
     ids::{SessionId, UserId},
+    notifications::DEVICE_KNOWN_FOR,
     store::{Rule, StoreError},
 };
 
-use super::{rows::stored_hash, second_factor};
+use super::{devices::announce_new_device, rows::stored_hash, second_factor};
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -19,8 +20,8 @@ use crate::database::{
     schema::{api_tokens, installation, memberships, password_setups, passwords, sessions, users},
 };
 
-/// How long a session that is over is kept.
-const KEPT: TimeDelta = TimeDelta::days(30);
+/// How long a session that is over is kept: it tells whether a device is known.
+const KEPT: TimeDelta = DEVICE_KNOWN_FOR;
 
 /// Carries out one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
@@ -34,6 +35,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
         }
         Write::OpenSession(session) => {
             forget_sessions(connection, session.user_id, session.created_at - KEPT)?;
+            announce_new_device(connection, session)?;
             open_session(connection, session)
         }
         Write::ExtendSession { id, at, expires_at } => guarded(

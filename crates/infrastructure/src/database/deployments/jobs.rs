@@ -8,11 +8,14 @@ use launchway_domain::{
     deployments::DeploymentState,
     ids::{ApplicationId, DeploymentId},
     jobs::JobState,
-    logs::{Level, NewLine, clean},
+    logs::{Level, NewLine},
 };
 use uuid::Uuid;
 
-use super::rows::is_open;
+use super::{
+    announcing::{announce_ends, why_ended},
+    rows::is_open,
+};
 use crate::database::{
     applications::follow,
     columns::{DbId, DbTs},
@@ -56,7 +59,10 @@ pub(super) fn follow_jobs(
     let lines: Vec<NewLine> = strays.iter().filter_map(|stray| stray.line(at)).collect();
     append(connection, &lines)?;
     let moved: Vec<_> = strays.iter().map(|stray| (stray.application_id, stray.moves_to())).collect();
-    follow(connection, &moved, at)
+    follow(connection, &moved, at)?;
+    let over = strays.iter().filter(|stray| stray.moves_to().is_over());
+    let over: Vec<DbId> = over.map(|stray| DbId::from(stray.id)).collect();
+    if over.is_empty() { Ok(()) } else { announce_ends(connection, over, at) }
 }
 
 /// A deployment that is not where its job is.
@@ -84,20 +90,15 @@ impl Stray {
 
     /// What the log says about it.
     fn line(&self, at: Timestamp) -> Option<NewLine> {
-        let (level, text) = match self.job {
-            _ if self.is_live => (Level::Info, "Deployed".to_owned()),
-            JobState::Queued | JobState::Running => return None,
-            JobState::Cancelled => (Level::Info, "Cancelled".to_owned()),
-            JobState::Superseded => {
-                let by = self.replaced_by.map_or("a newer one".to_owned(), |id| format!("deployment {id}"));
-                (Level::Info, format!("Cancelled: replaced by {by}"))
-            }
-            JobState::Failed => {
-                let reason = self.reason.as_deref().unwrap_or("the worker was lost");
-                (Level::Error, format!("Failed: {}", clean(reason.as_bytes())))
-            }
-            JobState::Succeeded => (Level::Error, "Failed: its job ended without an outcome".to_owned()),
+        let to = self.moves_to();
+        let (level, end) = match to {
+            DeploymentState::Deployed => (Level::Info, "Deployed"),
+            DeploymentState::Cancelled => (Level::Info, "Cancelled"),
+            DeploymentState::Failed => (Level::Error, "Failed"),
+            _ => return None,
         };
+        let why = why_ended(to, Some(self.job), self.reason.as_deref(), self.replaced_by);
+        let text = if why.is_empty() { end.to_owned() } else { format!("{end}: {why}") };
         let (application_id, deployment_id) = (self.application_id, self.id);
         Some(NewLine { application_id, deployment_id, level, text, at })
     }

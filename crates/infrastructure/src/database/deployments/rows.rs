@@ -43,6 +43,7 @@ pub(super) struct DeploymentRow {
     container_state: Option<String>,
     container_address: Option<String>,
     container_port: Option<i64>,
+    requested_by: String,
     #[diesel(deserialize_as = DbTs)]
     created_at: Timestamp,
     #[diesel(deserialize_as = DbTs)]
@@ -69,6 +70,7 @@ impl TryFrom<DeploymentRow> for Deployment {
             application_id: row.application_id,
             organization_id: row.organization_id,
             kind,
+            requested_by: row.requested_by,
             job_id: row.job_id,
             status: DeploymentStatus {
                 id: row.status_id,

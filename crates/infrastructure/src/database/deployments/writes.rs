@@ -12,6 +12,7 @@ use launchway_domain::{
 };
 
 use super::{
+    announcing::announce_ends,
     jobs::follow_jobs,
     rows::{FactColumns, kind_name},
 };
@@ -76,6 +77,7 @@ fn insert(connection: &mut AnyConnection, deployment: &Deployment) -> Result<(),
             deployments::organization_id.eq(DbId::from(deployment.organization_id)),
             deployments::kind.eq(kind_name(deployment.kind)),
             deployments::rollback_to.eq(rollback_to),
+            deployments::requested_by.eq(&deployment.requested_by),
             deployments::job_id.eq(DbId::from(deployment.job_id)),
             deployments::status_id.eq(DbId::from(deployment.status.id)),
             deployments::status.eq(deployment.status.state.as_str()),
@@ -128,10 +130,9 @@ fn advance(
             ))
             .execute(connection)?,
     )?;
-    match progress.state {
-        Some(to) => follow(connection, &[(application, to)], at),
-        None => Ok(()),
-    }
+    let Some(to) = progress.state else { return Ok(()) };
+    follow(connection, &[(application, to)], at)?;
+    if to.is_over() { announce_ends(connection, vec![id.into()], at) } else { Ok(()) }
 }
 
 fn go_live(connection: &mut AnyConnection, id: DeploymentId, at: Timestamp) -> Result<(), QueryError> {

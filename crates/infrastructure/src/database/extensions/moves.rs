@@ -15,7 +15,7 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use super::writes::is_open;
+use super::{announcing::announce_ends, writes::is_open};
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -108,7 +108,8 @@ pub(super) fn finish(
             ))
             .execute(connection)?,
     )?;
-    end_steps(connection, &[id.into()], (end.state, end.exit_code), at)
+    end_steps(connection, &[id.into()], (end.state, end.exit_code), at)?;
+    announce_ends(connection, vec![id.into()], at)
 }
 
 /// Nothing ends in a state from which it goes on.
@@ -162,6 +163,7 @@ pub(super) fn follow_jobs(connection: &mut AnyConnection, at: Timestamp) -> Resu
             ))
             .execute(connection)?;
         end_steps(connection, &ids, (state, 0), at)?;
+        announce_ends(connection, ids, at)?;
     }
     Ok(())
 }

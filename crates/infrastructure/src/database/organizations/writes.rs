@@ -16,7 +16,7 @@ use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::{QueryError, guarded},
-    extensions,
+    extensions, notifications,
     schema::{api_tokens, applications, memberships, organizations, password_setups, users},
 };
 
@@ -180,6 +180,7 @@ fn delete(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result
     )?;
     require_no_application(connection, id)?;
     extensions::leave(connection, scope, at.0)?;
+    notifications::leave(connection, scope, at.0)?;
     // In an order, so that two who delete organizations do not wait for each other.
     let invited: Vec<DbId> = password_setups::table
         .inner_join(memberships::table.on(memberships::user_id.eq(password_setups::user_id)))

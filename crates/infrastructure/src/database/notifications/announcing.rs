@@ -1,0 +1,103 @@
+//! Saying that something happened.
+
+use diesel::prelude::*;
+use launchway_domain::{
+    ids::{Ids as _, OrganizationId},
+    notifications::{ChannelKind, DeliveryState, Event},
+};
+
+use super::rows::facts_text;
+use crate::{
+    clock::TimeOrderedIds,
+    database::{
+        columns::{DbId, DbTs},
+        connection::AnyConnection,
+        error::QueryError,
+        schema::{deliveries, events, organizations, smtp_configs, webhook_configs},
+    },
+};
+
+/// The condition that an organization, named by a column, has an active channel.
+///
+/// Whoever gathers what is known of an event asks for it with the same query, so that an organization
+/// whom nobody tells anything costs a look at two indexes.
+macro_rules! is_told {
+    ($organization:expr) => {
+        diesel::dsl::exists(
+            $crate::database::schema::webhook_configs::table
+                .filter($crate::database::schema::webhook_configs::organization_id.eq($organization))
+                .filter($crate::database::schema::webhook_configs::is_active.eq(true)),
+        )
+        .or(diesel::dsl::exists(
+            $crate::database::schema::smtp_configs::table
+                .filter($crate::database::schema::smtp_configs::organization_id.eq($organization))
+                .filter($crate::database::schema::smtp_configs::is_active.eq(true)),
+        ))
+    };
+}
+pub(in crate::database) use is_told;
+
+/// Makes a delivery for every active channel of the organization. Without one nothing is written.
+pub(in crate::database) fn announce(connection: &mut AnyConnection, event: &Event) -> Result<(), QueryError> {
+    let channels = active_channels(connection, event.organization_id)?;
+    if channels.is_empty() {
+        return Ok(());
+    }
+    diesel::insert_into(events::table)
+        .values((
+            events::id.eq(DbId::from(event.id)),
+            events::organization_id.eq(DbId::from(event.organization_id)),
+            events::kind.eq(event.kind.as_str()),
+            events::facts.eq(facts_text(&event.facts)?),
+            events::created_at.eq(DbTs(event.at)),
+        ))
+        .execute(connection)?;
+    channels.into_iter().try_for_each(|channel| insert_delivery(connection, event, channel))
+}
+
+/// A way by which somebody is told: which configuration, and of which kind.
+type ActiveChannel = (DbId, String);
+
+fn active_channels(
+    connection: &mut AnyConnection,
+    organization: OrganizationId,
+) -> Result<Vec<ActiveChannel>, QueryError> {
+    let of_webhook =
+        webhook_configs::organization_id.eq(organizations::id).and(webhook_configs::is_active.eq(true));
+    let of_mail = smtp_configs::organization_id.eq(organizations::id).and(smtp_configs::is_active.eq(true));
+    // Mail is at each webhook, and alone if there is none.
+    let found: Vec<(Option<ActiveChannel>, Option<DbId>)> = organizations::table
+        .left_join(webhook_configs::table.on(of_webhook))
+        .left_join(smtp_configs::table.on(of_mail))
+        .filter(organizations::id.eq(DbId::from(organization)))
+        .filter(organizations::deleted_at.is_null())
+        .order(organizations::id.asc())
+        .select(((webhook_configs::id, webhook_configs::kind).nullable(), smtp_configs::id.nullable()))
+        .load(connection)?;
+    let mail = found.first().and_then(|(_, mail)| *mail);
+    let mail = mail.map(|id| (id, ChannelKind::Smtp.as_str().to_owned()));
+    Ok(found.into_iter().filter_map(|(webhook, _)| webhook).chain(mail).collect())
+}
+
+fn insert_delivery(
+    connection: &mut AnyConnection,
+    event: &Event,
+    (config, kind): ActiveChannel,
+) -> Result<(), QueryError> {
+    diesel::insert_into(deliveries::table)
+        .values((
+            deliveries::id.eq(DbId(TimeOrderedIds.next())),
+            deliveries::event_id.eq(DbId::from(event.id)),
+            deliveries::organization_id.eq(DbId::from(event.organization_id)),
+            deliveries::channel.eq(kind),
+            deliveries::config_id.eq(config),
+            deliveries::state.eq(DeliveryState::Pending.as_str()),
+            deliveries::attempt.eq(0),
+            deliveries::failures.eq(0),
+            deliveries::next_at.eq(DbTs(event.at)),
+            deliveries::reason.eq(""),
+            deliveries::created_at.eq(DbTs(event.at)),
+        ))
+        .execute(connection)?;
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! What becomes of deliveries that were claimed, and of those that nobody claims any more.
+
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
+use diesel::prelude::*;
+use launchway_domain::{
+    clock::Timestamp,
+    ids::EventId,
+    notifications::{Attempt, Claim, DeliveryState, Next, SenderId},
+    store::StoreError,
+};
+use uuid::Uuid;
+
+use super::rows::{held_by, is_sent, no_lease, waits};
+use crate::database::{
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    dialect::{Lock, hold},
+    error::{QueryError, guarded},
+    schema::{deliveries, delivery_attempts, events, smtp_configs, webhook_configs},
+};
+
+/// Why nobody tries any more: the organization did that.
+pub(super) const SWITCHED_OFF: &str = "the channel was switched off";
+/// Why nobody tries any more: the organization did that.
+pub(super) const REMOVED: &str = "the channel was removed";
+/// Why nobody tries any more: the receiver said so.
+const UNWANTED: &str = "the receiver wants no messages any more, and the channel was switched off";
+
+pub(super) fn keep_body(
+    connection: &mut AnyConnection,
+    event: EventId,
+    body: &str,
+) -> Result<String, QueryError> {
+    let id = DbId::from(event);
+    // On PostgreSQL the later of two waits for the other, and then finds words.
+    diesel::update(events::table)
+        .filter(events::id.eq(id))
+        .filter(events::body.is_null())
+        .set(events::body.eq(body))
+        .execute(connection)?;
+    let kept: Option<Option<String>> =
+        events::table.find(id).select(events::body).first(connection).optional()?;
+    Ok(kept.flatten().ok_or(StoreError::Stale)?)
+}
+
+/// Where a delivery goes.
+enum After {
+    Delivered,
+    Waits(Timestamp),
+    Dead(String),
+}
+
+pub(super) fn record(
+    connection: &mut AnyConnection,
+    claim: &Claim,
+    attempt: &Attempt,
+    next: Next,
+) -> Result<(), QueryError> {
+    let held: Option<(DbId, i32)> = deliveries::table
+        .filter(held_by(claim))
+        .select((deliveries::config_id, deliveries::failures))
+        .first(connection)
+        .optional()?;
+    let (config, failures) = held.ok_or(StoreError::Stale)?;
+    let failures = if next == Next::Done { failures } else { failures + 1 };
+    let error = shortened(&attempt.error);
+    let ended_at = attempt.at + TimeDelta::from_std(attempt.took).unwrap_or_default();
+    let after = match next {
+        Next::Done => After::Delivered,
+        Next::Again(at) => match why_off(connection, config)? {
+            None => After::Waits(at),
+            Some(reason) => After::Dead(reason.to_owned()),
+        },
+        Next::GiveUp => After::Dead(given_up(failures, &error)),
+        Next::Disable => After::Dead(UNWANTED.to_owned()),
+    };
+    move_on(connection, claim, after, failures, ended_at)?;
+    insert_attempt(connection, claim, attempt, error)?;
+    if next == Next::Disable { disable(connection, config, ended_at) } else { Ok(()) }
+}
+
+/// As much of what went wrong as is kept.
+fn shortened(error: &str) -> String {
+    // PostgreSQL has no text with that character.
+    error.chars().filter(|c| *c != '\0').take(Attempt::LONGEST_ERROR).collect()
+}
+
+fn given_up(failures: i32, error: &str) -> String {
+    let attempts = if failures == 1 { "1 attempt".to_owned() } else { format!("{failures} attempts") };
+    if error.is_empty() {
+        format!("given up after {attempts}")
+    } else {
+        format!("given up after {attempts}: {error}")
+    }
+}
+
+fn move_on(
+    connection: &mut AnyConnection,
+    claim: &Claim,
+    after: After,
+    failures: i32,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    let (state, next_at, reason, finished_at) = match after {
+        After::Delivered => (DeliveryState::Delivered, None, String::new(), Some(at)),
+        After::Waits(next_at) => (DeliveryState::Pending, Some(next_at), String::new(), None),
+        After::Dead(reason) => (DeliveryState::Dead, None, reason, Some(at)),
+    };
+    guarded(
+        diesel::update(deliveries::table)
+            .filter(held_by(claim))
+            .set((
+                deliveries::state.eq(state.as_str()),
+                deliveries::failures.eq(failures),
+                next_at.map(|next_at| deliveries::next_at.eq(DbTs(next_at))),
+                deliveries::reason.eq(reason),
+                deliveries::finished_at.eq(finished_at.map(DbTs)),
+                no_lease(),
+            ))
+            .execute(connection)?,
+    )
+}
+
+fn insert_attempt(
+    connection: &mut AnyConnection,
+    claim: &Claim,
+    attempt: &Attempt,
+    error: String,
+) -> Result<(), QueryError> {
+    diesel::insert_into(delivery_attempts::table)
+        .values((
+            delivery_attempts::delivery_id.eq(DbId::from(claim.delivery)),
+            // The claim's, because no two claims have the same.
+            delivery_attempts::number.eq(claim.attempt),
+            delivery_attempts::at.eq(DbTs(attempt.at)),
+            delivery_attempts::took_ms.eq(i64::try_from(attempt.took.as_millis()).unwrap_or(i64::MAX)),
+            delivery_attempts::status.eq(attempt.status.map(i32::from)),
+            delivery_attempts::error.eq(error),
+        ))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Switches a channel off whose receiver wants nothing any more.
+fn disable(connection: &mut AnyConnection, config: DbId, at: Timestamp) -> Result<(), QueryError> {
+    diesel::update(webhook_configs::table.find(config))
+        .set((webhook_configs::is_active.eq(false), webhook_configs::updated_at.eq(DbTs(at))))
+        .execute(connection)?;
+    diesel::update(smtp_configs::table.find(config))
+        .set((smtp_configs::is_active.eq(false), smtp_configs::updated_at.eq(DbTs(at))))
+        .execute(connection)?;
+    end_waiting(connection, config, UNWANTED, at)
+}
+
+/// Ends what waits for a channel.
+pub(super) fn end_waiting(
+    connection: &mut AnyConnection,
+    config: DbId,
+    reason: &str,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    diesel::update(deliveries::table)
+        .filter(deliveries::config_id.eq(config))
+        .filter(waits())
+        .set((
+            deliveries::state.eq(DeliveryState::Dead.as_str()),
+            deliveries::reason.eq(reason),
+            deliveries::finished_at.eq(DbTs(at)),
+        ))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Why nothing goes to a channel; `None` for one that is active.
+pub(super) fn why_off(
+    connection: &mut AnyConnection,
+    config: DbId,
+) -> Result<Option<&'static str>, QueryError> {
+    let webhook: Option<bool> = webhook_configs::table
+        .find(config)
+        .select(webhook_configs::is_active)
+        .first(connection)
+        .optional()?;
+    let is_active: Option<bool> = match webhook {
+        Some(is_active) => Some(is_active),
+        None => {
+            smtp_configs::table.find(config).select(smtp_configs::is_active).first(connection).optional()?
+        }
+    };
+    Ok(match is_active {
+        Some(true) => None,
+        Some(false) => Some(SWITCHED_OFF),
+        None => Some(REMOVED),
+    })
+}
+
+/// Takes the deliveries of lost senders. Returns how many.
+pub(super) fn rescue(
+    connection: &mut AnyConnection,
+    sender: SenderId,
+    now: Timestamp,
+) -> Result<usize, QueryError> {
+    // One at a time, so that two who rescue do not wait for each other.
+    hold(connection, Lock::Deliveries)?;
+    let has_ended = || deliveries::lease_until.le(DbTs(now));
+    let is_left_over = || {
+        let of_instance = deliveries::lease_instance.eq(DbId::from(sender.instance));
+        of_instance.and(deliveries::lease_boot.ne(DbId::from(sender.boot)))
+    };
+    let lost: Vec<(DbId, DbId)> = deliveries::table
+        .filter(is_sent())
+        .filter(has_ended().or(is_left_over()))
+        .select((deliveries::config_id, deliveries::id))
+        .load(connection)?;
+    let mut by_config: HashMap<Uuid, Vec<DbId>> = HashMap::new();
+    for (config, id) in lost {
+        by_config.entry(config.0).or_default().push(id);
+    }
+    let mut rescued = 0;
+    for (config, ids) in by_config {
+        // Asked again, because on PostgreSQL one may have been recorded since.
+        let still_lost = diesel::update(deliveries::table)
+            .filter(deliveries::id.eq_any(ids))
+            .filter(is_sent())
+            .filter(has_ended().or(is_left_over()));
+        rescued += match why_off(connection, DbId(config))? {
+            None => still_lost
+                .set((
+                    deliveries::state.eq(DeliveryState::Pending.as_str()),
+                    deliveries::next_at.eq(DbTs(now)),
+                    no_lease(),
+                ))
+                .execute(connection)?,
+            Some(reason) => still_lost
+                .set((
+                    deliveries::state.eq(DeliveryState::Dead.as_str()),
+                    deliveries::reason.eq(reason),
+                    deliveries::finished_at.eq(DbTs(now)),
+                    no_lease(),
+                ))
+                .execute(connection)?,
+        };
+    }
+    Ok(rescued)
+}

@@ -1,0 +1,10 @@
+DROP TABLE delivery_attempts;
+DROP TABLE deliveries;
+DROP TABLE events;
+DROP TABLE smtp_configs;
+DROP TABLE signing_secrets;
+DROP TABLE webhook_configs;
+DROP INDEX sessions_user_id_ended_at_idx;
+DROP INDEX sessions_user_id_expires_at_idx;
+DROP INDEX sessions_device_idx;
+ALTER TABLE deployments DROP COLUMN requested_by;
