@@ -11,6 +11,7 @@ pub mod git;
 pub mod health;
 mod links;
 pub mod nixpacks;
+pub mod outbound;
 pub mod passwords;
 mod process;
 pub mod routes;

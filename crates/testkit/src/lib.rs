@@ -1,5 +1,5 @@
 //! What tests of every crate share: builders, a clock that stands still, ids that count, a real
-//! PostgreSQL, the Docker engine of this machine, and the running binary.
+//! PostgreSQL, the Docker engine of this machine, receivers of messages, and the running binary.
 //!
 //! Values are neither random nor shared between tests: the same arrangement gives the same ones.
 //! Only `[dev-dependencies]` may name this crate.
@@ -13,6 +13,7 @@ pub mod clock;
 pub mod docker;
 pub mod entropy;
 pub mod ids;
+pub mod outside;
 pub mod people;
 pub mod postgres;
 pub mod server;

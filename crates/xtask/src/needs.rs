@@ -76,6 +76,12 @@ const TABLE: &[Need] = &[
         packages: &["openssh-server"],
     },
     Need {
+        name: "the mail server aiosmtpd, for the Python of the system",
+        purpose: "tests send mail to it",
+        detection: Detection::Program(&["aiosmtpd"]),
+        packages: &["python3-aiosmtpd"],
+    },
+    Need {
         name: "curl",
         purpose: "tests fetch pages over TLS with it",
         detection: Detection::Program(&["curl"]),

@@ -13,9 +13,9 @@ use launchway_domain::{
     deployments::{GitSource, StepError},
     value::InvalidValue,
 };
-use tokio::{net::lookup_host, time::timeout};
 
 use super::{GitOptions, ssh};
+use crate::outbound::names::{SystemResolver, look_up};
 
 /// How long a name may take to become an address.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -47,7 +47,8 @@ impl Route {
             GitPlace::Local(path) => return route.local(path, &options.policy).await,
             GitPlace::Remote { transport, host, port } => (*transport, host.as_str(), *port),
         };
-        let addresses = addresses(host, port).await?;
+        let found = look_up(&SystemResolver, host, PATIENCE).await;
+        let addresses = found.ok_or_else(|| unknown_host(host))?;
         for address in &addresses {
             options.policy.check_address(transport, *address, port).map_err(refused)?;
         }
@@ -94,18 +95,6 @@ impl Route {
         self.url = path.into();
         Ok(self)
     }
-}
-
-async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, StepError> {
-    if let Ok(address) = host.parse() {
-        return Ok(vec![address]);
-    }
-    let mut addresses: Vec<IpAddr> = match timeout(PATIENCE, lookup_host((host, port))).await {
-        Ok(Ok(found)) => found.map(|found| found.ip()).collect(),
-        _ => return Err(unknown_host(host)),
-    };
-    addresses.dedup();
-    Ok(addresses)
 }
 
 fn unknown_host(host: &str) -> StepError {

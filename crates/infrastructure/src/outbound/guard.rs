@@ -1,0 +1,232 @@
+//! Who is connected to, when somebody else says whom.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use launchway_domain::{network::OutboundPolicy, notifications::SendError};
+use tokio::{
+    net::TcpStream,
+    time::{Instant, timeout},
+};
+use url::Host;
+
+use super::names::{Resolver, look_up};
+
+/// How long a name may take to become an address.
+const NAME: Duration = Duration::from_secs(5);
+/// How long it may take until somebody accepts, at whichever of the addresses.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What the operator must have said about an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Nothing, if it is everyone's.
+    Permitted,
+    /// That it may be reached.
+    Allowed,
+}
+
+/// Why there is no way to somebody.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The operator does not permit it.
+    Forbidden(String),
+    /// The name has no address now.
+    Unknown(String),
+}
+
+impl From<Refusal> for SendError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Forbidden(told) => Self::Forbidden(told),
+            Refusal::Unknown(told) => Self::Unreachable(told),
+        }
+    }
+}
+
+/// Says who may be connected to.
+#[derive(Debug)]
+pub(super) struct Guard {
+    policy: OutboundPolicy,
+    resolver: Arc<dyn Resolver>,
+}
+
+impl Guard {
+    pub(super) fn new(policy: OutboundPolicy, resolver: Arc<dyn Resolver>) -> Self {
+        Self { policy, resolver }
+    }
+
+    /// The way to `host`, if there is one that may be taken: by none of its addresses otherwise, so
+    /// that nobody hides a forbidden one among others.
+    pub(super) async fn way(&self, host: &str, port: u16, wanted: Wanted) -> Result<Way, Refusal> {
+        let host =
+            usual_spelling(host).ok_or_else(|| Refusal::Unknown(format!("There is no host {host}")))?;
+        let found = look_up(&*self.resolver, &host, NAME).await;
+        let addresses = found.ok_or_else(|| {
+            Refusal::Unknown(format!("There is no host {host}, or its name server does not answer"))
+        })?;
+        let is_well = |address: &IpAddr| match wanted {
+            Wanted::Permitted => self.policy.permits(*address, port),
+            Wanted::Allowed => self.policy.allows(*address, port),
+        };
+        if !addresses.iter().all(is_well) {
+            return Err(forbidden(&host, port, wanted));
+        }
+        let addresses = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
+        Ok(Way { host, addresses })
+    }
+}
+
+/// It does not say which address a name has: what names there are inside is nobody's business.
+fn forbidden(host: &str, port: u16, wanted: Wanted) -> Refusal {
+    let reason = match wanted {
+        Wanted::Permitted => "is not everyone's to reach",
+        Wanted::Allowed => "would be spoken to without encryption",
+    };
+    Refusal::Forbidden(format!("{host} {reason}: only LAUNCHWAY_OUTBOUND_ALLOW can allow port {port} there"))
+}
+
+/// A host as whoever looks names up reads it: `0x7f.1` is an address and not a name.
+fn usual_spelling(host: &str) -> Option<String> {
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Some(address.to_string());
+    }
+    match Host::parse(bare).ok()? {
+        Host::Domain(name) => (!name.is_empty()).then_some(name),
+        Host::Ipv4(address) => Some(address.to_string()),
+        Host::Ipv6(address) => Some(address.to_string()),
+    }
+}
+
+/// Addresses that were checked.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    host: String,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Way {
+    /// Connects to the first of the addresses where somebody accepts.
+    pub(super) async fn connect(&self) -> Result<TcpStream, SendError> {
+        let end = Instant::now() + CONNECT;
+        let mut trouble = None;
+        for (tried, address) in self.addresses.iter().enumerate() {
+            // One that nobody answers at leaves time for the others.
+            let left = u32::try_from(self.addresses.len() - tried).unwrap_or(u32::MAX);
+            let patience = end.saturating_duration_since(Instant::now()) / left;
+            match timeout(patience, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => trouble = Some(error),
+                Err(_elapsed) => {}
+            }
+        }
+        Err(SendError::Unreachable(self.silence(trouble)))
+    }
+
+    fn silence(&self, trouble: Option<io::Error>) -> String {
+        let host = &self.host;
+        match trouble {
+            Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                format!("{host} does not accept connections at this port")
+            }
+            Some(error) => format!("{host} cannot be reached: {error}"),
+            None => format!("{host} does not accept a connection within {CONNECT:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use async_trait::async_trait;
+    use launchway_domain::network::AllowedEndpoint;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Names(BTreeMap<&'static str, Vec<&'static str>>);
+
+    #[async_trait]
+    impl Resolver for Names {
+        async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+            let addresses = self.0.get(name).ok_or_else(|| io::Error::other("no such name"))?;
+            Ok(addresses.iter().map(|address| address.parse().unwrap()).collect())
+        }
+    }
+
+    fn guard() -> Guard {
+        let names = BTreeMap::from([
+            ("public.example", vec!["1.1.1.1", "2606:4700::1"]),
+            ("private.example", vec!["10.0.0.1"]),
+            ("mixed.example", vec!["1.1.1.1", "10.0.0.1"]),
+            ("mapped.example", vec!["::ffff:10.0.0.1"]),
+            ("allowed.example", vec!["10.9.0.1"]),
+            ("half-allowed.example", vec!["10.9.0.1", "10.0.0.1"]),
+            ("both.example", vec!["10.9.0.1", "1.1.1.1"]),
+        ]);
+        let allowed = AllowedEndpoint { network: "10.9.0.0/16".parse().unwrap(), port: 2525 };
+        Guard::new(OutboundPolicy::allowing(vec![allowed]), Arc::new(Names(names)))
+    }
+
+    #[tokio::test]
+    async fn every_address_of_a_host_has_to_be_permitted() {
+        for (host, permitted, allowed) in [
+            ("public.example", true, false),
+            ("PUBLIC.example", true, false),
+            ("private.example", false, false),
+            ("mixed.example", false, false),
+            ("mapped.example", false, false),
+            ("allowed.example", true, true),
+            ("half-allowed.example", false, false),
+            ("both.example", true, false),
+            ("1.1.1.1", true, false),
+            ("10.0.0.1", false, false),
+            ("10.9.0.1", true, true),
+            ("0xa.1", false, false),
+            ("0xa090001", true, true),
+            ("[::1]", false, false),
+            ("::1", false, false),
+            ("[2606:4700::1]", true, false),
+        ] {
+            for (wanted, well) in [(Wanted::Permitted, permitted), (Wanted::Allowed, allowed)] {
+                let way = guard().way(host, 2525, wanted).await;
+                let is_forbidden = matches!(way, Err(Refusal::Forbidden(_)));
+                assert_eq!((way.is_ok(), is_forbidden), (well, !well), "{host} {wanted:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_allowed_is_allowed_at_its_port_only() {
+        assert!(guard().way("allowed.example", 25, Wanted::Permitted).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_name_without_addresses_is_unknown_and_not_forbidden() {
+        for host in ["nowhere.example", "", "a b", "%00"] {
+            let way = guard().way(host, 443, Wanted::Permitted).await;
+            assert!(matches!(way, Err(Refusal::Unknown(_))), "{host}: {way:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_does_not_tell_the_addresses_of_a_name() {
+        let way = guard().way("private.example", 443, Wanted::Permitted).await;
+        let told = "private.example is not everyone's to reach: \
+                    only LAUNCHWAY_OUTBOUND_ALLOW can allow port 443 there";
+        assert_eq!(way, Err(Refusal::Forbidden(told.to_owned())));
+    }
+
+    #[tokio::test]
+    async fn the_way_leads_to_the_addresses_that_were_checked() {
+        let way = guard().way("public.example", 443, Wanted::Permitted).await.unwrap();
+        let expected = ["1.1.1.1:443", "[2606:4700::1]:443"].map(|address| address.parse().unwrap());
+        assert_eq!(way.addresses, expected);
+    }
+}

@@ -1,0 +1,177 @@
+//! Messages by mail.
+
+mod letter;
+mod wire;
+
+use std::{
+    error::Error as _,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use launchway_domain::{
+    logs::Masker,
+    notifications::{Answer, Mail, MailLogin, MailSecurity, SendError},
+};
+use lettre::transport::smtp::{
+    Error,
+    authentication::{Credentials, DEFAULT_MECHANISMS},
+    client::AsyncSmtpConnection,
+    commands::{Data, Mail as From, Rcpt, Starttls},
+    extension::{ClientId, Extension, MailBodyParameter, MailParameter},
+};
+use tokio::{
+    net::TcpStream,
+    time::{Instant, timeout_at},
+};
+
+use self::{letter::Letter, wire::Wire};
+use super::{Outbound, Time, guard::Wanted, text::one_line};
+
+/// How long a server is waited for that has the mail already, so that both part in order.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+pub(super) async fn send(outbound: &Outbound, mail: &Mail, time: Time) -> Result<u16, SendError> {
+    let letter = Letter::write(mail)?;
+    let host = mail.host.as_str();
+    let mut session = time.limit(host, Box::pin(open(outbound, mail))).await?;
+    let taken = time.limit(host, Box::pin(session.hand_over(&letter))).await;
+    // What became of the mail is known. Nothing that the server says from now on changes it.
+    let _parted = timeout_at(time.end.min(Instant::now() + FAREWELL), session.connection.quit()).await;
+    taken
+}
+
+/// Connects, encrypts as was asked for, and logs in.
+async fn open<'a>(outbound: &Outbound, mail: &'a Mail) -> Result<Session<'a>, SendError> {
+    let host = mail.host.as_str();
+    let wanted = match mail.security {
+        MailSecurity::StartTls | MailSecurity::Tls => Wanted::Permitted,
+        MailSecurity::None => Wanted::Allowed,
+    };
+    let stream = outbound.guard.way(host, mail.port, wanted).await?.connect().await?;
+    let broke = |_| SendError::Unreachable(format!("The connection to {host} broke"));
+    let (peer, own) = (stream.peer_addr().map_err(broke)?, stream.local_addr().map_err(broke)?);
+    let wire = match mail.security {
+        MailSecurity::StartTls => {
+            let stream = ask_to_encrypt(host, stream, peer, &name(own)).await?;
+            Wire::encrypted_midway(outbound.tls.encrypt(host, stream).await?, peer)
+        }
+        MailSecurity::Tls => Wire::new(outbound.tls.encrypt(host, stream).await?, peer),
+        MailSecurity::None => Wire::new(Box::new(stream), peer),
+    };
+    let mut session = Session::begin(host, wire, &name(own)).await?;
+    if let Some(login) = &mail.login {
+        session.log_in(login).await?;
+    }
+    Ok(session)
+}
+
+/// Has the server expect encryption from here on. Everything that it said before is forgotten with
+/// the conversation, also what it said too early: that could be anybody's.
+async fn ask_to_encrypt(
+    host: &str,
+    stream: TcpStream,
+    peer: SocketAddr,
+    name: &ClientId,
+) -> Result<TcpStream, SendError> {
+    let broke = |_| SendError::Unreachable(format!("The connection to {host} broke"));
+    let stream = stream.into_std().map_err(broke)?;
+    let open = TcpStream::from_std(stream.try_clone().map_err(broke)?).map_err(broke)?;
+    let mut session = Session::begin(host, Wire::new(Box::new(open), peer), name).await?;
+    if !session.connection.server_info().supports_feature(Extension::StartTls) {
+        let told = format!("{host} does not offer encryption (STARTTLS), and nothing was said without it");
+        return Err(SendError::Unreachable(told));
+    }
+    let asked = session.connection.command(Starttls).await;
+    asked.map_err(|error| trouble(host, "", &error))?;
+    TcpStream::from_std(stream).map_err(broke)
+}
+
+/// Who we are: the address that the server sees us at, as those do who have no name.
+fn name(own: SocketAddr) -> ClientId {
+    match own.ip().to_canonical() {
+        IpAddr::V4(address) => ClientId::Ipv4(address),
+        IpAddr::V6(address) => ClientId::Ipv6(address),
+    }
+}
+
+/// A conversation with a server.
+struct Session<'a> {
+    host: &'a str,
+    connection: AsyncSmtpConnection,
+}
+
+impl<'a> Session<'a> {
+    async fn begin(host: &'a str, wire: Wire, name: &ClientId) -> Result<Self, SendError> {
+        match AsyncSmtpConnection::connect_with_transport(Box::new(wire), name).await {
+            Ok(connection) => Ok(Self { host, connection }),
+            Err(error) => Err(trouble(host, "", &error)),
+        }
+    }
+
+    async fn log_in(&mut self, login: &MailLogin) -> Result<(), SendError> {
+        let credentials =
+            Credentials::new(login.username.as_str().to_owned(), login.password.expose().clone());
+        let server = self.connection.server_info();
+        if server.get_auth_mechanism(DEFAULT_MECHANISMS).is_none() {
+            let told = format!("{} does not let anybody log in with a password", self.host);
+            return Err(SendError::Unreachable(told));
+        }
+        let answered = self.connection.auth(DEFAULT_MECHANISMS, &credentials).await;
+        answered.map(drop).map_err(|error| match trouble(self.host, "", &error) {
+            // Some repeat what they were told.
+            SendError::Answered { code, text } => {
+                let secrets = Masker::new([login.password.expose().as_str()]);
+                SendError::Answered { code, text: secrets.mask(&text) }
+            }
+            other => other,
+        })
+    }
+
+    /// Returns the code that the server took the mail with. If it refuses one recipient, nobody gets it.
+    async fn hand_over(&mut self, letter: &Letter) -> Result<u16, SendError> {
+        let host = self.host;
+        let refused = |error: Error| trouble(host, "", &error);
+        let parameters = self.parameters(letter)?;
+        self.connection.command(From::new(Some(letter.from.clone()), parameters)).await.map_err(refused)?;
+        for to in &letter.to {
+            let answered = self.connection.command(Rcpt::new(to.clone(), vec![])).await;
+            answered.map_err(|error| trouble(host, &format!("{to}: "), &error))?;
+        }
+        self.connection.command(Data).await.map_err(refused)?;
+        let taken = self.connection.message(&letter.text).await.map_err(refused)?;
+        Ok(taken.code().into())
+    }
+
+    /// What the server has to know of a letter that is not all ASCII.
+    fn parameters(&self, letter: &Letter) -> Result<Vec<MailParameter>, SendError> {
+        let server = self.connection.server_info();
+        let mut parameters = Vec::new();
+        if letter.has_foreign_addresses() {
+            if !server.supports_feature(Extension::SmtpUtfEight) {
+                let told = format!("{} takes only addresses in plain letters (no SMTPUTF8)", self.host);
+                return Err(SendError::Unreachable(told));
+            }
+            parameters.push(MailParameter::SmtpUtfEight);
+        }
+        if !letter.text.is_ascii() {
+            parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+        }
+        Ok(parameters)
+    }
+}
+
+/// What went wrong, in words. `about` comes before those of the server.
+fn trouble(host: &str, about: &str, error: &Error) -> SendError {
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    match error.status() {
+        Some(code) => SendError::Answered {
+            code: code.into(),
+            text: one_line(&format!("{about}{cause}"), Answer::LONGEST),
+        },
+        None if error.is_response() => {
+            SendError::Unreachable(format!("{host} does not answer as a mail server does"))
+        }
+        None => SendError::Unreachable(format!("The connection to {host} broke")),
+    }
+}

@@ -1,0 +1,85 @@
+//! From a name to its addresses. Whoever asks does so once, and uses nothing but the answer.
+
+use std::{fmt::Debug, io, net::IpAddr, time::Duration};
+
+use async_trait::async_trait;
+use tokio::{net::lookup_host, time::timeout};
+
+/// Knows the addresses of names.
+#[async_trait]
+pub trait Resolver: Debug + Send + Sync {
+    /// The addresses of `name`, in the order in which they are to be tried.
+    ///
+    /// # Errors
+    /// [`io::Error`] when there is no such name, or nobody who could tell.
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// Asks this machine, which asks its files and its name servers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+#[async_trait]
+impl Resolver for SystemResolver {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        // The port is nothing that a name has.
+        let mut addresses: Vec<_> = lookup_host((name, 0)).await?.map(|found| found.ip()).collect();
+        addresses.dedup();
+        Ok(addresses)
+    }
+}
+
+/// The addresses of a host that may be written as one. `None` if there are none, or if nobody told
+/// in time.
+pub(crate) async fn look_up(resolver: &dyn Resolver, host: &str, patience: Duration) -> Option<Vec<IpAddr>> {
+    if let Ok(address) = host.parse() {
+        return Some(vec![address]);
+    }
+    let addresses = timeout(patience, resolver.resolve(host)).await.ok()?.ok()?;
+    (!addresses.is_empty()).then_some(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, net::Ipv4Addr};
+
+    use super::*;
+
+    #[derive(Debug)]
+    enum Odd {
+        Empty,
+        Broken,
+        Silent,
+    }
+
+    #[async_trait]
+    impl Resolver for Odd {
+        async fn resolve(&self, _name: &str) -> io::Result<Vec<IpAddr>> {
+            match self {
+                Self::Empty => Ok(vec![]),
+                Self::Broken => Err(io::Error::other("broken")),
+                Self::Silent => pending().await,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn names_without_an_answer_have_no_addresses() {
+        for odd in [Odd::Empty, Odd::Broken, Odd::Silent] {
+            let addresses = look_up(&odd, "example.com", Duration::from_millis(20)).await;
+            assert_eq!(addresses, None, "{odd:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_is_not_asked_for() {
+        let addresses = look_up(&Odd::Silent, "127.0.0.1", Duration::from_secs(1)).await;
+        assert_eq!(addresses, Some(vec![Ipv4Addr::LOCALHOST.into()]));
+    }
+
+    #[tokio::test]
+    async fn this_machine_knows_its_own_name() {
+        let addresses = look_up(&SystemResolver, "localhost", Duration::from_secs(5)).await.unwrap();
+        assert!(addresses.iter().all(IpAddr::is_loopback), "{addresses:?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Encryption towards others, who always have to prove who they are.
+
+use std::{io, sync::Arc};
+
+use launchway_domain::notifications::SendError;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{
+        CertificateError, ClientConfig, Error, RootCertStore,
+        client::Resumption,
+        crypto::ring,
+        pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+    },
+};
+
+/// A connection, encrypted or not.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
+
+/// Whose certificates are believed.
+#[derive(Debug, Clone)]
+pub struct Trust(Arc<RootCertStore>);
+
+impl Trust {
+    /// Whom this machine trusts: its operator adds an authority as for every other program, or names
+    /// a file by `SSL_CERT_FILE`. They are read now, and not again.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        let found = rustls_native_certs::load_native_certs();
+        for error in &found.errors {
+            tracing::warn!(%error, "certificates that this machine trusts cannot be read");
+        }
+        let mut roots = RootCertStore::empty();
+        let (added, odd) = roots.add_parsable_certificates(found.certs);
+        if added == 0 {
+            tracing::warn!("this machine trusts no certificates: no encrypted connection will succeed");
+        } else if odd > 0 {
+            tracing::warn!(odd, "certificates that this machine trusts cannot be understood");
+        }
+        Self(Arc::new(roots))
+    }
+
+    /// The authorities whose certificates `pem` has, and nobody else.
+    ///
+    /// # Errors
+    /// [`io::Error`] when one cannot be read.
+    pub fn only(pem: &str) -> io::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            roots.add(certificate.map_err(io::Error::other)?).map_err(io::Error::other)?;
+        }
+        Ok(Self(Arc::new(roots)))
+    }
+}
+
+/// Encrypts connections.
+pub(super) struct Connector(TlsConnector);
+
+impl Connector {
+    pub(super) fn new(trust: Trust) -> io::Result<Self> {
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_root_certificates(trust.0)
+            .with_no_client_auth();
+        // Each message is a conversation of its own, in which the other side proves itself anew.
+        config.resumption = Resumption::disabled();
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// Goes on encrypted, if the other side proves that it is `host`: by this name, whatever the
+    /// address that it was reached at.
+    pub(super) async fn encrypt(&self, host: &str, stream: TcpStream) -> Result<Box<dyn Stream>, SendError> {
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        // Certificates have names without the dot at the end.
+        let name =
+            ServerName::try_from(bare.strip_suffix('.').unwrap_or(bare).to_owned()).map_err(|_invalid| {
+                SendError::Unreachable(format!("{host} is no name that a certificate has"))
+            })?;
+        match self.0.connect(name, stream).await {
+            Ok(stream) => Ok(Box::new(stream)),
+            Err(error) => Err(SendError::Unreachable(complaint(host, &error))),
+        }
+    }
+}
+
+fn complaint(host: &str, error: &io::Error) -> String {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<Error>());
+    let reason = match cause {
+        Some(Error::InvalidCertificate(certificate)) => match certificate {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired",
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "is not valid yet",
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "is for another name"
+            }
+            CertificateError::UnknownIssuer => "is from nobody whom this machine trusts",
+            CertificateError::Revoked => "was revoked",
+            _ => "is not valid",
+        },
+        _ => return format!("{host} does not speak TLS as it should"),
+    };
+    format!("{host} does not prove who it is: its certificate {reason}")
+}

@@ -1,0 +1,11 @@
+//! What the ports of messages promise, held with real receivers, real certificates and a real mail
+//! server. Whoever only speaks a fault is played, byte by byte.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod arena;
+mod forbidden;
+mod mail;
+mod mail_faults;
+mod mail_safety;
+mod webhook_faults;
+mod webhooks;

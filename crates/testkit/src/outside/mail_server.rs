@@ -1,0 +1,201 @@
+//! A real mail server: aiosmtpd.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::Identity;
+
+/// How the server is spoken to.
+#[derive(Debug, Clone)]
+pub enum Safety {
+    /// Without encryption.
+    None,
+    /// Encrypted once `STARTTLS` was said, and nothing else before.
+    StartTls(Identity),
+    /// Encrypted from the first byte.
+    Tls(Identity),
+}
+
+/// What a server is like.
+#[derive(Debug, Clone)]
+pub struct MailServerOptions {
+    /// How it is spoken to.
+    pub safety: Safety,
+    /// Who has to log in, and with which password.
+    pub login: Option<(String, String)>,
+    /// Ways to log in that it does not offer.
+    pub excluded: Vec<&'static str>,
+    /// Whom it refuses, and with which answer.
+    pub refused_recipients: Vec<(&'static str, &'static str)>,
+    /// The answer to every mail, if it takes none.
+    pub refused_text: Option<&'static str>,
+    /// Whether it takes addresses with letters of every script.
+    pub takes_foreign_addresses: bool,
+}
+
+impl MailServerOptions {
+    /// Takes everything.
+    #[must_use]
+    pub fn new(safety: Safety) -> Self {
+        Self {
+            safety,
+            login: None,
+            excluded: Vec::new(),
+            refused_recipients: Vec::new(),
+            refused_text: None,
+            takes_foreign_addresses: false,
+        }
+    }
+}
+
+/// A mail that the server took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenMail {
+    /// Who the client said that it is.
+    pub hello: String,
+    /// Whether it came encrypted.
+    pub encrypted: bool,
+    /// Who was logged in; empty for nobody.
+    pub login: String,
+    /// The envelope's sender.
+    pub from: String,
+    /// The envelope's recipients.
+    pub to: Vec<String>,
+    /// What was said about it beforehand.
+    pub parameters: Vec<String>,
+    /// The headers, decoded, in order.
+    pub headers: Vec<(String, String)>,
+    /// The text, decoded.
+    pub text: String,
+    /// How long its longest line was on the wire, in bytes.
+    pub longest_line: u64,
+}
+
+impl TakenMail {
+    /// The decoded value of a header, which is there once.
+    ///
+    /// # Panics
+    ///
+    /// When it is there several times.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        let value = values.next().map(|(_, value)| value.as_str());
+        assert_eq!(values.next(), None, "{name} is there several times");
+        value
+    }
+}
+
+/// A running server, which ends with this value.
+#[derive(Debug)]
+pub struct MailServer {
+    /// Its port.
+    pub port: u16,
+    taken: Arc<Mutex<Vec<TakenMail>>>,
+    process: Child,
+    _files: TempDir,
+}
+
+impl MailServer {
+    /// Starts one.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start: it needs Debian's package `python3-aiosmtpd`.
+    #[must_use]
+    pub fn start(options: &MailServerOptions) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = files.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (safety, identity) = match &options.safety {
+            Safety::None => ("none", None),
+            Safety::StartTls(identity) => ("starttls", Some(identity)),
+            Safety::Tls(identity) => ("tls", Some(identity)),
+        };
+        let options = json!({
+            "safety": safety,
+            "certificate": identity.map(|identity| write("certificate.pem", &identity.certificate)),
+            "key": identity.map(|identity| write("key.pem", &identity.key)),
+            "login": options.login.as_ref().map_or_else(Vec::new, |(name, password)| vec![name, password]),
+            "excluded": options.excluded,
+            "refused_recipients": options.refused_recipients.iter().copied().collect::<BTreeMap<_, _>>(),
+            "refused_text": options.refused_text,
+            "foreign_addresses": options.takes_foreign_addresses,
+        });
+        let script = write("server.py", include_str!("mail_server.py"));
+        // Debian's own, which has the package; another one may come first on the path.
+        let mut process = Command::new("/usr/bin/python3")
+            .args([script, options.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut printed = BufReader::new(process.stdout.take().unwrap()).lines();
+        let port = printed.next().expect("aiosmtpd is installed").unwrap().parse().unwrap();
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&taken);
+        thread::spawn(move || {
+            for line in printed.map_while(Result::ok) {
+                notes.lock().unwrap().push(read(&serde_json::from_str(&line).unwrap()));
+            }
+        });
+        Self { port, taken, process, _files: files }
+    }
+
+    /// What it has taken by now.
+    #[must_use]
+    pub fn taken(&self) -> Vec<TakenMail> {
+        self.taken.lock().unwrap().clone()
+    }
+
+    /// What it took, as soon as that is `count` mails.
+    ///
+    /// # Panics
+    ///
+    /// When they do not come.
+    #[must_use]
+    pub fn wait_for(&self, count: usize) -> Vec<TakenMail> {
+        let end = Instant::now() + Duration::from_secs(30);
+        while self.taken().len() < count {
+            assert!(Instant::now() < end, "{count} mails did not come: {:?}", self.taken());
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.taken()
+    }
+}
+
+impl Drop for MailServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn read(note: &Value) -> TakenMail {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let texts = |value: &Value| value.as_array().unwrap().iter().map(text).collect();
+    let pair = |header: &Value| (text(&header[0]), text(&header[1]));
+    TakenMail {
+        hello: text(&note["hello"]),
+        encrypted: note["encrypted"].as_bool().unwrap(),
+        login: text(&note["login"]),
+        from: text(&note["from"]),
+        to: texts(&note["to"]),
+        parameters: texts(&note["parameters"]),
+        headers: note["headers"].as_array().unwrap().iter().map(pair).collect(),
+        text: text(&note["text"]),
+        longest_line: note["longest_line"].as_u64().unwrap(),
+    }
+}
