@@ -149,12 +149,11 @@ impl Sender {
 
     /// The words that every attempt uses: those of the first.
     async fn words(&self, claimed: &ClaimedDelivery) -> Result<Document, StoreError> {
-        let unreadable = |error: serde_json::Error| StoreError::Internal(error.into());
         if let Some(kept) = &claimed.body {
-            return kept.parse().map_err(unreadable);
+            return Ok(Document::kept(kept.clone()));
         }
-        let composed = self.courier.compose(&claimed.event).await?.to_string();
-        self.queue.keep_body(claimed.event.id, composed).await?.parse().map_err(unreadable)
+        let composed = self.courier.compose(&claimed.event).await?.as_str().to_owned();
+        Ok(Document::kept(self.queue.keep_body(claimed.event.id, composed).await?))
     }
 
     /// Keeps what came of an attempt, with some patience: what is not kept is sent again.
