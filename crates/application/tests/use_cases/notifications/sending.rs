@@ -10,7 +10,7 @@ use launchway_domain::{
     store::StoreError,
 };
 use launchway_testkit::clock::{NEW_YEAR, moment};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::office::{Archive, Office, a_delivery, a_receiver, an_event, answered, timings};
 use crate::{ports::unavailable, world::FOR_EVER};
@@ -359,6 +359,23 @@ async fn a_sender_that_stops_claims_nothing_more() {
     };
     tokio::join!(office.send_for(seconds(1), timings()), later);
     assert_eq!(office.posted().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_nobody_can_stop_any_more_stops() {
+    let office = Office::with(|state| {
+        state.waiting = one("hooks");
+        state.delays.insert("hooks.example.com", seconds(3));
+    });
+    let (stop, stopped) = watch::channel(false);
+    let start = Instant::now();
+    let leaving = async {
+        tokio::time::sleep(seconds(1)).await;
+        drop(stop);
+        office.state().waiting = one("other");
+    };
+    tokio::join!(office.send(timings(), Archive::default(), stopped), leaving);
+    assert_eq!((start.elapsed(), office.posted().len()), (seconds(3), 1));
 }
 
 #[tokio::test(start_paused = true)]
