@@ -110,7 +110,7 @@ impl Courier {
             WebhookKind::Slack => (wording::slack(words), Vec::new()),
             WebhookKind::Discord => (wording::discord(words), Vec::new()),
             WebhookKind::Generic => {
-                let body = words.to_string();
+                let body = words.as_str().to_owned();
                 let headers = self.signed(&event.message_id(), at, &body, secrets)?;
                 (body, headers)
             }

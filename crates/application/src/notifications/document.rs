@@ -4,13 +4,22 @@ use std::fmt;
 
 use chrono::SecondsFormat;
 use launchway_domain::notifications::{Event, EventKind, Fact};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// The document, as an organization's own receiver gets it. It is kept with the event, so that every
 /// attempt sends the same bytes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
+    /// The bytes that are sent and signed. Another version may have found them, and known more.
+    text: String,
+    content: Content,
+}
+
+/// What this version understands of it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct Content {
     /// What happened.
     #[serde(rename = "type")]
     kind: String,
@@ -49,21 +58,34 @@ impl Document {
             data.insert(URL.to_owned(), url.into());
         }
         let timestamp = event.at.to_rfc3339_opts(SecondsFormat::Millis, true);
-        Self { kind: event.kind.as_str().to_owned(), timestamp, data }
+        let content = Content { kind: event.kind.as_str().to_owned(), timestamp, data };
+        Self { text: content.to_string(), content }
+    }
+
+    /// The document that was kept, whoever wrote it: it is sent as it is. What cannot be understood of
+    /// it is not told in words.
+    pub(super) fn kept(text: String) -> Self {
+        let content = serde_json::from_str(&text).unwrap_or_default();
+        Self { text, content }
+    }
+
+    /// The bytes that are sent and signed.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
     }
 
     /// What happened; `None` for what an older or newer version knows.
     pub(super) fn kind(&self) -> Option<EventKind> {
-        self.kind.clone().try_into().ok()
+        self.content.kind.clone().try_into().ok()
     }
 
     pub(super) fn timestamp(&self) -> &str {
-        &self.timestamp
+        &self.content.timestamp
     }
 
     /// Something that is known of it.
     pub(super) fn get(&self, fact: Fact) -> Option<String> {
-        match self.data.get(fact.as_str())? {
+        match self.content.data.get(fact.as_str())? {
             Value::String(text) => Some(text.clone()),
             other => Some(other.to_string()),
         }
@@ -71,29 +93,22 @@ impl Document {
 
     /// The end of the log of what failed, oldest first.
     pub(super) fn last_lines(&self) -> Vec<&str> {
-        let lines = self.data.get(LAST_LINES).and_then(Value::as_array);
+        let lines = self.content.data.get(LAST_LINES).and_then(Value::as_array);
         lines.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// Where there is more to see.
     pub(super) fn url(&self) -> Option<&str> {
-        self.data.get(URL).and_then(Value::as_str)
+        self.content.data.get(URL).and_then(Value::as_str)
     }
 }
 
-impl fmt::Display for Document {
-    /// The bytes that are sent and signed.
+impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = serde_json::to_string(self).map_err(|_unwritable| fmt::Error)?;
-        f.write_str(&text)
-    }
-}
-
-impl std::str::FromStr for Document {
-    type Err = serde_json::Error;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        serde_json::from_str(text)
+        let Self { kind, timestamp, data } = self;
+        let (kind, timestamp) = (Value::from(kind.as_str()), Value::from(timestamp.as_str()));
+        let data = Value::Object(data.clone());
+        write!(f, r#"{{"type":{kind},"timestamp":{timestamp},"data":{data}}}"#)
     }
 }
 
@@ -141,7 +156,7 @@ mod tests {
             url: Some("https://example.com/x".to_owned()),
         };
         let document = Document::of(&event(), findings);
-        let text = document.to_string();
+        let text = document.as_str();
         assert!(
             text.starts_with(
                 r#"{"type":"deployment.failed","timestamp":"2023-11-14T22:13:20.123Z","data":{"#
@@ -149,13 +164,33 @@ mod tests {
             "{text}"
         );
         assert!(text.contains(r#""duration_seconds":12.5"#), "{text}");
-        let read: Document = text.parse().unwrap();
+        let read = Document::kept(text.to_owned());
         assert_eq!(read, document);
-        assert_eq!(read.to_string(), text);
         assert_eq!(read.kind(), Some(EventKind::DeploymentFailed));
         assert_eq!(read.get(Fact::Organization).as_deref(), Some("Engines"));
         assert_eq!(read.get(Fact::Seconds).as_deref(), Some("12.5"));
         assert_eq!((read.last_lines(), read.url()), (vec!["one", "two"], Some("https://example.com/x")));
+    }
+
+    #[test]
+    fn what_another_version_wrote_stays_as_it_is_and_is_understood_as_far_as_possible() {
+        for (text, kind, application) in [
+            (
+                r#"{ "data": {"application": "shop", "mood": [1]}, "more": true, "type": "deployment.failed" }"#,
+                Some(EventKind::DeploymentFailed),
+                Some("shop"),
+            ),
+            (
+                r#"{"type": "planet.moved", "timestamp": "x", "data": {"application": "shop"}}"#,
+                None,
+                Some("shop"),
+            ),
+            ("no JSON at all", None, None),
+        ] {
+            let document = Document::kept(text.to_owned());
+            assert_eq!(document.as_str(), text);
+            assert_eq!((document.kind(), document.get(Fact::Application).as_deref()), (kind, application));
+        }
     }
 
     #[test]

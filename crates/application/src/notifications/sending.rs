@@ -75,7 +75,6 @@ impl Sender {
     pub async fn run(self: Arc<Self>, stop: watch::Receiver<bool>) {
         let mut told = stop.clone();
         let out_of_time = async {
-            // Nobody to tell any more means the same as being told.
             told.wait_for(|stop| *stop).await.map(drop).unwrap_or_default();
             sleep(self.timings.grace).await;
         };
@@ -88,7 +87,7 @@ impl Sender {
 
     async fn keep_sending(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let (mut bell, mut attempts) = (self.tools.bell.listen(), JoinSet::new());
-        while !*stop.borrow() {
+        while !is_over(&stop) {
             while attempts.try_join_next().is_some() {}
             let claimed = self.claim(self.timings.at_once - attempts.len()).await;
             let is_idle = claimed.is_empty();
@@ -103,7 +102,8 @@ impl Sender {
                 // Somebody's place is free, perhaps for who waits for just that.
                 Some(_) = attempts.join_next() => {}
                 () = bell.wait(self.timings.look) => {}
-                Ok(()) = stop.changed() => {}
+                // Told, or nobody can tell any more; the loop looks which.
+                _ = stop.changed() => {}
             }
         }
         while attempts.join_next().await.is_some() {}
@@ -149,12 +149,11 @@ impl Sender {
 
     /// The words that every attempt uses: those of the first.
     async fn words(&self, claimed: &ClaimedDelivery) -> Result<Document, StoreError> {
-        let unreadable = |error: serde_json::Error| StoreError::Internal(error.into());
         if let Some(kept) = &claimed.body {
-            return kept.parse().map_err(unreadable);
+            return Ok(Document::kept(kept.clone()));
         }
-        let composed = self.courier.compose(&claimed.event).await?.to_string();
-        self.queue.keep_body(claimed.event.id, composed).await?.parse().map_err(unreadable)
+        let composed = self.courier.compose(&claimed.event).await?.as_str().to_owned();
+        Ok(Document::kept(self.queue.keep_body(claimed.event.id, composed).await?))
     }
 
     /// Keeps what came of an attempt, with some patience: what is not kept is sent again.
@@ -205,4 +204,9 @@ impl Sender {
             sleep(self.timings.forget).await;
         }
     }
+}
+
+/// Nobody to tell any more means the same as being told.
+fn is_over(stop: &watch::Receiver<bool>) -> bool {
+    *stop.borrow() || stop.has_changed().is_err()
 }

@@ -1,6 +1,10 @@
 //! Notifications: who is told, by which ways, in which words, and that they are.
 
 mod deliveries;
+mod messages;
+mod office;
+mod reaching;
+mod sending;
 mod signing_secrets;
 mod smtp;
 mod smtp_changes;

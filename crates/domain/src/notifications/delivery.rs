@@ -299,7 +299,7 @@ mod tests {
         let middle = u32::MAX / 2;
         let waits: Vec<_> = (1..=7)
             .map(|failures| wait(schedule.next(Verdict::Later(None), failures, middle, NOW)))
-            .map(|wait| wait.map(|seconds| seconds.round()))
+            .map(|wait| wait.map(f64::round))
             .collect();
         let expected = [5.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0];
         assert_eq!(waits, expected.map(Some).into_iter().chain([None]).collect::<Vec<_>>());

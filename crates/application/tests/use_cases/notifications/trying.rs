@@ -1,21 +1,35 @@
 //! Trying a channel: one message, now.
 
-use launchway_application::{Error, notifications::Tried};
+use std::{sync::Arc, time::Duration};
+
+use launchway_application::{
+    Error,
+    notifications::{NotificationPorts, Notifications, Tried},
+};
 use launchway_domain::{
     audit::{Action, Resource},
     auth::Actor,
-    notifications::{Answer, ChannelKind, Post, SendError, WebhookConfig, WebhookKind},
-    store::Write,
+    notifications::{
+        Answer, ChannelKind, Mail, MockNotificationRepository, MockOutboundGuard, Post, SendError,
+        WebhookConfig, WebhookKind,
+    },
+    store::{MockUnitOfWork, Write},
+    users::EmailAddress,
 };
 use launchway_testkit::builders::{a_membership, an_actor, an_entry, an_organization};
 use mockall::predicate::eq;
 
-use super::{HOOK, a_mail_server, a_webhook, actors_without, expect_smtp, expect_webhook, url};
+use super::{
+    HOOK, a_mail_server, a_webhook, actors_without, expect_smtp, expect_webhook,
+    office::{Archive, Office},
+    url,
+};
 use crate::{
     actors::lacks,
     applications::scope,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
+    sealing::a_box,
     trail::told,
 };
 
@@ -102,9 +116,9 @@ async fn mail_is_tried_like_everything_else() {
         expect_smtp(&mut ports, Some(a_mail_server()));
         ports.expect_commit(vec![told_of(ChannelKind::Smtp)]);
         expect_wording(&mut ports);
-        let to_admin = |mail: &launchway_domain::notifications::Mail| {
+        let to_admin = |mail: &Mail| {
             mail.subject == "[Launchway] A test message, asked for by ada: this channel works"
-                && mail.to.iter().map(|to| to.as_str()).eq(["ada@example.com"])
+                && mail.to.iter().map(EmailAddress::as_str).eq(["ada@example.com"])
         };
         ports.mailer.expect_send().withf(to_admin).once().return_once(|_| outcome);
 
@@ -141,6 +155,37 @@ async fn what_is_not_configured_cannot_be_tried() {
     let mut ports = MockedPorts::default();
     expect_smtp(&mut ports, None);
     assert_refused(attempt(ports, ChannelKind::Smtp).await, NO_CHANNEL);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_most_four_are_tried_at_once_and_the_next_one_is_told_to_wait() {
+    let office = Office::with(|state| {
+        state.delays.insert("hooks.example.com", Duration::from_secs(9));
+    });
+    let mut notifications = MockNotificationRepository::new();
+    let found = || (a_webhook(WebhookKind::Slack), vec![]);
+    notifications.expect_webhook().returning(move |_, _, _| Ok(Some(found())));
+    let mut store = MockUnitOfWork::new();
+    // Who has to wait did not try anything.
+    store.expect_commit().times(5).returning(|_| Ok(()));
+    let ports = NotificationPorts {
+        notifications: Arc::new(notifications),
+        secrets: Arc::new(a_box()),
+        guard: Arc::new(MockOutboundGuard::new()),
+        courier: office.courier(Archive::default()),
+    };
+    let service = Notifications::new(ports, office.tools(store));
+    let actor = an_actor().build();
+    let attempt = || service.try_channel(&actor, ChannelKind::Slack);
+    let too_many = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_refused(attempt().await, Error::RateLimited { retry_after: Duration::from_secs(5) });
+    };
+
+    let (one, two, three, four, ()) = tokio::join!(attempt(), attempt(), attempt(), attempt(), too_many);
+
+    assert!([one, two, three, four].into_iter().all(|tried| tried.unwrap().delivered));
+    assert!(attempt().await.unwrap().delivered, "there is a place again");
 }
 
 #[tokio::test]

@@ -1,0 +1,316 @@
+//! A small post office for senders: a queue, receivers and a mail server that remember what is asked of
+//! them, and answer as a test says. Its clock goes with the time of the test.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use launchway_application::{
+    Bell, Tools,
+    notifications::{Courier, CourierPorts, Sender, SenderTimings},
+};
+use launchway_domain::{
+    clock::{Clock, Timestamp},
+    extensions::MockExecutionRepository,
+    ids::{DeliveryId, EventId},
+    logs::MockLogReader,
+    notifications::{
+        Answer, Attempt, Channel, Claim, ClaimedDelivery, DeliveryQueue, Event, EventKind, Mail, Mailer,
+        Next, Post, RetrySchedule, SendError, SenderId, WebhookConfig, WebhookKind, WebhookSender,
+    },
+    organizations::{Member, MockOrganizationRepository, Role},
+    store::{MockUnitOfWork, StoreError},
+};
+use launchway_testkit::{
+    CountingEntropy, CountingIds,
+    builders::{a_membership, a_user, an_organization},
+    clock::{NEW_YEAR, moment},
+    ids::id_of,
+};
+use tokio::{sync::watch, time::Instant};
+
+use super::{a_webhook, sealed_url};
+use crate::{applications::scope, sealing::a_box};
+
+/// Everything that a test says about the office, and everything that happened in it.
+#[derive(Default)]
+pub(super) struct State {
+    /// What is to be sent, and from when on.
+    pub(super) waiting: Vec<(Timestamp, ClaimedDelivery)>,
+    /// What a sender has who is lost.
+    pub(super) lost: Vec<ClaimedDelivery>,
+    /// What a sender is at.
+    pub(super) under_way: HashMap<DeliveryId, ClaimedDelivery>,
+    /// The words that were kept.
+    pub(super) bodies: HashMap<EventId, String>,
+    /// How the next calls of the queue fail, by their name.
+    pub(super) faults: HashMap<&'static str, VecDeque<StoreError>>,
+    /// What hosts answer next; whoever says nothing takes everything.
+    pub(super) answers: HashMap<&'static str, VecDeque<Result<Answer, SendError>>>,
+    /// How long hosts take.
+    pub(super) delays: HashMap<&'static str, Duration>,
+    /// What the mail server answers next; without, it takes everything.
+    pub(super) mail_answers: VecDeque<Result<u16, SendError>>,
+    /// How many deliveries can be forgotten, call by call.
+    pub(super) forgettable: VecDeque<usize>,
+
+    /// How many deliveries were asked for, and until when they would be held.
+    pub(super) claims: Vec<(usize, Timestamp)>,
+    /// What was posted, and when.
+    pub(super) posts: Vec<(Duration, Post)>,
+    pub(super) mails: Vec<Mail>,
+    pub(super) records: Vec<(Claim, Attempt, Next)>,
+    /// When lost deliveries were looked for.
+    pub(super) rescues: Vec<Duration>,
+    /// When, and what was forgotten from before when.
+    pub(super) forgets: Vec<(Duration, [Timestamp; 3])>,
+}
+
+/// The office.
+pub(super) struct Office {
+    state: Mutex<State>,
+    opened: Instant,
+    pub(super) bell: Bell,
+}
+
+/// What the words for events are found in. Nothing of it may be asked that a test did not foresee, but
+/// for the organization.
+pub(super) struct Archive {
+    pub(super) organizations: MockOrganizationRepository,
+    pub(super) logs: MockLogReader,
+    pub(super) executions: MockExecutionRepository,
+    pub(super) public_url: Option<String>,
+}
+
+impl Archive {
+    /// Knows [`an_organization`] with these members.
+    pub(super) fn with_members(members: Vec<Member>) -> Self {
+        let mut organizations = MockOrganizationRepository::new();
+        organizations.expect_detail().returning(move |asked| {
+            let detail = an_organization().with_members(members.clone());
+            Ok((asked == scope()).then_some(detail))
+        });
+        let (logs, executions) = (MockLogReader::new(), MockExecutionRepository::new());
+        let public_url = Some("https://launchway.example.com/".to_owned());
+        Self { organizations, logs, executions, public_url }
+    }
+}
+
+impl Default for Archive {
+    /// ada is the admin.
+    fn default() -> Self {
+        Self::with_members(vec![a_membership().of(&a_user().build()).with_role(Role::Admin).member()])
+    }
+}
+
+impl Office {
+    /// An office that is as `arrange` says.
+    pub(super) fn with(arrange: impl FnOnce(&mut State)) -> Arc<Self> {
+        let mut state = State::default();
+        arrange(&mut state);
+        Arc::new(Self { state: Mutex::new(state), opened: Instant::now(), bell: Bell::default() })
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| panic!("{poisoned}"))
+    }
+
+    /// What comes after the attempts so far.
+    pub(super) fn nexts(&self) -> Vec<Next> {
+        self.state().records.iter().map(|(_, _, next)| *next).collect()
+    }
+
+    /// The hosts that were posted to, with the second that it was in.
+    pub(super) fn posted(&self) -> Vec<(u64, String)> {
+        let of = |(at, post): &(Duration, Post)| (at.as_secs(), post.url.host().to_string());
+        self.state().posts.iter().map(of).collect()
+    }
+
+    pub(super) fn courier(self: &Arc<Self>, archive: Archive) -> Arc<Courier> {
+        let Archive { organizations, logs, executions, public_url } = archive;
+        let ports = CourierPorts {
+            organizations: Arc::new(organizations),
+            logs: Arc::new(logs),
+            executions: Arc::new(executions),
+            secrets: Arc::new(a_box()),
+            webhooks: Arc::clone(self) as _,
+            mailer: Arc::clone(self) as _,
+            clock: Arc::clone(self) as _,
+        };
+        Arc::new(Courier::new(ports, public_url))
+    }
+
+    pub(super) fn tools(self: &Arc<Self>, store: MockUnitOfWork) -> Tools {
+        Tools {
+            store: Arc::new(store),
+            clock: Arc::clone(self) as _,
+            ids: Arc::new(CountingIds::default()),
+            entropy: Arc::new(CountingEntropy::default()),
+            bell: self.bell.clone(),
+        }
+    }
+
+    /// Sends with `timings` until `stop` says so.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        timings: SenderTimings,
+        archive: Archive,
+        stop: watch::Receiver<bool>,
+    ) {
+        let (courier, tools) = (self.courier(archive), self.tools(MockUnitOfWork::new()));
+        let queue = Arc::clone(self) as _;
+        Arc::new(Sender::new(queue, courier, a_sender(), timings, tools)).run(stop).await;
+    }
+
+    /// Sends for `time` and stops. Returns how long it took to stop.
+    pub(super) async fn send_for(self: &Arc<Self>, time: Duration, timings: SenderTimings) -> Duration {
+        let (stop, stopped) = watch::channel(false);
+        let mut told = Instant::now();
+        tokio::join!(self.send(timings, Archive::default(), stopped), async {
+            tokio::time::sleep(time).await;
+            told = Instant::now();
+            stop.send_replace(true);
+        });
+        told.elapsed()
+    }
+
+    fn since(&self) -> Duration {
+        self.opened.elapsed()
+    }
+
+    fn fault(&self, call: &'static str) -> Result<(), StoreError> {
+        self.state().faults.get_mut(call).and_then(VecDeque::pop_front).map_or(Ok(()), Err)
+    }
+}
+
+impl Clock for Office {
+    fn now(&self) -> Timestamp {
+        moment(NEW_YEAR) + self.since()
+    }
+}
+
+#[async_trait]
+impl DeliveryQueue for Office {
+    async fn claim(
+        &self,
+        sender: SenderId,
+        most: usize,
+        now: Timestamp,
+        lease_until: Timestamp,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        assert_eq!((sender, now), (a_sender(), self.now()));
+        self.state().claims.push((most, lease_until));
+        self.fault("claim")?;
+        let mut state = self.state();
+        let (mut due, later): (Vec<_>, Vec<_>) = state.waiting.drain(..).partition(|(at, _)| *at <= now);
+        let rest = due.split_off(most.min(due.len()));
+        state.waiting = rest.into_iter().chain(later).collect();
+        let claimed: Vec<_> = due.into_iter().map(|(_, delivery)| delivery).collect();
+        let by_id = claimed.iter().map(|claimed| (claimed.claim.delivery, claimed.clone()));
+        state.under_way.extend(by_id);
+        Ok(claimed)
+    }
+
+    async fn keep_body(&self, event: EventId, body: String) -> Result<String, StoreError> {
+        self.fault("keep_body")?;
+        Ok(self.state().bodies.entry(event).or_insert(body).clone())
+    }
+
+    /// What is to be tried again waits with one more failure, and with the words that were kept.
+    async fn record(&self, claim: Claim, attempt: Attempt, next: Next) -> Result<(), StoreError> {
+        self.fault("record")?;
+        let mut state = self.state();
+        let under_way = state.under_way.remove(&claim.delivery);
+        if let (Next::Again(at), Some(mut delivery)) = (next, under_way) {
+            delivery.claim.attempt += 1;
+            delivery.failures += 1;
+            delivery.body = state.bodies.get(&delivery.event.id).cloned();
+            state.waiting.push((at, delivery));
+        }
+        state.records.push((claim, attempt, next));
+        Ok(())
+    }
+
+    async fn rescue(&self, sender: SenderId, now: Timestamp) -> Result<usize, StoreError> {
+        assert_eq!((sender, now), (a_sender(), self.now()));
+        let since = self.since();
+        self.state().rescues.push(since);
+        self.fault("rescue")?;
+        let mut state = self.state();
+        let lost = std::mem::take(&mut state.lost);
+        let found = lost.len();
+        state.waiting.extend(lost.into_iter().map(|delivery| (now, delivery)));
+        Ok(found)
+    }
+
+    async fn forget(
+        &self,
+        delivered: Timestamp,
+        dead: Timestamp,
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let since = self.since();
+        self.state().forgets.push((since, [delivered, dead, now]));
+        self.fault("forget")?;
+        Ok(self.state().forgettable.pop_front().unwrap_or_default())
+    }
+}
+
+#[async_trait]
+impl WebhookSender for Office {
+    async fn post(&self, post: Post) -> Result<Answer, SendError> {
+        let (host, since) = (post.url.host().to_string(), self.since());
+        self.state().posts.push((since, post));
+        let delay = self.state().delays.get(host.as_str()).copied();
+        tokio::time::sleep(delay.unwrap_or_default()).await;
+        let answer = self.state().answers.get_mut(host.as_str()).and_then(VecDeque::pop_front);
+        answer.unwrap_or_else(|| answered(200))
+    }
+}
+
+#[async_trait]
+impl Mailer for Office {
+    async fn send(&self, mail: Mail) -> Result<u16, SendError> {
+        let mut state = self.state();
+        state.mails.push(mail);
+        state.mail_answers.pop_front().unwrap_or(Ok(250))
+    }
+}
+
+pub(super) fn answered(status: u16) -> Result<Answer, SendError> {
+    Ok(Answer { status, retry_after: None, excerpt: String::new() })
+}
+
+/// The run of the server that sends.
+pub(super) fn a_sender() -> SenderId {
+    SenderId { instance: id_of("instance").into(), boot: id_of("boot").into() }
+}
+
+/// Ten seconds after the first failure, twenty after the second, and then no more; an attempt takes ten
+/// seconds at most.
+pub(super) fn timings() -> SenderTimings {
+    let schedule = RetrySchedule::new(vec![Duration::from_secs(10), Duration::from_secs(20)]);
+    SenderTimings::of(schedule, Duration::from_secs(10))
+}
+
+/// Something that happened in [`an_organization`] at [`NEW_YEAR`].
+pub(super) fn an_event(kind: EventKind) -> Event {
+    Event::new(id_of(kind.as_str()).into(), scope().id(), kind, moment(NEW_YEAR))
+}
+
+/// A receiver of a kind at a host of `example.com`.
+pub(super) fn a_receiver(kind: WebhookKind, host: &str) -> Channel {
+    let config = a_webhook(kind);
+    let url = sealed_url(config.id, &format!("https://{host}.example.com/hunter2"));
+    Channel::Webhook { config: WebhookConfig { url, ..config }, secrets: vec![] }
+}
+
+/// The first attempt at telling `channel` of `event`, which is due.
+pub(super) fn a_delivery(event: Event, channel: Channel) -> (Timestamp, ClaimedDelivery) {
+    let delivery = id_of(&format!("{} by {}", event.id, channel.kind().as_str())).into();
+    let claim = Claim { delivery, attempt: 1, sender: a_sender() };
+    (moment(NEW_YEAR), ClaimedDelivery { claim, failures: 0, event, body: None, channel })
+}
