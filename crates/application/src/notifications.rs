@@ -62,5 +62,5 @@ impl Notifications {
 
 /// Why somebody cannot be told, when a configuration says who.
 fn refused(field: &str) -> impl Fn(SendError) -> Error + '_ {
-    move |error| Error::Invalid(format!("`{field}` {error}"))
+    move |error| Error::Invalid(format!("{field}: {error}"))
 }

@@ -120,6 +120,9 @@ impl Notifications {
         // Who changes the way and had its usual port means the usual port of the new way.
         let had_usual_port = kept.port == kept.security.usual_port();
         let kept_port = if had_usual_port { security.usual_port() } else { kept.port };
+        let port = port.unwrap_or(kept_port);
+        let goes_elsewhere = host.as_ref().is_some_and(|host| *host != kept.host)
+            || (port, security) != (kept.port, kept.security);
         let mut entry =
             Entry::new(Did::Update, Audited::SmtpConfig, kept.id, "changed the server that sends mail");
         let password = match password {
@@ -127,11 +130,17 @@ impl Notifications {
                 entry = entry.with_changed_secret("password");
                 self.seal_password(kept.id, Some(&password))?
             }
+            // Whoever changes where a password goes has to know it: it is shown to nobody.
+            None if kept.password.is_some() && goes_elsewhere => {
+                return Err(Error::Invalid(
+                    "password: is needed again when `host`, `port` or `security` changes".to_owned(),
+                ));
+            }
             None => kept.password,
         };
         let config = SmtpConfig {
             host: host.unwrap_or(kept.host),
-            port: port.unwrap_or(kept_port),
+            port,
             security,
             username: username.or(kept.username),
             password,

@@ -122,7 +122,7 @@ async fn who_wants_no_encryption_needs_the_operators_leave_for_just_that() {
 
     let mut ports = MockedPorts::with_a_box();
     ports.guard.expect_check_unencrypted().once().returning(|_, _| Err(forbidden()));
-    let reason = "`security` leads to 10.0.0.1, which the operator does not permit";
+    let reason = "security: leads to 10.0.0.1, which the operator does not permit";
     assert_refused(create(ports, without()).await, Error::Invalid(reason.to_owned()));
 }
 
@@ -131,7 +131,7 @@ async fn whom_the_operator_does_not_permit_is_not_written_down() {
     let mut ports = MockedPorts::with_a_box();
     ports.guard.expect_check().once().returning(|_, _| Err(forbidden()));
 
-    let reason = "`host` leads to 10.0.0.1, which the operator does not permit";
+    let reason = "host: leads to 10.0.0.1, which the operator does not permit";
     assert_refused(create(ports, wish()).await, Error::Invalid(reason.to_owned()));
 }
 

@@ -93,6 +93,31 @@ async fn what_is_not_mentioned_stays_as_it_was() {
     assert_eq!(update(ports, SmtpChange::default()).await.unwrap(), same);
 }
 
+fn with_password() -> SmtpChange {
+    SmtpChange { password: Some(Secret::new("hunter3".to_owned())), ..SmtpChange::default() }
+}
+
+#[tokio::test]
+async fn whoever_changes_where_a_password_goes_has_to_know_it() {
+    for change in [
+        SmtpChange { host: Some(host("mail.example.com")), ..SmtpChange::default() },
+        SmtpChange { port: Some(2525), ..SmtpChange::default() },
+        SmtpChange { security: Some(MailSecurity::Tls), ..SmtpChange::default() },
+    ] {
+        let reason = "password: is needed again when `host`, `port` or `security` changes";
+        assert_refused(
+            update(ports_that_find(a_mail_server()), change).await,
+            Error::Invalid(reason.to_owned()),
+        );
+    }
+    let open = SmtpConfig { username: None, password: None, ..a_mail_server() };
+    let mut ports = ports_that_find(open);
+    expect_check(&mut ports, "mail.example.com", 587);
+    ports.expect_any_commit();
+    let change = SmtpChange { host: Some(host("mail.example.com")), ..SmtpChange::default() };
+    assert_eq!(update(ports, change).await.unwrap().host, host("mail.example.com"));
+}
+
 #[tokio::test]
 async fn another_way_means_its_usual_port_unless_the_port_was_chosen() {
     for (kept, given, port) in [(587, None, 465), (2525, None, 2525), (587, Some(588), 588)] {
@@ -100,7 +125,7 @@ async fn another_way_means_its_usual_port_unless_the_port_was_chosen() {
         expect_check(&mut ports, "smtp.example.com", port);
         ports.expect_any_commit();
 
-        let change = SmtpChange { security: Some(MailSecurity::Tls), port: given, ..SmtpChange::default() };
+        let change = SmtpChange { security: Some(MailSecurity::Tls), port: given, ..with_password() };
         let changed = update(ports, change).await.unwrap();
 
         assert_eq!((changed.security, changed.port), (MailSecurity::Tls, port));
@@ -113,8 +138,8 @@ async fn who_gives_up_encryption_needs_the_operators_leave_for_just_that() {
     let check = ports.guard.expect_check_unencrypted().with(eq("smtp.example.com"), eq(25));
     check.once().returning(|_, _| Err(forbidden()));
 
-    let change = SmtpChange { security: Some(MailSecurity::None), ..SmtpChange::default() };
-    let reason = "`security` leads to 10.0.0.1, which the operator does not permit";
+    let change = SmtpChange { security: Some(MailSecurity::None), ..with_password() };
+    let reason = "security: leads to 10.0.0.1, which the operator does not permit";
     assert_refused(update(ports, change).await, Error::Invalid(reason.to_owned()));
 }
 
@@ -122,16 +147,14 @@ async fn who_gives_up_encryption_needs_the_operators_leave_for_just_that() {
 async fn who_logs_in_needs_a_user_and_a_password_kept_or_new() {
     let nobody = SmtpConfig { username: None, password: None, ..a_mail_server() };
     let username = || SmtpChange { username: Some(parsed("other")), ..SmtpChange::default() };
-    let password =
-        || SmtpChange { password: Some(Secret::new("hunter3".to_owned())), ..SmtpChange::default() };
-    for half in [username(), password()] {
+    for half in [username(), with_password()] {
         let reason = "`username` and `password` go together: give both, or neither";
         assert_refused(
             update(ports_that_find(nobody.clone()), half).await,
             Error::Invalid(reason.to_owned()),
         );
     }
-    for half in [username(), password()] {
+    for half in [username(), with_password()] {
         let mut ports = ports_that_find(a_mail_server());
         expect_check(&mut ports, "smtp.example.com", 587);
         ports.expect_any_commit();
@@ -156,8 +179,8 @@ async fn whom_the_operator_does_not_permit_is_not_written_down() {
     let mut ports = ports_that_find(a_mail_server());
     ports.guard.expect_check().with(eq("10.0.0.1"), eq(587)).once().returning(|_, _| Err(forbidden()));
 
-    let change = SmtpChange { host: Some(host("10.0.0.1")), ..SmtpChange::default() };
-    let reason = "`host` leads to 10.0.0.1, which the operator does not permit";
+    let change = SmtpChange { host: Some(host("10.0.0.1")), ..with_password() };
+    let reason = "host: leads to 10.0.0.1, which the operator does not permit";
     assert_refused(update(ports, change).await, Error::Invalid(reason.to_owned()));
 }
 

@@ -118,7 +118,7 @@ async fn whom_the_operator_does_not_permit_is_not_written_down() {
     let mut ports = ports_that_find_it();
     ports.guard.expect_check().once().returning(|_, _| Err(forbidden()));
 
-    let reason = "`webhook_url` leads to 10.0.0.1, which the operator does not permit";
+    let reason = "webhook_url: leads to 10.0.0.1, which the operator does not permit";
     assert_refused(update(ports, elsewhere()).await, Error::Invalid(reason.to_owned()));
 }
 

@@ -112,7 +112,7 @@ async fn whom_the_operator_does_not_permit_is_not_written_down() {
     let mut ports = MockedPorts::with_a_box();
     ports.guard.expect_check().once().returning(|_, _| Err(forbidden()));
 
-    let reason = "`webhook_url` leads to 10.0.0.1, which the operator does not permit";
+    let reason = "webhook_url: leads to 10.0.0.1, which the operator does not permit";
     assert_refused(create(ports, WebhookKind::Slack).await, Error::Invalid(reason.to_owned()));
 }
 
