@@ -128,7 +128,9 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
-    /// A new session. Sessions of the same user that were over a month before may be forgotten.
+    /// A new session. When it is from a device that was not seen for
+    /// [so long](crate::notifications::DEVICE_KNOWN_FOR), the user's organizations are told; sessions of
+    /// the same user that were over for longer may be forgotten.
     OpenSession(Session),
     /// A session lives longer. `Stale` when it was ended.
     ExtendSession {

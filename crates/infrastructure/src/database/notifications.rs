@@ -1,8 +1,8 @@
 //! Notifications in the database: what is read, and what senders do.
 //!
-//! **Invariant:** nobody holds a configuration while they wait for something else, and who announces
-//! holds none at all. Two who meet may therefore leave a delivery that waits for a channel that is off
-//! or gone; who claims next ends it.
+//! **Invariant:** who announces or claims holds no configuration, so that the end of a deployment never
+//! waits for somebody who changes one. Two who meet on PostgreSQL may therefore leave a delivery that
+//! waits for a channel that is off or gone; who claims next ends it.
 
 mod announcing;
 mod claim;

@@ -3,7 +3,7 @@
 mod advancing;
 mod commotion;
 mod following;
-mod jobs;
+pub(crate) mod jobs;
 mod live;
 
 use launchway_domain::{
@@ -105,7 +105,7 @@ fn scope(application: &Application) -> Scope {
 async fn a_deployment_is_read_as_it_was_made(db: Database) {
     let application = web(&db).await;
     let bare = a_deployment().of(&application).build();
-    let full = a_deployment()
+    let mut full = a_deployment()
         .of(&application)
         .numbered(2)
         .back_to(bare.id)
@@ -114,6 +114,7 @@ async fn a_deployment_is_read_as_it_was_made(db: Database) {
         .with_image()
         .run_by(a_container("web"))
         .build();
+    full.requested_by = "a push to main on GitHub".to_owned();
     for deployment in [bare, full] {
         insert_deployment(&db, &deployment).await;
         assert_eq!(now(&db, &deployment).await, deployment);

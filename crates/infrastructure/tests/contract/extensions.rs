@@ -3,7 +3,7 @@
 
 mod catalog;
 mod commotion;
-mod following;
+pub(crate) mod following;
 mod forks;
 mod logs;
 mod moves;
@@ -41,7 +41,7 @@ async fn withdraw_all_but(db: &Database, keep: &[&str], seconds: i64) {
 }
 
 /// The entry `hello-note` of the catalog, which is stored.
-async fn an_entry(db: &Database) -> Extension {
+pub(crate) async fn an_entry(db: &Database) -> Extension {
     let entry = an_extension().created_at(at(0)).asking_for("who").build();
     publish(db, &entry).await.unwrap();
     entry
@@ -78,20 +78,20 @@ fn a_run_of(resident: &Resident, extension: &Extension) -> ExecutionBuilder {
         .with_step("Check file", Phase::Validate)
 }
 
-type RunWithSteps = (Execution, Vec<ExecutionStep>);
+pub(crate) type RunWithSteps = (Execution, Vec<ExecutionStep>);
 
 async fn request(db: &Database, (execution, steps): RunWithSteps, installs: bool) -> Result<(), StoreError> {
     commit(db, Write::Request { execution: Box::new(execution), steps, installs }).await
 }
 
 /// A run of an entry of the catalog, which is stored and waits.
-async fn a_run(db: &Database, resident: &Resident) -> RunWithSteps {
+pub(crate) async fn a_run(db: &Database, resident: &Resident) -> RunWithSteps {
     let run = a_run_of(resident, &an_entry(db).await).with_steps();
     request(db, run.clone(), false).await.unwrap();
     run
 }
 
-async fn begin(db: &Database, id: ExecutionId) -> Result<(), StoreError> {
+pub(crate) async fn begin(db: &Database, id: ExecutionId) -> Result<(), StoreError> {
     quietly(db, Write::Begin { id, server_hostname: "box".to_owned(), at: at(2) }).await
 }
 
@@ -103,7 +103,7 @@ async fn end_step(db: &Database, execution: ExecutionId, order: i32, state: S) -
     quietly(db, Write::EndStep { execution, order, state, exit_code: 7, at: at(4) }).await
 }
 
-async fn finish(db: &Database, id: ExecutionId, state: S) -> Result<(), StoreError> {
+pub(crate) async fn finish(db: &Database, id: ExecutionId, state: S) -> Result<(), StoreError> {
     let end = ExecutionEnd { state, exit_code: 9, error_message: "why".to_owned() };
     quietly(db, Write::Finish { id, end, at: at(5) }).await
 }

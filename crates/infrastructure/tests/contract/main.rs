@@ -44,6 +44,7 @@ mod installation;
 mod jobs;
 mod key_check;
 mod logs;
+mod notifications;
 mod organizations;
 mod password_setups;
 mod schema;

@@ -3,6 +3,9 @@
 //! However much waits, a claim looks at the first deliveries of each channel only: from channel to
 //! channel by one index, and then at as many of a channel as it has places.
 
+#[cfg(test)]
+mod plans;
+
 use std::collections::HashMap;
 
 use diesel::prelude::*;

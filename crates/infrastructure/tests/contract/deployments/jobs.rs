@@ -49,7 +49,7 @@ pub(super) fn job_of(deployment: &Deployment) -> NewJob {
 }
 
 /// A deployment that waits, with its job.
-async fn queued(db: &Database, application: &Application, number: u32) -> Deployment {
+pub(crate) async fn queued(db: &Database, application: &Application, number: u32) -> Deployment {
     let deployment = deploy(db, application, number).await;
     db.commit(vec![jobs::Write::Enqueue(job_of(&deployment)).into()]).await.unwrap();
     deployment
@@ -62,7 +62,11 @@ async fn claim(db: &Database) -> ClaimedJob {
 }
 
 /// A deployment that a worker is at.
-async fn building(db: &Database, application: &Application, number: u32) -> (Deployment, ClaimedJob) {
+pub(crate) async fn building(
+    db: &Database,
+    application: &Application,
+    number: u32,
+) -> (Deployment, ClaimedJob) {
     let deployment = queued(db, application, number).await;
     let claimed = claim(db).await;
     advance(db, deployment.id, S::Cloning, 2).await.unwrap();
@@ -70,12 +74,12 @@ async fn building(db: &Database, application: &Application, number: u32) -> (Dep
     (now(db, &deployment).await, claimed)
 }
 
-async fn settle(db: &Database, claimed: &ClaimedJob, outcome: Outcome) {
+pub(crate) async fn settle(db: &Database, claimed: &ClaimedJob, outcome: Outcome) {
     let settle = jobs::Write::Settle { lease: claimed.lease, outcome, at: at(5) };
     db.commit(vec![settle.into()]).await.unwrap();
 }
 
-async fn follow(db: &Database, application: Option<ApplicationId>) {
+pub(crate) async fn follow(db: &Database, application: Option<ApplicationId>) {
     db.commit(vec![Write::FollowJobs { application, at: at(9) }.into()]).await.unwrap();
 }
 

@@ -43,13 +43,18 @@ fn requested((execution, steps): &RunWithSteps) -> [store::Write; 2] {
 }
 
 /// A run that waits, with its job.
-async fn queued(db: &Database, resident: &Resident, entry: &Extension, number: u32) -> RunWithSteps {
+pub(crate) async fn queued(
+    db: &Database,
+    resident: &Resident,
+    entry: &Extension,
+    number: u32,
+) -> RunWithSteps {
     let run = a_run_of(resident, entry).numbered(number).with_steps();
     db.commit(audited(requested(&run).to_vec())).await.unwrap();
     run
 }
 
-async fn claim(db: &Database) -> ClaimedJob {
+pub(crate) async fn claim(db: &Database) -> ClaimedJob {
     let limits = ClaimLimits { global: 100, per_organization: 100 };
     let worker = WorkerId { instance: Uuid::nil().into(), boot: Uuid::nil().into(), worker: 1 };
     db.claim(&worker, limits, at(1), at(100)).await.unwrap().unwrap()
@@ -70,12 +75,12 @@ async fn running(db: &Database) -> (RunWithSteps, ClaimedJob) {
     (now(db, &run).await, claimed)
 }
 
-async fn settle(db: &Database, claimed: &ClaimedJob, outcome: Outcome) {
+pub(crate) async fn settle(db: &Database, claimed: &ClaimedJob, outcome: Outcome) {
     let settle = jobs::Write::Settle { lease: claimed.lease, outcome, at: at(5) };
     db.commit(vec![settle.into()]).await.unwrap();
 }
 
-async fn follow(db: &Database) {
+pub(crate) async fn follow(db: &Database) {
     quietly(db, Write::FollowJobs { at: at(9) }).await.unwrap();
 }
 

@@ -14,12 +14,14 @@ use crate::{
     builders::{Resident, id},
     deployments::{get, insert_deployment},
     extensions::routes::{a_route, add as add_route},
+    notifications::{a_reader, announced, deliveries},
 };
 
 contract!(
     applications_that_are_there_get_hosts,
     containers_that_are_there_get_a_port,
     names_of_applications_stay_when_those_of_extensions_come_and_go,
+    deployments_that_are_there_were_requested_by_nobody_who_is_known,
 );
 
 /// Takes the steps back down to that one, and it too.
@@ -40,6 +42,7 @@ async fn revert_to(db: &Database, version: &'static str) {
 
 const HOSTS: &str = "20261115000005";
 const EXTENSIONS: &str = "20261115000006";
+const NOTIFICATIONS: &str = "20261115000008";
 
 async fn applications_that_are_there_get_hosts(db: Database) {
     let ada = Resident::of(&db, "ada").await;
@@ -112,4 +115,22 @@ async fn names_of_applications_stay_when_those_of_extensions_come_and_go(db: Dat
         assert!(is_taken(&add_route(&db, &a_route(&ada, "db", host)).await, Unique::Domain), "{host}");
     }
     add_route(&db, &route).await.unwrap();
+}
+
+async fn deployments_that_are_there_were_requested_by_nobody_who_is_known(db: Database) {
+    let ada = a_reader(&db, "ada").await;
+    let web = an_application_of(&ada).build();
+    insert(&db, &web).await.unwrap();
+    let before = Deployment { requested_by: "ada".to_owned(), ..a_deployment().of(&web).build() };
+    insert_deployment(&db, &before).await;
+    announced(&db, ada.scope(), 1).await;
+    assert_eq!(deliveries(&db, ada.scope()).await.len(), 1);
+
+    revert_to(&db, NOTIFICATIONS).await;
+    db.migrate().await.unwrap();
+    let after = Deployment { requested_by: String::new(), ..before };
+    assert_eq!(get(&db, ada.scope(), after.id).await, Some(after));
+    // Whom to tell, and of what, is gone with the step.
+    announced(&db, ada.scope(), 2).await;
+    assert_eq!(deliveries(&db, ada.scope()).await, []);
 }
