@@ -49,7 +49,7 @@ impl Options {
 
     /// How often a server is killed.
     pub(crate) fn kills(&self) -> usize {
-        self.kills.unwrap_or_else(|| self.count(10, 1000))
+        self.kills.unwrap_or_else(|| self.count(8, 1000))
     }
 }
 

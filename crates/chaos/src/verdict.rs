@@ -2,13 +2,17 @@
 
 use std::{
     ffi::OsString,
-    path::{Path, PathBuf},
+    fs,
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
-use launchway_verifier::figures::Figures;
+use launchway_verifier::{
+    figures::Figures,
+    ledger::{Fact, Ledger},
+};
 
-use crate::{cluster::is_root, section::Section};
+use crate::{cluster::is_root, section::Section, stage::Stage};
 
 /// What the verifier is asked about.
 #[derive(Debug, Clone)]
@@ -46,11 +50,6 @@ impl Question {
         serde_json::from_slice(&output.stdout)
             .map_err(|error| format!("{} ({error})", String::from_utf8_lossy(&output.stderr).trim()))
     }
-
-    /// The same about another ledger.
-    pub(crate) fn with_ledger(&self, ledger: &Path) -> Self {
-        Self { ledger: ledger.to_owned(), ..self.clone() }
-    }
 }
 
 /// A command that runs another one where a process's mounts are.
@@ -84,4 +83,19 @@ pub(crate) fn tell_engine(section: &mut Section, figures: &Figures) {
     section.told("containers at the end", figures.containers);
     section.never("containers leaked", figures.leaked);
     section.never("live versions without a running container", figures.missing);
+}
+
+/// An acknowledgement and a log line that never were: each has to be found as lost.
+pub(crate) fn invent(section: &mut Section, stage: &Stage) {
+    let ledger = stage.folder().join("invented");
+    fs::copy(stage.ledger(), &ledger).unwrap();
+    let book = Ledger::open(&ledger).unwrap();
+    let application = stage.applications[0].clone();
+    let line = "01980000-0000-7000-8000-00ffffffffff".to_owned();
+    book.note(Fact::Accepted { deployment: line.clone() }).unwrap();
+    book.note(Fact::Shown { application, line, text: "never shown".to_owned() }).unwrap();
+    let question = Question { ledger, ..stage.question() };
+    let figures = question.ask().expect("the verifier can read everything");
+    section.control("one invented acknowledgement, found as lost", usize::from(figures.lost == 1));
+    section.control("one invented log line, found as lost", usize::from(figures.lines_lost == 1));
 }

@@ -5,7 +5,6 @@ mod report;
 use std::process::{Command, Stdio};
 
 use crate::{
-    chaos::report::{Report, circumstances},
     command::ChaosOptions,
     engine::Engine,
     failure::{Failure, Outcome},
@@ -24,13 +23,12 @@ pub(crate) fn run(options: &ChaosOptions) -> Outcome {
     workspace::run(&mut cargo(&["build", "-p", "launchway-chaos", "-p", "launchway-verifier"]))?;
     let mut build = cargo(&["build", "-p", "launchway"]);
     workspace::run(if options.long { build.arg("--release") } else { &mut build })?;
-    let mut report = options.report.as_deref().map(Report::open).transpose()?;
     let mut failed = Vec::new();
     for name in CAMPAIGNS {
         if options.campaign.as_ref().is_some_and(|only| only != name) {
             continue;
         }
-        let circumstances = circumstances(options.long)?;
+        let circumstances = report::circumstances(options.long)?;
         let mut campaign = campaign(name, options);
         let output = campaign
             .stderr(Stdio::inherit())
@@ -38,8 +36,8 @@ pub(crate) fn run(options: &ChaosOptions) -> Outcome {
             .map_err(|error| Failure::because(format_args!("cannot run `{name}`"), error))?;
         let told = String::from_utf8_lossy(&output.stdout);
         println!("{told}");
-        if let Some(report) = &mut report {
-            report.put(name, &told, &circumstances)?;
+        if let Some(file) = &options.report {
+            report::put(file, name, &told, &circumstances)?;
         }
         if !output.status.success() {
             failed.push(name);

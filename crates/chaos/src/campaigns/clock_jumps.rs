@@ -70,6 +70,7 @@ pub(crate) fn run(options: &Options) -> Section {
     let figures = last.expect("there was a jump");
     verdict::tell(&mut section, &figures);
     verdict::tell_engine(&mut section, &figures);
+    verdict::invent(&mut section, &stage);
     jump(&offset, "+8d");
     section.control("eight days ahead the session is refused", usize::from(!session_is_accepted(&stage)));
     section

@@ -48,16 +48,16 @@ struct Kind {
 }
 
 const KINDS: [Kind; 6] = [
-    Kind { name: "death in a write", calls: WRITES, fault: Fault::Death, short_stride: 31 },
+    Kind { name: "death in a write", calls: WRITES, fault: Fault::Death, short_stride: 43 },
     Kind { name: "death in an fsync", calls: SYNCS, fault: Fault::Death, short_stride: 6 },
-    Kind { name: "ENOSPC of one write", calls: WRITES, fault: Fault::Once("ENOSPC"), short_stride: 61 },
+    Kind { name: "ENOSPC of one write", calls: WRITES, fault: Fault::Once("ENOSPC"), short_stride: 89 },
     Kind {
         name: "ENOSPC from a write on",
         calls: WRITES,
         fault: Fault::FromThenOn("ENOSPC"),
-        short_stride: 61,
+        short_stride: 89,
     },
-    Kind { name: "EIO of one write", calls: WRITES, fault: Fault::Once("EIO"), short_stride: 61 },
+    Kind { name: "EIO of one write", calls: WRITES, fault: Fault::Once("EIO"), short_stride: 89 },
     Kind { name: "EIO of one fsync", calls: SYNCS, fault: Fault::Once("EIO"), short_stride: 7 },
 ];
 

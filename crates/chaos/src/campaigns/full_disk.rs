@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options) -> Section {
     let wrapper = wrapper.into_iter().map(str::to_owned).collect();
     let mut stage = Stage::set(options, &Plan { sites: 3, wrapper, ..Plan::default() });
     let application = stage.applications[0].clone();
-    let rounds = options.count(2, 25);
+    let rounds = options.count(1, 25);
     let (mut refused, mut unread, mut stuck) = (0, 0, 0);
     let mut slowest = Duration::ZERO;
     let load = Load::on(&stage, STEADY);
@@ -76,6 +76,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section.told("longest until a deployment was accepted again", seconds(slowest));
     section.told("from the end of the load until everything was at its end", seconds(rest));
     verdict::tell(&mut section, &figures);
+    verdict::invent(&mut section, &stage);
     section.control("deployments refused while it was full", refused);
     section
 }

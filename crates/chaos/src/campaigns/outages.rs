@@ -15,7 +15,7 @@ use crate::{
 
 const METHOD: &str = "\
 A PostgreSQL server of the campaign's own is stopped (`fast` and `immediate`), killed with SIGKILL, or ends all connections, \
-in turn, while callers go on as in the other campaigns. It is away for 0.2 to 4 s. Launchway is never started again. From \
+in turn, while callers go on as in the other campaigns. It is away for 0.2 to 4 s, in the short form for 1 s at most. Launchway is never started again. From \
 the moment at which PostgreSQL accepts connections again, deployments are asked for until one is accepted.";
 
 /// How soon the server has to answer again.
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Section {
         match [Some(End::Fast), Some(End::Immediate), Some(End::Killed), None][number % 4] {
             Some(end) => {
                 cluster.stop(end);
-                sleep(chance.millis(200, 4000));
+                sleep(chance.millis(200, options.count(1000, 4000)));
                 refused += usize::from(stage.redeploy(&application).is_some_and(|status| status == 503));
                 cluster.restart();
             }
@@ -66,6 +66,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section.told("from the end of the load until everything was at its end", seconds(rest));
     verdict::tell(&mut section, &figures);
     verdict::tell_engine(&mut section, &figures);
+    verdict::invent(&mut section, &stage);
     section.control("deployments refused with 503 while PostgreSQL was away", refused);
     section
 }

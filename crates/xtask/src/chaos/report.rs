@@ -1,11 +1,6 @@
 //! The report of campaigns: a page whose sections are replaced one by one.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-    thread,
-};
+use std::{fs, io::ErrorKind, path::Path, process::Command, thread};
 
 use super::CAMPAIGNS;
 use crate::{
@@ -35,46 +30,28 @@ A row that begins with **control** is about the campaign itself: a guard was rem
 be noticed. A figure that is not its goal is marked FAIL, and ends the command with 1.
 ";
 
-/// A page on its way.
-pub(crate) struct Report {
-    file: PathBuf,
-    sections: Vec<(String, String)>,
-}
-
-impl Report {
-    /// Takes the sections that the file has, if there is one.
-    pub(crate) fn open(file: &Path) -> Outcome<Self> {
-        let text = match fs::read_to_string(file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            read => {
-                read.map_err(|error| Failure::because(format_args!("cannot read {}", file.display()), error))?
-            }
-        };
-        let sections = CAMPAIGNS.iter().filter_map(|name| Some(((*name).to_owned(), section(&text, name)?)));
-        Ok(Self { file: file.to_owned(), sections: sections.collect() })
-    }
-
-    /// Puts a campaign's section in its place, and writes the page.
-    pub(crate) fn put(&mut self, name: &str, told: &str, circumstances: &str) -> Outcome {
-        let told = match told.split_once("\n\n") {
-            Some((title, rest)) => format!("{title}\n\n{circumstances}\n\n{}\n", rest.trim()),
-            None => format!("## {name}\n\n{circumstances}\n\n**It did not come to its end.**\n"),
-        };
-        self.sections.retain(|(other, _)| other != name);
-        self.sections.push((name.to_owned(), told));
-        fs::write(&self.file, self.text())
-            .map_err(|error| Failure::because(format_args!("cannot write {}", self.file.display()), error))
-    }
-
-    fn text(&self) -> String {
-        let mut text = HEAD.to_owned();
-        for name in CAMPAIGNS {
-            for (_, section) in self.sections.iter().filter(|(other, _)| other == name) {
-                text.push_str(&format!("\n{}\n{section}", mark(name)));
-            }
+/// Puts a campaign's section in its place. The page is read at this moment, so that campaigns may be run
+/// at the same time.
+pub(crate) fn put(file: &Path, name: &str, told: &str, circumstances: &str) -> Outcome {
+    let told = match told.split_once("\n\n") {
+        Some((title, rest)) => format!("{title}\n\n{circumstances}\n\n{}\n", rest.trim()),
+        None => format!("## {name}\n\n{circumstances}\n\n**It did not come to its end.**\n"),
+    };
+    let page = match fs::read_to_string(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        read => {
+            read.map_err(|error| Failure::because(format_args!("cannot read {}", file.display()), error))?
         }
-        text
+    };
+    let mut text = HEAD.to_owned();
+    for other in CAMPAIGNS {
+        let section = if other == name { Some(told.clone()) } else { section(&page, other) };
+        if let Some(section) = section {
+            text.push_str(&format!("\n{}\n{section}", mark(other)));
+        }
     }
+    fs::write(file, text)
+        .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))
 }
 
 /// What stands before a section, and is not shown.
@@ -121,11 +98,9 @@ mod tests {
     fn a_section_is_replaced_and_the_others_stay() {
         let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
         let file = scratch.path().join("page.md");
-        let mut report = Report::open(&file).unwrap();
-        report.put("outages", "## Outages\n\nThe old ones.\n", "Yesterday.").unwrap();
-        report.put("full-disk", "## A full disk\n\nFull.\n", "Yesterday.").unwrap();
-        let mut report = Report::open(&file).unwrap();
-        report.put("outages", "## Outages\n\nThe new ones.\n", "Today.").unwrap();
+        put(&file, "outages", "## Outages\n\nThe old ones.\n", "Yesterday.").unwrap();
+        put(&file, "full-disk", "## A full disk\n\nFull.\n", "Yesterday.").unwrap();
+        put(&file, "outages", "## Outages\n\nThe new ones.\n", "Today.").unwrap();
         let text = fs::read_to_string(&file).unwrap();
         let expected = "\n<!-- campaign: full-disk -->\n## A full disk\n\nYesterday.\n\nFull.\n\
                         \n<!-- campaign: outages -->\n## Outages\n\nToday.\n\nThe new ones.\n";
@@ -136,7 +111,7 @@ mod tests {
     fn a_campaign_that_told_nothing_is_reported_as_such() {
         let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
         let file = scratch.path().join("page.md");
-        Report::open(&file).unwrap().put("outages", "", "Today.").unwrap();
+        put(&file, "outages", "", "Today.").unwrap();
         assert!(fs::read_to_string(&file).unwrap().contains("**It did not come to its end.**"));
     }
 }
