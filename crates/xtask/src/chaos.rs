@@ -57,8 +57,10 @@ fn campaign(name: &str, options: &ChaosOptions) -> Command {
     if options.long {
         command.arg("--long");
     }
-    if let Some(kills) = options.kills {
-        command.args(["--kills", &kills.to_string()]);
+    for (name, number) in [("--kills", options.kills), ("--every", options.every)] {
+        if let Some(number) = number {
+            command.args([name, &number.to_string()]);
+        }
     }
     command
 }

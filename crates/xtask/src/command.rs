@@ -15,7 +15,7 @@ usage: cargo xtask <verb>
                                         what the release build costs, measured against the goals
   fuzz [--seconds <n>]                  tries the language of extensions with odd inputs; installs
                                         `cargo-fuzz` if it is not there
-  chaos [--install] [<campaign>] [--long] [--kills <n>] [--report <file>]
+  chaos [--install] [<campaign>] [--long] [--kills <n>] [--every <n>] [--report <file>]
                                         breaks a running server in every way that we know, and
                                         compares what it acknowledged with what is left
 
@@ -28,6 +28,7 @@ usage: cargo xtask <verb>
                     power-cuts, outages or clock-jumps
   --long            tries the release build, as often as a report needs
   --kills <n>       how often the campaigns that kill the server do so; 1000 without, in the long form
+  --every <n>       tries only every n-th write of `crash-points`
   --seconds <n>     how long each target is tried; 60 without
   -- <filter>...    is passed to cargo-nextest as it is";
 
@@ -70,6 +71,7 @@ pub(crate) struct ChaosOptions {
     pub(crate) campaign: Option<String>,
     pub(crate) long: bool,
     pub(crate) kills: Option<u32>,
+    pub(crate) every: Option<u32>,
     pub(crate) report: Option<PathBuf>,
 }
 
@@ -181,11 +183,8 @@ fn parse_chaos(mut arguments: impl Iterator<Item = String>) -> Result<ChaosOptio
         match argument.as_str() {
             "--install" => options.install = true,
             "--long" => options.long = true,
-            "--kills" => {
-                let kills = arguments.next().unwrap_or_default();
-                let number = kills.parse().ok();
-                options.kills = Some(number.ok_or(format!("`--kills` wants a number, got `{kills}`"))?);
-            }
+            "--kills" => options.kills = Some(number(&argument, arguments.next())?),
+            "--every" => options.every = Some(number(&argument, arguments.next())?),
             "--report" => {
                 let file = arguments.next().ok_or("`--report` wants the name of a file")?;
                 options.report = Some(file.into());
@@ -197,6 +196,11 @@ fn parse_chaos(mut arguments: impl Iterator<Item = String>) -> Result<ChaosOptio
         }
     }
     Ok(options)
+}
+
+fn number(option: &str, value: Option<String>) -> Result<u32, String> {
+    let value = value.unwrap_or_default();
+    value.parse().ok().ok_or(format!("`{option}` wants a number, got `{value}`"))
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ const WRITER: &str = "database-writer";
 const SITE: usize = 0;
 const OTHER: usize = 1;
 const CONTAINER: usize = 2;
+/// How many installations share the points: most of their time they wait.
+const INSTALLATIONS: usize = 5;
 const WRITES: &str = "pwrite64";
 const SYNCS: &str = "fsync,fdatasync";
 /// How long one deployment may take, also when its job has to be taken back from a lost worker: the
@@ -65,6 +67,8 @@ const KINDS: [Kind; 6] = [
 #[derive(Debug, Default)]
 struct Seen {
     points: usize,
+    /// The last call that came.
+    last: usize,
     accepted: usize,
     refused: usize,
     unanswered: usize,
@@ -89,7 +93,7 @@ fn tell(section: &mut Section, kind: &Kind, seen: &Seen) {
     for (point, figures) in &seen.wrong {
         eprintln!("  {} {point}: {figures:?}", kind.name);
     }
-    section.told(&named("points"), seen.points);
+    section.told(&named("points tried"), format!("{} of the first {}", seen.points, seen.last));
     section.told(&named("deployments accepted / refused"), format!("{} / {}", seen.accepted, seen.refused));
     let sum =
         |figure: fn(&Figures) -> usize| seen.wrong.iter().map(|(_, figures)| figure(figures)).sum::<usize>();
@@ -128,13 +132,16 @@ struct Course {
 /// Tries all points of all kinds; several installations take them in turn.
 fn all_points(options: &Options) -> Vec<Seen> {
     let courses = KINDS.iter().map(|kind| {
-        let stride = options.count(kind.short_stride, 1);
+        let stride = match kind.calls {
+            WRITES => options.every(kind.short_stride),
+            _ => options.count(kind.short_stride, 1),
+        };
         Course { stride, next: 1, end: usize::MAX }
     });
     let courses = Mutex::new(courses.collect::<Vec<_>>());
     let seen: Vec<_> = KINDS.iter().map(|_| Mutex::new(Seen::default())).collect();
     scope(|scope| {
-        for installation in 0..options.count(4, 8) {
+        for installation in 0..INSTALLATIONS {
             let (courses, seen) = (&courses, &seen);
             scope.spawn(move || {
                 let mut stage = Stage::set(options, &Plan { sites: 2, containers: 1, ..Plan::default() });
@@ -195,6 +202,10 @@ fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) 
     let (figures, rest) = stage.come_to_rest(REST);
     let mut seen = lock(seen);
     seen.points += 1;
+    seen.last = seen.last.max(number);
+    if seen.points % 10 == 0 {
+        eprintln!("  {}: {} points", kind.name, seen.points);
+    }
     match status {
         Some(200) => seen.accepted += 1,
         Some(_) => seen.refused += 1,
@@ -214,7 +225,7 @@ fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) 
 fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bool {
     let started = Instant::now();
     let mut looks_idle = 0;
-    while started.elapsed() < Duration::from_secs(30) {
+    while started.elapsed() < REST {
         if stage.server.exit().is_some() {
             return true;
         }
@@ -233,7 +244,7 @@ fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bo
         }
         sleep(Duration::from_millis(10));
     }
-    tracer.has_struck()
+    panic!("a deployment that no fault has struck is not over after {REST:?}");
 }
 
 /// A death after which nobody starts the server: its deployment is not at its end.
