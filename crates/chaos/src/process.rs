@@ -14,6 +14,9 @@ use launchway_testkit::client::Client;
 /// How long a server may take to answer.
 const START: Duration = Duration::from_secs(60);
 
+/// How long a program that runs the server may take to end after it.
+const FAREWELL: Duration = Duration::from_secs(5);
+
 /// How a server is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
@@ -69,6 +72,11 @@ impl Server {
         let own = self.process_id();
         if own != self.child.id() {
             let _gone = Command::new("kill").args(["-9", &own.to_string()]).status();
+            // The program that ran it has something to write down, and then ends by itself.
+            let told = Instant::now();
+            while self.exit().is_none() && told.elapsed() < FAREWELL {
+                sleep(Duration::from_millis(5));
+            }
         }
         let _gone = self.child.kill();
         let _gone = self.child.wait();

@@ -35,7 +35,9 @@ pub(crate) fn read(output: &Path, prefix: &str) -> Result<Vec<Event>, String> {
             .is_some_and(|rest| rest.strip_prefix('.').is_some_and(|id| id.parse::<u32>().is_ok()));
         if is_of_thread {
             let text = fs::read(entry.path()).map_err(|error| error.to_string())?;
-            for line in String::from_utf8_lossy(&text).lines() {
+            // What the tracer was about to write when it ended has no end of line.
+            let text = String::from_utf8_lossy(&text);
+            for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
                 events.extend(event(line, prefix)?);
             }
         }
