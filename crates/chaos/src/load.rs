@@ -10,7 +10,7 @@ use std::{
 };
 
 use launchway_testkit::client::{Answer, Client};
-use launchway_verifier::ledger::{Fact, Ledger};
+use launchway_verifier::ledger::{Fact, Ledger, now};
 use serde_json::{Value, json};
 
 use crate::{
@@ -144,12 +144,12 @@ impl Shared {
     }
 
     fn create(&self) {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        if number >= MOST_MADE {
+        if self.made.fetch_add(1, Ordering::Relaxed) >= MOST_MADE {
             return;
         }
         let mut wish = self.site.clone();
-        wish["name"] = json!(format!("made-{number}"));
+        // Others may have made some before, and it may not be known whether they did.
+        wish["name"] = json!(format!("made-{}", now()));
         if let Some(data) = self.send("POST", DEPLOY, Some(&wish.to_string())) {
             self.accepted(&data["deployments"][0]["id"]);
             lock(&self.applications).push(data["id"].as_str().unwrap().to_owned());

@@ -203,7 +203,7 @@ fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) 
     let mut seen = lock(seen);
     seen.points += 1;
     seen.last = seen.last.max(number);
-    if seen.points % 10 == 0 {
+    if seen.points.is_multiple_of(10) {
         eprintln!("  {}: {} points", kind.name, seen.points);
     }
     match status {
