@@ -30,7 +30,7 @@ the model.";
 const GUARDED: &[u8] = b"PRAGMA journal_size_limit = 4194304;";
 const UNGUARDED: &[u8] = b"PRAGMA synchronous = NORMAL        ;";
 /// How long callers call.
-const LOAD: (u64, u64) = (2, 20);
+const LOAD: (u64, u64) = (2, 8);
 
 /// What the images were like.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ struct Seen {
 
 pub(crate) fn run(options: &Options) -> Section {
     let mut section = Section::new("Power cuts", METHOD);
-    let seen = cut(options, &options.server, options.count(40, 2000));
+    let seen = cut(options, &options.server, options.count(40, 500));
     section.told(
         "calls traced / of them synchronisations",
         format!("{} / {}", seen.calls, seen.synchronisations),
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Section {
 
     let folder = tempfile::tempdir().unwrap();
     let control = without_guard(&options.server, folder.path());
-    let seen = cut(options, &control, options.count(16, 400));
+    let seen = cut(options, &control, options.count(16, 100));
     section.told("control: images with `synchronous = NORMAL`", seen.images);
     section.told("control: of them damaged", seen.unreadable + seen.damaged);
     section.control("of them with something acknowledged missing", seen.with_losses);
