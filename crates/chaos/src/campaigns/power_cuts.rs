@@ -108,18 +108,14 @@ fn cut(options: &Options, server: &Path, images: usize) -> Seen {
     seen
 }
 
-/// Only calls that change files, or their names, stop at the tracer.
+/// Only calls that change files, or their names, stop at the tracer. The server ends with it.
 fn strace(output: &Path) -> Vec<String> {
     let calls = "pwrite64,pwritev,pwritev2,ftruncate,fallocate,fsync,fdatasync,sync_file_range,\
                  unlink,unlinkat,rename,renameat,renameat2";
-    let output = output.display().to_string();
-    let words =
-        ["strace", "-ff", "--seccomp-bpf", "-qq", "-ttt", "-xx", "-y", "-s", "1000000", "-o", &output];
-    words
-        .into_iter()
-        .map(str::to_owned)
-        .chain(["-e".to_owned(), format!("trace={calls}"), "--".to_owned()])
-        .collect()
+    let (output, calls) = (output.display().to_string(), format!("trace={calls}"));
+    let tracing = ["strace", "-ff", "--seccomp-bpf", "-qq", "-ttt", "-xx", "-y", "-s", "1000000"];
+    let more = ["-o", &output, "-e", &calls, "--", "setpriv", "--pdeathsig", "KILL"];
+    tracing.into_iter().chain(more).map(str::to_owned).collect()
 }
 
 fn look_at_images(
