@@ -20,7 +20,7 @@ enum Allowed {
 }
 
 /// Packages that exist for tests and must never reach the binary.
-const FOR_TESTS: &[&str] = &["launchway-testkit", "launchway-tests"];
+const FOR_TESTS: &[&str] = &["launchway-chaos", "launchway-testkit", "launchway-tests", "launchway-verifier"];
 
 const RULES: &[Rule] = &[
     Rule {
@@ -77,6 +77,13 @@ const RULES: &[Rule] = &[
     },
     Rule { folder: "server", allowed: Allowed::Anything, never: FOR_TESTS },
     Rule { folder: "testkit", allowed: Allowed::Anything, never: &[] },
+    Rule {
+        folder: "chaos",
+        allowed: Allowed::OfOurs(&["launchway-testkit", "launchway-verifier"]),
+        never: &["launchway"],
+    },
+    // It judges the others, and must not share their mistakes.
+    Rule { folder: "verifier", allowed: Allowed::OfOurs(&[]), never: FOR_TESTS },
     Rule { folder: "xtask", allowed: Allowed::Only(&[]), never: &[] },
 ];
 

@@ -7,7 +7,7 @@ mod state;
 use async_trait::async_trait;
 
 pub use self::{
-    job::{Job, JobKind, MAX_ATTEMPTS, NewJob},
+    job::{HORIZON, Job, JobKind, MAX_ATTEMPTS, NewJob},
     lease::{ClaimLimits, ClaimedJob, Heartbeat, Lease, Rescued, WorkerId},
     state::{Event, IllegalMove, JobState, Outcome},
 };
@@ -78,6 +78,11 @@ pub trait JobQueue: Send + Sync {
     /// Takes jobs from workers that are lost: those whose lease has ended by `now`, and at once
     /// those that `instance` held in another run than `boot`. The attempts count. All of them are
     /// taken together or none is.
+    ///
+    /// Also sets right what a clock wrote that was ahead, and was set back since: what waits for a
+    /// moment beyond the [`HORIZON`] is due at once, unless it
+    /// [may](JobKind::may_wait_for_long), and a lease that holds for longer ends soon without a sign
+    /// of life.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].

@@ -5,7 +5,13 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    thread::sleep,
+    time::{Duration, Instant},
 };
+
+/// How long the lock is waited for. A process that the last server was about to start a program in,
+/// when it was killed, has the lock until that program begins.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A folder that only its owner may enter.
 #[derive(Debug, Clone)]
@@ -62,6 +68,22 @@ impl DataDir {
             Ok(()) => Ok(DataDirLock { _file: file }),
             Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(self.0.clone())),
             Err(TryLockError::Error(source)) => Err(DataDirError::File { path, source }),
+        }
+    }
+
+    /// The same, with a moment's patience for what a server that was killed left behind.
+    ///
+    /// # Errors
+    /// [`DataDirError::InUse`] when another server uses the directory.
+    pub fn lock_after_a_kill(&self) -> Result<DataDirLock, DataDirError> {
+        let started = Instant::now();
+        loop {
+            match self.lock() {
+                Err(DataDirError::InUse(_)) if started.elapsed() < LOCK_PATIENCE => {
+                    sleep(Duration::from_millis(10));
+                }
+                lock => return lock,
+            }
         }
     }
 
@@ -207,5 +229,20 @@ mod tests {
         assert!(matches!(data.lock(), Err(DataDirError::InUse(_))));
         drop(lock);
         assert!(data.lock().is_ok());
+    }
+
+    #[test]
+    fn a_lock_that_is_about_to_be_given_back_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        let lock = data.lock().unwrap();
+        let waiting = std::thread::spawn({
+            let data = data.clone();
+            move || data.lock_after_a_kill().is_ok()
+        });
+        drop(lock);
+        assert!(waiting.join().unwrap());
+        let _lock = data.lock().unwrap();
+        assert!(matches!(data.lock_after_a_kill(), Err(DataDirError::InUse(_))));
     }
 }

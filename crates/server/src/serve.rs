@@ -34,7 +34,7 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
 
 async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     let data = DataDir::open(&config.data_dir)?;
-    let _lock = data.lock()?;
+    let _lock = data.lock_after_a_kill()?;
     let proxy = FrontProxy::ensure(config, &data).await?;
     let front = proxy.as_ref().map(FrontProxy::address);
     let wiring = Wiring::new(config, &data, Tables::BringUpToDate, front).await?;

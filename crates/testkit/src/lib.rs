@@ -2,7 +2,7 @@
 //! PostgreSQL, the Docker engine of this machine, receivers of messages, and the running binary.
 //!
 //! Values are neither random nor shared between tests: the same arrangement gives the same ones.
-//! Only `[dev-dependencies]` may name this crate.
+//! Only `[dev-dependencies]` and the fault campaigns may name this crate.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be arranged must stop")]
 #![warn(missing_docs)]

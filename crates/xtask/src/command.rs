@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::chaos::CAMPAIGNS;
+
 /// What is printed when no verb, or an unknown one, was given.
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask <verb>
@@ -13,12 +15,20 @@ usage: cargo xtask <verb>
                                         what the release build costs, measured against the goals
   fuzz [--seconds <n>]                  tries the language of extensions with odd inputs; installs
                                         `cargo-fuzz` if it is not there
+  chaos [--install] [<campaign>] [--long] [--kills <n>] [--every <n>] [--report <file>]
+                                        breaks a running server in every way that we know, and
+                                        compares what it acknowledged with what is left
 
   --install         installs missing Debian packages (root only)
   --with nixpacks   also tests with the real `nixpacks`, which has to be on the PATH
   --only <section>  measures this alone: requests, commits, audit, log-lines, push-to-live,
                     front-proxy or definitions
-  --report <file>   also writes the measurements as Markdown
+  --report <file>   also writes the measurements as Markdown; of one campaign, only its section
+  <campaign>        runs this alone: kills-sqlite, kills-postgres, crash-points, full-disk,
+                    power-cuts, outages or clock-jumps
+  --long            tries the release build, as often as a report needs
+  --kills <n>       how often the campaigns that kill the server do so; 1000 without, in the long form
+  --every <n>       tries only every n-th write of `crash-points`
   --seconds <n>     how long each target is tried; 60 without
   -- <filter>...    is passed to cargo-nextest as it is";
 
@@ -28,6 +38,7 @@ pub(crate) enum Command {
     Test(TestOptions),
     Bench(BenchOptions),
     Fuzz(FuzzOptions),
+    Chaos(ChaosOptions),
     Help,
 }
 
@@ -51,6 +62,17 @@ pub(crate) struct BenchOptions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FuzzOptions {
     pub(crate) seconds: u32,
+}
+
+/// The options of `cargo xtask chaos`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChaosOptions {
+    pub(crate) install: bool,
+    pub(crate) campaign: Option<String>,
+    pub(crate) long: bool,
+    pub(crate) kills: Option<u32>,
+    pub(crate) every: Option<u32>,
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// What `cargo xtask bench` measures.
@@ -88,6 +110,7 @@ impl Command {
             Some("test") => parse_test(arguments).map(Self::Test),
             Some("bench") => parse_bench(arguments).map(Self::Bench),
             Some("fuzz") => parse_fuzz(arguments).map(Self::Fuzz),
+            Some("chaos") => parse_chaos(arguments).map(Self::Chaos),
             Some("help" | "--help" | "-h") => Ok(Self::Help),
             Some(verb) => Err(format!("unknown verb `{verb}`")),
             None => Err("no verb given".to_owned()),
@@ -154,6 +177,32 @@ fn parse_fuzz(mut arguments: impl Iterator<Item = String>) -> Result<FuzzOptions
     Ok(options)
 }
 
+fn parse_chaos(mut arguments: impl Iterator<Item = String>) -> Result<ChaosOptions, String> {
+    let mut options = ChaosOptions::default();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--install" => options.install = true,
+            "--long" => options.long = true,
+            "--kills" => options.kills = Some(number(&argument, arguments.next())?),
+            "--every" => options.every = Some(number(&argument, arguments.next())?),
+            "--report" => {
+                let file = arguments.next().ok_or("`--report` wants the name of a file")?;
+                options.report = Some(file.into());
+            }
+            name if CAMPAIGNS.contains(&name) && options.campaign.is_none() => {
+                options.campaign = Some(argument);
+            }
+            other => return Err(format!("`chaos` does not know `{other}`")),
+        }
+    }
+    Ok(options)
+}
+
+fn number(option: &str, value: Option<String>) -> Result<u32, String> {
+    let value = value.unwrap_or_default();
+    value.parse().ok().ok_or(format!("`{option}` wants a number, got `{value}`"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,5 +267,18 @@ mod tests {
     #[test]
     fn a_report_without_a_file_is_refused() {
         assert!(parse("bench --report").is_err());
+    }
+
+    #[test]
+    fn a_campaign_can_be_run_alone_and_for_as_long_as_wanted() {
+        let expected = ChaosOptions {
+            campaign: Some("kills-sqlite".to_owned()),
+            long: true,
+            kills: Some(7),
+            ..ChaosOptions::default()
+        };
+        assert_eq!(parse("chaos kills-sqlite --long --kills 7"), Ok(Command::Chaos(expected)));
+        assert_eq!(parse("chaos"), Ok(Command::Chaos(ChaosOptions::default())));
+        assert!(parse("chaos kills-oracle").is_err() && parse("chaos --kills many").is_err());
     }
 }

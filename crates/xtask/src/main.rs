@@ -1,7 +1,8 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask bench` and `cargo xtask fuzz`.
+//! The project's own commands: `cargo xtask test`, `bench`, `fuzz` and `chaos`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
 mod bench;
+mod chaos;
 mod command;
 mod engine;
 mod failure;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Ok(Command::Test(options)) => test::run(&options),
         Ok(Command::Bench(options)) => bench::run(&options),
         Ok(Command::Fuzz(options)) => fuzz::run(&options),
+        Ok(Command::Chaos(options)) => chaos::run(&options),
         Ok(Command::Help) => {
             println!("{USAGE}");
             Ok(())

@@ -99,6 +99,18 @@ const TABLE: &[Need] = &[
         detection: Detection::Program(&["wrk"]),
         packages: &["wrk"],
     },
+    Need {
+        name: "strace",
+        purpose: "fault campaigns make system calls fail with it, and rebuild disks from what it saw",
+        detection: Detection::Program(&["strace"]),
+        packages: &["strace"],
+    },
+    Need {
+        name: "faketime",
+        purpose: "fault campaigns move the clock of a server with its library",
+        detection: Detection::Program(&["faketime"]),
+        packages: &["faketime"],
+    },
 ];
 
 /// The needs that this machine does not meet.

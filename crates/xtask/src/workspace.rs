@@ -16,8 +16,17 @@ pub(crate) fn root() -> &'static Path {
 
 /// A file of the release build, by its path below `target/release`.
 pub(crate) fn release(file: &str) -> PathBuf {
+    built("release", file)
+}
+
+/// A file of the build that tests use, by its path below `target/debug`.
+pub(crate) fn debug(file: &str) -> PathBuf {
+    built("debug", file)
+}
+
+fn built(profile: &str, file: &str) -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    root().join(target).join("release").join(file)
+    root().join(target).join(profile).join(file)
 }
 
 /// The cargo that runs us, with these arguments, in the workspace's root.

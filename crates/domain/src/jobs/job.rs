@@ -1,5 +1,7 @@
 //! A piece of work.
 
+use chrono::TimeDelta;
+
 use super::{Event, JobState};
 use crate::{
     clock::Timestamp,
@@ -11,6 +13,10 @@ use crate::{
 /// How many attempts that count a job has. One that kills its worker each time must not do so for
 /// ever.
 pub const MAX_ATTEMPTS: i32 = 3;
+
+/// How far ahead the queue looks: further than a lease ever holds, and than a job ever waits to be
+/// tried again. What is to happen later was written by a clock that was ahead.
+pub const HORIZON: TimeDelta = TimeDelta::minutes(10);
 
 /// What kind of work it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,6 +70,12 @@ impl JobKind {
     #[must_use]
     pub fn has_to_be_taken_back(self) -> bool {
         self == Self::RunExtension
+    }
+
+    /// Whether it may be meant to wait for hours.
+    #[must_use]
+    pub fn may_wait_for_long(self) -> bool {
+        self == Self::Deliver
     }
 }
 

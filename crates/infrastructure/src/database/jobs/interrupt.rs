@@ -1,14 +1,15 @@
 //! Attempts that end without an outcome.
 
+use chrono::TimeDelta;
 use diesel::prelude::*;
 use launchway_domain::{
     clock::Timestamp,
     ids::{BootId, InstanceId, JobId},
-    jobs::{Event, Job, Lease, Rescued},
+    jobs::{Event, HORIZON, Job, JobKind, Lease, Rescued},
     store::StoreError,
 };
 
-use super::rows::{LeaseRow, held_by, held_job, runs, waits_replaceable};
+use super::rows::{LeaseRow, held_by, held_job, runs, waits, waits_replaceable};
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -16,6 +17,10 @@ use crate::database::{
     error::{QueryError, guarded},
     schema::jobs,
 };
+
+/// How long the worker of a lease from a clock that was ahead has to give a sign of life: several
+/// times as long as it takes.
+const SIGN_OF_LIFE: TimeDelta = TimeDelta::minutes(1);
 
 /// Why an attempt ended without an outcome, and what follows.
 pub(super) struct Interruption {
@@ -49,6 +54,7 @@ pub(super) fn rescue(
     boot: BootId,
     now: Timestamp,
 ) -> Result<Vec<Rescued>, QueryError> {
+    undo_the_future(connection, now)?;
     let has_ended = jobs::lease_until.le(DbTs(now));
     let is_left_over =
         jobs::lease_instance.eq(DbId::from(instance)).and(jobs::lease_boot.ne(DbId::from(boot)));
@@ -69,6 +75,27 @@ pub(super) fn rescue(
         }
     }
     Ok(rescued)
+}
+
+/// Brings near what lies too far ahead, because a clock was set back after it had been written.
+fn undo_the_future(connection: &mut AnyConnection, now: Timestamp) -> Result<(), QueryError> {
+    let patient = JobKind::ALL.into_iter().filter(|kind| kind.may_wait_for_long());
+    let patient: Vec<&str> = patient.map(JobKind::as_str).collect();
+    let due = diesel::update(jobs::table)
+        .filter(waits())
+        .filter(jobs::run_at.gt(DbTs(now + HORIZON)))
+        .filter(jobs::kind.ne_all(patient))
+        .set(jobs::run_at.eq(DbTs(now)))
+        .execute(connection)?;
+    let doubtful = diesel::update(jobs::table)
+        .filter(runs())
+        .filter(jobs::lease_until.gt(DbTs(now + HORIZON)))
+        .set(jobs::lease_until.eq(DbTs(now + SIGN_OF_LIFE)))
+        .execute(connection)?;
+    if due + doubtful > 0 {
+        tracing::warn!(due, doubtful, "the clock was set back: jobs do not wait for it");
+    }
+    Ok(())
 }
 
 /// Ends the attempt, and returns the job as it is then.

@@ -2,7 +2,7 @@
 
 use launchway_domain::{
     ids::BootId,
-    jobs::{JobQueue as _, JobState, Rescued, Write},
+    jobs::{Heartbeat, JobKind, JobQueue as _, JobState, NewJob, Rescued, Write},
 };
 use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
@@ -21,6 +21,9 @@ contract!(
     a_lost_job_that_is_not_replaceable_waits_beside_newer_ones,
     a_lost_job_that_was_to_be_cancelled_is_cancelled,
     of_many_rescuers_one_rescues_each_job,
+    a_job_from_a_clock_that_was_ahead_is_due_at_once,
+    a_lease_from_a_clock_that_was_ahead_ends_without_a_sign_of_life,
+    what_waits_for_a_moment_goes_on_waiting,
 );
 
 /// Rescues as the second boot of the first instance.
@@ -114,4 +117,37 @@ async fn of_many_rescuers_one_rescues_each_job(fresh: &Fresh) {
     for _ in 0..10 {
         assert_eq!(claim(db, a_worker(), 1).await.unwrap().job.attempt, 2);
     }
+}
+
+/// A day, in seconds.
+const DAY: i64 = 24 * 60 * 60;
+
+async fn a_job_from_a_clock_that_was_ahead_is_due_at_once(db: Database) {
+    let scope = somebody(&db).await;
+    let ahead = enqueue(&db, &NewJob { run_at: at(DAY), enqueued_at: at(DAY), ..a_job(scope) }).await;
+    assert_eq!(claim(&db, a_worker(), 1).await, None);
+    assert_eq!(rescue(&db, 1).await, vec![]);
+    assert_eq!(claim(&db, a_worker(), 1).await.unwrap().job.id, ahead);
+}
+
+async fn a_lease_from_a_clock_that_was_ahead_ends_without_a_sign_of_life(db: Database) {
+    let scope = somebody(&db).await;
+    for job in [a_job(scope), a_job(scope)] {
+        enqueue(&db, &job).await;
+    }
+    let lost = claim(&db, worker(2, 1, 1), DAY).await.unwrap();
+    let living = claim(&db, worker(2, 1, 2), DAY).await.unwrap();
+    assert_eq!(rescue(&db, 0).await, vec![]);
+    assert_eq!(db.heartbeat(&living.lease, at(90)).await.unwrap(), Heartbeat::Held);
+    assert_eq!(rescue(&db, 59).await, vec![]);
+    let rescued: Vec<_> = rescue(&db, 60).await.into_iter().map(|rescued| rescued.job.id).collect();
+    assert_eq!(rescued, [lost.job.id]);
+}
+
+async fn what_waits_for_a_moment_goes_on_waiting(db: Database) {
+    let scope = somebody(&db).await;
+    enqueue(&db, &NewJob { run_at: at(599), ..a_job(scope) }).await;
+    enqueue(&db, &NewJob { kind: JobKind::Deliver, run_at: at(DAY), ..a_job(scope) }).await;
+    rescue(&db, 0).await;
+    assert_eq!(claim(&db, a_worker(), 598).await, None);
 }

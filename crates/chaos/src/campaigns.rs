@@ -1,0 +1,24 @@
+//! The campaigns, by their names.
+
+mod clock_jumps;
+mod crash_points;
+mod full_disk;
+mod kills;
+mod outages;
+mod power_cuts;
+
+use crate::{options::Options, section::Section};
+
+/// Runs to its end, and tells what it found.
+type Campaign = fn(&Options) -> Section;
+
+/// In the order of the report.
+pub(crate) const CAMPAIGNS: [(&str, Campaign); 7] = [
+    ("kills-sqlite", kills::on_sqlite),
+    ("kills-postgres", kills::on_postgres),
+    ("crash-points", crash_points::run),
+    ("full-disk", full_disk::run),
+    ("power-cuts", power_cuts::run),
+    ("outages", outages::run),
+    ("clock-jumps", clock_jumps::run),
+];

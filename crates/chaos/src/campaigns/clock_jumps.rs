@@ -1,0 +1,94 @@
+//! The clock of the machine jumps while the server runs.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread::sleep,
+    time::Duration,
+};
+
+use super::kills::seconds;
+use crate::{
+    load::{Load, STEADY},
+    options::Options,
+    section::Section,
+    stage::{Plan, Stage},
+    verdict,
+};
+
+const METHOD: &str = "\
+The server runs with `libfaketime`, whose offset is in a file: the wall clock jumps under it, the monotonic clock does not. \
+Under load it jumps a day ahead, back, a day back, and ahead again, each time with deployments waiting and under way; after \
+each jump the callers pause, and everything has to come to its end within 60 s of real time, on SQLite. A session has to \
+hold through all of that, for it lasts seven days; eight days ahead it has to be refused.";
+
+/// The offsets from the real time, one after the other.
+const DAYS: [&str; 4] = ["+1d", "+0", "-1d", "+0"];
+/// How soon everything has to be at its end after a jump: twice the lease of a job.
+const REST: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Clock jumps of a day", METHOD);
+    let folder = tempfile::tempdir().unwrap();
+    let offset = folder.path().join("offset");
+    jump(&offset, "+0");
+    let settings = [
+        ("LD_PRELOAD", library().expect("`libfaketime` is installed").display().to_string()),
+        ("FAKETIME_TIMESTAMP_FILE", offset.display().to_string()),
+        ("FAKETIME_NO_CACHE", "1".to_owned()),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+        ("DONT_FAKE_MONOTONIC", "1".to_owned()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let plan = Plan { sites: 3, containers: 1, settings, ..Plan::default() };
+    let mut stage = Stage::set(options, &plan);
+    let rounds = options.count(1, 8);
+    let (mut slowest, mut not_at_their_end, mut unexpected, mut last) = (Duration::ZERO, 0, 0, None);
+    for _ in 0..rounds {
+        for days in DAYS {
+            let load = Load::on(&stage, STEADY);
+            sleep(Duration::from_millis(1500));
+            // Nobody may replace what waits at the moment of the jump.
+            let tally = load.end();
+            jump(&offset, days);
+            unexpected += tally.odd() + tally.unanswered;
+            let (figures, rest) = stage.come_to_rest(REST);
+            eprintln!("  {days}: {} open after {}", figures.not_terminal, seconds(rest));
+            not_at_their_end += figures.not_terminal;
+            slowest = slowest.max(rest);
+            last = Some(figures);
+        }
+    }
+    let has_ended = stage.server.exit().is_some();
+    section.told("jumps", rounds * DAYS.len());
+    section.never("answers other than 200, or none", unexpected);
+    section.never("ends of the server", usize::from(has_ended));
+    section.never("deployments and jobs not at their end 60 s after a jump", not_at_their_end);
+    section.told("longest until everything was at its end after a jump", seconds(slowest));
+    let holds = session_is_accepted(&stage);
+    section.goal("the session of the beginning holds", holds, "true", holds);
+    let figures = last.expect("there was a jump");
+    verdict::tell(&mut section, &figures);
+    verdict::tell_engine(&mut section, &figures);
+    verdict::invent(&mut section, &stage);
+    jump(&offset, "+8d");
+    section.control("eight days ahead the session is refused", usize::from(!session_is_accepted(&stage)));
+    section
+}
+
+fn session_is_accepted(stage: &Stage) -> bool {
+    stage.admin.get("/api/v1/user/settings").status == 200
+}
+
+/// Sets the offset in one step: the server reads the file at any moment.
+fn jump(file: &Path, offset: &str) {
+    let draft = file.with_extension("draft");
+    fs::write(&draft, format!("{offset}\n")).unwrap();
+    fs::rename(draft, file).unwrap();
+}
+
+/// The library for programs with threads, wherever the architecture has it.
+fn library() -> Option<PathBuf> {
+    let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|folder| folder.path());
+    folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|path| path.exists())
+}

@@ -1,0 +1,263 @@
+//! Every write and every `fsync` of one deployment is the last one, or fails.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread::{scope, sleep},
+    time::{Duration, Instant},
+};
+
+use launchway_verifier::figures::Figures;
+
+use super::kills::seconds;
+use crate::{
+    options::Options,
+    section::Section,
+    stage::{DEPLOY, Plan, Stage},
+    tracer::{Fault, Tracer},
+};
+
+const METHOD: &str = "\
+One deployment after another on SQLite: in a container for deaths, of a site for errors. In each, `strace` makes the n-th \
+`pwrite64`, or the n-th `fsync` or `fdatasync`, of the thread that writes the database kill the server, or fail; n goes from \
+1 until the deployment is over before its n-th call comes. After a death the server is started again. After errors it has \
+to go on as it is: it answers reads meanwhile, and once the errors stop it accepts a deployment of another application, and \
+ends what it had accepted. Several installations share the points. The verifier compares after every single one. The short \
+form leaves most points out.";
+
+/// The thread that writes to the database.
+const WRITER: &str = "database-writer";
+/// The places of the applications that are deployed, and of the one that is deployed afterwards.
+const SITE: usize = 0;
+const OTHER: usize = 1;
+const CONTAINER: usize = 2;
+/// How many installations share the points: most of their time they wait.
+const INSTALLATIONS: usize = 5;
+const WRITES: &str = "pwrite64";
+const SYNCS: &str = "fsync,fdatasync";
+/// How long one deployment may take, also when its job has to be taken back from a lost worker: the
+/// lease is 30 s, and every 10 s somebody looks.
+const REST: Duration = Duration::from_secs(100);
+/// How soon the server has to accept deployments after the errors have stopped.
+const GOES_ON: Duration = Duration::from_secs(5);
+
+/// What happens at which calls.
+struct Kind {
+    name: &'static str,
+    calls: &'static str,
+    fault: Fault,
+    /// How many points the short form leaves out after each.
+    short_stride: usize,
+}
+
+const KINDS: [Kind; 6] = [
+    Kind { name: "death in a write", calls: WRITES, fault: Fault::Death, short_stride: 43 },
+    Kind { name: "death in an fsync", calls: SYNCS, fault: Fault::Death, short_stride: 6 },
+    Kind { name: "ENOSPC of one write", calls: WRITES, fault: Fault::Once("ENOSPC"), short_stride: 89 },
+    Kind {
+        name: "ENOSPC from a write on",
+        calls: WRITES,
+        fault: Fault::FromThenOn("ENOSPC"),
+        short_stride: 89,
+    },
+    Kind { name: "EIO of one write", calls: WRITES, fault: Fault::Once("EIO"), short_stride: 89 },
+    Kind { name: "EIO of one fsync", calls: SYNCS, fault: Fault::Once("EIO"), short_stride: 7 },
+];
+
+/// What was seen at the points of a kind.
+#[derive(Debug, Default)]
+struct Seen {
+    points: usize,
+    /// The last call that came.
+    last: usize,
+    accepted: usize,
+    refused: usize,
+    unanswered: usize,
+    unread: usize,
+    deaths: usize,
+    did_not_go_on: usize,
+    slowest: Duration,
+    wrong: Vec<(usize, Figures)>,
+}
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Every crash point of a deployment", METHOD);
+    for (kind, seen) in KINDS.iter().zip(all_points(options)) {
+        tell(&mut section, kind, &seen);
+    }
+    control(options, &mut section);
+    section
+}
+
+fn tell(section: &mut Section, kind: &Kind, seen: &Seen) {
+    let named = |what: &str| format!("{}: {what}", kind.name);
+    for (point, figures) in &seen.wrong {
+        eprintln!("  {} {point}: {figures:?}", kind.name);
+    }
+    section.told(&named("points tried"), format!("{} of the first {}", seen.points, seen.last));
+    section.told(&named("deployments accepted / refused"), format!("{} / {}", seen.accepted, seen.refused));
+    let sum =
+        |figure: fn(&Figures) -> usize| seen.wrong.iter().map(|(_, figures)| figure(figures)).sum::<usize>();
+    let counts = [
+        sum(|figures| figures.lost),
+        sum(|figures| figures.not_terminal),
+        sum(|figures| figures.lines_lost + figures.gaps),
+        sum(|figures| figures.leaked + figures.missing),
+        sum(|figures| figures.damage.len()),
+    ];
+    let is_well = counts == [0; 5];
+    let counts = counts.map(|count| count.to_string()).join(" / ");
+    section.goal(
+        &named("lost / not at their end / log lines lost / containers leaked or missing / damage"),
+        counts,
+        "0 / 0 / 0 / 0 / 0",
+        is_well,
+    );
+    if kind.fault == Fault::Death {
+        return;
+    }
+    section.never(&named("requests without an answer"), seen.unanswered);
+    section.never(&named("reads refused meanwhile"), seen.unread);
+    section.never(&named("ends of the server"), seen.deaths);
+    section.never(&named("did not take another deployment within 5 s"), seen.did_not_go_on);
+    section.told(&named("longest until everything was at its end"), seconds(seen.slowest));
+}
+
+/// How far the points of each kind were given out.
+struct Course {
+    stride: usize,
+    next: usize,
+    end: usize,
+}
+
+/// Tries all points of all kinds; several installations take them in turn.
+fn all_points(options: &Options) -> Vec<Seen> {
+    let courses = KINDS.iter().map(|kind| {
+        let stride = match kind.calls {
+            WRITES => options.every(kind.short_stride),
+            _ => options.count(kind.short_stride, 1),
+        };
+        Course { stride, next: 1, end: usize::MAX }
+    });
+    let courses = Mutex::new(courses.collect::<Vec<_>>());
+    let seen: Vec<_> = KINDS.iter().map(|_| Mutex::new(Seen::default())).collect();
+    scope(|scope| {
+        for installation in 0..INSTALLATIONS {
+            let (courses, seen) = (&courses, &seen);
+            scope.spawn(move || {
+                let mut stage = Stage::set(options, &Plan { sites: 2, containers: 1, ..Plan::default() });
+                let mut turn = installation;
+                while let Some((kind, number)) = next_point(courses, &mut turn) {
+                    if !one_point(&mut stage, &KINDS[kind], number, &seen[kind]) {
+                        let course = &mut lock(courses)[kind];
+                        course.end = course.end.min(number);
+                    }
+                }
+            });
+        }
+    });
+    seen.into_iter().map(|seen| seen.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+/// The next point of the next kind that has one left.
+fn next_point(courses: &Mutex<Vec<Course>>, turn: &mut usize) -> Option<(usize, usize)> {
+    let mut courses = lock(courses);
+    let count = courses.len();
+    let kind = (0..count).map(|step| (*turn + step) % count).find(|kind| {
+        let course = &courses[*kind];
+        course.next < course.end
+    })?;
+    *turn = kind + 1;
+    let course = &mut courses[kind];
+    let number = course.next;
+    course.next += course.stride;
+    Some((kind, number))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the deployment had so many calls.
+fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) -> bool {
+    // Only a death can leave something on the engine; errors are tried faster with a site.
+    let place = if kind.fault == Fault::Death { CONTAINER } else { SITE };
+    let application = stage.applications[place].clone();
+    let writer = stage.server.thread(WRITER);
+    let tracer = Tracer::attach(writer, kind.calls, kind.fault, number, stage.folder());
+    let status = stage.redeploy(&application);
+    let has_struck = wait_for_the_end(stage, &application, &tracer);
+    let is_read = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
+    let has_ended = stage.server.exit().is_some();
+    drop(tracer);
+    if !has_struck && !has_ended {
+        return false;
+    }
+    let goes_on = match has_ended {
+        true => {
+            stage.restart();
+            true
+        }
+        false => stage.accepts_within(&stage.applications[OTHER], GOES_ON).is_some(),
+    };
+    let (figures, rest) = stage.come_to_rest(REST);
+    let mut seen = lock(seen);
+    seen.points += 1;
+    seen.last = seen.last.max(number);
+    if seen.points.is_multiple_of(10) {
+        eprintln!("  {}: {} points", kind.name, seen.points);
+    }
+    match status {
+        Some(200) => seen.accepted += 1,
+        Some(_) => seen.refused += 1,
+        None => seen.unanswered += 1,
+    }
+    seen.unread += usize::from(!is_read.is_ok_and(|answer| answer.status == 200));
+    seen.deaths += usize::from(has_ended);
+    seen.did_not_go_on += usize::from(!goes_on);
+    seen.slowest = seen.slowest.max(rest);
+    if figures.wrong() > 0 {
+        seen.wrong.push((number, figures));
+    }
+    true
+}
+
+/// Waits until the fault has struck or the deployment is over; gives whether it has struck.
+fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bool {
+    let started = Instant::now();
+    let mut looks_idle = 0;
+    while started.elapsed() < REST {
+        if stage.server.exit().is_some() {
+            return true;
+        }
+        if tracer.has_struck() {
+            // Long enough for whoever met the error to have done what it does then.
+            sleep(Duration::from_millis(300));
+            return true;
+        }
+        let answer = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
+        let state = answer.ok().map(|answer| answer.json()["data"]["status"]["status"].clone());
+        let is_idle = state.is_some_and(|state| state == "running" || state == "failed");
+        // The job is settled a little later than the application is said to run.
+        looks_idle = if is_idle { looks_idle + 1 } else { 0 };
+        if looks_idle >= 40 {
+            return false;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("a deployment that no fault has struck is not over after {REST:?}");
+}
+
+/// A death after which nobody starts the server: its deployment is not at its end.
+fn control(options: &Options, section: &mut Section) {
+    let mut stage = Stage::set(options, &Plan { sites: 1, ..Plan::default() });
+    let writer = stage.server.thread(WRITER);
+    let application = stage.applications[0].clone();
+    let tracer = Tracer::attach(writer, SYNCS, Fault::Death, 3, stage.folder());
+    stage.redeploy(&application);
+    wait_for_the_end(&mut stage, &application, &tracer);
+    drop(tracer);
+    stage.server.kill();
+    let figures = stage.ask_at_rest(Duration::from_secs(1)).ask().expect("the verifier can read everything");
+    section
+        .control("not at its end after a death, before the server was started again", figures.not_terminal);
+}

@@ -1,0 +1,90 @@
+//! The disk of the data folder fills up, and gets space again.
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::Path,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use super::kills::seconds;
+use crate::{
+    cluster::is_root,
+    load::{Load, STEADY},
+    options::Options,
+    section::Section,
+    stage::{DEPLOY, Plan, Stage},
+    verdict,
+};
+
+const METHOD: &str = "\
+The data folder is a file system of 32 MB in memory, on SQLite. Callers go on as in the other campaigns while a file is \
+written beside the database until nothing fits any more; after 3 s it is removed. The server is never started again. \
+Meanwhile it may refuse with 503 or 507, and has to answer reads.";
+
+/// Mounts in a name space of its own, which is gone with the server.
+const MOUNT: &str = "mount -t tmpfs -o size=32m,mode=700 launchway-chaos DATA && exec \"$@\"";
+/// How long the disk is full.
+const FULL: Duration = Duration::from_secs(3);
+/// How soon the server has to accept deployments once there is space.
+const GOES_ON: Duration = Duration::from_secs(5);
+const REST: Duration = Duration::from_secs(150);
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("A full disk that gets space again", METHOD);
+    let mut wrapper = vec!["unshare", "--mount"];
+    if !is_root() {
+        wrapper.push("--map-root-user");
+    }
+    wrapper.extend(["sh", "-c", MOUNT, "sh"]);
+    let wrapper = wrapper.into_iter().map(str::to_owned).collect();
+    let mut stage = Stage::set(options, &Plan { sites: 3, wrapper, ..Plan::default() });
+    let application = stage.applications[0].clone();
+    let rounds = options.count(1, 25);
+    let (mut refused, mut unread, mut stuck) = (0, 0, 0);
+    let mut slowest = Duration::ZERO;
+    let load = Load::on(&stage, STEADY);
+    for _ in 0..rounds {
+        sleep(Duration::from_millis(800));
+        let ballast = stage.data_seen().join("ballast");
+        fill(&ballast);
+        let full = Instant::now();
+        while full.elapsed() < FULL {
+            refused += usize::from(stage.redeploy(&application).is_some_and(|status| status >= 500));
+            let read = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
+            unread += usize::from(!read.is_ok_and(|answer| answer.status == 200));
+            // What others gave back is taken, too.
+            fill(&ballast);
+            sleep(Duration::from_millis(50));
+        }
+        fs::remove_file(&ballast).unwrap();
+        match stage.accepts_within(&application, GOES_ON) {
+            Some(time) => slowest = slowest.max(time),
+            None => stuck += 1,
+        }
+    }
+    let has_ended = stage.server.exit().is_some();
+    let tally = load.end();
+    let (figures, rest) = stage.come_to_rest(REST);
+    section.told("times that the disk was full", rounds);
+    section.told("answers by status", tally.shown());
+    section.never("answers other than 200, 503 and 507", tally.odd());
+    section.never("reads refused while it was full", unread);
+    section.never("ends of the server", usize::from(has_ended));
+    section.never("did not take a deployment within 5 s of having space", stuck);
+    section.told("longest until a deployment was accepted again", seconds(slowest));
+    section.told("from the end of the load until everything was at its end", seconds(rest));
+    verdict::tell(&mut section, &figures);
+    verdict::invent(&mut section, &stage);
+    section.control("deployments refused while it was full", refused);
+    section
+}
+
+/// Takes all the space that is left.
+fn fill(path: &Path) {
+    let Ok(mut file) = File::options().create(true).append(true).open(path) else { return };
+    for size in [64 * 1024, 4096, 512] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+}

@@ -1,0 +1,127 @@
+//! The server is killed at random moments, under load, and started again.
+
+use std::{
+    fs,
+    path::Path,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::docker::{base_image, docker};
+
+use crate::{
+    chance::Chance,
+    cluster::Cluster,
+    load::{Load, STEADY},
+    options::Options,
+    process::Server,
+    section::Section,
+    stage::{Plan, Stage},
+    verdict::{self, Question},
+};
+
+/// Leftovers of an engine that nobody recorded are removed every minute, when they are two minutes old.
+const REST: Duration = Duration::from_secs(240);
+
+const METHOD: &str = "\
+Three callers redeploy three sites and two applications in containers, make more sites, and read logs, with pauses of 40 to \
+160 ms. The server gets SIGKILL after 0.1 to 1.4 s, every eighth time while it starts, and is started again on the same \
+data. Every acknowledgement and every log line that was shown is in the ledger. At the end the server is started once \
+more, and the verifier compares. A deployment whose worker was lost three times has failed, as documented.";
+
+pub(crate) fn on_sqlite(options: &Options) -> Section {
+    run(options, Section::new("Kills of the server, SQLite", METHOD), None)
+}
+
+pub(crate) fn on_postgres(options: &Options) -> Section {
+    let section = Section::new("Kills of the server, PostgreSQL", METHOD);
+    let cluster = Cluster::start();
+    run(options, section, Some(&cluster))
+}
+
+fn run(options: &Options, mut section: Section, cluster: Option<&Cluster>) -> Section {
+    let plan = Plan { postgres: cluster.map(Cluster::url), sites: 3, containers: 2, ..Plan::default() };
+    let mut stage = Stage::set(options, &plan);
+    let load = Load::on(&stage, STEADY);
+    let mut chance = Chance::fresh();
+    let (mut slowest_start, mut while_starting, mut own_ends) = (Duration::ZERO, 0, 0);
+    let kills = options.kills();
+    for kill in 1..=kills {
+        if kill % 8 == 0 {
+            stage.server.kill();
+            stage.server = Server::spawn(&stage.launch);
+            sleep(chance.millis(1, 120));
+            while_starting += 1;
+        } else {
+            sleep(chance.millis(100, 1400));
+        }
+        own_ends += usize::from(stage.server.exit().is_some());
+        let unfinished = (kill == kills).then(|| {
+            stage.server.kill();
+            open_deployments(&stage)
+        });
+        let started = Instant::now();
+        stage.restart();
+        slowest_start = slowest_start.max(started.elapsed());
+        if kill % 50 == 0 {
+            eprintln!("  {kill} kills, {}", load.tally().shown());
+        }
+        if let Some(unfinished) = unfinished {
+            section.control(
+                "open deployments after the last kill, before the server was started again",
+                unfinished,
+            );
+        }
+    }
+    let tally = load.end();
+    let (figures, rest) = stage.come_to_rest(REST);
+    section.told("kills", kills);
+    section.told("of them while the server started", while_starting);
+    section.never("ends of the server by itself", own_ends);
+    section.told("answers by status", tally.shown());
+    section.never("answers other than 200 and 503", tally.odd());
+    section.told("longest start after a kill, to the first answer", seconds(slowest_start));
+    section.told("from the end of the load until everything was at its end", seconds(rest));
+    verdict::tell(&mut section, &figures);
+    verdict::tell_engine(&mut section, &figures);
+    verdict::invent(&mut section, &stage);
+    leak(&mut section, &mut stage);
+    section
+}
+
+/// How many deployments are open in the database, of which the verifier reads a copy where that would
+/// change something for the next start.
+fn open_deployments(stage: &Stage) -> usize {
+    let copy = stage.folder().join("copy");
+    let mut question = Question { at_rest: Some(0), instance: None, ..stage.question() };
+    if question.database.starts_with("sqlite:") {
+        copy_database(&stage.data(), &copy);
+        question.database = format!("sqlite:{}", copy.join("launchway.db").display());
+    }
+    question.ask().expect("the verifier can read everything").not_terminal
+}
+
+/// Copies the files of a database that nobody has open.
+pub(super) fn copy_database(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for name in ["launchway.db", "launchway.db-wal"] {
+        let _absent = fs::remove_file(to.join(name));
+        if from.join(name).exists() {
+            fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+    }
+}
+
+/// A container that did not come from the server: it has to be found.
+fn leak(section: &mut Section, stage: &mut Stage) {
+    // Or the server would remove it.
+    stage.server.kill();
+    let label = format!("launchway.instance={}", stage.instance());
+    docker(&["create", "--label", &label, base_image(), "true"]);
+    let figures = stage.question().ask().expect("the verifier can read everything");
+    section.control("one container that no record has, found as leaked", usize::from(figures.leaked == 1));
+}
+
+pub(super) fn seconds(duration: Duration) -> String {
+    format!("{:.2} s", duration.as_secs_f64())
+}

@@ -1,0 +1,72 @@
+//! PostgreSQL stops, is killed, or ends its connections, under load.
+
+use std::{thread::sleep, time::Duration};
+
+use super::kills::seconds;
+use crate::{
+    chance::Chance,
+    cluster::{Cluster, End},
+    load::{Load, STEADY},
+    options::Options,
+    section::Section,
+    stage::{Plan, Stage},
+    verdict,
+};
+
+const METHOD: &str = "\
+A PostgreSQL server of the campaign's own is stopped (`fast` and `immediate`), killed with SIGKILL, or ends all connections, \
+in turn, while callers go on as in the other campaigns. It is away for 0.2 to 4 s, in the short form for 1 s at most. Launchway is never started again. From \
+the moment at which PostgreSQL accepts connections again, deployments are asked for until one is accepted.";
+
+/// How soon the server has to answer again.
+const GOAL: Duration = Duration::from_secs(5);
+const REST: Duration = Duration::from_secs(150);
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Outages of PostgreSQL", METHOD);
+    let mut cluster = Cluster::start();
+    let plan = Plan { postgres: Some(cluster.url()), sites: 3, containers: 1, ..Plan::default() };
+    let mut stage = Stage::set(options, &plan);
+    let application = stage.applications[0].clone();
+    let load = Load::on(&stage, STEADY);
+    let mut chance = Chance::fresh();
+    let mut waits = Vec::new();
+    let mut refused = 0;
+    let outages = options.count(4, 48);
+    for number in 0..outages {
+        sleep(chance.millis(300, 1200));
+        match [Some(End::Fast), Some(End::Immediate), Some(End::Killed), None][number % 4] {
+            Some(end) => {
+                cluster.stop(end);
+                sleep(chance.millis(200, options.count(1000, 4000)));
+                refused += usize::from(stage.redeploy(&application).is_some_and(|status| status == 503));
+                cluster.restart();
+            }
+            None => cluster.end_connections(),
+        }
+        waits.push(stage.accepts_within(&application, Duration::from_secs(60)).unwrap_or(Duration::MAX));
+    }
+    let has_ended = stage.server.exit().is_some();
+    let tally = load.end();
+    let (figures, rest) = stage.come_to_rest(REST);
+    waits.sort_unstable();
+    let longest = waits.last().copied().unwrap_or_default();
+    section.told("outages: fast stop, immediate stop, SIGKILL, connections ended; in all", outages);
+    section.told("answers by status", tally.shown());
+    section.never("answers other than 200 and 503", tally.odd());
+    section.never("requests without an answer", tally.unanswered);
+    section.never("ends of the server", usize::from(has_ended));
+    section.goal(
+        "longest until a deployment was accepted again",
+        seconds(longest),
+        "under 5 s",
+        longest < GOAL,
+    );
+    section.told("median of the same", seconds(waits[waits.len() / 2]));
+    section.told("from the end of the load until everything was at its end", seconds(rest));
+    verdict::tell(&mut section, &figures);
+    verdict::tell_engine(&mut section, &figures);
+    verdict::invent(&mut section, &stage);
+    section.control("deployments refused with 503 while PostgreSQL was away", refused);
+    section
+}

@@ -1,0 +1,166 @@
+//! Power cuts: disks as they could be found after one, rebuilt from what the server did to its files.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread::sleep,
+    time::Duration,
+};
+
+use crate::{
+    chance::Chance,
+    disk::{self, Cut, Disk, Event},
+    load::{FAST, Load},
+    options::Options,
+    section::Section,
+    stage::{Plan, Stage},
+    verdict::Question,
+};
+
+const METHOD: &str = "\
+`strace` writes down every `pwrite64`, `ftruncate`, `fsync` and `fdatasync` of the server on its SQLite database and \
+write-ahead log, with all bytes, while callers deploy sites without a pause. Afterwards the two files are rebuilt as a power \
+cut at a random call could have left them: what was synchronised is there, of the rest nothing, some, some sectors of 512 \
+bytes, or all up to a torn one. The verifier opens each image, has SQLite check it, and looks for everything that was \
+acknowledged before that call began. The control is the same binary with one text changed, so that its last `PRAGMA` says \
+`synchronous = NORMAL`. A disk that lies about `fsync`, and files that appear or disappear as a whole, are not part of \
+the model.";
+
+/// The text in the binary that is changed for the control, and what it becomes.
+const GUARDED: &[u8] = b"PRAGMA journal_size_limit = 4194304;";
+const UNGUARDED: &[u8] = b"PRAGMA synchronous = NORMAL        ;";
+/// How long callers call.
+const LOAD: (u64, u64) = (2, 8);
+
+/// What the images were like.
+#[derive(Debug, Default)]
+struct Seen {
+    calls: usize,
+    synchronisations: usize,
+    acknowledged: usize,
+    images: usize,
+    unreadable: usize,
+    damaged: usize,
+    with_losses: usize,
+    lost: usize,
+}
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Power cuts", METHOD);
+    let seen = cut(options, &options.server, options.count(40, 500));
+    section.told(
+        "calls traced / of them synchronisations",
+        format!("{} / {}", seen.calls, seen.synchronisations),
+    );
+    section.told("deployments and log lines acknowledged", seen.acknowledged);
+    section.told("images", seen.images);
+    section.never("images that cannot be opened", seen.unreadable);
+    section.never("images with damage", seen.damaged);
+    section.never("images in which something acknowledged is missing", seen.with_losses);
+    section.never("acknowledgements missing, in all images", seen.lost);
+
+    let folder = tempfile::tempdir().unwrap();
+    let control = without_guard(&options.server, folder.path());
+    let seen = cut(options, &control, options.count(16, 100));
+    section.told("control: images with `synchronous = NORMAL`", seen.images);
+    section.told("control: of them damaged", seen.unreadable + seen.damaged);
+    section.control("of them with something acknowledged missing", seen.with_losses);
+    section
+}
+
+/// A copy of the server that does not wait for the disk.
+fn without_guard(server: &Path, folder: &Path) -> PathBuf {
+    let mut binary = fs::read(server).unwrap();
+    let places: Vec<usize> = (0..binary.len() - GUARDED.len())
+        .filter(|at| binary[*at] == GUARDED[0] && binary[*at..].starts_with(GUARDED))
+        .collect();
+    assert_eq!((places.len(), GUARDED.len()), (1, UNGUARDED.len()), "the server has this text once");
+    binary[places[0]..places[0] + GUARDED.len()].copy_from_slice(UNGUARDED);
+    let copy = folder.join("launchway");
+    fs::copy(server, &copy).unwrap();
+    fs::write(&copy, binary).unwrap();
+    copy
+}
+
+fn cut(options: &Options, server: &Path, images: usize) -> Seen {
+    let mut stage = Stage::set(options, &Plan { sites: 3, ..Plan::default() });
+    stage.server.terminate();
+    let database = stage.data().join("launchway.db");
+    let prefix = database.display().to_string();
+    assert!(!Path::new(&format!("{prefix}-wal")).exists(), "a server that stops empties its log");
+    let disk = Disk::with(&database);
+
+    let trace = stage.folder().join("trace");
+    stage.launch.binary = server.to_owned();
+    stage.launch.wrapper = strace(&trace).into_iter().map(Into::into).collect();
+    stage.restart();
+    let load = Load::on(&stage, FAST);
+    let (short, long) = LOAD;
+    sleep(Duration::from_secs(if options.is_long { long } else { short }));
+    stage.server.kill();
+    load.end();
+
+    let events = disk::read(&trace, &prefix).unwrap();
+    let mut seen = Seen { calls: events.len(), ..Seen::default() };
+    seen.synchronisations = events.iter().filter(|event| event.call == disk::Call::Sync).count();
+    let question = Question { instance: None, ..stage.question() };
+    look_at_images(&mut seen, disk, &events, &question, stage.folder(), images);
+    seen
+}
+
+/// Only calls that change files, or their names, stop at the tracer. The server ends with it.
+fn strace(output: &Path) -> Vec<String> {
+    let calls = "pwrite64,pwritev,pwritev2,ftruncate,fallocate,fsync,fdatasync,sync_file_range,\
+                 unlink,unlinkat,rename,renameat,renameat2";
+    let (output, calls) = (output.display().to_string(), format!("trace={calls}"));
+    let tracing = ["strace", "-ff", "--seccomp-bpf", "-qq", "-ttt", "-xx", "-y", "-s", "1000000"];
+    let more = ["-o", &output, "-e", &calls, "--", "setpriv", "--pdeathsig", "KILL"];
+    tracing.into_iter().chain(more).map(str::to_owned).collect()
+}
+
+fn look_at_images(
+    seen: &mut Seen,
+    mut disk: Disk,
+    events: &[Event],
+    question: &Question,
+    folder: &Path,
+    images: usize,
+) {
+    assert!(events.len() > 100, "the server wrote too little: {} calls", events.len());
+    let mut chance = Chance::seeded(42);
+    let mut cuts: Vec<(usize, Cut)> = (0..images)
+        .map(|number| (1 + chance.below(events.len() - 1), Cut::ALL[number % Cut::ALL.len()]))
+        .collect();
+    cuts.sort_by_key(|(at, _)| *at);
+    let folder = folder.join("image");
+    let mut done = 0;
+    for (at, cut) in cuts {
+        for event in &events[done..at] {
+            disk.apply(event);
+        }
+        done = at;
+        let _absent = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        disk.after_a_cut(cut, &mut chance, &folder);
+        let image = folder.join("launchway.db");
+        let question = Question {
+            database: format!("sqlite:{}", image.display()),
+            until: Some(events[at].at),
+            ..question.clone()
+        };
+        seen.images += 1;
+        match question.ask() {
+            Ok(figures) => {
+                let lost = figures.lost + figures.lines_lost;
+                seen.acknowledged = seen.acknowledged.max(figures.accepted + figures.lines_shown);
+                seen.damaged += usize::from(!figures.damage.is_empty() || figures.gaps > 0);
+                seen.with_losses += usize::from(lost > 0);
+                seen.lost += lost;
+            }
+            Err(problem) => {
+                eprintln!("  an image at call {at}, {cut:?}: {problem}");
+                seen.unreadable += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A PostgreSQL server of the campaign's own, which can be broken.
+
+use std::{
+    env, fs,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use diesel::{Connection as _, PgConnection, connection::SimpleConnection as _};
+use tempfile::TempDir;
+
+use crate::stage::free_port;
+
+/// How long the server may take to start, also after a crash.
+const START: Duration = Duration::from_secs(60);
+
+/// A server with everything that makes it durable, as it is by default. It ends with this value.
+pub(crate) struct Cluster {
+    child: Child,
+    binaries: PathBuf,
+    port: u16,
+    folder: TempDir,
+}
+
+/// How a server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It ends connections, and writes everything down.
+    Fast,
+    /// It lets everything fall, and recovers at the next start.
+    Immediate,
+    /// It is killed; its children notice by themselves.
+    Killed,
+}
+
+impl Cluster {
+    /// Makes a cluster, and waits until it accepts connections.
+    pub(crate) fn start() -> Self {
+        let binaries = binaries().expect("PostgreSQL is installed");
+        // Root's own temporary folder may be closed to the user that runs it.
+        let parent = if is_root() { PathBuf::from("/tmp") } else { env::temp_dir() };
+        let folder = tempfile::Builder::new().prefix("launchway-chaos-postgres-").tempdir_in(parent).unwrap();
+        if is_root() {
+            let id = |option| {
+                let told = Command::new("id").args([option, "postgres"]).output().unwrap();
+                String::from_utf8_lossy(&told.stdout).trim().parse().expect("there is a user `postgres`")
+            };
+            chown(folder.path(), Some(id("-u")), Some(id("-g"))).unwrap();
+        }
+        let made = as_postgres(&binaries.join("initdb"), folder.path())
+            .args(["-D", "cluster", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C"])
+            .stdout(Stdio::null())
+            .status();
+        assert!(made.unwrap().success(), "initdb");
+        let port = free_port();
+        let child = run(&binaries, folder.path(), port);
+        let cluster = Self { child, binaries, port, folder };
+        cluster.wait();
+        cluster
+    }
+
+    /// Where its database is.
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Ends the server.
+    pub(crate) fn stop(&mut self, end: End) {
+        let signal = match end {
+            End::Fast => "-INT",
+            End::Immediate => "-QUIT",
+            End::Killed => "-KILL",
+        };
+        let _told = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts the server again, and waits until it accepts connections.
+    pub(crate) fn restart(&mut self) {
+        let started = Instant::now();
+        self.child = run(&self.binaries, self.folder.path(), self.port);
+        while PgConnection::establish(&self.url()).is_err() {
+            // It refuses to start while a child of the killed one is still there.
+            if self.child.try_wait().unwrap().is_some() {
+                self.child = run(&self.binaries, self.folder.path(), self.port);
+            }
+            assert!(started.elapsed() < START, "PostgreSQL does not start again");
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends every connection to it.
+    pub(crate) fn end_connections(&self) {
+        let mut connection = PgConnection::establish(&self.url()).unwrap();
+        let ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                     WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'";
+        connection.batch_execute(ended).unwrap();
+    }
+
+    fn wait(&self) {
+        let started = Instant::now();
+        while PgConnection::establish(&self.url()).is_err() {
+            assert!(started.elapsed() < START, "PostgreSQL does not start");
+            sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.stop(End::Immediate);
+        }
+    }
+}
+
+fn run(binaries: &Path, folder: &Path, port: u16) -> Child {
+    let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
+    as_postgres(&binaries.join("postgres"), folder)
+        .args(["-D", "cluster", "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="])
+        .args(["-c", &format!("port={port}")])
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap()
+}
+
+/// The server refuses to run as root. It ends with the thread that started it.
+fn as_postgres(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    if is_root() {
+        command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]);
+    }
+    command.args(["--pdeathsig", "INT"]).arg(program).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
+    let told = Command::new("id").arg("-u").output().unwrap();
+    told.stdout.trim_ascii() == b"0"
+}
+
+/// The folder of the server's programs: Debian's newest, or one on the path.
+fn binaries() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut folders: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
+    folders.sort_by_key(|folder| {
+        let version = folder.parent().and_then(Path::file_name).unwrap_or_default();
+        version.to_string_lossy().parse::<u32>().unwrap_or_default()
+    });
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path = env::split_paths(&path)
+        .filter_map(|folder| folder.join("initdb").canonicalize().ok()?.parent().map(Path::to_owned));
+    folders.into_iter().rev().chain(on_path).find(|folder| folder.join("postgres").exists())
+}

@@ -1,0 +1,44 @@
+#![doc = include_str!("../README.md")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a campaign that cannot go on has to stop")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
+
+mod campaigns;
+mod chance;
+mod cluster;
+mod disk;
+mod load;
+mod options;
+mod process;
+mod repository;
+mod section;
+mod stage;
+mod tracer;
+mod verdict;
+
+use std::process::ExitCode;
+
+use crate::{campaigns::CAMPAIGNS, options::Options};
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(problem) => {
+            eprintln!("{problem}\n\n{}", options::USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    let Some((_, campaign)) = CAMPAIGNS.iter().find(|(name, _)| *name == options.campaign) else {
+        let names: Vec<_> = CAMPAIGNS.iter().map(|(name, _)| *name).collect();
+        eprintln!("there is no campaign `{}`; there are: {}", options.campaign, names.join(", "));
+        return ExitCode::from(2);
+    };
+    let section = campaign(&options);
+    println!("{}", section.markdown());
+    match section.missed() {
+        0 => ExitCode::SUCCESS,
+        missed => {
+            eprintln!("{}: {missed} figures are not their goal", options.campaign);
+            ExitCode::FAILURE
+        }
+    }
+}

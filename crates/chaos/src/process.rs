@@ -1,0 +1,130 @@
+//! The process that is tried.
+
+use std::{
+    ffi::OsString,
+    fs::{self, OpenOptions},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::client::Client;
+
+/// How long a server may take to answer.
+const START: Duration = Duration::from_secs(60);
+
+/// How long a program that runs the server may take to end after it.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) binary: PathBuf,
+    /// The words before the binary: a program that runs it.
+    pub(crate) wrapper: Vec<OsString>,
+    pub(crate) settings: Vec<(String, String)>,
+    /// Where what it says is appended to.
+    pub(crate) log: PathBuf,
+    pub(crate) url: String,
+}
+
+/// A server, which ends with this value, and with the thread that started it.
+pub(crate) struct Server {
+    child: Child,
+    launch: Launch,
+}
+
+impl Server {
+    /// Starts one, and does not wait until it answers.
+    pub(crate) fn spawn(launch: &Launch) -> Self {
+        let log = OpenOptions::new().create(true).append(true).open(&launch.log).unwrap();
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .args(&launch.wrapper)
+            .arg(&launch.binary)
+            .env_clear()
+            .envs(launch.settings.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("`setpriv` of util-linux can be started");
+        Self { child, launch: launch.clone() }
+    }
+
+    /// Starts one, and waits until it answers.
+    pub(crate) fn start(launch: &Launch) -> Self {
+        let mut server = Self::spawn(launch);
+        let (started, client) = (Instant::now(), Client::new(&launch.url));
+        while client.try_send("GET", "/health", None).is_err() {
+            if let Some(status) = server.exit() {
+                panic!("the server ended ({status}):\n{}", server.last_words());
+            }
+            assert!(started.elapsed() < START, "the server does not answer:\n{}", server.last_words());
+            sleep(Duration::from_millis(5));
+        }
+        server
+    }
+
+    /// Kills it as a power cut would, without a word.
+    pub(crate) fn kill(&mut self) {
+        let own = self.process_id();
+        if own != self.child.id() {
+            let _gone = Command::new("kill").args(["-9", &own.to_string()]).status();
+            // The program that ran it has something to write down, and then ends by itself.
+            let told = Instant::now();
+            while self.exit().is_none() && told.elapsed() < FAREWELL {
+                sleep(Duration::from_millis(5));
+            }
+        }
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn terminate(&mut self) {
+        let told = Command::new("kill").args(["-TERM", &self.process_id().to_string()]).status().unwrap();
+        assert!(told.success());
+        self.child.wait().unwrap();
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn exit(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
+    /// The id of the server itself, not of the program that runs it.
+    pub(crate) fn process_id(&self) -> u32 {
+        let pid = self.child.id();
+        let runs_apart = self.launch.wrapper.first().is_some_and(|program| program == "strace");
+        if !runs_apart {
+            return pid;
+        }
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        children.split_whitespace().next().and_then(|child| child.parse().ok()).unwrap_or(pid)
+    }
+
+    /// The id of the thread with that name.
+    pub(crate) fn thread(&self, name: &str) -> u32 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.process_id())).unwrap().flatten();
+        let found = tasks.map(|task| task.path()).find(|task| is_called(task, name));
+        found.and_then(|task| task.file_name()?.to_str()?.parse().ok()).expect("a thread of that name")
+    }
+
+    fn last_words(&self) -> String {
+        let log = fs::read_to_string(&self.launch.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn is_called(task: &Path, name: &str) -> bool {
+    fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name)
+}

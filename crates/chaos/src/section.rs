@@ -1,0 +1,116 @@
+//! What a campaign tells: how it was done, its figures, and whether each is its goal.
+
+use std::{
+    fmt::{Display, Write as _},
+    fs,
+    time::Instant,
+};
+
+/// One campaign's part of the report.
+pub(crate) struct Section {
+    title: &'static str,
+    method: &'static str,
+    rows: Vec<Row>,
+    started: Instant,
+    load_before: String,
+}
+
+struct Row {
+    what: String,
+    measured: String,
+    goal: Option<(String, bool)>,
+}
+
+impl Section {
+    pub(crate) fn new(title: &'static str, method: &'static str) -> Self {
+        Self { title, method, rows: Vec::new(), started: Instant::now(), load_before: load_average() }
+    }
+
+    /// A figure without a goal: how much was tried.
+    pub(crate) fn told(&mut self, what: &str, measured: impl Display) {
+        self.row(what, &measured, None);
+    }
+
+    /// Something that must not happen at all.
+    pub(crate) fn never(&mut self, what: &str, times: usize) {
+        self.row(what, &times, Some(("0".to_owned(), times == 0)));
+    }
+
+    /// A figure with a goal in words, and whether it was met.
+    pub(crate) fn goal(&mut self, what: &str, measured: impl Display, goal: &str, is_met: bool) {
+        self.row(what, &measured, Some((goal.to_owned(), is_met)));
+    }
+
+    /// A guard was removed, or a loss invented: that has to be noticed.
+    pub(crate) fn control(&mut self, what: &str, noticed: usize) {
+        let what = format!("control: {what}");
+        self.row(&what, &noticed, Some(("at least 1".to_owned(), noticed > 0)));
+    }
+
+    fn row(&mut self, what: &str, measured: &dyn Display, goal: Option<(String, bool)>) {
+        let measured = measured.to_string();
+        eprintln!("  {what}: {measured}");
+        self.rows.push(Row { what: what.to_owned(), measured, goal });
+    }
+
+    /// How many figures are not their goal.
+    pub(crate) fn missed(&self) -> usize {
+        self.rows.iter().filter(|row| row.goal.as_ref().is_some_and(|(_, is_met)| !is_met)).count()
+    }
+
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = format!("## {}\n\n{}\n\n", self.title, self.method);
+        let seconds = self.started.elapsed().as_secs();
+        let _infallible = writeln!(
+            text,
+            "Took {seconds} s; load average {} at the beginning, {} at the end.\n",
+            self.load_before,
+            load_average()
+        );
+        text.push_str("| figure | measured | goal | |\n|---|---:|---:|---|\n");
+        for Row { what, measured, goal } in &self.rows {
+            let (goal, verdict) = match goal {
+                Some((goal, true)) => (goal.as_str(), "PASS"),
+                Some((goal, false)) => (goal.as_str(), "**FAIL**"),
+                None => ("", ""),
+            };
+            let _infallible = writeln!(text, "| {what} | {measured} | {goal} | {verdict} |");
+        }
+        text
+    }
+}
+
+/// How many processes wanted to run during the last minute.
+fn load_average() -> String {
+    let told = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    told.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_its_goal_is_counted_and_marked() {
+        let mut section = Section::new("Kills", "As it is done.");
+        section.told("kills", 10);
+        section.never("lost", 0);
+        assert_eq!(section.missed(), 0);
+        section.never("leaked", 2);
+        section.goal("longest wait", "7.0 s", "under 5 s", false);
+        assert_eq!(section.missed(), 2);
+        let text = section.markdown();
+        assert!(text.starts_with("## Kills\n\nAs it is done.\n\nTook "), "{text}");
+        assert!(text.contains("| kills | 10 |  |  |\n| lost | 0 | 0 | PASS |\n"), "{text}");
+        assert!(text.ends_with("| longest wait | 7.0 s | under 5 s | **FAIL** |\n"), "{text}");
+    }
+
+    #[test]
+    fn a_control_that_notices_nothing_is_a_failure() {
+        let mut section = Section::new("Kills", "As it is done.");
+        section.control("an invented acknowledgement", 1);
+        assert_eq!(section.missed(), 0);
+        section.control("a container that nobody accounts for", 0);
+        assert_eq!(section.missed(), 1);
+    }
+}

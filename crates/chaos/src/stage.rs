@@ -1,0 +1,248 @@
+//! An installation of its own, with somebody who deploys on it.
+
+use std::{
+    env, fs,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::{client::Client, docker::Traces};
+use launchway_verifier::{
+    figures::Figures,
+    ledger::{Fact, Ledger},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    options::Options,
+    process::{Launch, Server},
+    repository,
+    verdict::Question,
+};
+
+/// The path of applications.
+pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
+/// How long the first deployments may take.
+const FIRST: Duration = Duration::from_secs(120);
+
+/// What is arranged before anything breaks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plan {
+    /// Where the database is, if not in a file of the data folder.
+    pub(crate) postgres: Option<String>,
+    /// How many applications are sites.
+    pub(crate) sites: usize,
+    /// How many run in containers.
+    pub(crate) containers: usize,
+    /// More settings, or variables, of the server.
+    pub(crate) settings: Vec<(String, String)>,
+    /// The words before the server's binary; `DATA` stands for the data folder.
+    pub(crate) wrapper: Vec<String>,
+}
+
+/// Fields go in their order: the server ends before what it made is removed.
+pub(crate) struct Stage {
+    pub(crate) server: Server,
+    pub(crate) launch: Launch,
+    pub(crate) admin: Client,
+    pub(crate) applications: Vec<String>,
+    engine: Option<Traces>,
+    instance: String,
+    postgres: Option<String>,
+    verifier: PathBuf,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// Starts a server, registers its administrator, and waits for the first deployments.
+    pub(crate) fn set(options: &Options, plan: &Plan) -> Self {
+        let folder = tempfile::Builder::new().prefix("launchway-chaos-").tempdir().unwrap();
+        let launch = launch(options, plan, folder.path());
+        let server = Server::start(&launch);
+        let client = Client::new(&launch.url);
+        let registration =
+            json!({"email": "ada@example.com", "username": "ada", "password": "correct horse battery"});
+        let token = client.post("/api/v1/auth/register", &registration).success();
+        let admin = client.with_token(token["access_token"].as_str().unwrap());
+        let mut stage = Self {
+            server,
+            launch,
+            admin,
+            applications: Vec::new(),
+            engine: None,
+            instance: String::new(),
+            postgres: plan.postgres.clone(),
+            verifier: options.verifier.clone(),
+            folder,
+        };
+        stage.instance = fs::read_to_string(stage.data_seen().join("instance-id")).unwrap().trim().to_owned();
+        if plan.containers > 0 {
+            stage.engine = Some(Traces::of(stage.instance.parse().unwrap()));
+        }
+        stage.deploy_first(plan);
+        stage
+    }
+
+    fn deploy_first(&mut self, plan: &Plan) {
+        if plan.sites > 0 {
+            repository::site(&self.folder.path().join("repositories/site"));
+        }
+        if plan.containers > 0 {
+            repository::container(&self.folder.path().join("repositories/shop"));
+        }
+        let sites = (0..plan.sites).map(|number| self.site(&format!("site-{number}")));
+        let shops = (0..plan.containers).map(|number| self.shop(&format!("shop-{number}")));
+        for wish in sites.chain(shops).collect::<Vec<_>>() {
+            let made = self.admin.post(DEPLOY, &wish).success();
+            self.note_accepted(&made["deployments"][0]["id"]);
+            self.applications.push(made["id"].as_str().unwrap().to_owned());
+        }
+        let figures = self.ask_at_rest(FIRST).ask().unwrap();
+        assert_eq!(figures.wrong(), 0, "{figures:?}");
+        assert_eq!(figures.succeeded, self.applications.len(), "the first deployments: {figures:?}");
+    }
+
+    /// What it takes to publish a site.
+    pub(crate) fn site(&self, name: &str) -> Value {
+        let repository = self.folder.path().join("repositories/site");
+        json!({
+            "name": name, "repository": repository, "branch": "main", "port": 80,
+            "environment": "production", "build_pack": "static",
+        })
+    }
+
+    fn shop(&self, name: &str) -> Value {
+        let repository = self.folder.path().join("repositories/shop");
+        json!({
+            "name": name, "repository": repository, "branch": "main", "port": 8080,
+            "environment": "production", "build_pack": "dockerfile", "health_check_path": "/",
+        })
+    }
+
+    /// Where things of the campaign may lie.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The data folder, as the server names it.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The data folder, as it is seen from outside of the server's own mounts.
+    pub(crate) fn data_seen(&self) -> PathBuf {
+        let root = format!("/proc/{}/root", self.server.process_id());
+        match self.has_own_mounts() {
+            true => Path::new(&root).join(self.data().strip_prefix("/").unwrap()),
+            false => self.data(),
+        }
+    }
+
+    fn has_own_mounts(&self) -> bool {
+        self.launch.wrapper.first().is_some_and(|program| program == "unshare")
+    }
+
+    /// The ledger.
+    pub(crate) fn ledger(&self) -> PathBuf {
+        self.folder.path().join("ledger")
+    }
+
+    /// The mark of this installation on the engine.
+    pub(crate) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    pub(crate) fn note_accepted(&self, deployment: &Value) {
+        let deployment = deployment.as_str().unwrap().to_owned();
+        Ledger::open(&self.ledger()).unwrap().note(Fact::Accepted { deployment }).unwrap();
+    }
+
+    /// Starts the server anew, and waits until it answers.
+    pub(crate) fn restart(&mut self) {
+        self.server.kill();
+        self.server = Server::start(&self.launch);
+    }
+
+    /// What the verifier is asked about this installation.
+    pub(crate) fn question(&self) -> Question {
+        let file = || format!("sqlite:{}", self.data().join("launchway.db").display());
+        Question {
+            verifier: self.verifier.clone(),
+            ledger: self.ledger(),
+            database: self.postgres.clone().unwrap_or_else(file),
+            instance: self.engine.is_some().then(|| self.instance.clone()),
+            until: None,
+            at_rest: None,
+            beside: self.has_own_mounts().then(|| self.server.process_id()),
+        }
+    }
+
+    /// The same, when everything has to come to its end within a while.
+    pub(crate) fn ask_at_rest(&self, patience: Duration) -> Question {
+        Question { at_rest: Some(patience.as_secs()), ..self.question() }
+    }
+
+    /// Waits until everything has come to its end; gives what was found, and how long it took.
+    pub(crate) fn come_to_rest(&self, patience: Duration) -> (Figures, Duration) {
+        let started = Instant::now();
+        let figures = self.ask_at_rest(patience).ask().expect("the verifier can read everything");
+        (figures, started.elapsed())
+    }
+
+    /// Asks for another deployment; gives the status of the answer, or `None` when there was none.
+    pub(crate) fn redeploy(&self, application: &str) -> Option<u16> {
+        let body = json!({ "id": application }).to_string();
+        let answer = self.admin.try_send("POST", &format!("{DEPLOY}/redeploy"), Some(&body)).ok()?;
+        if answer.status == 200 {
+            self.note_accepted(&answer.json()["data"]["id"]);
+        }
+        Some(answer.status)
+    }
+
+    /// Tries again and again until a deployment is accepted; gives how long that took.
+    pub(crate) fn accepts_within(&self, application: &str, patience: Duration) -> Option<Duration> {
+        let started = Instant::now();
+        while started.elapsed() < patience {
+            if self.redeploy(application) == Some(200) {
+                return Some(started.elapsed());
+            }
+            sleep(Duration::from_millis(20));
+        }
+        None
+    }
+}
+
+fn launch(options: &Options, plan: &Plan, folder: &Path) -> Launch {
+    let (data, repositories) = (folder.join("data"), folder.join("repositories"));
+    fs::create_dir_all(&data).unwrap();
+    fs::create_dir_all(&repositories).unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut settings = vec![
+        ("PATH", env::var("PATH").unwrap_or_default()),
+        ("LAUNCHWAY_DATA_DIR", data.display().to_string()),
+        ("LAUNCHWAY_BIND", address.clone()),
+        ("LAUNCHWAY_PROXY_BIND", "off".to_owned()),
+        ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repositories.display().to_string()),
+        ("LAUNCHWAY_HEALTH_TIMEOUT", "20s".to_owned()),
+        ("LAUNCHWAY_MAX_BUILDS", "4".to_owned()),
+    ];
+    settings.extend(plan.postgres.iter().map(|url| ("LAUNCHWAY_DATABASE_URL", url.clone())));
+    let mut settings: Vec<_> = settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    settings.extend(plan.settings.iter().cloned());
+    let wrapper = plan.wrapper.iter().map(|word| word.replace("DATA", &data.display().to_string()).into());
+    Launch {
+        binary: options.server.clone(),
+        wrapper: wrapper.collect(),
+        settings,
+        log: folder.join("server.log"),
+        url: format!("http://{address}"),
+    }
+}
+
+/// A port that nobody listens on at this moment.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}

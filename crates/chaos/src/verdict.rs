@@ -1,0 +1,101 @@
+//! Asking the verifier, which is a program of its own.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use launchway_verifier::{
+    figures::Figures,
+    ledger::{Fact, Ledger},
+};
+
+use crate::{cluster::is_root, section::Section, stage::Stage};
+
+/// What the verifier is asked about.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) verifier: PathBuf,
+    pub(crate) ledger: PathBuf,
+    pub(crate) database: String,
+    pub(crate) instance: Option<String>,
+    pub(crate) until: Option<u128>,
+    /// For how many seconds everything may still be coming to its end.
+    pub(crate) at_rest: Option<u64>,
+    /// A process whose mounts the verifier has to see.
+    pub(crate) beside: Option<u32>,
+}
+
+impl Question {
+    /// What the verifier found; an error is what it could not read.
+    pub(crate) fn ask(&self) -> Result<Figures, String> {
+        let mut options: Vec<(&str, OsString)> =
+            vec![("--ledger", self.ledger.clone().into()), ("--database", self.database.clone().into())];
+        options.extend(self.instance.iter().map(|instance| ("--instance", instance.into())));
+        options.extend(self.until.iter().map(|until| ("--until", until.to_string().into())));
+        options.extend(self.at_rest.iter().map(|seconds| ("--at-rest", seconds.to_string().into())));
+        let mut command = match self.beside {
+            Some(process) => entering(process),
+            None => Command::new(&self.verifier),
+        };
+        if self.beside.is_some() {
+            command.arg(&self.verifier);
+        }
+        for (name, value) in options {
+            command.arg(name).arg(value);
+        }
+        let output = command.stdin(Stdio::null()).output().expect("the verifier can be started");
+        serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("{} ({error})", String::from_utf8_lossy(&output.stderr).trim()))
+    }
+}
+
+/// A command that runs another one where a process's mounts are.
+fn entering(process: u32) -> Command {
+    let mut command = Command::new("nsenter");
+    command.args(["--target", &process.to_string(), "--mount"]);
+    if !is_root() {
+        command.args(["--user", "--preserve-credentials"]);
+    }
+    command
+}
+
+/// Tells the figures that every campaign has.
+pub(crate) fn tell(section: &mut Section, figures: &Figures) {
+    section.told("deployments accepted", figures.accepted);
+    section.told("deployments in the database: succeeded", figures.succeeded);
+    section.told("deployments in the database: failed", figures.failed);
+    section.told("log lines shown", figures.lines_shown);
+    section.never("accepted deployments lost", figures.lost);
+    section.never("deployments and jobs not at their end", figures.not_terminal);
+    section.never("shown log lines lost or changed", figures.lines_lost);
+    section.never("logs with a gap", figures.gaps);
+    for damage in &figures.damage {
+        eprintln!("  damage: {damage}");
+    }
+    section.never("complaints of the database about itself", figures.damage.len());
+}
+
+/// Tells the figures about the engine.
+pub(crate) fn tell_engine(section: &mut Section, figures: &Figures) {
+    section.told("containers at the end", figures.containers);
+    section.never("containers leaked", figures.leaked);
+    section.never("live versions without a running container", figures.missing);
+}
+
+/// An acknowledgement and a log line that never were: each has to be found as lost.
+pub(crate) fn invent(section: &mut Section, stage: &Stage) {
+    let ledger = stage.folder().join("invented");
+    fs::copy(stage.ledger(), &ledger).unwrap();
+    let book = Ledger::open(&ledger).unwrap();
+    let application = stage.applications[0].clone();
+    let line = "01980000-0000-7000-8000-00ffffffffff".to_owned();
+    book.note(Fact::Accepted { deployment: line.clone() }).unwrap();
+    book.note(Fact::Shown { application, line, text: "never shown".to_owned() }).unwrap();
+    let question = Question { ledger, ..stage.question() };
+    let figures = question.ask().expect("the verifier can read everything");
+    section.control("one invented acknowledgement, found as lost", usize::from(figures.lost == 1));
+    section.control("one invented log line, found as lost", usize::from(figures.lines_lost == 1));
+}

@@ -1,0 +1,133 @@
+//! What was acknowledged, in the order in which it was.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, BufRead as _, BufReader, Write as _},
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// Something that a caller of the API knows for certain, because it was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fact {
+    /// A deployment was accepted.
+    Accepted {
+        /// Its id, as it was answered.
+        deployment: String,
+    },
+    /// A log line was shown.
+    Shown {
+        /// Whose log it is.
+        application: String,
+        /// The id of the line, which tells its place.
+        line: String,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// A fact, and when it was known at the latest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Microseconds since 1970, read after the answer had come.
+    pub at: u128,
+    /// What was answered.
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// A ledger that is written.
+#[derive(Debug)]
+pub struct Ledger {
+    file: File,
+}
+
+impl Ledger {
+    /// Goes on with the ledger at `path`, or begins one.
+    ///
+    /// # Errors
+    /// Why the file cannot be opened.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: OpenOptions::new().create(true).append(true).open(path)? })
+    }
+
+    /// Notes what has just been answered. Several threads may note at once: a line is one write.
+    ///
+    /// # Errors
+    /// Why the file cannot be written.
+    pub fn note(&self, fact: Fact) -> io::Result<()> {
+        self.enter(&Entry { at: now(), fact })
+    }
+
+    /// Notes a fact with its moment.
+    ///
+    /// # Errors
+    /// Why the file cannot be written.
+    pub fn enter(&self, entry: &Entry) -> io::Result<()> {
+        let mut line = serde_json::to_vec(entry)?;
+        line.push(b'\n');
+        (&self.file).write_all(&line)
+    }
+}
+
+/// Everything that was noted before `until`, or everything.
+///
+/// # Errors
+/// Why the file cannot be read.
+pub fn read(path: &Path, until: Option<u128>) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for line in BufReader::new(File::open(path)?).lines() {
+        let entry: Entry = serde_json::from_str(&line?)?;
+        if until.is_none_or(|until| entry.at < until) {
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
+}
+
+/// Microseconds since 1970.
+#[must_use]
+pub fn now() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(deployment: &str) -> Fact {
+        Fact::Accepted { deployment: deployment.to_owned() }
+    }
+
+    #[test]
+    fn what_was_noted_is_read_up_to_a_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        let ledger = Ledger::open(&path).unwrap();
+        let shown = Fact::Shown {
+            application: "a".to_owned(),
+            line: "b".to_owned(),
+            text: "two\nlines\t\"quoted\"".to_owned(),
+        };
+        let first = Entry { at: 5, fact: shown };
+        ledger.enter(&first).unwrap();
+        ledger.note(accepted("c")).unwrap();
+        assert_eq!(read(&path, Some(6)).unwrap(), [first]);
+        let all = read(&path, None).unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[1].fact, accepted("c"));
+    }
+
+    #[test]
+    fn a_ledger_goes_on_where_it_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        for _ in 0..2 {
+            Ledger::open(&path).unwrap().note(accepted("a")).unwrap();
+        }
+        assert_eq!(read(&path, None).unwrap().len(), 2);
+    }
+}

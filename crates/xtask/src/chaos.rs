@@ -1,0 +1,93 @@
+//! `cargo xtask chaos`: breaks a running server in every way that we know.
+
+mod report;
+
+use std::process::{Command, Stdio};
+
+use crate::{
+    command::ChaosOptions,
+    engine::Engine,
+    failure::{Failure, Outcome},
+    install,
+    workspace::{self, cargo, debug, release},
+};
+
+/// The campaigns of `crates/chaos`, in the order of the report.
+pub(crate) const CAMPAIGNS: [&str; 7] =
+    ["kills-sqlite", "kills-postgres", "crash-points", "full-disk", "power-cuts", "outages", "clock-jumps"];
+
+/// Builds, runs each campaign, and prints what it tells; fails when a figure is not its goal.
+pub(crate) fn run(options: &ChaosOptions) -> Outcome {
+    install::ensure(options.install)?;
+    let _engine = Engine::start()?;
+    workspace::run(&mut cargo(&["build", "-p", "launchway-chaos", "-p", "launchway-verifier"]))?;
+    let mut build = cargo(&["build", "-p", "launchway"]);
+    workspace::run(if options.long { build.arg("--release") } else { &mut build })?;
+    let mut failed = Vec::new();
+    for name in CAMPAIGNS {
+        if options.campaign.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
+        let circumstances = report::circumstances(options.long)?;
+        let mut campaign = campaign(name, options);
+        let output = campaign
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| Failure::because(format_args!("cannot run `{name}`"), error))?;
+        let told = String::from_utf8_lossy(&output.stdout);
+        println!("{told}");
+        if let Some(file) = &options.report {
+            report::put(file, name, &told, &circumstances)?;
+        }
+        if !output.status.success() {
+            failed.push(name);
+        }
+    }
+    match failed.as_slice() {
+        [] => Ok(()),
+        failed => Err(Failure::new(format!("not as it should be: {}", failed.join(", ")))),
+    }
+}
+
+fn campaign(name: &str, options: &ChaosOptions) -> Command {
+    let server = if options.long { release("launchway") } else { debug("launchway") };
+    let mut command = Command::new(debug("launchway-chaos"));
+    command.arg(name).arg("--server").arg(server);
+    command.arg("--verifier").arg(debug("launchway-verify"));
+    if options.long {
+        command.arg("--long");
+    }
+    for (name, number) in [("--kills", options.kills), ("--every", options.every)] {
+        if let Some(number) = number {
+            command.args([name, &number.to_string()]);
+        }
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::workspace::root;
+
+    #[test]
+    fn the_long_form_tries_the_release_build() {
+        let options = ChaosOptions { long: true, kills: Some(3), ..ChaosOptions::default() };
+        let line = workspace::shown(&campaign("kills-sqlite", &options));
+        assert!(line.contains("/release/launchway --verifier "), "{line}");
+        assert!(line.ends_with("--long --kills 3"), "{line}");
+        let line = workspace::shown(&campaign("kills-sqlite", &ChaosOptions::default()));
+        assert!(line.contains("/debug/launchway --verifier "), "{line}");
+    }
+
+    #[test]
+    fn every_campaign_is_one_of_the_program() {
+        let program = fs::read_to_string(root().join("crates/chaos/src/campaigns.rs")).unwrap();
+        for name in CAMPAIGNS {
+            assert!(program.contains(&format!("(\"{name}\", ")), "{name}");
+        }
+        assert!(program.contains(&format!("[(&str, Campaign); {}]", CAMPAIGNS.len())));
+    }
+}

@@ -1,0 +1,117 @@
+//! The report of campaigns: a page whose sections are replaced one by one.
+
+use std::{fs, io::ErrorKind, path::Path, process::Command, thread};
+
+use super::CAMPAIGNS;
+use crate::{
+    failure::{Failure, Outcome},
+    workspace,
+};
+
+/// What stands above the first section.
+const HEAD: &str = "\
+# Reliability
+
+What is left of the promises when the server, its database, its disk or its clock breaks. Each section is what a campaign
+of `crates/chaos` printed when it was last run in its long form; `cargo xtask test` runs the short forms of all of them.
+
+```sh
+cargo xtask chaos                                      # the short forms
+cargo xtask chaos kills-sqlite --long --kills 1000     # one campaign as a report needs it
+cargo xtask chaos --long --report docs/reliability.md  # everything on this page
+```
+
+Callers note in a **ledger** what they were answered: deployments that were accepted, log lines that were shown. A program
+of its own, `launchway-verify`, compares the ledger with the database, by plain SQL, and with the engine, by labels; it
+shares no code with the server and asks it nothing. It also looks for deployments and jobs that are not at their end, gaps
+in logs, containers that no live version is recorded with, live versions without their container, and damage.
+
+A row that begins with **control** is about the campaign itself: a guard was removed, or a loss invented, and that has to
+be noticed. A figure that is not its goal is marked FAIL, and ends the command with 1.
+";
+
+/// Puts a campaign's section in its place. The page is read at this moment, so that campaigns may be run
+/// at the same time.
+pub(crate) fn put(file: &Path, name: &str, told: &str, circumstances: &str) -> Outcome {
+    let told = match told.split_once("\n\n") {
+        Some((title, rest)) => format!("{title}\n\n{circumstances}\n\n{}\n", rest.trim()),
+        None => format!("## {name}\n\n{circumstances}\n\n**It did not come to its end.**\n"),
+    };
+    let page = match fs::read_to_string(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        read => {
+            read.map_err(|error| Failure::because(format_args!("cannot read {}", file.display()), error))?
+        }
+    };
+    let mut text = HEAD.to_owned();
+    for other in CAMPAIGNS {
+        let section = if other == name { Some(told.clone()) } else { section(&page, other) };
+        if let Some(section) = section {
+            text.push_str(&format!("\n{}\n{section}", mark(other)));
+        }
+    }
+    fs::write(file, text)
+        .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))
+}
+
+/// What stands before a section, and is not shown.
+fn mark(name: &str) -> String {
+    format!("<!-- campaign: {name} -->")
+}
+
+fn section(text: &str, name: &str) -> Option<String> {
+    let (_, rest) = text.split_once(&format!("{}\n", mark(name)))?;
+    let section = rest.split("\n<!-- campaign: ").next().unwrap_or(rest);
+    Some(section.to_owned())
+}
+
+/// Of what, on what and when a campaign is run.
+pub(crate) fn circumstances(is_release: bool) -> Outcome<String> {
+    let root = workspace::root();
+    let told = |program: &str, arguments: &[&str]| {
+        workspace::output(Command::new(program).args(arguments).current_dir(root))
+    };
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let processor = processor.lines().find_map(|line| line.strip_prefix("model name"));
+    let processor = processor.map_or("unknown", |model| model.trim_start_matches([':', ' ', '\t']));
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let date = told("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?;
+    let commit = told("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_else(|_| "none".to_owned());
+    let changes = told("git", &["status", "--porcelain", "--", "crates", "migrations"]).unwrap_or_default();
+    let changes = if changes.is_empty() { "" } else { ", with changes on top" };
+    let build = if is_release { "release" } else { "development" };
+    Ok(format!(
+        "{date}, commit {commit}{changes}, {build} build, on {processor}, {cores} cores, Linux {}.",
+        kernel.trim()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn a_section_is_replaced_and_the_others_stay() {
+        let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
+        let file = scratch.path().join("page.md");
+        put(&file, "outages", "## Outages\n\nThe old ones.\n", "Yesterday.").unwrap();
+        put(&file, "full-disk", "## A full disk\n\nFull.\n", "Yesterday.").unwrap();
+        put(&file, "outages", "## Outages\n\nThe new ones.\n", "Today.").unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        let expected = "\n<!-- campaign: full-disk -->\n## A full disk\n\nYesterday.\n\nFull.\n\
+                        \n<!-- campaign: outages -->\n## Outages\n\nToday.\n\nThe new ones.\n";
+        assert_eq!(text.strip_prefix(HEAD), Some(expected));
+    }
+
+    #[test]
+    fn a_campaign_that_told_nothing_is_reported_as_such() {
+        let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
+        let file = scratch.path().join("page.md");
+        put(&file, "outages", "", "Today.").unwrap();
+        assert!(fs::read_to_string(&file).unwrap().contains("**It did not come to its end.**"));
+    }
+}
