@@ -15,6 +15,7 @@ mod machine;
 mod plot;
 mod push_to_live;
 mod reads;
+mod reasons;
 mod report;
 mod repository;
 mod sample;

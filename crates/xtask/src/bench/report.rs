@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use crate::{
-    bench::{figure::Figure, plot::Plot},
+    bench::{figure::Figure, plot::Plot, reasons::reason},
     failure::{Failure, Outcome},
 };
 
@@ -52,6 +52,9 @@ impl Report {
     /// States a figure, its goal and whether it was met.
     pub(crate) fn figure(&mut self, figure: Figure) {
         self.line(&figure.sentence());
+        if let Some(reason) = reason(&figure.name).filter(|_| figure.is_missed()) {
+            self.line(&format!("  {reason}"));
+        }
         self.figures.push(figure);
     }
 
@@ -123,6 +126,15 @@ mod tests {
         report.figure(figure("loaded", 140.0).at_most(100.0));
         report.figure(figure("binary", 34.0));
         assert_eq!(report.missed(), ["loaded"]);
+    }
+
+    #[test]
+    fn a_missed_goal_is_told_with_its_reason() {
+        let mut report = Report::default();
+        report.figure(figure("settings: requests/s of bare", 1.0).at_least(0.35));
+        assert_eq!(report.text.lines().count(), 1);
+        report.figure(figure("settings: requests/s of bare", 0.1).at_least(0.35));
+        assert!(report.text.contains("perf"), "{}", report.text);
     }
 
     #[test]
