@@ -191,6 +191,9 @@ impl Drop for ByHand {
             let _left = workspace::output(&mut docker(&["rm", "--force", &live]));
         }
         let _left = workspace::output(&mut docker(&["network", "rm", BY_HAND]));
+        if !self.images.is_empty() {
+            let _left = workspace::output(docker(&["rmi", "--force"]).args(&self.images));
+        }
     }
 }
 
