@@ -45,6 +45,11 @@ pub enum Target {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait TrafficRouter: Send + Sync {
+    /// Whether there is somebody to tell. Where there is nobody, nobody has to read all routes.
+    fn is_there(&self) -> bool {
+        true
+    }
+
     /// Leads the names of an application there from now on, and no others to it.
     ///
     /// # Errors

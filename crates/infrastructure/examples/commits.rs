@@ -1,4 +1,5 @@
-//! `commits <writers> <seconds> <full|off>`: how many commits a second a fresh SQLite file takes.
+//! `commits <sqlite|url> <writers> <seconds> <full|off>`: how many commits a second a fresh database takes, a
+//! SQLite file of its own or an empty database of a PostgreSQL server.
 //!
 //! Each changes a setting and tells the audit trail of it, as the use case does. All writers are of
 //! one organization, and thus of one chain.
@@ -25,7 +26,8 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<()> {
-    let [writers, seconds, synchronous] = arguments().ok_or("commits <writers> <seconds> <full|off>")?;
+    let [database, writers, seconds, synchronous] =
+        arguments().ok_or("commits <sqlite|url> <writers> <seconds> <full|off>")?;
     let writers: u128 = writers.parse()?;
     let length = Duration::from_secs(seconds.parse()?);
     let synchronous = match synchronous.as_str() {
@@ -34,7 +36,10 @@ async fn main() -> Outcome<()> {
         other => return Err(format!("`full` or `off`, not `{other}`").into()),
     };
     let folder = tempfile::tempdir()?;
-    let url = DatabaseUrl::Sqlite(folder.path().join("commits.db"));
+    let url = match database.as_str() {
+        "sqlite" => DatabaseUrl::Sqlite(folder.path().join("commits.db")),
+        url => url.parse()?,
+    };
     let database = Database::open(DatabaseOptions { synchronous, ..DatabaseOptions::new(url) })?;
     database.migrate().await?;
     let mut users = Vec::new();
@@ -57,7 +62,7 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn arguments() -> Option<[String; 3]> {
+fn arguments() -> Option<[String; 4]> {
     env::args().skip(1).collect::<Vec<_>>().try_into().ok()
 }
 

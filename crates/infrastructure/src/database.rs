@@ -73,6 +73,9 @@ struct Shared {
     pool: Pool,
     /// As many as there are connections, so that callers wait here and not in blocking threads.
     permits: Arc<Semaphore>,
+    /// Fewer than that, for those who write on PostgreSQL: of one organization they wait for each other, and
+    /// readers must not wait for them.
+    write_permits: Arc<Semaphore>,
     patience: Duration,
     /// On SQLite; on PostgreSQL every connection writes.
     writer: Option<Writer>,
@@ -130,7 +133,9 @@ impl Database {
             .build(manager)
             .map_err(|error| OpenError::Connect(error.into()))?;
         let permits = Arc::new(Semaphore::new(connections as usize));
-        let shared = Shared { pool, permits, patience: options.patience, writer, counters, identities };
+        let write_permits = Arc::new(Semaphore::new(for_writers(connections) as usize));
+        let patience = options.patience;
+        let shared = Shared { pool, permits, write_permits, patience, writer, counters, identities };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -244,10 +249,12 @@ impl Database {
         if let Some(writer) = &self.shared.writer {
             return writer.write(work).await.map(Ok);
         }
+        let turn = self.permit_of(&self.shared.write_permits).await?;
         let permit = self.permit().await?;
         let pool = self.shared.pool.clone();
         let counters = Arc::clone(&self.shared.counters);
         blocking(permit, move || {
+            let _turn = turn;
             let outcome = connection::transact(&pool, work);
             if outcome.is_ok() {
                 counters.count_transaction();
@@ -258,7 +265,11 @@ impl Database {
     }
 
     async fn permit(&self) -> Result<OwnedSemaphorePermit, StoreError> {
-        time::timeout(self.shared.patience, Arc::clone(&self.shared.permits).acquire_owned())
+        self.permit_of(&self.shared.permits).await
+    }
+
+    async fn permit_of(&self, permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
+        time::timeout(self.shared.patience, Arc::clone(permits).acquire_owned())
             .await
             .map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?
             .map_err(|closed| StoreError::Unavailable(closed.into()))
@@ -270,6 +281,11 @@ impl std::fmt::Debug for Database {
         let kind = if self.shared.writer.is_some() { "SQLite" } else { "PostgreSQL" };
         write!(f, "Database({kind})")
     }
+}
+
+/// How many of the connections may write at the same time: all but a quarter, and one at least.
+fn for_writers(connections: u32) -> u32 {
+    (connections - connections.div_ceil(4)).max(1)
 }
 
 /// Runs `work` on a thread that may wait. The permit goes with it, because the work goes on when

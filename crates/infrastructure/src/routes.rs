@@ -75,6 +75,10 @@ pub struct NoProxy;
 
 #[async_trait]
 impl TrafficRouter for NoProxy {
+    fn is_there(&self) -> bool {
+        false
+    }
+
     async fn set(&self, _: &Route) -> Result<(), StepError> {
         Ok(())
     }

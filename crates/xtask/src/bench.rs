@@ -1,26 +1,33 @@
 //! `cargo xtask bench`: what the release build costs, measured against the goals.
 
-mod audit;
+mod accepted;
 mod commits;
+mod compare;
 mod definitions;
+mod effort;
+mod figure;
 mod front_proxy;
+mod growth;
 mod http;
 mod launch;
 mod log_lines;
 mod machine;
+mod plot;
 mod push_to_live;
 mod reads;
+mod reasons;
 mod report;
+mod repository;
 mod sample;
 mod server;
 mod start_up;
 mod usage;
 mod wrk;
 
-use std::env;
+use std::{env, path::Path};
 
 use crate::{
-    bench::report::Report,
+    bench::{effort::Effort, report::Report},
     command::{BenchOptions, Section},
     engine::Engine,
     failure::{Failure, Outcome},
@@ -29,59 +36,63 @@ use crate::{
     workspace::{self, cargo},
 };
 
-/// Builds, measures and prints; fails when a goal is missed.
+/// Builds, measures and prints, or compares two reports; fails when a goal is missed, or the two differ.
 pub(crate) fn run(options: &BenchOptions) -> Outcome {
+    if let Some((one, other)) = &options.compare {
+        return compare::run(one, other);
+    }
     install::ensure(options.install)?;
     let wanted = |section| options.only.is_none_or(|only| only == section);
     let _engine = wanted(Section::PushToLive).then(Engine::start).transpose()?;
-    if options.only != Some(Section::Definitions) {
-        workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
-    }
-    if !matches!(options.only, Some(Section::PushToLive | Section::Definitions)) {
-        build_examples()?;
-    }
+    build(options.only)?;
 
+    let effort = if options.quick { Effort::Quick } else { Effort::Whole };
     let scratch = Scratch::create(&env::temp_dir(), "bench", &[])?;
     let mut report = Report::default();
-    report.line("# Benchmarks");
-    machine::describe(&mut report)?;
-    if wanted(Section::Requests) {
-        let server = start_up::measure(&mut report, scratch.path())?;
-        reads::measure(&mut report, server, scratch.path())?;
-    }
-    if wanted(Section::Commits) {
-        commits::measure(&mut report)?;
-    }
-    if wanted(Section::Audit) {
-        audit::measure(&mut report, scratch.path())?;
-    }
-    if wanted(Section::LogLines) {
-        log_lines::measure(&mut report)?;
-    }
-    if wanted(Section::PushToLive) {
-        push_to_live::measure(&mut report, scratch.path())?;
-    }
-    if wanted(Section::FrontProxy) {
-        front_proxy::measure(&mut report, scratch.path())?;
-    }
-    if wanted(Section::Definitions) {
-        definitions::measure(&mut report)?;
+    report.head("# Benchmarks");
+    machine::describe(&mut report, effort)?;
+    for section in Section::ALL {
+        if wanted(section) {
+            measure(section, &mut report, scratch.path(), effort)?;
+        }
     }
 
     if let Some(file) = &options.report {
         report.write(file)?;
     }
-    match report.missed() {
-        0 => Ok(()),
-        1 => Err(Failure::new("one goal was missed")),
-        many => Err(Failure::new(format!("{many} goals were missed"))),
+    match report.missed()[..] {
+        [] => Ok(()),
+        [only] => Err(Failure::new(format!("a goal was missed: {only}"))),
+        ref many => Err(Failure::new(format!("{} goals were missed: {}", many.len(), many.join("; ")))),
     }
 }
 
-/// The programs that measure one thing each, without the server.
-fn build_examples() -> Outcome {
-    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-api", "--example", "bare"]))?;
-    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway-proxy", "--example", "backend"]))?;
-    let examples = ["--example", "commits", "--example", "audit_rows", "--example", "log_lines"];
-    workspace::run(cargo(&["build", "--release", "-p", "launchway-infrastructure"]).args(examples))
+fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+    match section {
+        Section::StartUp => start_up::measure(report, folder, effort),
+        Section::Reads => reads::measure(report, folder, effort),
+        Section::Growth => growth::measure(report, folder, effort),
+        Section::Commits => commits::measure(report, effort),
+        Section::Accepted => accepted::measure(report, folder, effort),
+        Section::LogLines => log_lines::measure(report, effort),
+        Section::PushToLive => push_to_live::measure(report, folder, effort),
+        Section::FrontProxy => front_proxy::measure(report, folder, effort),
+        Section::Definitions => definitions::measure(report, effort),
+    }
+}
+
+/// The server, and the programs that measure one thing each without it.
+fn build(only: Option<Section>) -> Outcome {
+    if only == Some(Section::Definitions) {
+        return Ok(());
+    }
+    let build = |package: &str, examples: &[&str]| {
+        let mut command = cargo(&["build", "--release", "-p", package]);
+        command.args(examples.iter().flat_map(|example| ["--example", example]));
+        workspace::run(&mut command)
+    };
+    build("launchway", &[])?;
+    build("launchway-api", &["bare"])?;
+    build("launchway-proxy", &["backend"])?;
+    build("launchway-infrastructure", &["commits", "log_lines", "rows"])
 }

@@ -11,8 +11,9 @@ usage: cargo xtask <verb>
   test [--install] [--with nixpacks] [-- <filter>...]
                                         format, lints, documentation and every test, on a real
                                         PostgreSQL and a real Docker engine
-  bench [--install] [--only <section>] [--report <file>]
+  bench [--install] [--quick] [--only <section>] [--report <file>]
                                         what the release build costs, measured against the goals
+  bench --compare <report> <report>     whether two reports agree within their spreads
   fuzz [--seconds <n>]                  tries the language of extensions with odd inputs; installs
                                         `cargo-fuzz` if it is not there
   chaos [--install] [<campaign>] [--long] [--kills <n>] [--every <n>] [--report <file>]
@@ -21,9 +22,11 @@ usage: cargo xtask <verb>
 
   --install         installs missing Debian packages (root only)
   --with nixpacks   also tests with the real `nixpacks`, which has to be on the PATH
-  --only <section>  measures this alone: requests, commits, audit, log-lines, push-to-live,
-                    front-proxy or definitions
-  --report <file>   also writes the measurements as Markdown; of one campaign, only its section
+  --only <section>  measures this alone: start-up, reads, growth, commits, accepted, log-lines,
+                    push-to-live, front-proxy or definitions
+  --quick           short rounds, to see that it works; the figures prove nothing
+  --report <file>   also writes the measurements as Markdown: those of `bench` with plots in
+                    `benchmarks` beside it, of one campaign only its section
   <campaign>        runs this alone: kills-sqlite, kills-postgres, crash-points, full-disk,
                     power-cuts, outages or clock-jumps
   --long            tries the release build, as often as a report needs
@@ -54,8 +57,11 @@ pub(crate) struct TestOptions {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct BenchOptions {
     pub(crate) install: bool,
+    pub(crate) quick: bool,
     pub(crate) only: Option<Section>,
     pub(crate) report: Option<PathBuf>,
+    /// Two reports that are read instead of anything being measured.
+    pub(crate) compare: Option<(PathBuf, PathBuf)>,
 }
 
 /// The options of `cargo xtask fuzz`.
@@ -78,9 +84,11 @@ pub(crate) struct ChaosOptions {
 /// What `cargo xtask bench` measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
-    Requests,
+    StartUp,
+    Reads,
+    Growth,
     Commits,
-    Audit,
+    Accepted,
     LogLines,
     PushToLive,
     FrontProxy,
@@ -88,17 +96,36 @@ pub(crate) enum Section {
 }
 
 impl Section {
-    fn parse(name: &str) -> Result<Self, String> {
-        match name {
-            "requests" => Ok(Self::Requests),
-            "commits" => Ok(Self::Commits),
-            "audit" => Ok(Self::Audit),
-            "log-lines" => Ok(Self::LogLines),
-            "push-to-live" => Ok(Self::PushToLive),
-            "front-proxy" => Ok(Self::FrontProxy),
-            "definitions" => Ok(Self::Definitions),
-            other => Err(format!("there is no section `{other}`")),
+    /// In the order in which they are measured.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::StartUp,
+        Self::Reads,
+        Self::Growth,
+        Self::Commits,
+        Self::Accepted,
+        Self::LogLines,
+        Self::PushToLive,
+        Self::FrontProxy,
+        Self::Definitions,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::StartUp => "start-up",
+            Self::Reads => "reads",
+            Self::Growth => "growth",
+            Self::Commits => "commits",
+            Self::Accepted => "accepted",
+            Self::LogLines => "log-lines",
+            Self::PushToLive => "push-to-live",
+            Self::FrontProxy => "front-proxy",
+            Self::Definitions => "definitions",
         }
+    }
+
+    fn parse(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|section| section.name() == name);
+        found.ok_or_else(|| format!("there is no section `{name}`"))
     }
 }
 
@@ -141,6 +168,12 @@ fn parse_bench(mut arguments: impl Iterator<Item = String>) -> Result<BenchOptio
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--install" => options.install = true,
+            "--quick" => options.quick = true,
+            "--compare" => {
+                let (one, other) = (arguments.next(), arguments.next());
+                let both = one.zip(other).ok_or("`--compare` wants the names of two reports")?;
+                options.compare = Some((both.0.into(), both.1.into()));
+            }
             "--report" => {
                 let file = arguments.next().ok_or("`--report` wants the name of a file")?;
                 options.report = Some(file.into());
@@ -151,6 +184,10 @@ fn parse_bench(mut arguments: impl Iterator<Item = String>) -> Result<BenchOptio
             }
             other => return Err(format!("`bench` does not know `{other}`")),
         }
+    }
+    let is_alone = BenchOptions { compare: options.compare.clone(), ..BenchOptions::default() } == options;
+    if options.compare.is_some() && !is_alone {
+        return Err("`--compare` reads two reports and measures nothing: leave out the rest".to_owned());
     }
     if options.only.is_some() && options.report.is_some() {
         return Err("a report has every section: leave out `--only`".to_owned());
@@ -252,7 +289,25 @@ mod tests {
         assert_eq!(parse("bench --only push-to-live"), Ok(Command::Bench(expected)));
         assert_eq!(parse("bench --only dancing"), Err("there is no section `dancing`".to_owned()));
         assert!(parse("bench --only").is_err());
-        assert!(parse("bench --only audit --report docs/benchmarks.md").is_err());
+        assert!(parse("bench --only growth --report docs/benchmarks.md").is_err());
+    }
+
+    #[test]
+    fn every_section_is_known_by_its_name_and_named_in_the_usage() {
+        for section in Section::ALL {
+            assert_eq!(Section::parse(section.name()), Ok(section));
+            assert!(USAGE.contains(section.name()), "{section:?}");
+        }
+    }
+
+    #[test]
+    fn two_reports_are_compared_without_measuring() {
+        let compare = Some(("one.md".into(), "other.md".into()));
+        let expected = BenchOptions { compare, ..BenchOptions::default() };
+        assert_eq!(parse("bench --compare one.md other.md"), Ok(Command::Bench(expected)));
+        for line in ["bench --compare one.md", "bench --compare one.md other.md --quick"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
     }
 
     #[test]

@@ -62,6 +62,15 @@ impl Server {
         Err(Failure::because(last, log.trim()))
     }
 
+    /// Makes an empty database; gives its URL.
+    pub(crate) fn create_database(&self, name: &str) -> Outcome<String> {
+        let binaries = binaries().ok_or_else(|| Failure::new("there is no PostgreSQL server here"))?;
+        let mut createdb = Command::new(binaries.join("createdb"));
+        createdb.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string(), name]);
+        workspace::output(&mut createdb)?;
+        Ok(format!("postgres://postgres@127.0.0.1:{}/{name}", self.port))
+    }
+
     /// Where tests find the server.
     pub(crate) fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use launchway_application::routes::{RoutePorts, Routes};
 use launchway_domain::{
-    applications::{Application, NamedApplication},
-    deployments::{ContainerRecord, Deployment, DeploymentState, LiveVersion},
+    applications::{Application, MockApplicationRepository, NamedApplication},
+    deployments::{
+        ContainerRecord, Deployment, DeploymentState, LiveVersion, MockDeploymentRepository, MockSiteStore,
+    },
+    extensions::MockExtensionRepository,
     ids::DeploymentId,
-    routes::{Route, Target},
+    routes::{MockTrafficRouter, Route, Target},
 };
 use launchway_testkit::builders::{a_container, a_deployment};
 
@@ -140,4 +144,19 @@ async fn an_older_reading_never_replaces_a_newer_one() {
     tokio::join!(reading, changing);
     assert_eq!(since.elapsed().as_secs(), 5, "the change waits for its turn");
     assert_eq!(world.journal(), ["switch to 10.0.0.7:8080", "changed"]);
+}
+
+#[tokio::test]
+async fn where_nobody_leads_traffic_nothing_is_read() {
+    let mut router = MockTrafficRouter::new();
+    router.expect_is_there().return_const(false);
+    // Whoever asks one of these breaks the test.
+    let ports = RoutePorts {
+        applications: Arc::new(MockApplicationRepository::new()),
+        deployments: Arc::new(MockDeploymentRepository::new()),
+        extensions: Arc::new(MockExtensionRepository::new()),
+        sites: Arc::new(MockSiteStore::new()),
+        router: Arc::new(router),
+    };
+    assert_eq!(Routes::new(ports, None).follow_all().await, Ok(()));
 }

@@ -93,6 +93,8 @@ impl DeploymentRepository for Database {
                 .inner_join(
                     deployments::table.on(applications::live_deployment_id.eq(deployments::id.nullable())),
                 )
+                // The join says so already, but PostgreSQL takes the index of live versions by these words only.
+                .filter(applications::live_deployment_id.is_not_null())
                 .filter(applications::deleted_at.is_null())
                 .order(applications::id.asc())
                 .select((ApplicationRow::as_select(), DeploymentRow::as_select()))

@@ -19,6 +19,7 @@ use crate::{
 
 contract!(
     when_all_connections_are_busy_a_reader_is_told_and_does_not_hang,
+    readers_go_on_while_writers_wait_for_each_other,
     a_panic_while_reading_costs_nobody_a_connection,
     a_closed_database_is_not_available,
 );
@@ -48,6 +49,33 @@ async fn when_all_connections_are_busy_a_reader_is_told_and_does_not_hang(fresh:
     drop(gate);
     long.await.unwrap().unwrap();
     assert_eq!(db.profile(id()).await.unwrap(), None);
+}
+
+async fn readers_go_on_while_writers_wait_for_each_other(fresh: &Fresh) {
+    let db = fresh.open_with(|options| options.connections = 4);
+    let (entered, mut is_in) = unbounded_channel();
+    let (mut gates, mut writers) = (Vec::new(), Vec::new());
+    for _ in 0..8 {
+        let (gate, opened) = mpsc::channel::<()>();
+        gates.push(gate);
+        let (writer, entered) = (db.clone(), entered.clone());
+        writers.push(tokio::spawn(async move {
+            let wait = move |_: &mut _| {
+                entered.send(()).unwrap();
+                opened.recv().unwrap_err();
+                Ok(())
+            };
+            writer.write(wait).await
+        }));
+    }
+    // When the first has begun, all of them have asked.
+    is_in.recv().await.unwrap();
+    assert_eq!(db.profile(id()).await.unwrap(), None);
+
+    drop(gates);
+    for writer in writers {
+        writer.await.unwrap().unwrap();
+    }
 }
 
 async fn a_panic_while_reading_costs_nobody_a_connection(db: Database) {

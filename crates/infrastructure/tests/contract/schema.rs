@@ -157,6 +157,7 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         include_str!("../../../../migrations/sqlite/2026-11-15-000006_extensions/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-15-000007_webhooks/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-15-000008_notifications/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-15-000009_live_versions/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -167,6 +168,7 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         include_str!("../../../../migrations/postgres/2026-11-15-000006_extensions/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000007_webhooks/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000008_notifications/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-15-000009_live_versions/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

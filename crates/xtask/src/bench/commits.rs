@@ -1,50 +1,85 @@
-//! How many durable commits the database makes, alone and in company.
+//! How many durable commits the databases make, by the number of writers.
 
 use std::process::Command;
 
 use crate::{
-    bench::{report::Report, sample::Sample},
+    bench::{effort::Effort, figure::Figure, growth::point, plot::Plot, report::Report, sample::Sample},
     failure::{Failure, Outcome},
+    postgres,
     workspace::{self, release},
 };
 
-const ROUNDS: u32 = 3;
-const SECONDS: &str = "3";
+const ROUNDS: u32 = 7;
+const WRITERS: [u32; 5] = [1, 4, 16, 64, 256];
+/// How many stand for many.
+const MANY: u32 = 64;
 const LEAST_GAIN: f64 = 5.0;
 const LEAST_SHARE: f64 = 0.5;
 
 /// Compares one writer with many, and durable commits with ones that a power cut may lose.
-pub(crate) fn measure(report: &mut Report) -> Outcome {
+pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
     report.section("Durable commits");
-    report.line(&format!("Commits per second on SQLite by `synchronous`, {SECONDS} s each, in turn."));
+    report.line(
+        "Commits per second, a second each, in turn, on a fresh database each time. Each changes a setting and tells \
+         the audit trail of it; all writers are of one organization, whose trail is one chain. On SQLite by \
+         `synchronous`, on PostgreSQL with its own settings.",
+    );
     report.line("");
-    report.columns(&["round", "1 writer, FULL", "64 writers, FULL", "64 writers, OFF"]);
-    let (mut alone, mut together, mut unsafely) = Default::default();
-    for round in 1..=ROUNDS {
-        let row = [
-            take(&mut alone, "1", "full")?,
-            take(&mut together, "64", "full")?,
-            take(&mut unsafely, "64", "off")?,
-        ];
-        report.row(&[round.to_string()].into_iter().chain(row).collect::<Vec<_>>());
+    let postgres = postgres::Server::start()?;
+    let mut durable = vec![Sample::default(); WRITERS.len()];
+    let mut on_postgres = durable.clone();
+    let mut unsafely = Sample::default();
+    for round in 0..effort.rounds(ROUNDS) {
+        for (place, writers) in WRITERS.into_iter().enumerate() {
+            durable[place].push(rate("sqlite", writers, "full")?);
+            let url = postgres.create_database(&format!("commits_{round}_{writers}"))?;
+            on_postgres[place].push(rate(&url, writers, "full")?);
+        }
+        unsafely.push(rate("sqlite", MANY, "off")?);
     }
-    let medians = [&alone, &together, &unsafely].map(|sample: &Sample| format!("{:.0}", sample.median()));
-    report.row(&["median".to_owned()].into_iter().chain(medians).collect::<Vec<_>>());
+    report.columns(&["writers", "SQLite, FULL", "SQLite, OFF", "PostgreSQL"]);
+    for (place, writers) in WRITERS.into_iter().enumerate() {
+        let off = if writers == MANY { format!("{unsafely:.0}") } else { "–".to_owned() };
+        let (sqlite, postgres) = (&durable[place], &on_postgres[place]);
+        report.row(&[writers.to_string(), format!("{sqlite:.0}"), off, format!("{postgres:.0}")]);
+    }
     report.line("");
-    let gain = together.median() / alone.median();
-    let share = together.median() / unsafely.median();
-    let goal = format!("64 writers make at least {LEAST_GAIN} times one's commits, or {LEAST_SHARE} of OFF");
-    let measured = format!("{gain:.1} times, {share:.2} of OFF");
-    report.goal(&goal, &measured, gain >= LEAST_GAIN || share >= LEAST_SHARE);
+    tell(report, &durable, &on_postgres, &unsafely);
+    let mut plot = Plot::new("Durable commits", "writers", "1/s");
+    for (name, samples) in [("SQLite", &durable), ("PostgreSQL", &on_postgres)] {
+        plot.line(
+            name,
+            WRITERS.into_iter().zip(samples).map(|(writers, sample)| point(writers, sample)).collect(),
+        );
+    }
+    report.line("");
+    report.plot("commits", plot);
     Ok(())
 }
 
-fn take(sample: &mut Sample, writers: &str, synchronous: &str) -> Outcome<String> {
+fn tell(report: &mut Report, durable: &[Sample], on_postgres: &[Sample], unsafely: &Sample) {
+    for (place, writers) in WRITERS.into_iter().enumerate() {
+        let name = |database| format!("durable commits, {database}, {writers} writers");
+        report.figure(Figure::new(name("SQLite"), "1/s", 0, durable[place].clone()));
+        report.figure(Figure::new(name("PostgreSQL"), "1/s", 0, on_postgres[place].clone()));
+    }
+    let Some(together) = WRITERS.into_iter().position(|writers| writers == MANY) else { return };
+    let gain = durable[together].over(&durable[0]);
+    let share = durable[together].over(unsafely);
+    let is_met = gain.median() >= LEAST_GAIN || share.median() >= LEAST_SHARE;
+    let either = |limit: f64, other: &str| format!("at least {limit}, or {other}");
+    let name = format!("{MANY} writers over one, SQLite");
+    let goal = either(LEAST_GAIN, &format!("{LEAST_SHARE} of without durability"));
+    report.figure(Figure::new(name, "", 2, gain).judged(goal, is_met));
+    let name = format!("{MANY} writers over the same without durability, SQLite");
+    let goal = either(LEAST_SHARE, &format!("{LEAST_GAIN} times one writer"));
+    report.figure(Figure::new(name, "", 2, share).judged(goal, is_met));
+}
+
+fn rate(database: &str, writers: u32, synchronous: &str) -> Outcome<f64> {
     let mut command = Command::new(release("examples/commits"));
-    let output = workspace::output(command.args([writers, SECONDS, synchronous]))?;
-    let rate: f64 = output.parse().map_err(|error| {
-        Failure::because(format_args!("`commits` printed `{output}`, not a number"), error)
-    })?;
-    sample.push(rate);
-    Ok(format!("{rate:.0}"))
+    let output = workspace::output(command.args([database, &writers.to_string(), "1", synchronous]))?;
+    output
+        .parse()
+        .map_err(|error| Failure::because(format_args!("`commits` printed `{output}`, not a number"), error))
 }

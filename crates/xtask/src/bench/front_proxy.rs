@@ -13,6 +13,8 @@ use std::{
 
 use crate::{
     bench::{
+        effort::Effort,
+        figure::Figure,
         http,
         report::Report,
         sample::Sample,
@@ -24,19 +26,20 @@ use crate::{
     workspace::release,
 };
 
-const ROUNDS: usize = 5;
-const SECONDS: u32 = 4;
+const ROUNDS: u32 = 7;
+const SECONDS: u32 = 3;
 const CONNECTIONS: u32 = 16;
 const LEAST_RATIO: f64 = 2.0;
 const HOST: &str = "Host: bench.example.com";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Loads the three in turn.
-pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
     report.section("Front proxy");
+    let seconds = effort.amount(SECONDS, 1);
     report.line(&format!(
         "An answer of 1 KiB by a bare hyper server, direct, through Launchway's proxy with its access log, and through Caddy: \
-         `wrk -t1 -c{CONNECTIONS} -d{SECONDS}s` on each in turn, connections kept. CPU is that of the proxy alone."
+         `wrk -t1 -c{CONNECTIONS} -d{seconds}s` on each in turn, connections kept. CPU is that of the proxy alone."
     ));
     report.line("");
     report.columns(&[
@@ -57,11 +60,14 @@ pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
     for server in servers {
         wrk::load_by(server, "/", HOST, CONNECTIONS, 1)?;
     }
-    let mut ratios = Sample::default();
-    for round in 1..=ROUNDS {
-        let [direct, ours, theirs] = in_turn(servers, round)?;
+    let (mut ratios, mut ours_slow, mut resident) = (Sample::default(), Sample::default(), Sample::default());
+    let memory = |server: &Server| usage::resident_megabytes(server.pid());
+    for round in 1..=effort.rounds(ROUNDS) {
+        let [direct, ours, theirs] = in_turn(servers, round as usize, seconds)?;
         let ratio = ours.requests_per_second / theirs.requests_per_second;
         ratios.push(ratio);
+        ours_slow.push(ours.slow_milliseconds);
+        resident.push(memory(&launchway)?);
         report.row(&[
             round.to_string(),
             format!("{:.0}", direct.requests_per_second),
@@ -75,24 +81,24 @@ pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
         ]);
     }
     report.line("");
-    let memory = |server: &Server| usage::resident_megabytes(server.pid());
     report.line(&format!(
         "Resident after the load: Launchway's proxy {:.1} MB, Caddy {:.1} MB.",
         memory(&launchway)?,
         memory(&caddy)?
     ));
     report.line("");
-    let goal = format!("at least {LEAST_RATIO} times Caddy's requests per second");
-    report.goal(&goal, &format!("{ratios:.2}"), ratios.median() >= LEAST_RATIO);
+    report.figure(Figure::new("front proxy: requests/s of Caddy's", "", 2, ratios).at_least(LEAST_RATIO));
+    report.figure(Figure::new("front proxy: p99", "ms", 2, ours_slow));
+    report.figure(Figure::new("front proxy: resident after a load", "MB", 1, resident));
     Ok(())
 }
 
 /// Whoever goes first changes with every round, so that none always meets a warmer machine.
-fn in_turn(servers: [&Server; 3], round: usize) -> Outcome<[Load; 3]> {
+fn in_turn(servers: [&Server; 3], round: usize, seconds: u32) -> Outcome<[Load; 3]> {
     let mut loads = [None; 3];
     for step in 0..3 {
         let which = (round + step) % 3;
-        loads[which] = Some(wrk::load_by(servers[which], "/", HOST, CONNECTIONS, SECONDS)?);
+        loads[which] = Some(wrk::load_by(servers[which], "/", HOST, CONNECTIONS, seconds)?);
     }
     match loads {
         [Some(direct), Some(ours), Some(theirs)] => Ok([direct, ours, theirs]),

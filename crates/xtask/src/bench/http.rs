@@ -54,9 +54,17 @@ impl Connection {
 
     /// Asks for a resource and reads the whole answer.
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
+        self.exchange(&format!("GET {path} HTTP/1.1\r\n"), "")
+    }
+
+    /// Posts a JSON document and reads the whole answer.
+    pub(crate) fn post(&mut self, path: &str, json: &str) -> io::Result<Answer> {
+        self.exchange(&post_head(path, json), json)
+    }
+
+    fn exchange(&mut self, head: &str, body: &str) -> io::Result<Answer> {
         let token = &self.token;
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+        let request = format!("{head}Host: localhost\r\nAuthorization: Bearer {token}\r\n\r\n{body}");
         self.stream.get_mut().write_all(request.as_bytes())?;
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {

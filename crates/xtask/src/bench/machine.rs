@@ -3,28 +3,34 @@
 use std::{fs, process::Command, thread};
 
 use crate::{
-    bench::report::Report,
+    bench::{effort::Effort, report::Report},
     failure::Outcome,
     workspace::{self, release},
 };
 
-/// Writes the machine, the compiler, the date, the commit and the size of the binary.
-pub(crate) fn describe(report: &mut Report) -> Outcome {
+/// Writes the machine, the compiler, the date and the commit.
+pub(crate) fn describe(report: &mut Report, effort: Effort) -> Outcome {
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let processor = processor_model(&processor).unwrap_or("unknown");
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let rustc = workspace::output(Command::new("rustc").arg("--version").current_dir(workspace::root()))?;
     let date = workspace::output(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]))?;
-    let size = fs::metadata(release("launchway")).map_or(0, |data| data.len());
 
-    report.line("");
-    report.line(&format!("- machine: {processor}, {cores} cores, Linux {}", kernel.trim()));
-    report.line(&format!("- compiler: {rustc}, release build"));
-    report.line(&format!("- date: {date}"));
-    report.line(&format!("- commit: {}", commit()));
-    report.line(&format!("- binary: {:.1} MB", size as f64 / 1e6));
+    report.head("");
+    report.head(&format!("- machine: {processor}, {cores} cores, Linux {}", kernel.trim()));
+    report.head(&format!("- compiler: {rustc}, release build"));
+    report.head(&format!("- date: {date}"));
+    report.head(&format!("- commit: {}", commit()));
+    if effort == Effort::Quick {
+        report.head("- rounds: short, to see that it works; the figures prove nothing");
+    }
     Ok(())
+}
+
+/// How large the binary is, in megabytes of a million bytes.
+pub(crate) fn binary_megabytes() -> f64 {
+    fs::metadata(release("launchway")).map_or(f64::NAN, |data| data.len() as f64 / 1e6)
 }
 
 fn commit() -> String {

@@ -12,17 +12,14 @@ use std::{
 
 use crate::{
     bench::{
-        http::{self, Connection},
-        launch,
-        report::Report,
-        sample::Sample,
+        effort::Effort, figure::Figure, http, launch, report::Report, repository::Repository, sample::Sample,
         server::Server,
     },
     failure::{Failure, Outcome},
     workspace::{self, release},
 };
 
-const ROUNDS: u32 = 7;
+const ROUNDS: u32 = 11;
 const MOST_OVERHEAD: f64 = 1.10;
 const BASE: &str = "launchway-bench/base:bb";
 const BY_HAND: &str = "launchway-bench";
@@ -39,7 +36,7 @@ const CAPABILITIES: [&str; 8] =
 const IMAGES_TO_BUILD_ON: usize = 5;
 
 /// Deploys small changes by the server and by hand, in turn.
-pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
     report.section("Push to live");
     report.line(
         "Seconds from a commit to a container that answers, a small image on the legacy builder, in turn:",
@@ -47,15 +44,23 @@ pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
     report.line("");
     report.columns(&["round", "by Launchway", "by hand", "ratio"]);
     base_image(&folder.join("base"))?;
-    let repository = Repository::create(&folder.join("repository"))?;
+    let dockerfile = format!(
+        "FROM {BASE}\nCOPY index.html /www/\nCMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n"
+    );
+    let repository = Repository::create(&folder.join("repository"), &[("Dockerfile", &dockerfile)])?;
     let mut by_hand = ByHand::prepare(&folder.join("by-hand"), &repository)?;
     let mut launchway = ByLaunchway::prepare(&folder.join("push-to-live"), &repository)?;
     let (mut ours, mut theirs, mut ratios) = (Sample::default(), Sample::default(), Sample::default());
-    for round in 1..=ROUNDS {
-        let commit = repository.commit(&format!("launchway {round}"))?;
-        let own = launchway.deploy(&commit)?;
-        let commit = repository.commit(&format!("by hand {round}"))?;
-        let other = by_hand.deploy(&commit)?;
+    for round in 1..=effort.rounds(ROUNDS) {
+        let mut by_us = || launchway.deploy(&repository.commit(&format!("launchway {round}"))?);
+        let mut by_them = || by_hand.deploy(&repository.commit(&format!("by hand {round}"))?);
+        // Whoever goes first changes with every round, so that neither always meets a warmer machine.
+        let (own, other) = if round.is_multiple_of(2) {
+            let other = by_them()?;
+            (by_us()?, other)
+        } else {
+            (by_us()?, by_them()?)
+        };
         ours.push(own);
         theirs.push(other);
         ratios.push(own / other);
@@ -66,11 +71,13 @@ pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
             format!("{:.2}", own / other),
         ]);
     }
-    report.row(&["median".to_owned(), format!("{ours:.2}"), format!("{theirs:.2}"), format!("{ratios:.2}")]);
     report.line("");
-    let ratio = ours.median() / theirs.median();
-    let goal = format!("from request to live at most {MOST_OVERHEAD} of the same git and docker commands");
-    report.goal(&goal, &format!("{ratio:.2}"), ratio <= MOST_OVERHEAD);
+    report.figure(Figure::new("push to live by Launchway", "s", 2, ours));
+    report.figure(Figure::new("push to live by hand", "s", 2, theirs));
+    report.line("");
+    report.line("From the request to live, over the same git and docker commands:");
+    report.line("");
+    report.figure(Figure::new("push to live over by hand", "", 2, ratios).at_most(MOST_OVERHEAD));
     Ok(())
 }
 
@@ -87,35 +94,6 @@ fn base_image(folder: &Path) -> Outcome {
     workspace::output(Command::new("tar").arg("-cf").arg(&archive).arg("-C").arg(folder).arg("."))?;
     let mut import = docker(&["import", "--change", "ENV PATH=/bin"]);
     workspace::output(import.arg(&archive).arg(BASE)).map(drop)
-}
-
-struct Repository(PathBuf);
-
-impl Repository {
-    fn create(folder: &Path) -> Outcome<Self> {
-        made(fs::create_dir_all(folder))?;
-        let repository = Self(folder.to_owned());
-        repository.git(&["init", "--quiet", "--initial-branch=main"])?;
-        let dockerfile = format!(
-            "FROM {BASE}\nCOPY index.html /www/\nCMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n"
-        );
-        made(fs::write(folder.join("Dockerfile"), dockerfile))?;
-        repository.commit("the first")?;
-        Ok(repository)
-    }
-
-    /// Changes the page; gives the commit.
-    fn commit(&self, page: &str) -> Outcome<String> {
-        made(fs::write(self.0.join("index.html"), page))?;
-        self.git(&["add", "."])?;
-        self.git(&["commit", "--quiet", "--message", page])?;
-        self.git(&["rev-parse", "HEAD"])
-    }
-
-    fn git(&self, arguments: &[&str]) -> Outcome<String> {
-        let who = ["-c", "user.name=bench", "-c", "user.email=bench@example.com"];
-        workspace::output(Command::new("git").arg("-C").arg(&self.0).args(who).args(arguments))
-    }
 }
 
 /// The commands that a deployment takes, typed by somebody who never hesitates: the network is there,
@@ -137,7 +115,7 @@ impl ByHand {
         if workspace::output(&mut docker(&["network", "inspect", BY_HAND])).is_err() {
             workspace::output(&mut docker(&["network", "create", BY_HAND]))?;
         }
-        let (repository, folder) = (repository.0.clone(), folder.to_owned());
+        let (repository, folder) = (repository.path().to_owned(), folder.to_owned());
         Ok(Self { repository, folder, images: Vec::new(), live: None })
     }
 
@@ -213,6 +191,9 @@ impl Drop for ByHand {
             let _left = workspace::output(&mut docker(&["rm", "--force", &live]));
         }
         let _left = workspace::output(&mut docker(&["network", "rm", BY_HAND]));
+        if !self.images.is_empty() {
+            let _left = workspace::output(docker(&["rmi", "--force"]).args(&self.images));
+        }
     }
 }
 
@@ -236,19 +217,17 @@ impl ByLaunchway {
                 .env("LAUNCHWAY_PROXY_BIND", "127.0.0.1:0")
                 .env("LAUNCHWAY_LOG", "warn")
                 .env("LAUNCHWAY_BUILDER", "legacy")
-                .env("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", &repository.0),
+                .env("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repository.path()),
         )?;
-        let (token, _) = launch::register(&server)?;
+        let token = launch::register(&server)?;
         let instance = made(fs::read_to_string(data.join("instance-id")))?.trim().to_owned();
         let wish = format!(
             r#"{{"name":"bench","repository":"{}","branch":"main","port":8080,"environment":"production",
                  "build_pack":"dockerfile","health_check_path":"/"}}"#,
-            repository.0.display()
+            repository.path().display()
         );
         let port = server.port;
-        let made = http::post_as(port, "/api/v1/deploy/application", &token, &wish);
-        let made = http::expect_success("POST /api/v1/deploy/application", made)?;
-        let application = http::text_field(&made.body, "id").unwrap_or_default().to_owned();
+        let application = launch::create(&server, &token, &wish)?;
         let launchway =
             Self { server: Some(server), data: data.to_owned(), port, token, application, instance };
         launchway.wait_until_deployed()?;
@@ -271,20 +250,7 @@ impl ByLaunchway {
     }
 
     fn wait_until_deployed(&self) -> Outcome<String> {
-        let path = format!("/api/v1/deploy/application/deployments?id={}&page_size=1", self.application);
-        let mut connection = made(Connection::open(self.port, &self.token))?;
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            let answer = http::expect_success(&path, connection.get(&path))?;
-            if answer.body.contains(r#""status":"deployed""#) {
-                return Ok(answer.body);
-            }
-            if answer.body.contains(r#""status":"failed""#) {
-                return Err(Failure::new("a deployment failed"));
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        Err(Failure::new("a deployment did not come to its end"))
+        launch::wait_until_deployed(self.port, &self.token, &self.application)
     }
 
     /// The old version goes after the new one is live, and must not disturb the next measurement.

@@ -1,65 +1,151 @@
-//! What an authenticated read costs, next to a bare server with the same body.
+//! What authenticated reads cost, next to a bare server with the same body.
 
 use std::{fs, path::Path, process::Command};
 
 use crate::{
-    bench::{http, launch, report::Report, sample::Sample, server::Server, wrk},
+    bench::{
+        effort::Effort,
+        figure::Figure,
+        growth::{Installation, Place, Request},
+        http,
+        report::Report,
+        repository::Repository,
+        sample::Sample,
+        server::Server,
+        usage,
+        wrk::{self, Load},
+    },
     failure::{Failure, Outcome},
     workspace::release,
 };
 
-const ROUNDS: u32 = 5;
-const SECONDS: u32 = 3;
+const ROUNDS: u32 = 7;
+const SECONDS: u32 = 2;
 const LEAST_RATIO: f64 = 0.35;
-const AIM: f64 = 0.5;
-const PATH: &str = "/api/v1/user/settings";
+const MOST_MEGABYTES: f64 = 200.0;
+/// How long the tables are.
+const ROWS: u32 = 1_000;
 
-/// Loads both servers in turn and compares their requests per second.
-pub(crate) fn measure(report: &mut Report, launchway: Server, folder: &Path) -> Outcome {
-    let (token, _organization) = launch::register(&launchway)?;
-    let settings = http::get(launchway.port, PATH, Some(&token));
-    let settings = http::expect_success(&format!("GET {PATH}"), settings)?;
-    let file = folder.join("settings.json");
-    fs::write(&file, &settings.body)
-        .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))?;
-    let bare = Server::start(Command::new(release("examples/bare")).arg(&file))?;
-
-    report.section("Authenticated read");
-    report.line(&format!("`GET {PATH}` with a session, against actix-web serving the same bytes bare:"));
-    report.line(&format!("`wrk -t1 -c32 -d{SECONDS}s` on each in turn."));
-    report.line("");
-    report.columns(&["round", "launchway req/s", "bare req/s", "ratio", "launchway CPU µs", "bare CPU µs"]);
-
-    // The first run fills caches and connection pools, and is not counted.
-    wrk::load(&launchway, PATH, &token, 1)?;
-    wrk::load(&bare, PATH, &token, 1)?;
-    let mut ratios = Sample::default();
-    for round in 1..=ROUNDS {
-        let (ours, theirs) = both(&launchway, &bare, &token, round)?;
-        let ratio = ours.requests_per_second / theirs.requests_per_second;
-        ratios.push(ratio);
-        report.row(&[
-            round.to_string(),
-            format!("{:.0}", ours.requests_per_second),
-            format!("{:.0}", theirs.requests_per_second),
-            format!("{ratio:.2}"),
-            format!("{:.1}", ours.cpu_microseconds_per_request),
-            format!("{:.1}", theirs.cpu_microseconds_per_request),
-        ]);
+/// Loads the server and bare ones in turn and compares their requests per second.
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+    report.section("Authenticated reads");
+    let seconds = effort.amount(SECONDS, 1);
+    report.line(&format!(
+        "Each with a session on SQLite, its tables {ROWS} rows long, against actix-web serializing the same JSON \
+         bare: `wrk -t1 -c32 -d{seconds}s` on each in turn."
+    ));
+    let repository = Repository::create(&folder.join("reads-repository"), &[])?;
+    let place = Place {
+        data: folder.join("reads"),
+        database: None,
+        repository: repository.path().to_owned(),
+        // Nothing is asked for that would be fetched.
+        silent: 1,
+    };
+    let mut launchway = Installation::prepare(place, ROWS)?;
+    let mut resident = Sample::default();
+    for (name, path) in paths(&mut launchway) {
+        let rival = Rival::start(&launchway, &path, &folder.join("answer.json"))?;
+        let (ours, theirs) = rival.measure(&launchway, &path, effort, seconds)?;
+        resident.push(usage::resident_megabytes(launchway.server.pid())?);
+        report.line("");
+        report.line(&format!("### {name}"));
+        report.line("");
+        let shown = path.replace(&launchway.application, "{id}").replace(&launchway.deployment, "{id}");
+        report.line(&format!("`GET {shown}`, {} bytes.", rival.bytes));
+        report.line("");
+        tell(report, name, &ours, &theirs);
     }
     report.line("");
-    let goal = format!("at least {LEAST_RATIO} of the bare server, aiming at {AIM}");
-    report.goal(&goal, &format!("{ratios:.2}"), ratios.median() >= LEAST_RATIO);
+    report.line("Memory of the server after each of these loads:");
+    report.line("");
+    report.figure(Figure::new("resident under reads", "MB", 1, resident).at_most(MOST_MEGABYTES));
     Ok(())
 }
 
-/// Whoever goes first changes with every round, so that neither always meets a warmer machine.
-fn both(ours: &Server, theirs: &Server, token: &str, round: u32) -> Outcome<(wrk::Load, wrk::Load)> {
-    let load = |server| wrk::load(server, PATH, token, SECONDS);
-    if round.is_multiple_of(2) {
-        let theirs = load(theirs)?;
-        Ok((load(ours)?, theirs))
-    } else {
-        Ok((load(ours)?, load(theirs)?))
+fn paths(launchway: &mut Installation) -> [(&'static str, String); 4] {
+    let deployment = &launchway.deployment;
+    let deployment = format!("/api/v1/deploy/application/deployments/{deployment}");
+    [
+        ("settings", "/api/v1/user/settings".to_owned()),
+        ("deployment with relations", deployment),
+        ("audit page", Request::Audit.of(launchway).0),
+        ("log page", Request::Logs.of(launchway).0),
+    ]
+}
+
+fn tell(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
+    report.columns(&["round", "launchway req/s", "bare req/s", "ratio", "launchway CPU µs", "bare CPU µs"]);
+    for (round, (own, other)) in ours.0.iter().zip(&theirs.0).enumerate() {
+        report.row(&[
+            (round + 1).to_string(),
+            format!("{:.0}", own.requests_per_second),
+            format!("{:.0}", other.requests_per_second),
+            format!("{:.2}", own.requests_per_second / other.requests_per_second),
+            format!("{:.1}", own.cpu_microseconds_per_request),
+            format!("{:.1}", other.cpu_microseconds_per_request),
+        ]);
+    }
+    report.line("");
+    let ratio = ours.rates().over(&theirs.rates());
+    report.figure(Figure::new(format!("{name}: requests/s of bare"), "", 2, ratio).at_least(LEAST_RATIO));
+    report.figure(Figure::new(format!("{name}: requests/s"), "1/s", 0, ours.rates()));
+    report.figure(Figure::new(format!("{name}: CPU of a request"), "µs", 1, ours.processor()));
+    report.figure(Figure::new(format!("{name}: CPU of a bare request"), "µs", 1, theirs.processor()));
+}
+
+/// What each round measured.
+#[derive(Default)]
+struct Loads(Vec<Load>);
+
+impl Loads {
+    fn rates(&self) -> Sample {
+        self.0.iter().map(|load| load.requests_per_second).collect()
+    }
+
+    fn processor(&self) -> Sample {
+        self.0.iter().map(|load| load.cpu_microseconds_per_request).collect()
+    }
+}
+
+/// A bare server that answers the same.
+struct Rival {
+    server: Server,
+    bytes: usize,
+}
+
+impl Rival {
+    fn start(launchway: &Installation, path: &str, file: &Path) -> Outcome<Self> {
+        let answer = http::get(launchway.server.port, path, Some(&launchway.token));
+        let answer = http::expect_success(&format!("GET {path}"), answer)?;
+        fs::write(file, &answer.body)
+            .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))?;
+        let server = Server::start(Command::new(release("examples/bare")).arg(file))?;
+        Ok(Self { server, bytes: answer.body.len() })
+    }
+
+    fn measure(
+        &self,
+        launchway: &Installation,
+        path: &str,
+        effort: Effort,
+        seconds: u32,
+    ) -> Outcome<(Loads, Loads)> {
+        let load = |server, seconds| wrk::load(server, path, &launchway.token, seconds);
+        // The first run fills caches and connection pools, and is not counted.
+        load(&launchway.server, 1)?;
+        load(&self.server, 1)?;
+        let (mut ours, mut theirs) = (Loads::default(), Loads::default());
+        for round in 0..effort.rounds(ROUNDS) {
+            // Whoever goes first changes with every round, so that neither always meets a warmer machine.
+            if round.is_multiple_of(2) {
+                ours.0.push(load(&launchway.server, seconds)?);
+                theirs.0.push(load(&self.server, seconds)?);
+            } else {
+                theirs.0.push(load(&self.server, seconds)?);
+                ours.0.push(load(&launchway.server, seconds)?);
+            }
+        }
+        Ok((ours, theirs))
     }
 }

@@ -2,16 +2,32 @@
 
 use std::{fs, path::Path};
 
-use crate::failure::{Failure, Outcome};
+use crate::{
+    bench::{figure::Figure, plot::Plot, reasons::reason},
+    failure::{Failure, Outcome},
+};
 
-/// The text so far, and how many goals were missed.
+/// Above the table that [`crate::bench::compare`] reads.
+pub(crate) const FIGURES: &str = "## Figures";
+
+/// The text so far, its figures and its plots.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
+    head: String,
     text: String,
-    missed: usize,
+    figures: Vec<Figure>,
+    /// Each with the name of its file.
+    plots: Vec<(String, Plot)>,
 }
 
 impl Report {
+    /// A line above the figures.
+    pub(crate) fn head(&mut self, line: &str) {
+        println!("{line}");
+        self.head.push_str(line);
+        self.head.push('\n');
+    }
+
     pub(crate) fn line(&mut self, line: &str) {
         println!("{line}");
         self.text.push_str(line);
@@ -26,42 +42,99 @@ impl Report {
 
     /// Begins a table; its rows follow by [`Self::row`].
     pub(crate) fn columns(&mut self, titles: &[&str]) {
-        self.line(&format!("| {} |", titles.join(" | ")));
-        self.line(&format!("|{}", " ---: |".repeat(titles.len())));
+        self.line(&titles_of(titles));
     }
 
     pub(crate) fn row(&mut self, cells: &[String]) {
-        self.line(&format!("| {} |", cells.join(" | ")));
+        self.line(&row_of(cells));
     }
 
-    /// States a goal and whether the measurement met it.
-    pub(crate) fn goal(&mut self, goal: &str, measured: &str, met: bool) {
-        let verdict = if met { "PASS" } else { "FAIL" };
-        self.missed += usize::from(!met);
-        self.line(&format!("- {verdict}: {goal}; measured {measured}"));
+    /// States a figure, its goal and whether it was met.
+    pub(crate) fn figure(&mut self, figure: Figure) {
+        self.line(&figure.sentence());
+        if let Some(reason) = reason(&figure.name).filter(|_| figure.is_missed()) {
+            self.line(&format!("  {reason}"));
+        }
+        self.figures.push(figure);
     }
 
-    pub(crate) fn missed(&self) -> usize {
-        self.missed
+    /// Shows a curve, which is drawn in a file beside the report.
+    pub(crate) fn plot(&mut self, name: &str, plot: Plot) {
+        self.line(&format!("![{}](benchmarks/{name}.svg)", plot.title));
+        self.line("");
+        self.plots.push((name.to_owned(), plot));
     }
 
+    /// The names of the figures that missed their goals.
+    pub(crate) fn missed(&self) -> Vec<&str> {
+        self.figures.iter().filter(|figure| figure.is_missed()).map(|figure| figure.name.as_str()).collect()
+    }
+
+    /// Writes the report, and its plots in a folder beside it.
     pub(crate) fn write(&self, file: &Path) -> Outcome {
-        fs::write(file, &self.text)
-            .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))
+        let folder = file.with_file_name("benchmarks");
+        let written = fs::create_dir_all(&folder)
+            .and_then(|()| {
+                self.plots
+                    .iter()
+                    .try_for_each(|(name, plot)| fs::write(folder.join(format!("{name}.svg")), plot.to_svg()))
+            })
+            .and_then(|()| fs::write(file, self.whole()));
+        written.map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))
     }
+
+    fn whole(&self) -> String {
+        let mut whole = format!("{}\n{FIGURES}\n\n", self.head);
+        whole.push_str(
+            "Median, least and greatest of the rounds. `cargo xtask bench --compare` reads this table: two \
+             reports agree where these spreads overlap.\n\n",
+        );
+        whole.push_str(&titles_of(&Figure::COLUMNS));
+        whole.push('\n');
+        for figure in &self.figures {
+            whole.push_str(&row_of(&figure.cells()));
+            whole.push('\n');
+        }
+        whole.push_str(&self.text);
+        whole
+    }
+}
+
+fn titles_of(titles: &[&str]) -> String {
+    format!("| {} |\n|{}", titles.join(" | "), " ---: |".repeat(titles.len()))
+}
+
+fn row_of(cells: &[String]) -> String {
+    format!("| {} |", cells.join(" | "))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::env;
+
     use super::*;
+    use crate::scratch::Scratch;
+
+    fn figure(name: &str, value: f64) -> Figure {
+        Figure::new(name, "MB", 0, [value].into_iter().collect())
+    }
 
     #[test]
-    fn a_report_counts_the_goals_that_were_missed() {
+    fn a_report_names_the_goals_that_were_missed() {
         let mut report = Report::default();
-        report.goal("at most 30 MB", "12 MB", true);
-        report.goal("at most 100 ms", "140 ms", false);
-        assert_eq!(report.missed(), 1);
-        assert!(report.text.ends_with("- FAIL: at most 100 ms; measured 140 ms\n"), "{}", report.text);
+        report.figure(figure("idle", 12.0).at_most(30.0));
+        report.figure(figure("loaded", 140.0).at_most(100.0));
+        report.figure(figure("binary", 34.0));
+        assert_eq!(report.missed(), ["loaded"]);
+    }
+
+    #[test]
+    fn a_missed_goal_is_told_with_its_reason() {
+        let mut report = Report::default();
+        report.figure(figure("settings: requests/s of bare", 1.0).at_least(0.35));
+        assert_eq!(report.text.lines().count(), 1);
+        report.figure(figure("settings: requests/s of bare", 0.1).at_least(0.35));
+        assert!(report.text.contains("perf"), "{}", report.text);
     }
 
     #[test]
@@ -70,5 +143,27 @@ mod tests {
         report.columns(&["round", "ratio"]);
         report.row(&["1".to_owned(), "0.50".to_owned()]);
         assert_eq!(report.text, "| round | ratio |\n| ---: | ---: |\n| 1 | 0.50 |\n");
+    }
+
+    #[test]
+    fn the_figures_stand_between_the_head_and_the_sections() {
+        let mut report = Report::default();
+        report.head("# Benchmarks");
+        report.section("Memory");
+        report.figure(figure("idle", 12.0));
+        let whole = report.whole();
+        let places = ["# Benchmarks", FIGURES, "| idle | 12 |", "## Memory"].map(|part| whole.find(part));
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{whole}");
+    }
+
+    #[test]
+    fn plots_lie_in_a_folder_beside_the_report() {
+        let scratch = Scratch::create(&env::temp_dir(), "report", &[]).unwrap();
+        let file = scratch.path().join("report.md");
+        let mut report = Report::default();
+        report.plot("commits", Plot::new("Commits", "writers", "commits/s"));
+        report.write(&file).unwrap();
+        assert!(fs::read_to_string(&file).unwrap().contains("![Commits](benchmarks/commits.svg)"));
+        assert!(scratch.path().join("benchmarks/commits.svg").exists());
     }
 }

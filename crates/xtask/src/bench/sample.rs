@@ -29,6 +29,19 @@ impl Sample {
         sorted.get(rank - 1).copied().unwrap_or(f64::NAN)
     }
 
+    pub(crate) fn least(&self) -> f64 {
+        self.sorted().first().copied().unwrap_or(f64::NAN)
+    }
+
+    pub(crate) fn greatest(&self) -> f64 {
+        self.sorted().last().copied().unwrap_or(f64::NAN)
+    }
+
+    /// What each measurement is of the one that was taken with it.
+    pub(crate) fn over(&self, other: &Self) -> Self {
+        self.0.iter().zip(&other.0).map(|(ours, theirs)| ours / theirs).collect()
+    }
+
     fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -36,14 +49,18 @@ impl Sample {
     }
 }
 
+impl FromIterator<f64> for Sample {
+    fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
 /// The median, then the least and the greatest: `0.51 (0.48–0.55)`; the precision applies to all three.
 impl Display for Sample {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let digits = formatter.precision().unwrap_or(2);
-        let sorted = self.sorted();
-        let least = sorted.first().copied().unwrap_or(f64::NAN);
-        let greatest = sorted.last().copied().unwrap_or(f64::NAN);
-        write!(formatter, "{:.digits$} ({least:.digits$}–{greatest:.digits$})", self.median())
+        let (median, least, greatest) = (self.median(), self.least(), self.greatest());
+        write!(formatter, "{median:.digits$} ({least:.digits$}–{greatest:.digits$})")
     }
 }
 
@@ -72,6 +89,12 @@ mod tests {
     #[test]
     fn a_sample_shows_its_spread() {
         assert_eq!(format!("{:.1}", Sample(vec![3.0, 1.0, 2.0])), "2.0 (1.0–3.0)");
+    }
+
+    #[test]
+    fn ratios_are_those_of_measurements_that_were_taken_together() {
+        let ratios = Sample(vec![1.0, 6.0]).over(&Sample(vec![2.0, 3.0]));
+        assert_eq!(format!("{ratios:.1}"), "1.2 (0.5–2.0)");
     }
 
     #[test]

@@ -58,6 +58,11 @@ impl Server {
         self.child.id()
     }
 
+    /// Ends the process before its owner is dropped; it is nobody's business any more if it has ended.
+    pub(crate) fn end(&mut self) {
+        let _ended = self.child.kill().and_then(|()| self.child.wait());
+    }
+
     fn announced_port(&mut self) -> Option<u16> {
         let mut output = BufReader::new(self.child.stdout.take()?);
         let (sender, receiver) = mpsc::channel();

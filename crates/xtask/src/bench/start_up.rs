@@ -7,39 +7,37 @@ use std::{
 };
 
 use crate::{
-    bench::{http, launch, report::Report, sample::Sample, server::Server, usage},
-    failure::{Failure, Outcome},
+    bench::{
+        effort::Effort, figure::Figure, http, launch, machine, report::Report, sample::Sample,
+        server::Server, usage,
+    },
+    failure::Outcome,
 };
 
-const STARTS: u32 = 5;
+const STARTS: u32 = 7;
 const FIRST_ANSWER_MS: f64 = 100.0;
 const IDLE_MEGABYTES: f64 = 30.0;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Starts the server a few times, each on an empty data folder; the last one keeps running.
-pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome<Server> {
+/// Starts the server a few times, each on an empty data folder.
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
     report.section("Start-up");
-    report.line("From the start of the process, on an empty data folder and without a front proxy, to the first answer.");
+    report.line(
+        "From the start of the process, on an empty data folder and without a front proxy, to the first answer; \
+         then the memory after a second of idling.",
+    );
     report.line("");
-    let mut first_answers = Sample::default();
-    let mut server = None;
-    for start in 0..STARTS {
-        // The one before must be gone before the next is measured.
-        drop(server.take());
-        let started = launch::serve(&folder.join(format!("data-{start}")))?;
-        first_answers.push(first_answer(&started)?.as_secs_f64() * 1e3);
-        server = Some(started);
+    let (mut first_answers, mut resident) = (Sample::default(), Sample::default());
+    for start in 0..effort.rounds(STARTS) {
+        let server = launch::serve(&folder.join(format!("data-{start}")))?;
+        first_answers.push(first_answer(&server)?.as_secs_f64() * 1e3);
+        thread::sleep(Duration::from_secs(1));
+        resident.push(usage::resident_megabytes(server.pid())?);
     }
-    let server = server.ok_or_else(|| Failure::new("no server was started"))?;
-
-    thread::sleep(Duration::from_secs(1));
-    let resident = usage::resident_megabytes(server.pid())?;
-
-    let goal = format!("first answer within {FIRST_ANSWER_MS} ms, median of {STARTS} starts");
-    report.goal(&goal, &format!("{first_answers:.1} ms"), first_answers.median() <= FIRST_ANSWER_MS);
-    let goal = format!("at most {IDLE_MEGABYTES} MB resident after a second of idling");
-    report.goal(&goal, &format!("{resident:.1} MB"), resident <= IDLE_MEGABYTES);
-    Ok(server)
+    report.figure(Figure::new("first answer", "ms", 1, first_answers).at_most(FIRST_ANSWER_MS));
+    report.figure(Figure::new("resident when idle", "MB", 1, resident).at_most(IDLE_MEGABYTES));
+    report.figure(Figure::new("binary", "MB", 1, [machine::binary_megabytes()].into_iter().collect()));
+    Ok(())
 }
 
 /// Asks every millisecond until the server answers.

@@ -1,0 +1,78 @@
+//! `rows <database url> <rows>`: makes the tables of an installation long, for `cargo xtask bench`.
+//!
+//! The installation has one application, which was deployed once. Each table that such a request touches
+//! gets so many copies of the row that the request left, by one statement, with what has to be unique made of
+//! the copy's number. Numbers of audit entries and log lines go on without a gap, and their heads follow, so
+//! that the server reads them like its own. The hashes of the audit entries are copies as well: who verifies
+//! the trail finds that out.
+
+mod dialect;
+mod tables;
+
+use std::error::Error;
+
+use diesel::{
+    Connection as _, PgConnection, QueryableByName, RunQueryDsl as _, SqliteConnection,
+    connection::SimpleConnection as _, sql_query, sql_types::Text,
+};
+use launchway_infrastructure::database::{AnyConnection, DatabaseUrl};
+
+use self::{
+    dialect::Dialect,
+    tables::{copies, heads},
+};
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome {
+    let [url, rows] = std::env::args()
+        .skip(1)
+        .collect::<Vec<_>>()
+        .try_into()
+        .map_err(|_wrong_number| "usage: rows <database url> <rows>")?;
+    let rows: u64 = rows.parse()?;
+    let (mut connection, dialect) = open(&url)?;
+    connection.batch_execute(dialect.before())?;
+    for table in copies(dialect) {
+        connection.batch_execute(&table.template())?;
+    }
+    for table in copies(dialect) {
+        let columns = columns(&mut connection, dialect, table.name)?;
+        connection.batch_execute(&table.statement(dialect, &columns, rows))?;
+    }
+    for statement in heads(dialect, rows) {
+        connection.batch_execute(&statement)?;
+    }
+    for statement in dialect.after() {
+        connection.batch_execute(statement)?;
+    }
+    Ok(())
+}
+
+fn open(url: &str) -> Outcome<(AnyConnection, Dialect)> {
+    Ok(match url.parse()? {
+        DatabaseUrl::Sqlite(path) => {
+            let path = path.to_str().ok_or("the path is not UTF-8")?;
+            (AnyConnection::Sqlite(SqliteConnection::establish(path)?), Dialect::Sqlite)
+        }
+        DatabaseUrl::Postgres(url) => {
+            (AnyConnection::Postgres(PgConnection::establish(&url)?), Dialect::Postgres)
+        }
+    })
+}
+
+#[derive(QueryableByName)]
+struct Column {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+/// The columns of a table, whichever migrations made them.
+fn columns(connection: &mut AnyConnection, dialect: Dialect, table: &str) -> Outcome<Vec<String>> {
+    let query = sql_query(dialect.columns_of(table));
+    let columns: Vec<Column> = match connection {
+        AnyConnection::Sqlite(sqlite) => query.load(sqlite)?,
+        AnyConnection::Postgres(postgres) => query.load(postgres)?,
+    };
+    Ok(columns.into_iter().map(|column| column.name).collect())
+}

@@ -1,0 +1,199 @@
+//! How many deployments are accepted while everything is on, and how reads fare meanwhile.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    bench::{
+        effort::Effort,
+        figure::Figure,
+        http::{self, Connection},
+        launch,
+        report::Report,
+        repository::Repository,
+        sample::Sample,
+        server::Server,
+        usage,
+    },
+    failure::{Failure, Outcome},
+    postgres,
+    workspace::{self, release},
+};
+
+const ROUNDS: u32 = 7;
+const SECONDS: u32 = 4;
+const APPLICATIONS: u32 = 200;
+const WRITERS: usize = 16;
+const READERS: usize = 4;
+/// How long a reader looks at what it read.
+const PAUSE: Duration = Duration::from_millis(5);
+const LEAST_ACCEPTED: f64 = 300.0;
+const MOST_MILLISECONDS: f64 = 50.0;
+const MOST_MEGABYTES: f64 = 200.0;
+const REDEPLOY: &str = "/api/v1/deploy/application/redeploy";
+
+/// Asks for deployments as fast as they are accepted.
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+    report.section("Deployments accepted");
+    let seconds = effort.amount(SECONDS, 2);
+    report.line(&format!(
+        "{WRITERS} clients ask for deployments of {APPLICATIONS} static sites, one after the other, for {seconds} s a \
+         round, while {READERS} others read settings, a deployment, the audit trail and a log in turn, every {} ms. \
+         Accepted is what was answered, and so is durable with its audit entry and its job. Everything is on: the \
+         worker deploys meanwhile from a local repository, and the front proxy is told.",
+        PAUSE.as_millis()
+    ));
+    let repository = Repository::create(&folder.join("accepted-repository"), &[])?;
+    let postgres = postgres::Server::start()?;
+    for database in ["SQLite", "PostgreSQL"] {
+        let url = match database {
+            "SQLite" => None,
+            _ => Some(postgres.create_database("accepted")?),
+        };
+        let applications = effort.amount(APPLICATIONS, 40);
+        let platform =
+            Platform::start(folder.join(format!("accepted-{database}")), url, &repository, applications)?;
+        let (mut rates, mut reads, mut slow, mut resident) =
+            (Sample::default(), Sample::default(), Sample::default(), Sample::default());
+        for _ in 0..effort.rounds(ROUNDS) {
+            let round = platform.round(Duration::from_secs(seconds.into()))?;
+            rates.push(round.accepted / f64::from(seconds));
+            reads.push(round.reads.median());
+            slow.push(round.reads.percentile(99));
+            resident.push(usage::resident_megabytes(platform.server.pid())?);
+        }
+        report.line("");
+        report.line(&format!("### On {database}"));
+        report.line("");
+        let name = |what: &str| format!("{what}, {database}");
+        report.figure(Figure::new(name("deployments accepted"), "1/s", 0, rates).at_least(LEAST_ACCEPTED));
+        report.figure(Figure::new(name("p99 of reads meanwhile"), "ms", 1, slow).at_most(MOST_MILLISECONDS));
+        report.figure(Figure::new(name("p50 of reads meanwhile"), "ms", 1, reads));
+        report.figure(Figure::new(name("resident meanwhile"), "MB", 1, resident).at_most(MOST_MEGABYTES));
+    }
+    Ok(())
+}
+
+/// What happened in one round.
+struct Round {
+    accepted: f64,
+    /// Milliseconds of each.
+    reads: Sample,
+}
+
+/// A server with everything on, and its applications.
+struct Platform {
+    server: Server,
+    data: PathBuf,
+    token: String,
+    applications: Vec<String>,
+    reads: [String; 4],
+}
+
+impl Platform {
+    fn start(
+        data: PathBuf,
+        url: Option<String>,
+        repository: &Repository,
+        applications: u32,
+    ) -> Outcome<Self> {
+        let path = repository.path().display().to_string();
+        let mut settings = vec![
+            ("LAUNCHWAY_LOG", "warn".to_owned()),
+            ("LAUNCHWAY_PROXY_BIND", "127.0.0.1:0".to_owned()),
+            ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", path.clone()),
+        ];
+        settings.extend(url.map(|url| ("LAUNCHWAY_DATABASE_URL", url)));
+        let server = launch::serve_with(&data, &settings)?;
+        let token = launch::register(&server)?;
+        let mut made = Vec::new();
+        for number in 0..applications {
+            made.push(launch::create(
+                &server,
+                &token,
+                &launch::static_site(&format!("site-{number}"), &path),
+            )?);
+        }
+        let first = made.first().cloned().unwrap_or_default();
+        let deployed = launch::wait_until_deployed(server.port, &token, &first)?;
+        let deployment = http::text_field(&deployed, "id").unwrap_or_default().to_owned();
+        let reads = [
+            "/api/v1/user/settings".to_owned(),
+            format!("/api/v1/deploy/application/deployments/{deployment}"),
+            "/api/v1/audit/logs".to_owned(),
+            format!("/api/v1/deploy/application/logs/{first}"),
+        ];
+        Ok(Self { server, data, token, applications: made, reads })
+    }
+
+    fn round(&self, length: Duration) -> Outcome<Round> {
+        let deadline = Instant::now() + length;
+        thread::scope(|scope| {
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| scope.spawn(move || self.ask_for_deployments(writer, deadline)))
+                .collect();
+            let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(move || self.read(deadline))).collect();
+            let mut accepted = 0.0;
+            for writer in writers {
+                accepted += writer.join().map_err(|_panic| broken())??;
+            }
+            let mut reads = Vec::new();
+            for reader in readers {
+                reads.extend(reader.join().map_err(|_panic| broken())??);
+            }
+            Ok(Round { accepted, reads: reads.into_iter().collect() })
+        })
+    }
+
+    /// Every writer has applications of its own, so that none waits for another's.
+    fn ask_for_deployments(&self, writer: usize, deadline: Instant) -> Outcome<f64> {
+        let mut connection = self.connect()?;
+        let mut accepted = 0.0;
+        for application in self.applications.iter().skip(writer).step_by(WRITERS).cycle() {
+            if Instant::now() >= deadline {
+                break;
+            }
+            let wish = format!(r#"{{"id":"{application}"}}"#);
+            http::expect_success(REDEPLOY, connection.post(REDEPLOY, &wish))?;
+            accepted += 1.0;
+        }
+        Ok(accepted)
+    }
+
+    fn read(&self, deadline: Instant) -> Outcome<Vec<f64>> {
+        let mut connection = self.connect()?;
+        let mut milliseconds = Vec::new();
+        for path in self.reads.iter().cycle() {
+            let asked = Instant::now();
+            if asked >= deadline {
+                break;
+            }
+            http::expect_success(path, connection.get(path))?;
+            milliseconds.push(asked.elapsed().as_secs_f64() * 1e3);
+            thread::sleep(PAUSE);
+        }
+        Ok(milliseconds)
+    }
+
+    fn connect(&self) -> Outcome<Connection> {
+        Connection::open(self.server.port, &self.token)
+            .map_err(|error| Failure::because("cannot connect to the server", error))
+    }
+}
+
+impl Drop for Platform {
+    fn drop(&mut self) {
+        // It would start another front proxy.
+        self.server.end();
+        let mut stop = Command::new(release("launchway"));
+        let _gone = workspace::output(stop.args(["proxy", "stop"]).env("LAUNCHWAY_DATA_DIR", &self.data));
+    }
+}
+
+fn broken() -> Failure {
+    Failure::new("a client of the benchmark broke")
+}

@@ -1,0 +1,143 @@
+//! Whether two reports agree: whether the spreads of the same figure overlap.
+
+use std::{fs, path::Path};
+
+use crate::{
+    bench::{figure::Figure, report::FIGURES},
+    failure::{Failure, Outcome},
+};
+
+/// One row of the table of figures.
+#[derive(Debug, PartialEq)]
+struct Kept {
+    name: String,
+    median: f64,
+    least: f64,
+    greatest: f64,
+    /// What one more in the last printed digit is worth.
+    step: f64,
+}
+
+/// Prints how far two reports agree; fails when a figure differs, or is in one of them only.
+pub(crate) fn run(one: &Path, other: &Path) -> Outcome {
+    let (ours, theirs) = (read(one)?, read(other)?);
+    let mut differing = 0;
+    println!("| figure | {} | {} | second of first | |", one.display(), other.display());
+    println!("|{}", " ---: |".repeat(5));
+    for kept in &ours {
+        let Some(twin) = theirs.iter().find(|twin| twin.name == kept.name) else {
+            differing += 1;
+            println!("| {} | {} | – | – | missing |", kept.name, shown(kept));
+            continue;
+        };
+        let verdict = if agree(kept, twin) { "agree" } else { "DIFFER" };
+        differing += usize::from(verdict != "agree");
+        let ratio = twin.median / kept.median;
+        println!("| {} | {} | {} | {ratio:.2} | {verdict} |", kept.name, shown(kept), shown(twin));
+    }
+    for lone in theirs.iter().filter(|twin| ours.iter().all(|kept| kept.name != twin.name)) {
+        differing += 1;
+        println!("| {} | – | {} | – | missing |", lone.name, shown(lone));
+    }
+    match differing {
+        0 => Ok(()),
+        _ => {
+            Err(Failure::new(format!("{differing} of {} figures do not agree", ours.len().max(theirs.len()))))
+        }
+    }
+}
+
+/// What was printed is true to half a step on either side.
+fn agree(one: &Kept, other: &Kept) -> bool {
+    let slack = one.step.max(other.step);
+    one.least <= other.greatest + slack && other.least <= one.greatest + slack
+}
+
+fn shown(kept: &Kept) -> String {
+    format!("{} ({}–{})", kept.median, kept.least, kept.greatest)
+}
+
+fn read(file: &Path) -> Outcome<Vec<Kept>> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| Failure::because(format_args!("cannot read {}", file.display()), error))?;
+    match figures(&text) {
+        Some(figures) if !figures.is_empty() => Ok(figures),
+        _ => Err(Failure::new(format!("{} has no table of figures", file.display()))),
+    }
+}
+
+/// The rows of the table of figures; `None` when there is none, or a row has another form.
+fn figures(report: &str) -> Option<Vec<Kept>> {
+    let (_, rest) = report.split_once(FIGURES)?;
+    let rows =
+        rest.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    // The titles and the rule below them are no figures.
+    rows.skip(2).map(kept).collect()
+}
+
+fn kept(row: &str) -> Option<Kept> {
+    let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+    let [name, median, least, greatest, ..] = cells[..] else { return None };
+    let digits = median.split_once('.').map_or(0, |(_, behind)| behind.len());
+    (cells.len() == Figure::COLUMNS.len()).then_some(())?;
+    Some(Kept {
+        name: name.to_owned(),
+        median: median.parse().ok()?,
+        least: least.parse().ok()?,
+        greatest: greatest.parse().ok()?,
+        step: 10_f64.powi(-i32::try_from(digits).ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, path::PathBuf};
+
+    use super::*;
+    use crate::{bench::report::Report, scratch::Scratch};
+
+    fn written(scratch: &Scratch, name: &str, figures: &[(&str, [f64; 3])]) -> PathBuf {
+        let mut report = Report::default();
+        report.section("Something else");
+        report.columns(&["round", "value"]);
+        for (name, values) in figures {
+            report.figure(Figure::new(*name, "ms", 1, values.iter().copied().collect()).at_most(100.0));
+        }
+        let file = scratch.path().join(name);
+        report.write(&file).unwrap();
+        file
+    }
+
+    fn outcome(one: &[(&str, [f64; 3])], other: &[(&str, [f64; 3])]) -> Outcome {
+        let scratch = Scratch::create(&env::temp_dir(), "compare", &[]).unwrap();
+        run(&written(&scratch, "one.md", one), &written(&scratch, "other.md", other))
+    }
+
+    #[test]
+    fn figures_agree_when_their_spreads_overlap() {
+        let one = [("start", [10.0, 12.0, 14.0]), ("stop", [1.0, 1.0, 1.0])];
+        assert!(outcome(&one, &[("start", [14.0, 16.0, 18.0]), ("stop", [1.0, 1.0, 1.0])]).is_ok());
+        // A digit that was not printed is nobody's difference.
+        assert!(outcome(&one, &[("start", [11.0, 12.0, 13.0]), ("stop", [1.1, 1.1, 1.1])]).is_ok());
+    }
+
+    #[test]
+    fn figures_differ_when_all_of_one_lie_beyond_the_other() {
+        let failure =
+            outcome(&[("start", [10.0, 12.0, 14.0])], &[("start", [15.0, 16.0, 18.0])]).unwrap_err();
+        assert_eq!(failure.to_string(), "1 of 1 figures do not agree");
+    }
+
+    #[test]
+    fn a_figure_that_only_one_report_has_is_a_difference() {
+        let (one, both) = ([("start", [1.0; 3])], [("start", [1.0; 3]), ("stop", [1.0; 3])]);
+        assert!(outcome(&one, &both).is_err());
+        assert!(outcome(&both, &one).is_err());
+    }
+
+    #[test]
+    fn a_file_without_figures_is_no_report() {
+        assert_eq!(figures("# Benchmarks\n\n| round | ratio |\n"), None);
+        assert_eq!(figures(&format!("{FIGURES}\n\n| a | b |\n| - | - |\n| x | fast |\n")), None);
+    }
+}

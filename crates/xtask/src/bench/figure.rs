@@ -1,0 +1,118 @@
+//! One figure of a report: what was measured, how much it spread, and what it was to be.
+
+use crate::bench::sample::Sample;
+
+/// A measured quantity. Two reports are compared by the names of their figures.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    pub(crate) name: String,
+    unit: &'static str,
+    digits: usize,
+    sample: Sample,
+    goal: Option<Goal>,
+}
+
+#[derive(Clone, Debug)]
+struct Goal {
+    words: String,
+    is_met: bool,
+}
+
+impl Figure {
+    /// A figure without a goal, shown with so many digits behind the point.
+    pub(crate) fn new(name: impl Into<String>, unit: &'static str, digits: usize, sample: Sample) -> Self {
+        Self { name: name.into(), unit, digits, sample, goal: None }
+    }
+
+    /// Its median is to be at least this.
+    pub(crate) fn at_least(self, limit: f64) -> Self {
+        let is_met = self.sample.median() >= limit;
+        self.judged(format!("at least {limit}"), is_met)
+    }
+
+    /// Its median is to be at most this.
+    pub(crate) fn at_most(self, limit: f64) -> Self {
+        let is_met = self.sample.median() <= limit;
+        self.judged(format!("at most {limit}"), is_met)
+    }
+
+    /// A goal that one number does not say.
+    pub(crate) fn judged(self, words: String, is_met: bool) -> Self {
+        Self { goal: Some(Goal { words, is_met }), ..self }
+    }
+
+    pub(crate) fn is_missed(&self) -> bool {
+        self.goal.as_ref().is_some_and(|goal| !goal.is_met)
+    }
+
+    /// The figure as a person reads it below its section.
+    pub(crate) fn sentence(&self) -> String {
+        let Self { name, unit, digits, sample, goal } = self;
+        let measured = format!("{sample:.digits$} {unit}");
+        let measured = measured.trim_end();
+        match goal {
+            Some(Goal { words, is_met: true }) => format!("- **met**: {name}: {measured}; goal: {words}"),
+            Some(Goal { words, is_met: false }) => format!("- **MISSED**: {name}: {measured}; goal: {words}"),
+            None => format!("- {name}: {measured}"),
+        }
+    }
+
+    /// The figure as a program reads it, by [`Self::COLUMNS`].
+    pub(crate) fn cells(&self) -> Vec<String> {
+        let number = |value: f64| format!("{value:.*}", self.digits);
+        let (goal, verdict) = match &self.goal {
+            Some(Goal { words, is_met }) => (words.as_str(), if *is_met { "met" } else { "missed" }),
+            None => ("–", "–"),
+        };
+        vec![
+            self.name.clone(),
+            number(self.sample.median()),
+            number(self.sample.least()),
+            number(self.sample.greatest()),
+            self.unit.to_owned(),
+            goal.to_owned(),
+            verdict.to_owned(),
+        ]
+    }
+
+    pub(crate) const COLUMNS: [&'static str; 7] =
+        ["figure", "median", "least", "greatest", "unit", "goal", "verdict"];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure() -> Figure {
+        Figure::new("first answer", "ms", 1, [50.0, 60.0, 55.0].into_iter().collect())
+    }
+
+    #[test]
+    fn a_goal_is_met_by_the_median() {
+        assert!(!figure().at_most(55.0).is_missed());
+        assert!(figure().at_most(54.0).is_missed());
+        assert!(!figure().at_least(55.0).is_missed());
+        assert!(figure().at_least(56.0).is_missed());
+    }
+
+    #[test]
+    fn nothing_measured_is_a_missed_goal() {
+        let nothing = || Figure::new("nothing", "", 1, Sample::default());
+        assert!(nothing().at_most(1.0).is_missed() && nothing().at_least(1.0).is_missed());
+    }
+
+    #[test]
+    fn a_figure_is_said_with_its_spread_and_its_goal() {
+        assert_eq!(figure().sentence(), "- first answer: 55.0 (50.0–60.0) ms");
+        let met = "- **met**: first answer: 55.0 (50.0–60.0) ms; goal: at most 100";
+        assert_eq!(figure().at_most(100.0).sentence(), met);
+        assert!(figure().at_most(10.0).sentence().starts_with("- **MISSED**"));
+    }
+
+    #[test]
+    fn a_figure_has_a_cell_for_every_column() {
+        let cells = figure().at_most(100.0).cells();
+        assert_eq!(cells, ["first answer", "55.0", "50.0", "60.0", "ms", "at most 100", "met"]);
+        assert_eq!(cells.len(), Figure::COLUMNS.len());
+    }
+}

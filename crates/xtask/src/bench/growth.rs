@@ -1,0 +1,212 @@
+//! Whether requests cost the same however long the tables are that they touch.
+
+mod installation;
+mod request;
+mod silent_host;
+
+use std::{path::Path, time::Instant};
+
+use self::silent_host::SilentHost;
+pub(crate) use self::{
+    installation::{Installation, Place},
+    request::Request,
+};
+use crate::{
+    bench::{
+        effort::Effort,
+        figure::Figure,
+        http::{self, Connection},
+        plot::{Plot, Point},
+        report::Report,
+        repository::Repository,
+        sample::Sample,
+    },
+    failure::Outcome,
+    postgres,
+};
+
+const ROUNDS: u32 = 7;
+const MOST_GROWTH: f64 = 1.5;
+const SIZES: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
+const QUICK_SIZES: [u32; 4] = [1_000, 2_000, 5_000, 10_000];
+/// The first requests of a round fill caches, and are not counted.
+const WARM_UP: u32 = 20;
+const FILTERED_REQUESTS: u32 = 10;
+const FILTERS: [&str; 4] = ["actor=grace", "resource_type=user", "search=theme-999", "search=nowhere"];
+
+const METHOD: &str = "\
+Each server has so many applications, names of applications, deployments, jobs, audit entries of one organization and log \
+lines. They were made from one application that the API made and deployed: each table got so many copies of its row, by \
+one `INSERT … SELECT`, with ids, names and numbers made of the copy's number. Numbers of entries and lines go on without a \
+gap and their heads follow; the hashes of the entries are copies. No application has more than 190,000 lines, because a \
+server keeps 200,000. PostgreSQL was vacuumed and analyzed behind it, as it does by itself in time; SQLite was left as it \
+is. One client asks the four servers of a database in turn, request by request. Deployments that are asked for lie all \
+over the table. The worker is on, with a deployment whose code host does not answer, so that those which are asked for \
+meanwhile wait.";
+
+/// Asks servers with tables of different lengths in turn.
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+    let sizes = if effort == Effort::Quick { QUICK_SIZES } else { SIZES };
+    report.section("Cost growth");
+    report.line(METHOD);
+    let repository = Repository::create(&folder.join("growth-repository"), &[])?;
+    let silent = SilentHost::listen()?;
+    let postgres = postgres::Server::start()?;
+    let mut curves: Vec<(Request, Plot)> =
+        Request::ALL.into_iter().map(|request| (request, plot_of(request))).collect();
+    for database in ["SQLite", "PostgreSQL"] {
+        let mut installations = Vec::new();
+        for rows in sizes {
+            let place = Place {
+                data: folder.join(format!("growth-{database}-{rows}")),
+                database: match database {
+                    "SQLite" => None,
+                    _ => Some(postgres.create_database(&format!("rows_{rows}"))?),
+                },
+                repository: repository.path().to_owned(),
+                silent: silent.port(),
+            };
+            installations.push(Installation::prepare(place, rows)?);
+        }
+        report.line("");
+        report.line(&format!("### On {database}"));
+        report.line("");
+        report.columns(&["request", "rows", "p50 ms", "p99 ms"]);
+        let mut figures = Vec::new();
+        for (request, plot) in &mut curves {
+            let curve = Curve::measure(&mut installations, *request, effort)?;
+            curve.tell(report, *request, &sizes);
+            curve.draw(plot, database, &sizes);
+            figures.extend(curve.figures(*request, database, sizes));
+        }
+        report.line("");
+        for figure in figures {
+            report.figure(figure);
+        }
+        if let Some(longest) = installations.last() {
+            tell_filters(report, longest)?;
+        }
+    }
+    report.line("");
+    for (request, plot) in curves {
+        report.plot(&format!("growth-{}", request.file()), plot);
+    }
+    Ok(())
+}
+
+fn plot_of(request: Request) -> Plot {
+    Plot::new(request.name(), "rows in each table", "ms")
+}
+
+/// What one request takes, by the length of the tables.
+struct Curve {
+    /// The median of each round, for each length.
+    usual: Vec<Sample>,
+    /// What 99 of 100 requests of a round did not take longer than.
+    slow: Vec<Sample>,
+}
+
+impl Curve {
+    fn measure(installations: &mut [Installation], request: Request, effort: Effort) -> Outcome<Self> {
+        let nothing = || vec![Sample::default(); installations.len()];
+        let mut curve = Self { usual: nothing(), slow: nothing() };
+        for round in 0..effort.rounds(ROUNDS) {
+            let times = one_round(installations, request, round, effort)?;
+            for (size, times) in times.iter().enumerate() {
+                curve.usual[size].push(times.median());
+                curve.slow[size].push(times.percentile(99));
+            }
+        }
+        Ok(curve)
+    }
+
+    fn tell(&self, report: &mut Report, request: Request, sizes: &[u32]) {
+        for ((rows, usual), slow) in sizes.iter().zip(&self.usual).zip(&self.slow) {
+            let cells = [format!("{usual:.3}"), format!("{slow:.3}")];
+            report.row(&[&[request.name().to_owned(), rows.to_string()], cells.as_slice()].concat());
+        }
+    }
+
+    fn draw(&self, plot: &mut Plot, database: &str, sizes: &[u32]) {
+        let points = |samples: &[Sample]| {
+            sizes.iter().zip(samples).map(|(rows, sample)| point(*rows, sample)).collect()
+        };
+        plot.line(&format!("{database}, p50"), points(&self.usual));
+        plot.dashed("p99", points(&self.slow));
+    }
+
+    /// The longest over the shortest, round by round.
+    fn figures(&self, request: Request, database: &str, sizes: [u32; 4]) -> Vec<Figure> {
+        let growth = |samples: &[Sample]| match samples {
+            [shortest, .., longest] => longest.over(shortest),
+            _ => Sample::default(),
+        };
+        let [shortest, .., longest] = sizes;
+        let name = |what| format!("{}, {database}: {what} at {longest} rows over {shortest}", request.name());
+        vec![
+            Figure::new(name("p50"), "", 2, growth(&self.usual)).at_most(MOST_GROWTH),
+            Figure::new(name("p99"), "", 2, growth(&self.slow)),
+        ]
+    }
+}
+
+/// How one point of a curve is drawn.
+pub(crate) fn point(at: u32, sample: &Sample) -> Point {
+    Point { at: f64::from(at), median: sample.median(), least: sample.least(), greatest: sample.greatest() }
+}
+
+/// The milliseconds of each answer, for each installation.
+fn one_round(
+    installations: &mut [Installation],
+    request: Request,
+    round: u32,
+    effort: Effort,
+) -> Outcome<Vec<Sample>> {
+    let mut connections = Vec::new();
+    for installation in installations.iter() {
+        connections.push(installation.connect()?);
+    }
+    let mut times = vec![Sample::default(); installations.len()];
+    for number in 0..WARM_UP + request.requests(effort) {
+        for step in 0..installations.len() {
+            // Whoever goes first changes, so that none always meets a warmer machine.
+            let which = (step + number as usize + round as usize) % installations.len();
+            let milliseconds = ask(&mut installations[which], &mut connections[which], request)?;
+            if number >= WARM_UP {
+                times[which].push(milliseconds);
+            }
+        }
+    }
+    Ok(times)
+}
+
+fn ask(installation: &mut Installation, connection: &mut Connection, request: Request) -> Outcome<f64> {
+    let (path, body) = request.of(installation);
+    let asked = Instant::now();
+    let answer = match &body {
+        Some(body) => connection.post(&path, body),
+        None => connection.get(&path),
+    };
+    let milliseconds = asked.elapsed().as_secs_f64() * 1e3;
+    http::expect_success(&path, answer)?;
+    Ok(milliseconds)
+}
+
+fn tell_filters(report: &mut Report, longest: &Installation) -> Outcome {
+    report.line("");
+    report.line("A filter of the audit trail costs what it has to look at. On the longest, in ms:");
+    report.line("");
+    report.columns(&["filter", "p50"]);
+    for filter in FILTERS {
+        let mut connection = longest.connect()?;
+        let mut sample = Sample::default();
+        for _ in 0..FILTERED_REQUESTS {
+            let path = format!("{}?{filter}", request::AUDIT);
+            let asked = Instant::now();
+            http::expect_success(&path, connection.get(&path))?;
+            sample.push(asked.elapsed().as_secs_f64() * 1e3);
+        }
+        report.row(&[format!("`{filter}`"), format!("{sample:.1}")]);
+    }
+    Ok(())
+}

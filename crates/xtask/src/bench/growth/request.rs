@@ -1,0 +1,118 @@
+//! The requests whose cost may not grow.
+
+use crate::bench::{
+    effort::Effort,
+    growth::installation::{Installation, LINES_OF_ONE},
+    launch::{APPLICATIONS, static_site},
+};
+
+pub(crate) const AUDIT: &str = "/api/v1/audit/logs";
+/// What [`Request::AuditLast`] and [`Request::LogsLast`] have on a page.
+const ON_A_PAGE: u32 = 10;
+
+/// One kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    Audit,
+    AuditLast,
+    Logs,
+    LogsLast,
+    Deployment,
+    Create,
+}
+
+impl Request {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Audit, Self::AuditLast, Self::Logs, Self::LogsLast, Self::Deployment, Self::Create];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Audit => "audit activities, first page",
+            Self::AuditLast => "audit activities, last page",
+            Self::Logs => "application logs, first page",
+            Self::LogsLast => "application logs, last page",
+            Self::Deployment => "get deployment",
+            Self::Create => "create application",
+        }
+    }
+
+    /// What its plot is called.
+    pub(crate) fn file(self) -> &'static str {
+        match self {
+            Self::Audit => "audit",
+            Self::AuditLast => "audit-last",
+            Self::Logs => "logs",
+            Self::LogsLast => "logs-last",
+            Self::Deployment => "deployment",
+            Self::Create => "create",
+        }
+    }
+
+    /// How many belong to a round.
+    pub(crate) fn requests(self, effort: Effort) -> u32 {
+        match self {
+            // Each stays, so that the shortest tables would not stay short.
+            Self::Create => effort.amount(60, 30),
+            _ => effort.amount(600, 100),
+        }
+    }
+
+    /// The path of the next one and, if it posts, its body.
+    pub(crate) fn of(self, installation: &mut Installation) -> (String, Option<String>) {
+        let Installation { rows, application, repository, .. } = &*installation;
+        let logs = format!("/api/v1/deploy/application/logs/{application}");
+        let last = |lines: u32| format!("page_size={ON_A_PAGE}&page={}", lines / ON_A_PAGE);
+        match self {
+            Self::Audit => (AUDIT.to_owned(), None),
+            Self::AuditLast => (format!("{AUDIT}?{}", last(*rows)), None),
+            Self::Logs => (logs, None),
+            Self::LogsLast => (format!("{logs}?{}", last(LINES_OF_ONE.min(*rows))), None),
+            Self::Deployment => {
+                let rows = *rows;
+                let id = copy_of_deployment(scattered(installation.next(), rows));
+                (format!("/api/v1/deploy/application/deployments/{id}"), None)
+            }
+            Self::Create => {
+                let repository = repository.clone();
+                let name = format!("made-{}", installation.next());
+                (APPLICATIONS.to_owned(), Some(static_site(&name, &repository)))
+            }
+        }
+    }
+}
+
+/// One of so many, far from the one before.
+fn scattered(number: u32, rows: u32) -> u32 {
+    let place = u64::from(number) * 7_919_993 % u64::from(rows);
+    u32::try_from(place).unwrap_or_default() + 1
+}
+
+/// The id that `rows` gives the copies of a deployment.
+fn copy_of_deployment(number: u32) -> String {
+    let digits = format!("{number:08x}");
+    let (high, low) = digits.split_at(4);
+    format!("01900000-{high}-{low}-7000-800000000003")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn copies_have_ids_by_their_numbers() {
+        assert_eq!(copy_of_deployment(1), "01900000-0000-0001-7000-800000000003");
+        assert_eq!(copy_of_deployment(1_000_000), "01900000-000f-4240-7000-800000000003");
+    }
+
+    #[test]
+    fn requests_are_scattered_over_all_rows() {
+        for rows in [1_000, 1_000_000] {
+            let places: HashSet<u32> = (0..1_000).map(|number| scattered(number, rows)).collect();
+            assert_eq!(places.len(), 1_000);
+            assert!(places.iter().all(|place| (1..=rows).contains(place)));
+            assert!(places.iter().any(|place| *place > rows / 10 * 9));
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! A small plot as SVG: a few lines over a logarithmic axis, readable on light and dark pages.
+
+use std::fmt::Write as _;
+
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 320.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 24.0;
+const TOP: f64 = 64.0;
+const BOTTOM: f64 = 48.0;
+/// About how many lines the grid has.
+const TICKS: f64 = 5.0;
+/// Words, axes and lines have colours that stand out from white as well as from black.
+const INK: &str = "#768390";
+const COLOURS: [&str; 4] = ["#2f81f7", "#c4601d", "#8957e5", "#2c8c4a"];
+
+/// Lines over the same axes.
+#[derive(Clone, Debug)]
+pub(crate) struct Plot {
+    pub(crate) title: String,
+    across: String,
+    up: String,
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    name: String,
+    colour: &'static str,
+    is_dashed: bool,
+    points: Vec<Point>,
+}
+
+/// What was measured at one place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) at: f64,
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) greatest: f64,
+}
+
+impl Plot {
+    pub(crate) fn new(title: impl Into<String>, across: &str, up: &str) -> Self {
+        Self { title: title.into(), across: across.to_owned(), up: up.to_owned(), lines: Vec::new() }
+    }
+
+    /// Adds a line with a colour of its own.
+    pub(crate) fn line(&mut self, name: &str, points: Vec<Point>) {
+        let used = self.lines.iter().filter(|line| !line.is_dashed).count();
+        let colour = COLOURS[used % COLOURS.len()];
+        self.lines.push(Line { name: name.to_owned(), colour, is_dashed: false, points });
+    }
+
+    /// Adds a dashed line in the colour of the one before.
+    pub(crate) fn dashed(&mut self, name: &str, points: Vec<Point>) {
+        let colour = self.lines.last().map_or(COLOURS[0], |line| line.colour);
+        self.lines.push(Line { name: name.to_owned(), colour, is_dashed: true, points });
+    }
+
+    pub(crate) fn to_svg(&self) -> String {
+        let axes = self.axes();
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
+             height=\"{HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\" fill=\"{INK}\">\n\
+             <title>{title}</title>\n\
+             <text x=\"{LEFT}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n",
+            title = escaped(&self.title)
+        );
+        self.draw_axes(&axes, &mut svg);
+        self.draw_names(&mut svg);
+        for line in &self.lines {
+            line.draw(&axes, &mut svg);
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    fn axes(&self) -> Axes {
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let first = points().map(|point| point.at).fold(f64::INFINITY, f64::min);
+        let last = points().map(|point| point.at).fold(f64::NEG_INFINITY, f64::max);
+        let highest =
+            points().map(|point| point.greatest).filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let step = round_step(highest / TICKS);
+        Axes { first, last, step, highest: (highest / step).ceil().max(1.0) * step }
+    }
+
+    fn draw_axes(&self, axes: &Axes, svg: &mut String) {
+        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        let mut value = 0.0;
+        while value <= axes.highest * 1.0001 {
+            let y = axes.y(value);
+            push(
+                svg,
+                format_args!(
+                    "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\" stroke=\"{INK}\" stroke-opacity=\"0.3\"/>\n\
+                 <text x=\"{x}\" y=\"{below:.1}\" text-anchor=\"end\">{}</text>\n",
+                    number(value),
+                    x = LEFT - 8.0,
+                    below = y + 4.0
+                ),
+            );
+            value += axes.step;
+        }
+        for at in self.places() {
+            push(
+                svg,
+                format_args!(
+                    "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                    axes.x(at),
+                    bottom + 18.0,
+                    number(at)
+                ),
+            );
+        }
+        push(
+            svg,
+            format_args!(
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n<text x=\"{LEFT}\" y=\"{}\" text-anchor=\"end\">{}</text>\n",
+                f64::midpoint(LEFT, right),
+                bottom + 38.0,
+                escaped(&self.across),
+                TOP - 12.0,
+                escaped(&self.up)
+            ),
+        );
+    }
+
+    /// What the lines are, beside each other below the title.
+    fn draw_names(&self, svg: &mut String) {
+        let room = (WIDTH - LEFT - RIGHT) / self.lines.len().max(1) as f64;
+        for (line, place) in self.lines.iter().zip(0_u32..) {
+            let x = LEFT + f64::from(place) * room;
+            push(
+                svg,
+                format_args!(
+                    "<line x1=\"{x:.1}\" y1=\"36\" x2=\"{end:.1}\" y2=\"36\" {}/>\n<text x=\"{words:.1}\" y=\"40\">{}</text>\n",
+                    line.stroke(),
+                    escaped(&line.name),
+                    end = x + 24.0,
+                    words = x + 30.0
+                ),
+            );
+        }
+    }
+
+    /// Where something was measured, each once.
+    fn places(&self) -> Vec<f64> {
+        let mut places: Vec<f64> =
+            self.lines.iter().flat_map(|line| &line.points).map(|point| point.at).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        places
+    }
+}
+
+impl Line {
+    fn stroke(&self) -> String {
+        let dashes = if self.is_dashed { " stroke-dasharray=\"5 4\"" } else { "" };
+        format!("stroke=\"{}\" stroke-width=\"2\" fill=\"none\"{dashes}", self.colour)
+    }
+
+    fn draw(&self, axes: &Axes, svg: &mut String) {
+        let points: Vec<&Point> = self.points.iter().filter(|point| point.median.is_finite()).collect();
+        let path: Vec<String> = points
+            .iter()
+            .map(|point| format!("{:.1},{:.1}", axes.x(point.at), axes.y(point.median)))
+            .collect();
+        push(svg, format_args!("<polyline points=\"{}\" {}/>\n", path.join(" "), self.stroke()));
+        for point in points {
+            let x = axes.x(point.at);
+            push(
+                svg,
+                format_args!(
+                    "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-opacity=\"0.6\"/>\n\
+                 <circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>\n",
+                    axes.y(point.least),
+                    axes.y(point.greatest),
+                    axes.y(point.median),
+                    colour = self.colour
+                ),
+            );
+        }
+    }
+}
+
+/// From values to places on the page: logarithmic across, from 0 upwards.
+struct Axes {
+    first: f64,
+    last: f64,
+    highest: f64,
+    step: f64,
+}
+
+impl Axes {
+    fn x(&self, at: f64) -> f64 {
+        let part =
+            if self.last > self.first { (at / self.first).ln() / (self.last / self.first).ln() } else { 0.5 };
+        // Points keep away from the edges, so that their whiskers and numbers have room.
+        LEFT + 24.0 + part * (WIDTH - LEFT - RIGHT - 48.0)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        HEIGHT - BOTTOM - value / self.highest * (HEIGHT - TOP - BOTTOM)
+    }
+}
+
+/// The nearest of 1, 2, 5, 10, … that is not less.
+fn round_step(wanted: f64) -> f64 {
+    if wanted.is_nan() || wanted <= 0.0 {
+        return 1.0;
+    }
+    let decade = 10_f64.powf(wanted.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * decade)
+        .find(|step| *step >= wanted * 0.9999)
+        .unwrap_or(decade)
+}
+
+/// A number as short as it stays true: `0.25`, `64`, `10k`, `1M`.
+fn number(value: f64) -> String {
+    let (value, unit) = match value {
+        _ if value >= 1e6 => (value / 1e6, "M"),
+        _ if value >= 1e4 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let digits = format!("{value:.3}");
+    format!("{}{unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn push(svg: &mut String, words: std::fmt::Arguments<'_>) {
+    // Writing to a text cannot fail.
+    let _written = svg.write_fmt(words);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot() -> Plot {
+        let point = |at: f64, median: f64| Point { at, median, least: median * 0.9, greatest: median * 1.1 };
+        let mut plot = Plot::new("Rows & <time>", "rows", "ms");
+        plot.line("SQLite, p50", vec![point(1e3, 0.2), point(1e6, 0.3)]);
+        plot.dashed("SQLite, p99", vec![point(1e3, 0.5), point(1e6, 0.9)]);
+        plot.line("PostgreSQL, p50", vec![point(1e3, 0.4), point(1e6, 0.4)]);
+        plot
+    }
+
+    #[test]
+    fn every_line_has_its_points_its_name_and_a_colour() {
+        let svg = plot().to_svg();
+        assert_eq!(svg.matches("<polyline").count(), 3);
+        assert_eq!(svg.matches("<circle").count(), 6);
+        for words in ["SQLite, p50", "SQLite, p99", "PostgreSQL, p50", "1000", "1M"] {
+            assert!(svg.contains(&format!(">{words}</text>")), "{words}: {svg}");
+        }
+        // The dashed line is of the colour of the one before, the next has another.
+        let points_of = |colour| svg.matches(&format!("r=\"3\" fill=\"{colour}\"")).count();
+        assert_eq!(COLOURS.map(points_of), [4, 2, 0, 0]);
+        assert_eq!(svg.matches("stroke-dasharray").count(), 2);
+    }
+
+    #[test]
+    fn words_cannot_break_the_drawing() {
+        let svg = plot().to_svg();
+        assert!(svg.contains("Rows &amp; &lt;time&gt;") && !svg.contains("<time>"));
+        // What is opened is closed.
+        assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn more_is_higher_and_further_right() {
+        let axes = plot().axes();
+        assert!(axes.x(1e6) > axes.x(1e3) && axes.y(0.9) < axes.y(0.2));
+        assert!((axes.x(1e6) + axes.x(1e3) - 2.0 * axes.x(10_f64.powf(4.5))).abs() < 1e-6);
+        assert!(axes.y(axes.highest) >= TOP && axes.x(1e6) <= WIDTH - RIGHT);
+    }
+
+    #[test]
+    fn every_colour_stands_out_from_light_and_from_dark_pages() {
+        for colour in COLOURS.into_iter().chain([INK]) {
+            for page in ["#ffffff", "#0d1117"] {
+                assert!(contrast(colour, page) >= 3.0, "{colour} on {page}: {:.2}", contrast(colour, page));
+            }
+        }
+    }
+
+    #[test]
+    fn a_plot_of_nothing_is_still_a_drawing() {
+        let svg = Plot::new("Nothing", "x", "y").to_svg();
+        assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    #[test]
+    fn steps_and_numbers_are_round() {
+        assert_eq!([0.18, 0.2, 0.21, 3.0, 7.0].map(round_step).map(number), ["0.2", "0.2", "0.5", "5", "10"]);
+        assert_eq!([0.25, 64.0, 2500.0, 12_000.0, 1e6].map(number), ["0.25", "64", "2500", "12k", "1M"]);
+    }
+
+    /// How much brighter one is than the other, by the rule of the web's accessibility guidelines.
+    fn contrast(one: &str, other: &str) -> f64 {
+        let luminance = |colour: &str| -> f64 {
+            let part = |from: usize| {
+                let value = f64::from(u8::from_str_radix(&colour[from..from + 2], 16).unwrap()) / 255.0;
+                if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+            };
+            0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+        };
+        let (one, other) = (luminance(one) + 0.05, luminance(other) + 0.05);
+        one.max(other) / one.min(other)
+    }
+}
