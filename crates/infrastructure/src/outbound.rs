@@ -1,6 +1,6 @@
 //! Ways out of the installation, to places that somebody else named: messages by HTTP and by mail.
 //!
-//! **Invariant:** every connection is made by [`guard`]: it takes an address apart however it is
+//! **Invariant:** every connection is made by `guard`: it takes an address apart however it is
 //! spelled, looks a name up once, refuses it if any of its addresses is not permitted, and connects to
 //! exactly the addresses that it checked. Nothing here follows a redirect, knows a proxy, or keeps a
 //! connection for later.

@@ -12,8 +12,10 @@ use crate::{
     mail::login,
 };
 
-const WAYS: [(MailSecurity, fn(Identity) -> Safety); 2] =
-    [(MailSecurity::StartTls, Safety::StartTls), (MailSecurity::Tls, Safety::Tls)];
+/// A way to encrypt, and a server that does.
+type Encryption = (MailSecurity, fn(Identity) -> Safety);
+
+const WAYS: [Encryption; 2] = [(MailSecurity::StartTls, Safety::StartTls), (MailSecurity::Tls, Safety::Tls)];
 
 fn names() -> Arc<Names> {
     Names::new(&[("mail.example", &[&["127.0.0.1"]])])

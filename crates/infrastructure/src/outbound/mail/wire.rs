@@ -16,7 +16,7 @@ use super::super::tls::Stream;
 /// kept for as long as it grows.
 const MOST: u64 = 16 * 1024;
 /// And in lines: with every one of an answer, the answer is read from its beginning again.
-const LINES: usize = 512;
+const LINES: usize = 256;
 
 /// A server that was asked to encrypt does not greet again, but whoever begins a conversation waits
 /// for a greeting.

@@ -46,7 +46,7 @@ async fn signing(db: &Database, scope: Scope, seconds: i64) -> Vec<KeptSigningSe
 
 async fn a_secret_that_was_replaced_signs_for_a_while_behind_the_new_one(db: Database) {
     let (ada, first) = a_receiver(&db).await;
-    assert_eq!(signing(&db, ada.scope(), 5).await, [first.clone()]);
+    assert_eq!(signing(&db, ada.scope(), 5).await, std::slice::from_ref(&first));
     let second = replace(&db, ada.scope(), 100, 10).await;
     let third = replace(&db, ada.scope(), 200, 20).await;
     let all = [third.clone(), second.clone(), first];
