@@ -5,19 +5,24 @@ mod deliveries;
 mod document;
 mod sending;
 mod smtp;
+mod tries;
 mod trying;
 mod webhooks;
 mod wording;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     auth::{Action, Permission, Resource},
     notifications::{NotificationRepository, OutboundGuard, SendError},
     secret::SecretBox,
 };
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 
+use self::tries::Tries;
 pub use self::{
     courier::{Courier, CourierPorts},
     sending::{Sender, SenderTimings},
@@ -43,20 +48,33 @@ pub struct NotificationPorts {
     pub courier: Arc<Courier>,
 }
 
-/// How many test messages are under way at once: each may keep its caller waiting for long.
-const TESTS_AT_ONCE: usize = 4;
+/// How many are asked at once whether they may be connected to.
+const CHECKS_AT_ONCE: usize = 2;
+/// How long to wait for a place for that.
+const CHECK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Says who is told, and shows what became of it.
 pub struct Notifications {
     ports: NotificationPorts,
-    tests: Semaphore,
+    tries: Tries,
+    /// Places for those who ask whether somebody may be connected to: a name may take long to look up.
+    checks: Semaphore,
     tools: Tools,
 }
 
 impl Notifications {
     /// Works with `ports`.
     pub fn new(ports: NotificationPorts, tools: Tools) -> Self {
-        Self { ports, tests: Semaphore::new(TESTS_AT_ONCE), tools }
+        Self { ports, tries: Tries::default(), checks: Semaphore::new(CHECKS_AT_ONCE), tools }
+    }
+}
+
+impl Notifications {
+    /// A place for asking whether somebody may be connected to.
+    async fn place_for_check(&self) -> Result<SemaphorePermit<'_>, Error> {
+        let busy = || Error::RateLimited { retry_after: CHECK_PATIENCE };
+        let place = timeout(CHECK_PATIENCE, self.checks.acquire()).await;
+        place.map_err(|_elapsed| busy())?.map_err(|_closed| busy())
     }
 }
 

@@ -177,9 +177,6 @@ impl Worker {
             JobKind::Remove => self.crew.pipeline.remove(claimed).await,
             JobKind::RunExtension => self.crew.runs.run(claimed, course).await,
             JobKind::UninstallExtension => self.crew.runs.uninstall(claimed).await,
-            kind @ JobKind::Deliver => {
-                Err(Stop::Refused(format!("this version does not know how to do `{}`", kind.as_str())))
-            }
         }
     }
 

@@ -80,9 +80,8 @@ pub trait JobQueue: Send + Sync {
     /// taken together or none is.
     ///
     /// Also sets right what a clock wrote that was ahead, and was set back since: what waits for a
-    /// moment beyond the [`HORIZON`] is due at once, unless it
-    /// [may](JobKind::may_wait_for_long), and a lease that holds for longer ends soon without a sign
-    /// of life.
+    /// moment beyond the [`HORIZON`] is due at once, and a lease that holds for longer
+    /// ends soon without a sign of life.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].

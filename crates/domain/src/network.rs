@@ -60,11 +60,13 @@ impl OutboundPolicy {
 
 /// Networks of version 4 that are not everyone's: of this machine, of this link, of an organization,
 /// of documentation, of everyone at once, or of nobody.
-const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 15] = [
+const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 16] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
+    // What a large provider of machines tells its machines, and nobody else.
+    (Ipv4Addr::new(168, 63, 129, 16), 32),
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
     (Ipv4Addr::new(192, 0, 0, 0), 24),
@@ -159,6 +161,8 @@ mod tests {
             ("100.64.0.1", false),
             ("127.0.0.1", false),
             ("127.255.255.255", false),
+            ("168.63.129.15", true),
+            ("168.63.129.16", false),
             ("169.254.169.254", false),
             ("172.16.0.1", false),
             ("172.31.255.255", false),

@@ -22,7 +22,7 @@ pub use self::{
     },
     event::{DEVICE_KNOWN_FOR, Event, EventKind, Fact, Facts},
     mail::{MailHost, MailLogin, MailSecurity, MailUsername, Recipients, SenderName, SmtpConfig},
-    outgoing::{Answer, Mail, Mailer, OutboundGuard, Post, SendError, WebhookSender},
+    outgoing::{Answer, Mail, Mailer, OutboundGuard, Post, SendError, Sent, WebhookSender},
     signing::{KeptSigningSecret, SigningSecret},
     webhook::{WebhookConfig, WebhookKind, WebhookUrl},
 };

@@ -20,7 +20,7 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use launchway_domain::{
     network::OutboundPolicy,
-    notifications::{Answer, Mail, Mailer, OutboundGuard, Post, SendError, WebhookSender},
+    notifications::{Answer, Mail, Mailer, OutboundGuard, Post, SendError, Sent, WebhookSender},
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -53,7 +53,7 @@ impl OutboundOptions {
         Self {
             policy,
             timeout: Self::TIMEOUT,
-            resolver: Arc::new(SystemResolver),
+            resolver: Arc::new(SystemResolver::default()),
             trust: Trust::of_this_machine(),
         }
     }
@@ -110,7 +110,7 @@ impl WebhookSender for Outbound {
 
 #[async_trait]
 impl Mailer for Outbound {
-    async fn send(&self, mail: Mail) -> Result<u16, SendError> {
+    async fn send(&self, mail: Mail) -> Result<Sent, SendError> {
         mail::send(self, &mail, Time::starting_now(self.timeout)).await
     }
 }

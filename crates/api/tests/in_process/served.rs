@@ -16,7 +16,7 @@ use actix_web::{
 };
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
-    Bell, Ports, Services, Tools,
+    Bell, OutsidePorts, Ports, Services, Tools,
     applications::ApplicationPolicy,
     routes::{RoutePorts, Routes},
 };
@@ -30,6 +30,7 @@ use launchway_domain::{
     extensions::{MockExecutionRepository, MockExtensionRepository},
     idempotency::MockIdempotencyStore,
     logs::MockLogReader,
+    notifications::{MockMailer, MockNotificationRepository, MockOutboundGuard, MockWebhookSender},
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
     routes::MockTrafficRouter,
     secret::MockSecretBox,
@@ -123,6 +124,13 @@ fn api() -> Api {
         idempotency: Arc::new(MockIdempotencyStore::new()),
         deploy_keys: Arc::new(MockDeployKeyRepository::new()),
         webhooks: Arc::new(MockWebhookRepository::new()),
+        notifications: Arc::new(MockNotificationRepository::new()),
+        outside: OutsidePorts {
+            guard: Arc::new(MockOutboundGuard::new()),
+            webhooks: Arc::new(MockWebhookSender::new()),
+            mailer: Arc::new(MockMailer::new()),
+            public_url: None,
+        },
         key_maker: Arc::new(MockKeyMaker::new()),
         policy: ApplicationPolicy::default(),
         routes: Arc::new(Routes::new(routes, None)),

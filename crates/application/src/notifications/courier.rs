@@ -8,7 +8,8 @@ use launchway_domain::{
     logs::{LogFilter, LogReader},
     notifications::{
         Attempt, Channel, Event, EventKind, Fact, KeptSigningSecret, Mail, MailLogin, Mailer, Post,
-        SendError, SigningSecret, SmtpConfig, Verdict, WebhookConfig, WebhookKind, WebhookSender, WebhookUrl,
+        SendError, Sent, SigningSecret, SmtpConfig, Verdict, WebhookConfig, WebhookKind, WebhookSender,
+        WebhookUrl,
     },
     organizations::{OrganizationRepository, Role, Scope},
     page::PageRequest,
@@ -176,8 +177,8 @@ impl Courier {
             subject,
             text,
         };
-        let code = self.ports.mailer.send(mail).await?;
-        Ok((Verdict::of_smtp(code), Some(code), String::new()))
+        let Sent { code, left_out } = self.ports.mailer.send(mail).await?;
+        Ok((Verdict::of_smtp(code), Some(code), left_out.join("; ")))
     }
 
     /// Who gets the mail: who the configuration names, or the admins.

@@ -52,7 +52,9 @@ impl Document {
             data.insert(Fact::Organization.as_str().to_owned(), organization.into());
         }
         if !findings.last_lines.is_empty() {
-            data.insert(LAST_LINES.to_owned(), findings.last_lines.into());
+            let lines: Vec<String> =
+                findings.last_lines.iter().map(|line| shortened(line, LONGEST_VALUE)).collect();
+            data.insert(LAST_LINES.to_owned(), lines.into());
         }
         if let Some(url) = findings.url {
             data.insert(URL.to_owned(), url.into());

@@ -190,6 +190,7 @@ impl Notifications {
             ));
         }
         let (host, port) = (config.host.as_str(), config.port);
+        let _place = self.place_for_check().await?;
         match config.security {
             MailSecurity::StartTls | MailSecurity::Tls => {
                 self.ports.guard.check(host, port).await.map_err(refused("host"))

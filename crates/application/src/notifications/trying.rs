@@ -1,7 +1,5 @@
 //! Trying a channel: one message, now.
 
-use std::time::Duration;
-
 use launchway_domain::{
     audit::{Action as Did, Event as Entry, Resource as Audited},
     auth::Actor,
@@ -30,14 +28,14 @@ impl Notifications {
     /// again.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the channel is not configured, [`Error::RateLimited`] when too many are
-    /// being tried, [`Error::Forbidden`] without the permission `notification:update`.
+    /// [`Error::NotFound`] when the channel is not configured, [`Error::RateLimited`] when the
+    /// organization is trying one, or did so too often, [`Error::Forbidden`] without the permission `notification:update`.
     pub async fn try_channel(&self, actor: &Actor, kind: ChannelKind) -> Result<Tried, Error> {
         let scope = actor.require(UPDATE)?;
         let channel =
             self.channel(scope, kind).await?.ok_or(Error::NotFound("the channel's configuration"))?;
-        let busy = |_all_are_taken| Error::RateLimited { retry_after: Duration::from_secs(5) };
-        let _place = self.tests.try_acquire().map_err(busy)?;
+        let _leave =
+            self.tries.leave(scope.id()).map_err(|retry_after| Error::RateLimited { retry_after })?;
         let what = format!("tried to send a message by {}", kind.as_str());
         let entry = Entry::new(Did::Access, Audited::Notification, kind.as_str(), what);
         self.tools.store.commit(vec![self.tools.record(actor.author(), entry)]).await?;

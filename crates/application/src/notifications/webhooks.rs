@@ -190,6 +190,7 @@ impl Notifications {
     async fn check(&self, url: &WebhookUrl) -> Result<(), Error> {
         let (host, port) = (url.host().to_string(), url.port());
         let host = host.trim_start_matches('[').trim_end_matches(']');
+        let _place = self.place_for_check().await?;
         self.ports.guard.check(host, port).await.map_err(refused("webhook_url"))
     }
 

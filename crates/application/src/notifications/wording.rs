@@ -142,9 +142,11 @@ fn details(document: &Document) -> Vec<(&'static str, String)> {
     labels.into_iter().filter_map(shown).collect()
 }
 
-/// What somebody wrote, on one line: no line of ours can be forged by it.
+/// What somebody wrote, on one line: no line of ours can be forged by it, and nothing is shown in another
+/// order than it has.
 fn one_line(text: &str) -> String {
     text.chars()
+        .filter(|c| !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
         .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c })
         .collect()
 }

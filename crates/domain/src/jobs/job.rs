@@ -33,21 +33,12 @@ pub enum JobKind {
     RunExtension,
     /// Removing what an extension made.
     UninstallExtension,
-    /// Delivering a message.
-    Deliver,
 }
 
 impl JobKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
-        Self::Deploy,
-        Self::Restart,
-        Self::Stop,
-        Self::Remove,
-        Self::RunExtension,
-        Self::UninstallExtension,
-        Self::Deliver,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Deploy, Self::Restart, Self::Stop, Self::Remove, Self::RunExtension, Self::UninstallExtension];
 
     /// The name that is stored.
     #[must_use]
@@ -59,7 +50,6 @@ impl JobKind {
             Self::Remove => "remove",
             Self::RunExtension => "run_extension",
             Self::UninstallExtension => "uninstall_extension",
-            Self::Deliver => "deliver",
         }
     }
 }
@@ -70,12 +60,6 @@ impl JobKind {
     #[must_use]
     pub fn has_to_be_taken_back(self) -> bool {
         self == Self::RunExtension
-    }
-
-    /// Whether it may be meant to wait for hours.
-    #[must_use]
-    pub fn may_wait_for_long(self) -> bool {
-        self == Self::Deliver
     }
 }
 

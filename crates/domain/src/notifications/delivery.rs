@@ -55,7 +55,7 @@ pub struct Delivery {
     pub next_at: Option<Timestamp>,
     /// Why nobody tries any more; empty otherwise.
     pub reason: String,
-    /// What was tried, oldest first.
+    /// What was tried, oldest first: the newest [`Attempt::KEPT`].
     pub attempts: Vec<Attempt>,
     /// Since when.
     pub created_at: Timestamp,
@@ -88,6 +88,8 @@ pub struct Attempt {
 impl Attempt {
     /// How much of what went wrong is kept, in characters.
     pub const LONGEST_ERROR: usize = 500;
+    /// How many attempts at a delivery are kept, the newest.
+    pub const KEPT: i32 = 20;
 }
 
 /// Which deliveries are wanted.

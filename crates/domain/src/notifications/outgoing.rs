@@ -79,14 +79,30 @@ pub struct Mail {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Mailer: Send + Sync {
-    /// Gives a mail to its server. Returns the code that the server took it with.
+    /// Gives a mail to its server. Who can get no mail there for good is left out, if somebody can.
     ///
     /// Whoever wants encryption gets it, or nothing is said; who wants none is served only where the
     /// operator allows the address by name of its network.
     ///
     /// # Errors
     /// [`SendError`] when the server did not take it.
-    async fn send(&self, mail: Mail) -> Result<u16, SendError>;
+    async fn send(&self, mail: Mail) -> Result<Sent, SendError>;
+}
+
+/// A mail that a server took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// The code that it took it with.
+    pub code: u16,
+    /// Who was left out, and why, in words.
+    pub left_out: Vec<String>,
+}
+
+impl From<u16> for Sent {
+    /// For everyone.
+    fn from(code: u16) -> Self {
+        Self { code, left_out: Vec::new() }
+    }
 }
 
 /// Tells beforehand whether somebody would be refused.

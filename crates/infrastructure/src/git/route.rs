@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     net::{IpAddr, SocketAddr},
     path::Path,
+    sync::LazyLock,
     time::Duration,
 };
 
@@ -35,6 +36,9 @@ pub(super) struct Route {
     pub(super) files: Vec<(&'static str, String)>,
 }
 
+/// Asks for the hosts of repositories, and for nothing else: nobody else can keep it busy.
+static NAMES: LazyLock<SystemResolver> = LazyLock::new(SystemResolver::default);
+
 impl Route {
     pub(super) async fn find(source: &GitSource, options: &GitOptions) -> Result<Self, StepError> {
         let url = &source.url;
@@ -47,7 +51,7 @@ impl Route {
             GitPlace::Local(path) => return route.local(path, &options.policy).await,
             GitPlace::Remote { transport, host, port } => (*transport, host.as_str(), *port),
         };
-        let found = look_up(&SystemResolver, host, PATIENCE).await;
+        let found = look_up(&*NAMES, host, PATIENCE).await;
         let addresses = found.ok_or_else(|| unknown_host(host))?;
         for address in &addresses {
             options.policy.check_address(transport, *address, port).map_err(refused)?;

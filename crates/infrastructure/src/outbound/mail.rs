@@ -11,14 +11,17 @@ use std::{
 
 use launchway_domain::{
     logs::Masker,
-    notifications::{Answer, Mail, MailLogin, MailSecurity, SendError},
+    notifications::{Answer, Mail, MailLogin, MailSecurity, SendError, Sent},
 };
-use lettre::transport::smtp::{
-    Error,
-    authentication::{Credentials, DEFAULT_MECHANISMS},
-    client::AsyncSmtpConnection,
-    commands::{Data, Mail as From, Rcpt, Starttls},
-    extension::{ClientId, Extension, MailBodyParameter, MailParameter},
+use lettre::{
+    Address,
+    transport::smtp::{
+        Error,
+        authentication::{Credentials, DEFAULT_MECHANISMS},
+        client::AsyncSmtpConnection,
+        commands::{Data, Mail as From, Rcpt, Starttls},
+        extension::{ClientId, Extension, MailBodyParameter, MailParameter},
+    },
 };
 use tokio::{
     net::TcpStream,
@@ -31,7 +34,7 @@ use super::{Outbound, Time, guard::Wanted, text::one_line};
 /// How long a server is waited for that has the mail already, so that both part in order.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-pub(super) async fn send(outbound: &Outbound, mail: &Mail, time: Time) -> Result<u16, SendError> {
+pub(super) async fn send(outbound: &Outbound, mail: &Mail, time: Time) -> Result<Sent, SendError> {
     let letter = Letter::write(mail)?;
     let host = mail.host.as_str();
     let mut session = time.limit(host, Box::pin(open(outbound, mail))).await?;
@@ -118,36 +121,52 @@ impl<'a> Session<'a> {
             return Err(SendError::Unreachable(told));
         }
         let answered = self.connection.auth(DEFAULT_MECHANISMS, &credentials).await;
-        answered.map(drop).map_err(|error| match trouble(self.host, "", &error) {
-            // Some repeat what they were told.
-            SendError::Answered { code, text } => {
-                let secrets = Masker::new([login.password.expose().as_str()]);
-                SendError::Answered { code, text: secrets.mask(&text) }
-            }
-            other => other,
-        })
+        // Some repeat what they were told.
+        let secrets = Masker::new([login.password.expose().as_str()]);
+        answered.map(drop).map_err(|error| told(self.host, &error, |said| secrets.mask(said)))
     }
 
-    /// Returns the code that the server took the mail with. If it refuses one recipient, nobody gets it.
-    async fn hand_over(&mut self, letter: &Letter) -> Result<u16, SendError> {
+    /// Whom the server refuses for good is left out. Whom it puts off puts all off: nobody gets a mail
+    /// several times because somebody else did not get it.
+    async fn hand_over(&mut self, letter: &Letter) -> Result<Sent, SendError> {
         let host = self.host;
         let refused = |error: Error| trouble(host, "", &error);
-        let parameters = self.parameters(letter)?;
+        let knows_foreign = self.connection.server_info().supports_feature(Extension::SmtpUtfEight);
+        let (to, foreign): (Vec<&Address>, Vec<&Address>) =
+            letter.to.iter().partition(|to| knows_foreign || !is_foreign(to));
+        let plain_only = |to: &Address| format!("{to}: {host} takes only addresses in plain letters");
+        let mut left_out = letter.left_out.clone();
+        left_out.extend(foreign.into_iter().map(plain_only));
+        let parameters = self.parameters(letter, &to)?;
         self.connection.command(From::new(Some(letter.from.clone()), parameters)).await.map_err(refused)?;
-        for to in &letter.to {
-            let answered = self.connection.command(Rcpt::new(to.clone(), vec![])).await;
-            answered.map_err(|error| trouble(host, &format!("{to}: "), &error))?;
+        let (mut takers, mut refusal) = (0, None);
+        for to in to {
+            match self.connection.command(Rcpt::new(to.clone(), vec![])).await {
+                Ok(_) => takers += 1,
+                Err(error) => match trouble(host, &format!("{to}: "), &error) {
+                    refused @ SendError::Answered { code: 500..=599, .. } => {
+                        left_out.push(refused.to_string());
+                        refusal = Some(refused);
+                    }
+                    put_off => return Err(put_off),
+                },
+            }
+        }
+        if takers == 0 {
+            let nobody =
+                || SendError::Unreachable(format!("Nobody can get mail by {host}: {}", left_out.join("; ")));
+            return Err(refusal.unwrap_or_else(nobody));
         }
         self.connection.command(Data).await.map_err(refused)?;
         let taken = self.connection.message(&letter.text).await.map_err(refused)?;
-        Ok(taken.code().into())
+        Ok(Sent { code: taken.code().into(), left_out })
     }
 
     /// What the server has to know of a letter that is not all ASCII.
-    fn parameters(&self, letter: &Letter) -> Result<Vec<MailParameter>, SendError> {
+    fn parameters(&self, letter: &Letter, to: &[&Address]) -> Result<Vec<MailParameter>, SendError> {
         let server = self.connection.server_info();
         let mut parameters = Vec::new();
-        if letter.has_foreign_addresses() {
+        if is_foreign(&letter.from) || to.iter().any(|to| is_foreign(to)) {
             if !server.supports_feature(Extension::SmtpUtfEight) {
                 let told = format!("{} takes only addresses in plain letters (no SMTPUTF8)", self.host);
                 return Err(SendError::Unreachable(told));
@@ -161,14 +180,23 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Whether an address has letters that only some servers know.
+fn is_foreign(address: &Address) -> bool {
+    !AsRef::<str>::as_ref(address).is_ascii()
+}
+
 /// What went wrong, in words. `about` comes before those of the server.
 fn trouble(host: &str, about: &str, error: &Error) -> SendError {
-    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    told(host, error, |said| format!("{about}{said}"))
+}
+
+/// The same with other words than those of the server, which are cut only then.
+fn told(host: &str, error: &Error, words: impl Fn(&str) -> String) -> SendError {
+    let said = error.source().map(ToString::to_string).unwrap_or_default();
     match error.status() {
-        Some(code) => SendError::Answered {
-            code: code.into(),
-            text: one_line(&format!("{about}{cause}"), Answer::LONGEST),
-        },
+        Some(code) => {
+            SendError::Answered { code: code.into(), text: one_line(&words(&said), Answer::LONGEST) }
+        }
         None if error.is_response() => {
             SendError::Unreachable(format!("{host} does not answer as a mail server does"))
         }

@@ -1,9 +1,15 @@
 //! From a name to its addresses. Whoever asks does so once, and uses nothing but the answer.
 
-use std::{fmt::Debug, io, net::IpAddr, time::Duration};
+use std::{
+    fmt::Debug,
+    io,
+    net::{IpAddr, ToSocketAddrs as _},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
-use tokio::{net::lookup_host, time::timeout};
+use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 
 /// Knows the addresses of names.
 #[async_trait]
@@ -16,14 +22,40 @@ pub trait Resolver: Debug + Send + Sync {
 }
 
 /// Asks this machine, which asks its files and its name servers.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemResolver;
+///
+/// A question takes a thread until it is answered, whether anybody still waits for the answer or not, and
+/// who names a host may have chosen its name servers, too. So that nobody takes all threads of the
+/// process, only some questions are asked at once; the others wait.
+#[derive(Debug, Clone)]
+pub struct SystemResolver {
+    places: Arc<Semaphore>,
+}
+
+impl SystemResolver {
+    /// How many questions are asked at once.
+    const PLACES: usize = 16;
+}
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self { places: Arc::new(Semaphore::new(Self::PLACES)) }
+    }
+}
 
 #[async_trait]
 impl Resolver for SystemResolver {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        // The port is nothing that a name has.
-        let mut addresses: Vec<_> = lookup_host((name, 0)).await?.map(|found| found.ip()).collect();
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
+        let name = name.to_owned();
+        let asked = spawn_blocking(move || {
+            // The port is nothing that a name has.
+            let found = (name.as_str(), 0).to_socket_addrs();
+            // Not before: the question outlives who asked it.
+            drop(place);
+            found
+        });
+        let found = asked.await.map_err(io::Error::other)??;
+        let mut addresses: Vec<_> = found.map(|found| found.ip()).collect();
         addresses.dedup();
         Ok(addresses)
     }
@@ -79,7 +111,8 @@ mod tests {
 
     #[tokio::test]
     async fn this_machine_knows_its_own_name() {
-        let addresses = look_up(&SystemResolver, "localhost", Duration::from_secs(5)).await.unwrap();
+        let addresses =
+            look_up(&SystemResolver::default(), "localhost", Duration::from_secs(5)).await.unwrap();
         assert!(addresses.iter().all(IpAddr::is_loopback), "{addresses:?}");
     }
 }

@@ -132,7 +132,7 @@ async fn no_mail_reaches_this_machine_however_it_is_written() {
     let is_allowed = |host: &&str| *host != "private-and-public.example";
     for host in reachable().filter(is_allowed) {
         let mail = mail_by(host, receiver.port, MailSecurity::None);
-        assert_eq!(unguarded(receiver.port).send(mail).await, Ok(250), "{host}");
+        assert_eq!(unguarded(receiver.port).send(mail).await, Ok(250.into()), "{host}");
     }
     let without = connections_before_now(&receiver) - refused - 1;
     println!("mail to {} hosts: {refused} connections; without the guard: {without}", THIS_MACHINE.len());
@@ -220,13 +220,13 @@ async fn a_mail_server_that_leads_elsewhere_the_second_time_is_asked_once_and_th
 
     let names = rebinding();
     let outbound = Way::to(&["127.0.0.2/32"], inside.port).with_names(Arc::clone(&names)).open();
-    assert_eq!(outbound.send(mail()).await, Ok(250));
+    assert_eq!(outbound.send(mail()).await, Ok(250.into()));
     assert_eq!((names.asked(), outside.connections()), (1, 1), "what was checked is what was called");
     assert!(matches!(outbound.send(mail()).await, Err(SendError::Forbidden(_))));
     let refused = connections_before_now(&inside);
 
     let open = Way::here(inside.port).with_names(rebinding()).open();
-    assert_eq!((open.send(mail()).await, open.send(mail()).await), (Ok(250), Ok(250)));
+    assert_eq!((open.send(mail()).await, open.send(mail()).await), (Ok(250.into()), Ok(250.into())));
     let without = connections_before_now(&inside) - refused - 1;
     println!("a rebinding mail server: {refused} connections; without the guard: {without}");
     assert_eq!((refused, without), (0, 1));

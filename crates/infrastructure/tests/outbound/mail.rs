@@ -26,13 +26,13 @@ impl Post {
         mail_by("127.0.0.1", self.server.port, MailSecurity::None)
     }
 
-    async fn send(&self, mail: Mail) -> Result<u16, SendError> {
+    async fn send(&self, mail: Mail) -> Result<Sent, SendError> {
         self.outbound.send(mail).await
     }
 
     /// What the server has of a mail that it took.
     async fn deliver(&self, mail: Mail) -> TakenMail {
-        assert_eq!(self.send(mail).await, Ok(250));
+        assert_eq!(self.send(mail).await, Ok(250.into()));
         self.server.wait_for(1).remove(0)
     }
 }

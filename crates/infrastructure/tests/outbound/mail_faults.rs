@@ -18,14 +18,14 @@ const SLACK: Duration = Duration::from_secs(5);
 /// What becomes of a mail to a server that talks so, and how long that takes.
 async fn send(
     talk: impl Fn(&mut Conversation) + Send + Sync + 'static,
-) -> (Result<u16, SendError>, Duration) {
+) -> (Result<Sent, SendError>, Duration) {
     send_within(TIME, talk).await
 }
 
 async fn send_within(
     time: Duration,
     talk: impl Fn(&mut Conversation) + Send + Sync + 'static,
-) -> (Result<u16, SendError>, Duration) {
+) -> (Result<Sent, SendError>, Duration) {
     let receiver = Receiver::talking(talk);
     let outbound = Way::here(receiver.port).within(time).open();
     timed(outbound.send(mail_by("127.0.0.1", receiver.port, MailSecurity::None))).await
@@ -144,14 +144,14 @@ async fn a_mail_that_was_taken_stays_taken_whatever_comes_then() {
         conversation.hang();
     })
     .await;
-    assert_eq!(sent, Ok(250));
+    assert_eq!(sent, Ok(250.into()));
     assert!(took < TIME + SLACK, "{took:?}");
     let (sent, _) = send(|conversation| {
         behave_until("QUIT", conversation);
         conversation.say("554 no, I lost it\r\n");
     })
     .await;
-    assert_eq!(sent, Ok(250));
+    assert_eq!(sent, Ok(250.into()));
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn a_server_proves_its_name_and_then_hears_the_password() {
         let outbound = Way::here(server.port).trusting(authority.pem()).with_names(names()).open();
         let mail = mail_by("mail.example", server.port, security);
         let mail = Mail { login: login("ada", "password"), ..mail };
-        assert_eq!(outbound.send(mail).await, Ok(250), "{security:?}");
+        assert_eq!(outbound.send(mail).await, Ok(250.into()), "{security:?}");
         let taken = server.wait_for(1).remove(0);
         assert_eq!((taken.encrypted, taken.login.as_str()), (true, "ada"), "{security:?}");
         assert_eq!(taken.text, "It is live.\n");

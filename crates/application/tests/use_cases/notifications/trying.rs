@@ -104,7 +104,7 @@ async fn what_comes_of_it_is_told_whatever_it_is() {
 #[tokio::test]
 async fn mail_is_tried_like_everything_else() {
     for (outcome, delivered, status, error) in [
-        (Ok(250), true, Some(250), ""),
+        (Ok(250.into()), true, Some(250), ""),
         (
             Err(SendError::Answered { code: 535, text: "bad credentials".to_owned() }),
             false,

@@ -243,12 +243,6 @@ async fn of_a_deleted_application_containers_go_before_images_and_nothing_of_oth
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_of_work_that_this_version_does_not_know_fails() {
-    let world = carried_out(JobKind::Deliver, |_| {}).await;
-    assert_eq!(world.journal(), ["commit: failed (this version does not know how to do `deliver`), follow"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_files_of_a_deleted_application_go_without_an_engine() {
     let world = carried_out(JobKind::Remove, |state| state.fault("everything", 1)).await;
 

@@ -3,6 +3,7 @@
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
     auth::Session,
+    clock::Timestamp,
     ids::Ids as _,
     notifications::{DEVICE_KNOWN_FOR, Event, EventKind, Fact},
     users::User,
@@ -20,19 +21,28 @@ use crate::{
     },
 };
 
+/// How many organizations are told of one login: it waits for that.
+const MOST_TOLD: i64 = 20;
+
 /// Tells the organizations of a user that they are about to log in from a device that was not seen
 /// before, or not for long.
+///
+/// Only those that the user knew of when they last logged in: whoever adds somebody does not get to know by
+/// that where they are. Who did not log in for that long that nobody remembers is told of everywhere.
 pub(super) fn announce_new_device(
     connection: &mut AnyConnection,
     session: &Session,
 ) -> Result<(), QueryError> {
+    let known_until = last_login(connection, session)?.unwrap_or(session.created_at);
     let told: Vec<(DbId, String)> = memberships::table
         .inner_join(organizations::table.on(organizations::id.eq(memberships::organization_id)))
         .filter(memberships::user_id.eq(DbId::from(session.user_id)))
         .filter(memberships::deleted_at.is_null())
         .filter(organizations::deleted_at.is_null())
+        .filter(memberships::created_at.le(DbTs(known_until)))
         .filter(is_told!(memberships::organization_id))
-        .order(organizations::id.asc())
+        .order((memberships::created_at.asc(), organizations::id.asc()))
+        .limit(MOST_TOLD)
         .select((organizations::id, organizations::name))
         .load(connection)?;
     if told.is_empty() || is_known(connection, session)? {
@@ -49,6 +59,17 @@ pub(super) fn announce_new_device(
         announce(connection, &event)?;
     }
     Ok(())
+}
+
+/// When the user last logged in.
+fn last_login(connection: &mut AnyConnection, session: &Session) -> Result<Option<Timestamp>, QueryError> {
+    let last: Option<DbTs> = sessions::table
+        .filter(sessions::user_id.eq(DbId::from(session.user_id)))
+        .select(sessions::created_at)
+        .order(sessions::created_at.desc())
+        .first(connection)
+        .optional()?;
+    Ok(last.map(Timestamp::from))
 }
 
 /// Whether the user had a session from there not long ago, which may be over.

@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use launchway_domain::{
     clock::Timestamp,
     ids::{BootId, InstanceId, JobId},
-    jobs::{Event, HORIZON, Job, JobKind, Lease, Rescued},
+    jobs::{Event, HORIZON, Job, Lease, Rescued},
     store::StoreError,
 };
 
@@ -79,12 +79,9 @@ pub(super) fn rescue(
 
 /// Brings near what lies too far ahead, because a clock was set back after it had been written.
 fn undo_the_future(connection: &mut AnyConnection, now: Timestamp) -> Result<(), QueryError> {
-    let patient = JobKind::ALL.into_iter().filter(|kind| kind.may_wait_for_long());
-    let patient: Vec<&str> = patient.map(JobKind::as_str).collect();
     let due = diesel::update(jobs::table)
         .filter(waits())
         .filter(jobs::run_at.gt(DbTs(now + HORIZON)))
-        .filter(jobs::kind.ne_all(patient))
         .set(jobs::run_at.eq(DbTs(now)))
         .execute(connection)?;
     let doubtful = diesel::update(jobs::table)

@@ -41,7 +41,7 @@ pub(super) fn claim(
     let places = free_places(connection, now)?;
     let mut due: Vec<Due> = Vec::new();
     let mut channels: HashMap<Uuid, Channel> = HashMap::new();
-    // As many channels as deliveries are wanted: every later one has only what is due later.
+    // As many channels as deliveries are wanted: every later one has more under way, or what is due later.
     for some in places.chunks(most.max(1)) {
         if channels.len() >= most {
             break;
@@ -52,7 +52,8 @@ pub(super) fn claim(
         }
         channels.extend(known);
     }
-    due.sort_unstable_by_key(|due| (due.next_at.0, due.id.0));
+    // Who has the fewest under way is served next: who answers slowly keeps nobody waiting.
+    due.sort_unstable_by_key(|due| (due.under_way, due.next_at.0, due.id.0));
     due.truncate(most);
     let ids: Vec<DbId> = due.iter().map(|due| due.id).collect();
     take(connection, &ids, sender, lease_until)?;
@@ -95,20 +96,21 @@ const HEADS: &str = "\
     ) AS next_at
     FROM channels WHERE channels.config_id IS NOT NULL";
 
-/// The channels that have something due and a free place, and how many: first those that have waited
-/// longest.
+/// The channels that have something due and a free place, and how many: first those with the fewest under
+/// way, and of them those that have waited longest.
 fn free_places(connection: &mut AnyConnection, now: Timestamp) -> Result<Vec<(DbId, i64)>, QueryError> {
     let mut heads: Vec<Head> = diesel::sql_query(HEADS).load(connection)?;
     heads.retain(|head| head.next_at.0 <= now);
-    heads.sort_unstable_by_key(|head| (head.next_at.0, head.config_id.0));
     let under_way: Vec<DbId> =
         deliveries::table.filter(is_sent()).select(deliveries::config_id).load(connection)?;
     let mut busy: HashMap<Uuid, i64> = HashMap::new();
     for config in under_way {
         *busy.entry(config.0).or_default() += 1;
     }
+    let under_way = |head: &Head| busy.get(&head.config_id.0).copied().unwrap_or_default();
+    heads.sort_unstable_by_key(|head| (under_way(head), head.next_at.0, head.config_id.0));
     let free = |head: Head| {
-        let free = PER_CHANNEL - busy.get(&head.config_id.0).copied().unwrap_or_default();
+        let free = PER_CHANNEL - under_way(&head);
         (head.config_id, free)
     };
     Ok(heads.into_iter().map(free).filter(|(_, free)| *free > 0).collect())
@@ -156,6 +158,8 @@ fn active_channels(
 struct Due {
     id: DbId,
     next_at: DbTs,
+    /// How many of its channel are under way when it is taken.
+    under_way: i64,
 }
 
 /// The deliveries of a channel that were due first. On PostgreSQL nobody else changes them until this
@@ -177,7 +181,12 @@ fn first_due(
         AnyConnection::Sqlite(sqlite) => due.load(sqlite)?,
         AnyConnection::Postgres(postgres) => due.for_update().skip_locked().load(postgres)?,
     };
-    Ok(rows.into_iter().map(|(id, next_at)| Due { id, next_at }).collect())
+    let places = PER_CHANNEL - free..;
+    Ok(rows
+        .into_iter()
+        .zip(places)
+        .map(|((id, next_at), under_way)| Due { id, next_at, under_way })
+        .collect())
 }
 
 fn take(

@@ -67,18 +67,24 @@ pub(super) fn record(
     let failures = if next == Next::Done { failures } else { failures + 1 };
     let error = shortened(&attempt.error);
     let ended_at = attempt.at + TimeDelta::from_std(attempt.took).unwrap_or_default();
+    let mut is_disabled = next == Next::Disable;
     let after = match next {
         Next::Done => After::Delivered,
         Next::Again(at) => match why_off(connection, config)? {
             None => After::Waits(at),
             Some(reason) => After::Dead(reason.to_owned()),
         },
-        Next::GiveUp => After::Dead(given_up(failures, &error)),
+        Next::GiveUp => After::Dead(given_up(failures)),
+        // Who wants nothing any more was somebody else's address.
+        Next::Disable if was_changed(connection, config, attempt.at)? => {
+            is_disabled = false;
+            After::Waits(ended_at)
+        }
         Next::Disable => After::Dead(UNWANTED.to_owned()),
     };
     move_on(connection, claim, after, failures, ended_at)?;
     insert_attempt(connection, claim, attempt, error)?;
-    if next == Next::Disable { disable(connection, config, ended_at) } else { Ok(()) }
+    if is_disabled { disable(connection, config, ended_at) } else { Ok(()) }
 }
 
 /// As much of what went wrong as is kept.
@@ -87,13 +93,24 @@ fn shortened(error: &str) -> String {
     error.chars().filter(|c| *c != '\0').take(Attempt::LONGEST_ERROR).collect()
 }
 
-fn given_up(failures: i32, error: &str) -> String {
-    let attempts = if failures == 1 { "1 attempt".to_owned() } else { format!("{failures} attempts") };
-    if error.is_empty() {
-        format!("given up after {attempts}")
+/// Without what went wrong, which may be the receiver's words: not everyone who sees this sees those.
+fn given_up(failures: i32) -> String {
+    if failures == 1 {
+        "given up after 1 attempt".to_owned()
     } else {
-        format!("given up after {attempts}: {error}")
+        format!("given up after {failures} attempts")
     }
+}
+
+/// Whether a channel was changed after an attempt had begun.
+fn was_changed(connection: &mut AnyConnection, config: DbId, began: Timestamp) -> Result<bool, QueryError> {
+    let changed: Option<DbTs> = webhook_configs::table
+        .find(config)
+        .filter(webhook_configs::is_active.eq(true))
+        .select(webhook_configs::updated_at)
+        .first(connection)
+        .optional()?;
+    Ok(changed.is_some_and(|changed| changed.0 > began))
 }
 
 fn move_on(
@@ -139,6 +156,10 @@ fn insert_attempt(
             delivery_attempts::status.eq(attempt.status.map(i32::from)),
             delivery_attempts::error.eq(error),
         ))
+        .execute(connection)?;
+    diesel::delete(delivery_attempts::table)
+        .filter(delivery_attempts::delivery_id.eq(DbId::from(claim.delivery)))
+        .filter(delivery_attempts::number.le(claim.attempt - Attempt::KEPT))
         .execute(connection)?;
     Ok(())
 }

@@ -226,8 +226,8 @@ impl TryFrom<EventRow> for Event {
 
 fn read_facts(stored: &str) -> Result<Facts, QueryError> {
     let texts: BTreeMap<String, String> = serde_json::from_str(stored).map_err(QueryError::unreadable)?;
-    let fact = |(name, value)| Ok((Fact::try_from(name).map_err(QueryError::unreadable)?, value));
-    texts.into_iter().map(fact).collect()
+    // A newer version may have known more.
+    Ok(texts.into_iter().filter_map(|(name, value)| Some((Fact::try_from(name).ok()?, value))).collect())
 }
 
 /// How facts are stored.

@@ -22,15 +22,21 @@ const SUBJECT: usize = 250;
 pub(super) struct Letter {
     pub(super) from: Address,
     pub(super) to: Vec<Address>,
+    /// Who cannot get it, and why, in words.
+    pub(super) left_out: Vec<String>,
     pub(super) text: Vec<u8>,
 }
 
 impl Letter {
     pub(super) fn write(mail: &Mail) -> Result<Self, SendError> {
         let from = address(&mail.from.1)?;
-        let to = mail.to.iter().map(address).collect::<Result<Vec<_>, _>>()?;
+        let (to, left_out): (Vec<_>, Vec<_>) = mail.to.iter().map(address).partition(Result::is_ok);
+        let to: Vec<Address> = to.into_iter().flatten().collect();
+        let left_out: Vec<String> =
+            left_out.into_iter().filter_map(Result::err).map(|odd| odd.to_string()).collect();
         if to.is_empty() {
-            return Err(SendError::Unreachable("There is nobody to send it to".to_owned()));
+            let why = left_out.join("; ");
+            return Err(SendError::Unreachable(format!("There is nobody to send it to: {why}")));
         }
         let name = Some(one_line(mail.from.0.as_str(), usize::MAX)).filter(|name| !name.is_empty());
         let mut message = Message::builder()
@@ -55,12 +61,7 @@ impl Letter {
             // What ends a mail on the wire begins with the end of its last line.
             text.truncate(text.len() - 2);
         }
-        Ok(Self { from, to, text })
-    }
-
-    /// Whether an address has letters that only some servers know.
-    pub(super) fn has_foreign_addresses(&self) -> bool {
-        self.to.iter().chain([&self.from]).any(|address| !AsRef::<str>::as_ref(address).is_ascii())
+        Ok(Self { from, to, left_out, text })
     }
 }
 

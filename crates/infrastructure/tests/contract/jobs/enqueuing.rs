@@ -106,7 +106,7 @@ async fn what_is_not_replaceable_neither_supersedes_nor_is_superseded(db: Databa
 async fn another_kind_or_subject_is_not_superseded(db: Database) {
     let scope = somebody(&db).await;
     let deploy = a_job(scope);
-    let other_kind = NewJob { kind: JobKind::Deliver, ..a_job_on(scope, deploy.subject) };
+    let other_kind = NewJob { kind: JobKind::Restart, ..a_job_on(scope, deploy.subject) };
     let other_subject = a_job(scope);
     for new in [&deploy, &other_kind, &other_subject] {
         enqueue(&db, new).await;

@@ -147,7 +147,6 @@ async fn a_lease_from_a_clock_that_was_ahead_ends_without_a_sign_of_life(db: Dat
 async fn what_waits_for_a_moment_goes_on_waiting(db: Database) {
     let scope = somebody(&db).await;
     enqueue(&db, &NewJob { run_at: at(599), ..a_job(scope) }).await;
-    enqueue(&db, &NewJob { kind: JobKind::Deliver, run_at: at(DAY), ..a_job(scope) }).await;
     rescue(&db, 0).await;
     assert_eq!(claim(&db, a_worker(), 598).await, None);
 }

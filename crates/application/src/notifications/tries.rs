@@ -1,0 +1,99 @@
+//! How often channels are tried.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use launchway_domain::ids::OrganizationId;
+use tokio::time::Instant;
+
+/// How often an organization may try its channels …
+const MOST: usize = 20;
+/// … within this time. Whoever answers slowly keeps nobody else waiting, and nobody sends mail without end.
+const WITHIN: Duration = Duration::from_secs(60 * 60);
+/// How long one try keeps the next one of the same organization waiting, if it does not come to its end.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The tries of every organization.
+#[derive(Default)]
+pub(super) struct Tries(Mutex<HashMap<OrganizationId, Made>>);
+
+#[derive(Default)]
+struct Made {
+    at: Vec<Instant>,
+    under_way: Option<Instant>,
+}
+
+/// The leave to try a channel once.
+pub(super) struct Leave<'a> {
+    tries: &'a Tries,
+    organization: OrganizationId,
+}
+
+impl Tries {
+    /// Leave to try a channel now; how long to wait otherwise.
+    pub(super) fn leave(&self, organization: OrganizationId) -> Result<Leave<'_>, Duration> {
+        let now = Instant::now();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, made| {
+            made.at.retain(|at| now - *at < WITHIN);
+            made.under_way.is_some() || !made.at.is_empty()
+        });
+        let made = all.entry(organization).or_default();
+        if made.under_way.is_some_and(|began| now - began < LONGEST) {
+            return Err(Duration::from_secs(5));
+        }
+        if made.at.len() >= MOST {
+            let first = made.at.first().copied().unwrap_or(now);
+            return Err(WITHIN.saturating_sub(now - first));
+        }
+        made.at.push(now);
+        made.under_way = Some(now);
+        Ok(Leave { tries: self, organization })
+    }
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut all = self.tries.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = all.get_mut(&self.organization) {
+            made.under_way = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn organization(n: u128) -> OrganizationId {
+        Uuid::from_u128(n).into()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_organization_tries_once_at_a_time_and_keeps_no_other_waiting() {
+        let tries = Tries::default();
+        let one = tries.leave(organization(1)).unwrap();
+        assert_eq!(tries.leave(organization(1)).err(), Some(Duration::from_secs(5)));
+        assert!(tries.leave(organization(2)).is_ok());
+        drop(one);
+        assert!(tries.leave(organization(1)).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn twenty_tries_within_an_hour_and_no_more() {
+        let tries = Tries::default();
+        for _ in 0..20 {
+            drop(tries.leave(organization(1)).unwrap());
+            tokio::time::advance(Duration::from_secs(60)).await;
+        }
+        assert_eq!(tries.leave(organization(1)).err(), Some(Duration::from_secs(40 * 60)));
+        tokio::time::advance(Duration::from_secs(40 * 60)).await;
+        assert!(tries.leave(organization(1)).is_ok());
+        assert!(tries.leave(organization(1)).is_err());
+    }
+}
