@@ -3,8 +3,11 @@
 use launchway_testkit::{people::join, server::TestServer};
 use serde_json::{Value, json};
 
-use super::{Start, WEBHOOK, from_both_databases, names};
-use crate::shapes::{WEBHOOK_CONFIG, expect_id, expect_record};
+use super::{SMTP, Start, WEBHOOK, from_both_databases, names};
+use crate::{
+    patience::at_once,
+    shapes::{WEBHOOK_CONFIG, expect_id, expect_record},
+};
 
 const SLACK: &str = "https://hooks.example.com/services/T000/B000/secret";
 
@@ -12,6 +15,7 @@ from_both_databases!(
     a_webhook_is_created_shown_changed_and_deleted,
     there_is_one_of_each_type,
     an_address_is_shown_in_full_only_to_who_may_change_it,
+    of_many_who_create_the_same_at_once_one_does,
 );
 
 fn a_webhook_is_created_shown_changed_and_deleted(start: Start) {
@@ -102,6 +106,23 @@ fn an_address_is_shown_in_full_only_to_who_may_change_it(start: Start) {
     let reader = server.client().with_token(token["token"].as_str().unwrap());
     let shown = reader.get(&format!("{WEBHOOK}/slack")).success();
     assert_eq!(shown["webhook_url"], "https://hooks.example.com/***");
+}
+
+fn of_many_who_create_the_same_at_once_one_does(start: Start) {
+    let server = start(&[]);
+    let admin = server.admin();
+    let wish = json!({"type": "generic", "webhook_url": SLACK});
+    let mail = json!({"host": "smtp.example.com", "from_email": "launchway@example.com"});
+    for (path, wish) in [(WEBHOOK, wish), (SMTP, mail)] {
+        let mut statuses: Vec<u16> =
+            at_once(8, |_| admin.post(path, &wish)).iter().map(|answer| answer.status).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 409, 409, 409, 409, 409, 409, 409], "{path}");
+    }
+    let count = |table: &str| server.query(&format!("SELECT CAST(COUNT(*) AS TEXT) AS value FROM {table}"));
+    assert_eq!(count("webhook_configs"), ["1"]);
+    assert_eq!(count("signing_secrets"), ["1"]);
+    assert_eq!(count("smtp_configs"), ["1"]);
 }
 
 #[test]

@@ -24,6 +24,7 @@ from_both_databases!(
     a_receiver_is_left_alone_for_as_long_as_it_asks,
     a_receiver_that_is_gone_is_not_asked_again,
     what_waits_for_a_channel_ends_with_it,
+    what_waits_ends_with_its_organization,
     what_became_of_messages_is_listed,
     a_slow_receiver_holds_up_nobody_else,
 );
@@ -182,6 +183,29 @@ fn what_waits_for_a_channel_ends_with_it(start: Start) {
     add(&house.admin, "heidi@example.com");
     until("the next message", || (deliveries(&house.admin, "&state=delivered").len() == 1).then_some(()));
     assert_eq!(deliveries(&house.admin, "&state=dead").len(), 2);
+}
+
+fn what_waits_ends_with_its_organization(start: Start) {
+    let house = House::with(
+        start,
+        Postbox::answering(|_, _| Reply::Status(503)),
+        &[("LAUNCHWAY_NOTIFICATION_RETRIES", "1h")],
+    );
+    let other = house.admin.post("/api/v1/organizations", &json!({"name": "Elsewhere"})).success();
+    let id = text(&other["id"]);
+    let elsewhere = house.admin.with_header("x-organization-id", &id);
+    tell(&elsewhere, "generic", &house.postbox.url());
+    add(&elsewhere, "grace@example.com");
+    until("a first attempt", || {
+        let waiting = deliveries(&elsewhere, "&state=pending");
+        (waiting.first()?["attempts"].as_array()?.len() == 1).then_some(())
+    });
+    house.admin.delete(&format!("/api/v1/organizations?id={id}")).success();
+    let over = "SELECT state || ': ' || reason AS value FROM deliveries";
+    assert_eq!(house.server.query(over), ["dead: the organization was deleted"]);
+    // Nothing is left that could be sent.
+    let left = "SELECT kind AS value FROM webhook_configs";
+    assert_eq!(house.server.query(left), Vec::<String>::new());
 }
 
 fn what_became_of_messages_is_listed(start: Start) {

@@ -97,16 +97,14 @@ fn what_is_published_and_what_fails_is_told(start: fn(&[(&str, &str)]) -> Stage)
     assert!(!lines.is_empty() && lines.len() <= 15);
     assert!(lines.iter().all(|line| story.contains(line.as_str())), "{lines:?} of {story}");
 
-    let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]}));
-    if back.status == 200 {
-        stage.deployed(&text(&back.success()["id"]));
-        let told = body(&postbox.wait_for(3)[2]);
-        assert_eq!(told["type"], "deployment.succeeded");
-        assert_eq!(told["data"]["rollback_to"], first["id"]);
-    } else {
-        // It is live already.
-        back.failure(409, "conflict");
-    }
+    site.write("index.html", "a newer page").commit();
+    stage.deployed(&stage.change(&id, &json!({"branch": "main"})));
+    let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
+    stage.deployed(&text(&back["id"]));
+    let told: Vec<Value> = postbox.wait_for(4).iter().map(body).collect();
+    let back = told.iter().find(|told| told["data"]["deployment_id"] == back["id"]).unwrap();
+    assert_eq!((&back["type"], &back["data"]["rollback_to"]), (&json!("deployment.succeeded"), &first["id"]));
+    settled(&stage.admin, "delivered", 4);
 }
 
 #[test]

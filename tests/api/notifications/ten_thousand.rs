@@ -29,7 +29,7 @@ const ON_POSTGRES: usize = 1_000;
 const DEATHS: usize = 10;
 /// Each has a channel, and to each channel two messages are under way at most.
 const ORGANIZATIONS: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(1200);
+const PATIENCE: Duration = Duration::from_secs(500);
 
 #[test]
 fn every_message_is_delivered_or_dead_on_sqlite() {
