@@ -2,11 +2,12 @@
 
 use launchway_testkit::{
     client::Client,
+    outside::{Postbox, Reply},
     server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
 };
 use serde_json::{Value, json};
 
-use crate::openapi::printed_document;
+use crate::{openapi::printed_document, patience::until};
 
 /// A request: its method, its path, the path as documented, and its body.
 type Asked<'a> = (&'a str, &'a str, &'a str, Option<&'a Value>);
@@ -161,6 +162,58 @@ fn answers_about_extensions_have_the_form_that_is_documented() {
             ("DELETE", &fork, &format!("{EXTENSIONS}/{{extension_id}}"), None),
         ],
     );
+}
+
+#[test]
+fn answers_about_notifications_have_the_form_that_is_documented() {
+    const NOTIFICATION: &str = "/api/v1/notification";
+    let postbox = Postbox::answering(|number, _| Reply::Status(if number == 0 { 500 } else { 204 }));
+    let allowed = format!("127.0.0.1/32:{}", postbox.port);
+    let server = TestServer::configured(&[
+        ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),
+        ("LAUNCHWAY_NOTIFICATION_RETRIES", "1h"),
+    ]);
+    let admin = server.admin();
+    let [webhook, smtp] = ["webhook", "smtp"].map(|kind| format!("{NOTIFICATION}/{kind}"));
+    let doubled = |path: &str| format!("/api/v1{path}");
+    let by_type = format!("{webhook}/{{type}}");
+    let wish = |kind: &str| json!({"type": kind, "webhook_url": postbox.url()});
+    expect_documented(&server, &admin, &[("POST", &webhook, &webhook, Some(&wish("generic")))]);
+    // One that waits, until nobody is told any more.
+    let member = json!({"email": "grace@example.com", "role": "viewer"});
+    admin.post("/api/v1/organizations/users", &member).success();
+    let _one = postbox.wait_for(1);
+    let off = json!({"type": "generic", "is_active": false});
+    let mail = json!({"host": "smtp.example.com", "from_email": "launchway@example.com"});
+    let try_it = json!({"channel": "generic"});
+    let deliveries = format!("{NOTIFICATION}/deliveries");
+    expect_documented(
+        &server,
+        &admin,
+        &[
+            ("POST", &doubled(&webhook), &doubled(&webhook), Some(&wish("slack"))),
+            ("PUT", &webhook, &webhook, Some(&off)),
+            ("GET", &deliveries, &deliveries, None),
+            ("PUT", &webhook, &webhook, Some(&json!({"type": "generic", "is_active": true}))),
+            ("GET", &format!("{webhook}/generic"), &by_type, None),
+            ("POST", &format!("{webhook}/generic/secret"), &format!("{webhook}/generic/secret"), None),
+            ("POST", &format!("{NOTIFICATION}/test"), &format!("{NOTIFICATION}/test"), Some(&try_it)),
+            ("POST", &smtp, &smtp, Some(&mail)),
+            ("GET", &smtp, &smtp, None),
+            ("PUT", &smtp, &smtp, Some(&json!({"port": 25}))),
+            ("DELETE", &smtp, &smtp, None),
+            ("POST", &smtp, &smtp, Some(&mail)),
+            ("DELETE", &doubled(&smtp), &doubled(&smtp), None),
+        ],
+    );
+    let dead = until("a dead delivery", || {
+        let found = admin.get(&format!("{deliveries}?state=dead")).success();
+        found["deliveries"].get(0).map(|delivery| delivery["id"].as_str().unwrap().to_owned())
+    });
+    let replay = format!("{deliveries}/{dead}/replay");
+    let pattern = format!("{deliveries}/{{delivery_id}}/replay");
+    expect_documented(&server, &admin, &[("POST", &replay, &pattern, None)]);
+    expect_documented(&server, &admin, &[("DELETE", &format!("{webhook}/generic"), &by_type, None)]);
 }
 
 fn expect_documented(server: &TestServer, admin: &Client, requests: &[Asked<'_>]) {

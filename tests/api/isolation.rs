@@ -15,8 +15,15 @@ super::on_both_databases!(
 fn an_organization_of_others_and_one_that_does_not_exist_are_refused_alike(server: TestServer) {
     let admin = server.admin();
     let foreign = server.neighbour("admin").organization_id;
-    for path in ["/api/v1/user", "/api/v1/user/settings", "/api/v1/user/organizations", "/api/v1/auth/tokens"]
-    {
+    for path in [
+        "/api/v1/user",
+        "/api/v1/user/settings",
+        "/api/v1/user/organizations",
+        "/api/v1/auth/tokens",
+        "/api/v1/notification/deliveries",
+        "/api/v1/notification/webhook/slack",
+        "/api/v1/notification/smtp",
+    ] {
         let refused = admin.with_header("x-organization-id", foreign).get(path);
         refused.failure(403, "forbidden");
         let unknown = admin.with_header("x-organization-id", UNKNOWN).get(path);

@@ -34,6 +34,7 @@ mod isolation;
 mod mass_assignment;
 mod members;
 mod metrics;
+mod notifications;
 mod openapi;
 mod operations;
 mod organizations;

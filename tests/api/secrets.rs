@@ -8,10 +8,12 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
-use crate::{auth::credentials, authenticator::Authenticator};
+use crate::{auth::credentials, authenticator::Authenticator, patience::until};
 
 const NEW_PASSWORD: &str = "canary in a coal mine";
 const WRONG_PASSWORD: &str = "canary that flew away";
+const HOOK: &str = "T0CANARY/B0CANARY/XyZCanaryOfAHook";
+const MAIL_PASSWORD: &str = "canary in a letter";
 
 #[test]
 fn the_files_and_the_log_on_sqlite_hold_no_secret() {
@@ -56,6 +58,7 @@ fn use_secrets(server: &TestServer) -> Vec<(&'static str, String)> {
     server.client().post("/api/v1/auth/login", &wrong).failure(401, "invalid_credentials");
     provoke(&admin, &token);
     let webhook = webhook_secret(&admin);
+    let signing = use_channels(server, &admin);
     let change = json!({"current_password": ADMIN_PASSWORD, "new_password": NEW_PASSWORD});
     admin.patch("/api/v1/user/password", &change).success();
 
@@ -68,6 +71,9 @@ fn use_secrets(server: &TestServer) -> Vec<(&'static str, String)> {
         ("API token", token),
         ("two-factor secret", authenticator.secret),
         ("webhook secret", webhook),
+        ("signing secret", signing.trim_start_matches("whsec_").to_owned()),
+        ("address of a webhook", HOOK.to_owned()),
+        ("password of a mail server", MAIL_PASSWORD.to_owned()),
     ];
     secrets.extend(codes.iter().map(|code| ("recovery code", code.clone())));
     secrets.extend(codes.iter().map(|code| ("recovery code", code.replace('-', ""))));
@@ -89,6 +95,34 @@ fn webhook_secret(admin: &Client) -> String {
         "project": {"git_http_url": "https://git.example.com/site.git"},
     });
     host.post("/api/v1/webhook", &push).success();
+    secret
+}
+
+/// Has messages go by every way, and fail on it. Gives the secret that signs some.
+fn use_channels(server: &TestServer, admin: &Client) -> String {
+    let channel = |path: &str, body: serde_json::Value| {
+        admin.post(&format!("/api/v1/notification/{path}"), &body).success()
+    };
+    let url = format!("https://hooks.example.com/services/{HOOK}");
+    channel("webhook", json!({"type": "slack", "webhook_url": url}));
+    channel("webhook", json!({"type": "generic", "webhook_url": url}));
+    channel(
+        "smtp",
+        json!({
+            "host": "smtp.example.com", "username": "launchway", "password": MAIL_PASSWORD,
+            "from_email": "launchway@example.com",
+        }),
+    );
+    let secret = channel("webhook/generic/secret", json!({}))["secret"].as_str().unwrap().to_owned();
+    let member = json!({"email": "grace@example.com", "role": "viewer"});
+    admin.post("/api/v1/organizations/users", &member).success();
+    for kind in ["slack", "generic", "smtp"] {
+        assert_eq!(channel("test", json!({"channel": kind}))["delivered"], false);
+    }
+    until("an attempt by each", || {
+        let attempts = "SELECT CAST(COUNT(*) AS TEXT) AS value FROM delivery_attempts";
+        (server.query(attempts) >= vec!["3".to_owned()]).then_some(())
+    });
     secret
 }
 

@@ -181,6 +181,38 @@ pub(crate) const EXECUTION_STEP: &[&str] = &[
     "created_at",
 ];
 
+pub(crate) const WEBHOOK_CONFIG: &[&str] =
+    &["id", "user_id", "organization_id", "webhook_url", "type", "is_active", "created_at", "updated_at"];
+
+pub(crate) const SMTP_CONFIG: &[&str] = &[
+    "id",
+    "user_id",
+    "organization_id",
+    "host",
+    "port",
+    "username",
+    "from_email",
+    "from_name",
+    "to",
+    "security",
+    "is_active",
+    "created_at",
+    "updated_at",
+];
+
+pub(crate) const DELIVERY: &[&str] = &[
+    "id",
+    "event_id",
+    "event",
+    "channel",
+    "status",
+    "next_attempt_at",
+    "reason",
+    "attempts",
+    "created_at",
+    "completed_at",
+];
+
 /// Asserts that a record has exactly these fields, with an id and moments in the right form.
 #[track_caller]
 pub(crate) fn expect_record(record: &Value, fields: &[&str]) {

@@ -2,10 +2,12 @@
 
 mod authority;
 mod mail_server;
+mod postbox;
 mod receiver;
 
 pub use self::{
     authority::{Authority, Identity},
     mail_server::{MailServer, MailServerOptions, Safety, TakenMail},
+    postbox::{Message, Postbox, Reply},
     receiver::{Conversation, Receiver, Request},
 };

@@ -151,6 +151,12 @@ impl TestServer {
         self.url = url_in(&self.announcement);
     }
 
+    /// Gives a setting another value, from the next start on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Waits until it has stopped by itself.
     pub fn wait(&mut self) -> ExitStatus {
         wait(&mut self.process)

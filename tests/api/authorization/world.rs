@@ -101,6 +101,9 @@ impl World {
             (ada.get(&path).success()["status"]["status"] == "cancelled").then_some(())
         });
         let (fork, execution) = run(&ada);
+        let receiver =
+            json!({"type": "generic", "webhook_url": "https://hooks.example.com/", "is_active": false});
+        ada.post("/api/v1/notification/webhook", &receiver).success();
         Self {
             ada,
             nobody: server.client(),

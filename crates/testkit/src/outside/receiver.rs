@@ -23,7 +23,7 @@ pub struct Receiver {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     connections: AtomicUsize,
     requests: Mutex<Vec<Request>>,
 }
@@ -142,7 +142,7 @@ fn listeners() -> (u16, [TcpListener; 2]) {
 }
 
 impl Conversation {
-    fn new(socket: TcpStream, tls: Option<Arc<ServerConfig>>, seen: Arc<Seen>) -> Self {
+    pub(super) fn new(socket: TcpStream, tls: Option<Arc<ServerConfig>>, seen: Arc<Seen>) -> Self {
         socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         socket.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
         socket.set_nodelay(true).unwrap();

@@ -1,0 +1,151 @@
+//! Outbound notifications: endpoints 14, 15 and 17, and messages on their way to real receivers.
+
+mod configs;
+mod delivering;
+mod deployments;
+mod happenings;
+mod ledger;
+mod mail;
+mod outages;
+mod places;
+mod signatures;
+mod ten_thousand;
+mod trying;
+mod upgrade;
+
+use launchway_testkit::{
+    client::Client,
+    outside::{Message, Postbox, Reply, Request},
+    server::TestServer,
+};
+use serde_json::{Value, json};
+
+use crate::patience::until;
+
+const WEBHOOK: &str = "/api/v1/notification/webhook";
+const SMTP: &str = "/api/v1/notification/smtp";
+const TEST: &str = "/api/v1/notification/test";
+const DELIVERIES: &str = "/api/v1/notification/deliveries";
+const MEMBERS: &str = "/api/v1/organizations/users";
+
+/// Starts a server on one of the databases, with settings.
+type Start = fn(&[(&str, &str)]) -> TestServer;
+
+/// Makes a test of each function on each database: `on_sqlite::name` and `on_postgres::name`.
+macro_rules! from_both_databases {
+    ($($name:ident),* $(,)?) => {
+        mod on_sqlite {
+            $(#[test] fn $name() { super::$name(launchway_testkit::server::TestServer::configured); })*
+        }
+        mod on_postgres {
+            $(#[test] fn $name() { super::$name(launchway_testkit::server::TestServer::configured_on_postgres); })*
+        }
+    };
+}
+use from_both_databases;
+
+/// A server, its administrator, and a receiver that the operator allows.
+struct House {
+    server: TestServer,
+    admin: Client,
+    postbox: Postbox,
+}
+
+impl House {
+    /// With a receiver that takes everything.
+    fn new(start: Start) -> Self {
+        Self::with(start, Postbox::taking(), &[])
+    }
+
+    /// With that receiver, to whom nothing is sent yet, and more settings.
+    fn with(start: Start, postbox: Postbox, settings: &[(&str, &str)]) -> Self {
+        let allowed = allowing(&postbox);
+        let mut all = vec![
+            ("LAUNCHWAY_OUTBOUND_ALLOW", allowed.as_str()),
+            ("LAUNCHWAY_NOTIFICATION_RETRIES", "100ms,100ms"),
+        ];
+        all.extend_from_slice(settings);
+        let server = start(&all);
+        let admin = server.admin();
+        Self { server, admin, postbox }
+    }
+
+    /// Has messages of that kind go to the receiver.
+    fn tell(&self, kind: &str) {
+        tell(&self.admin, kind, &self.postbox.url());
+    }
+
+    /// Starts the server again, and calls on where it is now.
+    fn restart(&mut self) {
+        self.server.restart();
+        self.admin = self.admin.at(self.server.url());
+    }
+}
+
+/// The setting that allows a receiver and nobody else.
+fn allowing(postbox: &Postbox) -> String {
+    format!("127.0.0.1/32:{}", postbox.port)
+}
+
+/// Has messages of that kind go to `url`.
+fn tell(admin: &Client, kind: &str, url: &str) {
+    admin.post(WEBHOOK, &json!({"type": kind, "webhook_url": url})).success();
+}
+
+/// Adds somebody to the caller's organization, which is announced, and gives their id.
+fn add(admin: &Client, email: &str) -> String {
+    text(&admin.post(MEMBERS, &json!({"email": email, "role": "viewer"})).success()["user_id"])
+}
+
+/// Takes them out of it, which is announced too.
+fn remove(admin: &Client, user: &str) {
+    admin.send_json("DELETE", MEMBERS, &json!({"user_id": user})).success();
+}
+
+/// The deliveries of the caller's organization, newest first.
+fn deliveries(client: &Client, query: &str) -> Vec<Value> {
+    let page = client.get(&format!("{DELIVERIES}?page_size=100{query}")).success();
+    page["deliveries"].as_array().unwrap().clone()
+}
+
+/// Waits until the organization has that many deliveries in a state, and none that is under way.
+#[track_caller]
+fn settled(client: &Client, state: &str, count: usize) -> Vec<Value> {
+    until(&format!("{count} deliveries that are {state}"), || {
+        let all = deliveries(client, "");
+        let is_over = |one: &Value| one["status"] == "delivered" || one["status"] == "dead";
+        let found: Vec<Value> = all.iter().filter(|one| one["status"] == state).cloned().collect();
+        (all.iter().all(is_over) && found.len() == count).then_some(found)
+    })
+}
+
+/// The body of a message.
+fn body(message: &Message) -> Value {
+    serde_json::from_str(&message.request.body).unwrap()
+}
+
+/// The only message of that type.
+#[track_caller]
+fn only(messages: &[Message], kind: &str) -> Value {
+    let bodies: Vec<Value> = messages.iter().map(body).collect();
+    let mut found = bodies.iter().filter(|body| body["type"] == kind);
+    let one = found.next().unwrap_or_else(|| panic!("no {kind} in {bodies:#?}"));
+    assert!(found.next().is_none(), "{kind} came several times: {bodies:#?}");
+    one.clone()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+/// The names of the fields of an object, in order.
+fn names(value: &Value) -> Vec<String> {
+    let mut names: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+    names.sort();
+    names
+}
+
+/// Refuses the first messages with a status, and takes the others.
+fn refusing(count: usize, status: u16) -> impl Fn(usize, &Request) -> Reply + Send + Sync + 'static {
+    move |number, _| Reply::Status(if number < count { status } else { 204 })
+}

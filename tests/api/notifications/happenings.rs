@@ -1,0 +1,199 @@
+//! What happens is told: members, logins, runs of extensions; in the words of each channel.
+
+use launchway_testkit::{
+    client::Client,
+    people::join,
+    server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
+};
+use serde_json::{Value, json};
+
+use super::{
+    DELIVERIES, House, Start, add, body, deliveries, from_both_databases, names, only, remove, text,
+};
+use crate::shapes::expect_id;
+
+from_both_databases!(
+    members_who_come_and_go_are_announced,
+    a_login_from_a_new_device_is_announced_once,
+    a_run_of_an_extension_is_announced_when_it_is_over,
+    slack_and_discord_get_words,
+    what_is_refused_is_not_announced,
+    a_channel_of_another_organization_hears_nothing,
+);
+
+fn members_who_come_and_go_are_announced(start: Start) {
+    let house = House::new(start);
+    house.tell("generic");
+    let id = add(&house.admin, "grace@example.com");
+    let added = only(&house.postbox.wait_for(1), "member.added");
+    assert_eq!(names(&added), ["data", "timestamp", "type"]);
+    let organization = house.admin.get("/api/v1/organizations").success();
+    assert_eq!(
+        added["data"],
+        json!({
+            "organization": "ada's Team", "organization_id": organization["id"], "email": "grace@example.com",
+            "user_id": id, "role": "viewer", "by": "ada",
+        })
+    );
+    remove(&house.admin, &id);
+    let removed = only(&house.postbox.wait_for(2), "member.removed");
+    assert_eq!(removed["data"]["user_id"], id.as_str());
+    assert_eq!(
+        (&removed["data"]["email"], &removed["data"]["by"]),
+        (&json!("grace@example.com"), &json!("ada"))
+    );
+    // A change of role is neither.
+    let again = add(&house.admin, "grace@example.com");
+    house.admin.patch(super::MEMBERS, &json!({"user_id": again, "role": "member"})).success();
+    let _all = house.postbox.wait_for(3);
+    assert_eq!(house.admin.get(DELIVERIES).success()["pagination"]["total_count"], 3);
+}
+
+fn a_login_from_a_new_device_is_announced_once(start: Start) {
+    let house = House::new(start);
+    join(&house.server, &house.admin, "grace@example.com", "viewer");
+    house.tell("generic");
+    let log_in = |email: &str, password: &str, agent: &str| {
+        let client = house.server.client().with_header("user-agent", agent);
+        client.post("/api/v1/auth/login", &json!({"email": email, "password": password})).success();
+    };
+    log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "Lynx/2.9");
+    let told = only(&house.postbox.wait_for(1), "login.new_device");
+    assert_eq!(told["data"]["user"], "ada");
+    assert_eq!(told["data"]["email"], ADMIN_EMAIL);
+    assert_eq!(
+        (&told["data"]["address"], &told["data"]["user_agent"]),
+        (&json!("127.0.0.1"), &json!("Lynx/2.9"))
+    );
+    expect_id(&told["data"]["user_id"]);
+    // The same again is nothing new; another one is, and so is the same one of somebody else.
+    log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "Lynx/2.9");
+    log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "curl/8");
+    log_in("grace@example.com", "a password of their own", "Lynx/2.9");
+    log_in("grace@example.com", "a password of their own", "Lynx/2.9");
+    let agents: Vec<(String, String)> = house
+        .postbox
+        .wait_for(3)
+        .iter()
+        .map(body)
+        .map(|body| (text(&body["data"]["email"]), text(&body["data"]["user_agent"])))
+        .collect();
+    for expected in [(ADMIN_EMAIL, "Lynx/2.9"), (ADMIN_EMAIL, "curl/8"), ("grace@example.com", "Lynx/2.9")] {
+        let (email, agent) = (expected.0.to_owned(), expected.1.to_owned());
+        assert!(agents.contains(&(email, agent)), "{expected:?} in {agents:?}");
+    }
+    assert_eq!(house.admin.get(DELIVERIES).success()["pagination"]["total_count"], 3);
+    // What failed is no login.
+    let wrong = json!({"email": ADMIN_EMAIL, "password": "not the right one"});
+    let stranger = house.server.client().with_header("user-agent", "evil/1");
+    stranger.post("/api/v1/auth/login", &wrong).failure(401, "invalid_credentials");
+    // Not seen for 90 days is new.
+    house.server.execute(&format!(
+        "UPDATE sessions SET extended_at = {} WHERE user_agent = 'curl/8'",
+        before_90_days(&house.server)
+    ));
+    log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "curl/8");
+    let last = body(&house.postbox.wait_for(4)[3]);
+    assert_eq!(last["data"]["user_agent"], "curl/8");
+    assert_eq!(house.admin.get(DELIVERIES).success()["pagination"]["total_count"], 4);
+}
+
+fn before_90_days(server: &TestServer) -> &'static str {
+    match server.data_dir().join("launchway.db").exists() {
+        true => "extended_at - 90 * 86400 * 1000000",
+        false => "extended_at - INTERVAL '90 days'",
+    }
+}
+
+fn a_run_of_an_extension_is_announced_when_it_is_over(start: Start) {
+    let house = House::new(start);
+    house.tell("generic");
+    let (key, id) = run(&house.admin, "action: mkdir, dest: a");
+    let done = only(&house.postbox.wait_for(1), "extension.completed");
+    let data = &done["data"];
+    assert_eq!((&data["extension_id"], &data["execution_id"]), (&json!(key), &json!(id)));
+    assert_eq!(data["requested_by"], "ada");
+    assert!(data["duration_seconds"].is_number(), "{data}");
+    for absent in ["last_lines", "reason", "exit_code"] {
+        assert!(data.get(absent).is_none(), "{data}");
+    }
+
+    let (_, id) = run(&house.admin, "action: copy, src: missing, dest: b");
+    let failed = only(&house.postbox.wait_for(2), "extension.failed");
+    let data = &failed["data"];
+    assert_eq!(data["execution_id"], id.as_str());
+    assert!(!text(&data["reason"]).is_empty());
+    assert!(!data["last_lines"].as_array().unwrap().is_empty(), "{data}");
+}
+
+/// Runs an extension that has one step on files; gives its key and the id of the run.
+fn run(admin: &Client, properties: &str) -> (String, String) {
+    let yaml = format!(
+        "metadata: {{id: x, name: X, description: x, author: x, icon: x, category: Other, type: run}}\n\
+         execution: {{run: [{{name: A, type: file, properties: {{{properties}}}}}]}}"
+    );
+    let fork = admin.post("/api/v1/extensions/hello-note/fork", &json!({"yaml_content": yaml})).success();
+    let key = text(&fork["extension_id"]);
+    let run = admin.post(&format!("/api/v1/extensions/{key}/run"), &json!({})).success();
+    (key, text(&run["id"]))
+}
+
+fn slack_and_discord_get_words(start: Start) {
+    let house = House::new(start);
+    house.tell("slack");
+    add(&house.admin, "grace@example.com");
+    let slack = body(&house.postbox.wait_for(1)[0]);
+    assert_eq!(
+        slack,
+        json!({"text": "*grace@example.com was added as viewer by ada*\nOrganization: ada's Team"})
+    );
+    house.admin.delete(&format!("{}/slack", super::WEBHOOK)).success();
+    house.tell("discord");
+    house.admin.patch("/api/v1/user/name", &json!({"name": "@everyone *x*"})).success();
+    add(&house.admin, "heidi@example.com");
+    let discord = body(&house.postbox.wait_for(2)[1]);
+    assert_eq!(names(&discord), ["allowed_mentions", "content"]);
+    assert_eq!(discord["allowed_mentions"], json!({"parse": []}));
+    let content = text(&discord["content"]);
+    assert!(
+        content.starts_with("**heidi\\@example.com was added as viewer by \\@everyone \\*x\\***"),
+        "{content}"
+    );
+}
+
+fn what_is_refused_is_not_announced(start: Start) {
+    let house = House::new(start);
+    house.tell("generic");
+    add(&house.admin, "grace@example.com");
+    let again = json!({"email": "grace@example.com", "role": "viewer"});
+    house.admin.post(super::MEMBERS, &again).failure(409, "conflict");
+    house
+        .admin
+        .post(super::MEMBERS, &json!({"email": "x", "role": "viewer"}))
+        .failure(400, "validation_failed");
+    let own = house.admin.get("/api/v1/user").success()["id"].clone();
+    let last = house.admin.send_json("DELETE", super::MEMBERS, &json!({"user_id": own}));
+    last.failure(409, "conflict");
+    let _one = house.postbox.wait_for(1);
+    assert_eq!(deliveries(&house.admin, "").len(), 1);
+}
+
+fn a_channel_of_another_organization_hears_nothing(start: Start) {
+    let house = House::new(start);
+    let other = house.admin.post("/api/v1/organizations", &json!({"name": "Elsewhere"})).success();
+    let elsewhere = house.admin.with_header("x-organization-id", other["id"].as_str().unwrap());
+    super::tell(&elsewhere, "generic", &house.postbox.url());
+    add(&house.admin, "grace@example.com");
+    add(&elsewhere, "heidi@example.com");
+    let told = only(&house.postbox.wait_for(1), "member.added");
+    assert_eq!(
+        (&told["data"]["organization"], &told["data"]["email"]),
+        (&json!("Elsewhere"), &json!("heidi@example.com"))
+    );
+    assert_eq!(deliveries(&house.admin, ""), Vec::<Value>::new());
+    let seen = deliveries(&elsewhere, "");
+    assert_eq!(seen.len(), 1);
+    // What belongs to others is not found.
+    let path = format!("{DELIVERIES}/{}/replay", text(&seen[0]["id"]));
+    house.admin.post(&path, &json!({})).failure(404, "not_found");
+}

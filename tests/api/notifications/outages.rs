@@ -1,0 +1,81 @@
+//! Who is told is told, whoever dies on the way.
+
+use launchway_testkit::outside::{Postbox, Reply};
+
+use super::{House, Start, add, deliveries, from_both_databases, settled};
+use crate::patience::until;
+
+from_both_databases!(
+    a_message_that_nobody_was_there_for_arrives_after_a_kill,
+    a_server_that_is_killed_while_it_sends_sends_again,
+    what_was_delivered_stays_so_over_restarts,
+);
+
+fn a_message_that_nobody_was_there_for_arrives_after_a_kill(start: Start) {
+    let mut house = House::with(
+        start,
+        Postbox::taking(),
+        &[("LAUNCHWAY_NOTIFICATION_RETRIES", "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s")],
+    );
+    house.tell("generic");
+    house.postbox.die();
+    for number in 0..5 {
+        add(&house.admin, &format!("person{number}@example.com"));
+    }
+    let kept = deliveries(&house.admin, "");
+    assert_eq!(kept.len(), 5);
+    house.server.kill();
+    house.postbox.come_back();
+    house.restart();
+    let delivered = settled(&house.admin, "delivered", 5);
+    let mut expected: Vec<String> = kept.iter().map(message_id).collect();
+    expected.sort();
+    let mut came: Vec<String> = house.postbox.messages().iter().map(id_of).collect();
+    came.sort();
+    assert_eq!(came, expected);
+    let mut told: Vec<String> = delivered.iter().map(message_id).collect();
+    told.sort();
+    assert_eq!(told, expected);
+}
+
+fn a_server_that_is_killed_while_it_sends_sends_again(start: Start) {
+    let mut house = House::with(start, Postbox::answering(|_, _| Reply::Silence), &[]);
+    house.tell("generic");
+    add(&house.admin, "grace@example.com");
+    let first = house.postbox.wait_for(1)[0].clone();
+    // The lease of the one that is gone is long; that it is gone is known.
+    house.server.kill();
+    house.postbox.answer_by(|_, _| Reply::Status(204));
+    house.restart();
+    let delivered = settled(&house.admin, "delivered", 1);
+    let second = house.postbox.messages()[1].clone();
+    assert_eq!((id_of(&second), &second.request.body), (id_of(&first), &first.request.body));
+    // The attempt that was cut off left a gap.
+    assert_eq!(delivered[0]["attempts"].as_array().unwrap().len(), 1);
+    assert_eq!(delivered[0]["attempts"][0]["number"], 2);
+}
+
+fn what_was_delivered_stays_so_over_restarts(start: Start) {
+    let mut house = House::new(start);
+    house.tell("generic");
+    add(&house.admin, "grace@example.com");
+    let before = settled(&house.admin, "delivered", 1);
+    for _ in 0..3 {
+        house.restart();
+    }
+    assert!(house.server.terminate().success());
+    house.restart();
+    add(&house.admin, "heidi@example.com");
+    until("the next message", || (house.postbox.taken() == 2).then_some(()));
+    let after = settled(&house.admin, "delivered", 2);
+    assert_eq!(after[1], before[0]);
+    assert_eq!(house.postbox.messages().len(), 2);
+}
+
+fn message_id(delivery: &serde_json::Value) -> String {
+    format!("msg_{}", super::text(&delivery["event_id"]).replace('-', ""))
+}
+
+fn id_of(message: &launchway_testkit::outside::Message) -> String {
+    message.request.header("webhook-id").unwrap().to_owned()
+}
