@@ -69,7 +69,7 @@ impl Way {
         Self {
             policy: OutboundPolicy::allowing(networks.iter().map(allow).collect()),
             timeout: Duration::from_secs(10),
-            resolver: Arc::new(SystemResolver),
+            resolver: Arc::new(SystemResolver::default()),
             trust: Trust::only("").unwrap(),
         }
     }

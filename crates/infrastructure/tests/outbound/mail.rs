@@ -1,7 +1,7 @@
 //! Mail by a real server.
 
 use launchway_domain::{
-    notifications::{Mail, MailLogin, MailSecurity, Mailer as _, SendError},
+    notifications::{Mail, MailLogin, MailSecurity, Mailer as _, SendError, Sent},
     secret::Secret,
 };
 use launchway_infrastructure::outbound::Outbound;
@@ -137,21 +137,34 @@ async fn who_has_to_log_in_does_by_either_way() {
 }
 
 #[tokio::test]
-async fn who_is_refused_is_named_and_then_nobody_gets_the_mail() {
+async fn who_is_refused_for_good_is_left_out_and_named_and_who_is_put_off_puts_all_off() {
     let refused_recipients =
         vec![("gone@example.com", "550 5.1.1 no such user"), ("full@example.com", "452 4.2.2 mailbox full")];
     let post = Post::open(&MailServerOptions { refused_recipients, ..plain() });
-    for (address, code, text) in [
-        ("gone@example.com", 550, "gone@example.com: 5.1.1 no such user"),
-        ("full@example.com", 452, "full@example.com: 4.2.2 mailbox full"),
-    ] {
-        let mut mail = post.mail();
-        mail.to.push(address.parse().unwrap());
-        mail.to.push("grace@example.com".parse().unwrap());
-        let refused = post.send(mail).await;
-        assert_eq!(refused, Err(SendError::Answered { code, text: text.to_owned() }));
-    }
+    let to = |addresses: &[&str]| Mail {
+        to: addresses.iter().map(|address| address.parse().unwrap()).collect(),
+        ..post.mail()
+    };
+    let put_off = post.send(to(&["grace@example.com", "full@example.com"])).await;
+    let text = "full@example.com: 4.2.2 mailbox full".to_owned();
+    assert_eq!(put_off, Err(SendError::Answered { code: 452, text }));
+    let refused = post.send(to(&["gone@example.com"])).await;
+    let text = "gone@example.com: 5.1.1 no such user".to_owned();
+    assert_eq!(refused, Err(SendError::Answered { code: 550, text }));
     assert_eq!(post.server.taken(), []);
+
+    let some = ["gone@example.com", "x@1.2.3.4", "jürgen@example.com", "grace@example.com"];
+    let sent = post.send(to(&some)).await.unwrap();
+    assert_eq!(
+        sent.left_out,
+        [
+            "`x@1.2.3.4` is no address that mail can be sent to",
+            "jürgen@example.com: 127.0.0.1 takes only addresses in plain letters",
+            "the server answered 550: gone@example.com: 5.1.1 no such user",
+        ]
+    );
+    let taken = post.server.taken();
+    assert_eq!(taken.iter().map(|mail| mail.to.as_slice()).collect::<Vec<_>>(), [["grace@example.com"]]);
 }
 
 #[tokio::test]
@@ -170,7 +183,10 @@ async fn an_address_in_another_script_needs_a_server_that_takes_it() {
     let foreign = |post: &Post| Mail { to: vec!["jürgen@müller.example".parse().unwrap()], ..post.mail() };
     let post = Post::open(&plain());
     let sent = post.send(foreign(&post)).await;
-    assert_eq!(told(sent), "127.0.0.1 takes only addresses in plain letters (no SMTPUTF8)");
+    assert_eq!(
+        told(sent),
+        "Nobody can get mail by 127.0.0.1: jürgen@xn--mller-kva.example: 127.0.0.1 takes only addresses in plain letters"
+    );
     let domain = Mail { to: vec!["ada@müller.example".parse().unwrap()], ..post.mail() };
     assert_eq!(post.deliver(domain).await.to, ["ada@xn--mller-kva.example"]);
     let post = Post::open(&MailServerOptions { takes_foreign_addresses: true, ..plain() });

@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use launchway_domain::notifications::{Mail, MailSecurity, Mailer as _, SendError};
+use launchway_domain::notifications::{Mail, MailSecurity, Mailer as _, SendError, Sent};
 use launchway_testkit::outside::{Conversation, Receiver};
 
 use crate::{

@@ -19,7 +19,7 @@ use launchway_domain::{
     logs::MockLogReader,
     notifications::{
         Answer, Attempt, Channel, Claim, ClaimedDelivery, DeliveryQueue, Event, EventKind, Mail, Mailer,
-        Next, Post, RetrySchedule, SendError, SenderId, WebhookConfig, WebhookKind, WebhookSender,
+        Next, Post, RetrySchedule, SendError, SenderId, Sent, WebhookConfig, WebhookKind, WebhookSender,
     },
     organizations::{Member, MockOrganizationRepository, Role},
     store::{MockUnitOfWork, StoreError},
@@ -273,10 +273,10 @@ impl WebhookSender for Office {
 
 #[async_trait]
 impl Mailer for Office {
-    async fn send(&self, mail: Mail) -> Result<u16, SendError> {
+    async fn send(&self, mail: Mail) -> Result<Sent, SendError> {
         let mut state = self.state();
         state.mails.push(mail);
-        state.mail_answers.pop_front().unwrap_or(Ok(250))
+        state.mail_answers.pop_front().unwrap_or(Ok(250)).map(Sent::from)
     }
 }
 

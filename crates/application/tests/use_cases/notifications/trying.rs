@@ -158,7 +158,7 @@ async fn what_is_not_configured_cannot_be_tried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_most_four_are_tried_at_once_and_the_next_one_is_told_to_wait() {
+async fn one_is_tried_at_a_time_and_the_next_one_is_told_to_wait() {
     let office = Office::with(|state| {
         state.delays.insert("hooks.example.com", Duration::from_secs(9));
     });
@@ -167,7 +167,7 @@ async fn at_most_four_are_tried_at_once_and_the_next_one_is_told_to_wait() {
     notifications.expect_webhook().returning(move |_, _, _| Ok(Some(found())));
     let mut store = MockUnitOfWork::new();
     // Who has to wait did not try anything.
-    store.expect_commit().times(5).returning(|_| Ok(()));
+    store.expect_commit().times(2).returning(|_| Ok(()));
     let ports = NotificationPorts {
         notifications: Arc::new(notifications),
         secrets: Arc::new(a_box()),
@@ -182,9 +182,9 @@ async fn at_most_four_are_tried_at_once_and_the_next_one_is_told_to_wait() {
         assert_refused(attempt().await, Error::RateLimited { retry_after: Duration::from_secs(5) });
     };
 
-    let (one, two, three, four, ()) = tokio::join!(attempt(), attempt(), attempt(), attempt(), too_many);
+    let (tried, ()) = tokio::join!(attempt(), too_many);
 
-    assert!([one, two, three, four].into_iter().all(|tried| tried.unwrap().delivered));
+    assert!(tried.unwrap().delivered);
     assert!(attempt().await.unwrap().delivered, "there is a place again");
 }
 

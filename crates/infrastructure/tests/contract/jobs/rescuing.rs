@@ -2,7 +2,7 @@
 
 use launchway_domain::{
     ids::BootId,
-    jobs::{Heartbeat, JobKind, JobQueue as _, JobState, NewJob, Rescued, Write},
+    jobs::{Heartbeat, JobQueue as _, JobState, NewJob, Rescued, Write},
 };
 use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
