@@ -52,7 +52,10 @@ fn is_registry(registry: &str) -> bool {
             && !label.ends_with('-')
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
-    host.split('.').all(is_label) && port.parse::<u16>().is_ok_and(|port| port > 0)
+    // Rust reads `+80` as a number, too.
+    let is_port =
+        port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0);
+    host.split('.').all(is_label) && is_port
 }
 
 /// Lower-case letters and digits, with `.`, `_`, `__` or dashes between them.
@@ -129,6 +132,7 @@ mod tests {
             "-h.example.com/a",
             "h.example.com:0/a",
             "h.example.com:99999/a",
+            "h.example.com:+80/a",
             &long,
         ] {
             assert!(reference.parse::<ImageRef>().is_err(), "{reference:?}");

@@ -91,6 +91,9 @@ pub struct GitCredentials {
 
 const ALLOWED: &str = "an `https://` or `ssh://` URL or `user@host:path` of a git repository";
 
+/// The longest address, in bytes.
+const LONGEST: usize = 2048;
+
 impl GitUrl {
     /// The address, without credentials.
     #[must_use]
@@ -111,7 +114,7 @@ impl GitUrl {
     /// secret.
     pub fn parse(raw: &str) -> Result<(Self, Option<GitCredentials>), InvalidValue> {
         let raw = raw.trim();
-        let is_written_well = raw.len() <= 2048
+        let is_written_well = raw.len() <= LONGEST
             && !raw.starts_with('-')
             && !raw.contains(|c: char| c.is_control() || c == '\\');
         if !is_written_well {
@@ -194,6 +197,10 @@ fn remote(raw: &str) -> Result<(GitUrl, Option<GitCredentials>), InvalidValue> {
     if credentials.is_some() {
         let cut = url.set_username("").and_then(|()| url.set_password(None));
         cut.map_err(|()| refused(raw))?;
+    }
+    // What is kept spells some characters out, and has to be read again.
+    if url.as_str().len() > LONGEST {
+        return Err(refused(raw));
     }
     let place = GitPlace::Remote { transport, host, port };
     Ok((GitUrl { text: url.into(), place }, credentials))
@@ -346,6 +353,7 @@ mod tests {
     #[test]
     fn what_could_be_an_option_a_helper_or_a_trick_is_refused() {
         let long = format!("https://example.com/{}", "a".repeat(2048));
+        let long_as_it_is_kept = format!("https://example.com/{}", "ä".repeat(339));
         for raw in [
             "",
             "-",
@@ -381,6 +389,7 @@ mod tests {
             "https://h:0/x",
             "https://h:99999/x",
             &long,
+            &long_as_it_is_kept,
         ] {
             assert!(parse(raw).is_err(), "{raw:?}");
         }

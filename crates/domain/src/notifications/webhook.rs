@@ -92,6 +92,10 @@ impl TryFrom<String> for WebhookUrl {
             return Err(refused());
         }
         url.set_fragment(None);
+        // What is kept spells some characters out, and has to be read again.
+        if url.as_str().len() > Self::LONGEST {
+            return Err(refused());
+        }
         Ok(Self(Secret::new(url)))
     }
 }
@@ -170,6 +174,15 @@ mod tests {
         let longest = format!("https://example.com/{}", "x".repeat(2048 - 20));
         assert_eq!(longest.len(), 2048);
         url(&longest).unwrap();
+    }
+
+    #[test]
+    fn an_address_is_as_long_as_it_is_kept() {
+        let spelled_out = |count: usize| url(&format!("https://example.com/{}", "ä".repeat(count)));
+        let longest = spelled_out(338).unwrap();
+        assert_eq!(longest.expose().len(), 2048);
+        assert_eq!(url(longest.expose()), Ok(longest));
+        assert!(spelled_out(339).is_err());
     }
 
     #[test]
