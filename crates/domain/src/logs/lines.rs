@@ -42,7 +42,12 @@ impl LineAssembler {
 }
 
 fn shown(raw: &[u8], cut: usize, masker: &Masker) -> String {
-    let mut text = masker.mask(&clean(raw));
+    let text = clean(raw);
+    let mut text = match cut {
+        0 => masker.mask(&text),
+        // Without the character that was cut in two: a secret may have begun before it.
+        _ => masker.mask_beginning(text.trim_end_matches(char::REPLACEMENT_CHARACTER)),
+    };
     let mut end = text.len().min(LONGEST_LINE);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -92,6 +97,29 @@ mod tests {
         let text = [vec![b'x'; LONGEST_LINE - 10], secret.clone().into_bytes()].concat();
         let shown = lines(&Masker::new([secret.as_str()]), &[&text]).remove(0);
         assert!(shown.contains(MASK) && !shown.contains("ss"), "{}", &shown[shown.len() - 40..]);
+    }
+
+    #[test]
+    fn a_line_of_nothing_but_secrets_shows_nothing_of_them_however_long_it_is() {
+        for secret in ["hunter2-".repeat(300), "x".repeat(65_536), "ä".repeat(1201), "€uro-€".repeat(100)]
+        {
+            let masker = Masker::new([secret.as_str()]);
+            for before in ["", "a", "ab"] {
+                let text = format!("{before}{}", secret.repeat(200_000 / secret.len()));
+                let shown = lines(&masker, &[text.as_bytes()]).remove(0).replace(MASK, "");
+                assert!(shown.starts_with(&format!("{before} … [")), "{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_is_hidden_behind_more_commands_to_a_terminal_than_are_looked_at() {
+        for cut in 0..20 {
+            let text =
+                [b"\x1b[0m".repeat(LOOKED_AT / 4 - 4), vec![b'.'; cut], b"hunter2hunter2".to_vec()].concat();
+            let shown = lines(&Masker::new(["hunter2hunter2"]), &[&text]).remove(0);
+            assert!(!shown.contains("hu"), "{shown}");
+        }
     }
 
     proptest! {

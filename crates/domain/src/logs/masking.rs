@@ -1,6 +1,6 @@
 //! Hiding what is known to be secret.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
@@ -18,6 +18,8 @@ const MOST_ENCODED: usize = 1024 * 1024;
 /// Hides secrets in text: as they are, line by line, and in base64 and URL-encoded form.
 pub struct Masker {
     searcher: Option<AhoCorasick>,
+    /// What is looked for, in every form.
+    hidden: Vec<String>,
 }
 
 impl Masker {
@@ -51,30 +53,74 @@ impl Masker {
             .match_kind(MatchKind::Standard)
             .build(&plain);
         // Building fails only for more patterns than a body can bring.
-        Self { searcher: searcher.ok().filter(|_| !plain.is_empty()) }
+        Self { searcher: searcher.ok().filter(|_| !plain.is_empty()), hidden: plain.into_iter().collect() }
     }
 
     /// The text with every secret in it hidden.
     #[must_use]
     pub fn mask(&self, text: &str) -> String {
-        let Some(searcher) = &self.searcher else { return text.to_owned() };
-        let mut hidden: Vec<(usize, usize)> =
-            searcher.find_overlapping_iter(text).map(|found| (found.start(), found.end())).collect();
-        if hidden.is_empty() {
-            return text.to_owned();
-        }
-        hidden.sort_unstable();
-        let (mut masked, mut shown) = (String::with_capacity(text.len()), 0);
-        for (start, end) in hidden {
-            if start >= shown {
-                masked.push_str(text.get(shown..start).unwrap_or_default());
-                masked.push_str(MASK);
-            }
-            shown = shown.max(end);
-        }
-        masked.push_str(text.get(shown..).unwrap_or_default());
-        masked
+        replaced(text, &self.places(text))
     }
+
+    /// The beginning of a longer text, with every secret in it hidden: what may be the beginning of
+    /// a secret at its end, too.
+    pub(super) fn mask_beginning(&self, text: &str) -> String {
+        let mut places = self.places(text);
+        let begun = self.hidden.iter().map(|secret| begun_at_end(text, secret)).max().unwrap_or_default();
+        if begun > 0 {
+            cover(&mut places, text.len() - begun..text.len());
+        }
+        replaced(text, &places)
+    }
+
+    /// Where secrets are, in order and apart from each other.
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let mut places = Vec::new();
+        for found in self.searcher.iter().flat_map(|searcher| searcher.find_overlapping_iter(text)) {
+            cover(&mut places, found.range());
+        }
+        places
+    }
+}
+
+/// Adds a place that ends behind all of `places`. Those that it meets become one with it, so that
+/// there are never more than the text has room for, however many secrets are in each other.
+fn cover(places: &mut Vec<Range<usize>>, mut place: Range<usize>) {
+    while let Some(last) = places.pop_if(|last| last.end > place.start) {
+        place.start = place.start.min(last.start);
+    }
+    places.push(place);
+}
+
+fn replaced(text: &str, places: &[Range<usize>]) -> String {
+    let (mut masked, mut shown) = (String::with_capacity(text.len()), 0);
+    for place in places {
+        masked.push_str(text.get(shown..place.start).unwrap_or_default());
+        masked.push_str(MASK);
+        shown = place.end;
+    }
+    masked.push_str(text.get(shown..).unwrap_or_default());
+    masked
+}
+
+/// How many bytes of `secret`, but not all, stand at the end of `text`. Looks at each byte once (by
+/// Knuth, Morris and Pratt), whatever the secret is.
+fn begun_at_end(text: &str, secret: &str) -> usize {
+    let secret = secret.as_bytes();
+    let longest = secret.len().saturating_sub(1).min(text.len());
+    // How much is still begun when it does not go on after so many bytes.
+    let mut shorter = vec![0; longest + 1];
+    let step = |shorter: &[usize], mut begun: usize, byte: u8| {
+        while begun > 0 && secret[begun] != byte {
+            begun = shorter[begun];
+        }
+        begun + usize::from(secret[begun] == byte)
+    };
+    for length in 1..longest {
+        shorter[length + 1] = step(&shorter, shorter[length], secret[length]);
+    }
+    let end = &text.as_bytes()[text.len() - longest..];
+    end.iter().fold(0, |begun, byte| step(&shorter, begun, *byte))
 }
 
 /// How a secret looks inside base64 text, wherever it begins there, and in a URL.
@@ -131,6 +177,15 @@ mod tests {
     }
 
     #[test]
+    fn hundreds_of_secrets_in_each_other_are_one_place() {
+        let secrets: Vec<String> = (6..518).map(|length| "a".repeat(length)).collect();
+        let masker = Masker::new(secrets.iter().map(String::as_str));
+        let text = format!("x{}y", "a".repeat(1000));
+        assert_eq!(masker.places(&text), vec![Range { start: 1, end: 1001 }]);
+        assert_eq!(masker.mask(&text), "x[secret]y");
+    }
+
+    #[test]
     fn a_text_of_fewer_than_6_bytes_is_no_secret() {
         assert_eq!(mask(&["12345"], "12345"), "12345");
         assert_eq!(mask(&["123456"], "123456"), "[secret]");
@@ -166,6 +221,12 @@ mod tests {
             for encoded in [BASE64.encode(&whole), BASE64URL_NOPAD.encode(&whole)] {
                 prop_assert!(mask(&[secret], &encoded).contains(MASK), "{}", encoded);
             }
+        }
+
+        #[test]
+        fn what_begins_at_the_end_is_found(secret in "[ab]{6,12}", text in "[ab]{0,20}") {
+            let expected = (0..secret.len()).rev().find(|length| text.ends_with(&secret[..*length]));
+            prop_assert_eq!(Some(begun_at_end(&text, &secret)), expected);
         }
 
         #[test]
