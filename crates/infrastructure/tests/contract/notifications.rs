@@ -10,6 +10,7 @@ mod ending;
 mod extensions;
 mod forgetting;
 mod mail;
+mod model;
 mod outcomes;
 mod pages;
 mod rescuing;
