@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::fuzz;
+
 /// What is printed when no verb, or an unknown one, was given.
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask <verb>
@@ -11,7 +13,7 @@ usage: cargo xtask <verb>
                                         PostgreSQL and a real Docker engine
   bench [--install] [--only <section>] [--report <file>]
                                         what the release build costs, measured against the goals
-  fuzz [--seconds <n>]                  tries the language of extensions with odd inputs; installs
+  fuzz [--seconds <n>] [<target>...]    tries what reads texts of others with odd inputs; installs
                                         `cargo-fuzz` if it is not there
 
   --install         installs missing Debian packages (root only)
@@ -51,6 +53,8 @@ pub(crate) struct BenchOptions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FuzzOptions {
     pub(crate) seconds: u32,
+    /// Which targets; none means all.
+    pub(crate) targets: Vec<String>,
 }
 
 /// What `cargo xtask bench` measures.
@@ -136,7 +140,7 @@ fn parse_bench(mut arguments: impl Iterator<Item = String>) -> Result<BenchOptio
 }
 
 fn parse_fuzz(mut arguments: impl Iterator<Item = String>) -> Result<FuzzOptions, String> {
-    let mut options = FuzzOptions { seconds: 60 };
+    let mut options = FuzzOptions { seconds: 60, targets: Vec::new() };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--seconds" => {
@@ -148,6 +152,7 @@ fn parse_fuzz(mut arguments: impl Iterator<Item = String>) -> Result<FuzzOptions
                     .filter(|seconds| *seconds > 0)
                     .ok_or(format!("`--seconds` wants a number above 0, got `{seconds}`"))?;
             }
+            target if fuzz::is_target(target) => options.targets.push(argument),
             other => return Err(format!("`fuzz` does not know `{other}`")),
         }
     }
@@ -208,8 +213,13 @@ mod tests {
 
     #[test]
     fn fuzzing_takes_a_minute_for_each_target_unless_told_otherwise() {
-        assert_eq!(parse("fuzz"), Ok(Command::Fuzz(FuzzOptions { seconds: 60 })));
-        assert_eq!(parse("fuzz --seconds 5"), Ok(Command::Fuzz(FuzzOptions { seconds: 5 })));
+        let fuzz = |seconds, targets: &[&str]| {
+            let targets = targets.iter().map(|target| (*target).to_owned()).collect();
+            Ok(Command::Fuzz(FuzzOptions { seconds, targets }))
+        };
+        assert_eq!(parse("fuzz"), fuzz(60, &[]));
+        assert_eq!(parse("fuzz --seconds 5"), fuzz(5, &[]));
+        assert_eq!(parse("fuzz logs --seconds 5 sources"), fuzz(5, &["logs", "sources"]));
         for line in ["fuzz --seconds", "fuzz --seconds 0", "fuzz --seconds long", "fuzz hard"] {
             assert!(parse(line).is_err(), "{line}");
         }
