@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::chaos::CAMPAIGNS;
+use crate::{chaos::CAMPAIGNS, fuzz};
 
 /// What is printed when no verb, or an unknown one, was given.
 pub(crate) const USAGE: &str = "\
@@ -14,7 +14,7 @@ usage: cargo xtask <verb>
   bench [--install] [--quick] [--only <section>] [--report <file>]
                                         what the release build costs, measured against the goals
   bench --compare <report> <report>     whether two reports agree within their spreads
-  fuzz [--seconds <n>]                  tries the language of extensions with odd inputs; installs
+  fuzz [--seconds <n>] [<target>...]    tries what reads texts of others with odd inputs; installs
                                         `cargo-fuzz` if it is not there
   chaos [--install] [<campaign>] [--long] [--kills <n>] [--every <n>] [--report <file>]
                                         breaks a running server in every way that we know, and
@@ -68,6 +68,8 @@ pub(crate) struct BenchOptions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FuzzOptions {
     pub(crate) seconds: u32,
+    /// Which targets; none means all.
+    pub(crate) targets: Vec<String>,
 }
 
 /// The options of `cargo xtask chaos`.
@@ -196,7 +198,7 @@ fn parse_bench(mut arguments: impl Iterator<Item = String>) -> Result<BenchOptio
 }
 
 fn parse_fuzz(mut arguments: impl Iterator<Item = String>) -> Result<FuzzOptions, String> {
-    let mut options = FuzzOptions { seconds: 60 };
+    let mut options = FuzzOptions { seconds: 60, targets: Vec::new() };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--seconds" => {
@@ -208,6 +210,7 @@ fn parse_fuzz(mut arguments: impl Iterator<Item = String>) -> Result<FuzzOptions
                     .filter(|seconds| *seconds > 0)
                     .ok_or(format!("`--seconds` wants a number above 0, got `{seconds}`"))?;
             }
+            target if fuzz::is_target(target) => options.targets.push(argument),
             other => return Err(format!("`fuzz` does not know `{other}`")),
         }
     }
@@ -312,8 +315,13 @@ mod tests {
 
     #[test]
     fn fuzzing_takes_a_minute_for_each_target_unless_told_otherwise() {
-        assert_eq!(parse("fuzz"), Ok(Command::Fuzz(FuzzOptions { seconds: 60 })));
-        assert_eq!(parse("fuzz --seconds 5"), Ok(Command::Fuzz(FuzzOptions { seconds: 5 })));
+        let fuzz = |seconds, targets: &[&str]| {
+            let targets = targets.iter().map(|target| (*target).to_owned()).collect();
+            Ok(Command::Fuzz(FuzzOptions { seconds, targets }))
+        };
+        assert_eq!(parse("fuzz"), fuzz(60, &[]));
+        assert_eq!(parse("fuzz --seconds 5"), fuzz(5, &[]));
+        assert_eq!(parse("fuzz logs --seconds 5 sources"), fuzz(5, &["logs", "sources"]));
         for line in ["fuzz --seconds", "fuzz --seconds 0", "fuzz --seconds long", "fuzz hard"] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: tries the language of extensions with inputs that nobody would write.
+//! `cargo xtask fuzz`: tries what reads texts of others with inputs that nobody would write.
 
 use std::{
     fs,
@@ -16,23 +16,47 @@ use crate::{
 /// What drives the targets, and the version that they were written for.
 const DRIVER: &str = "cargo-fuzz";
 const VERSION: &str = "0.13.1";
-/// What is fuzzed, with the folders of examples to begin with.
-const TARGETS: [(&str, &[&str]); 2] = [("definitions", &["catalog"]), ("templates", &[])];
-/// As large as a definition may be, and a little more.
-const LONGEST: u32 = 300_000;
+/// What is fuzzed.
+const TARGETS: [Target; 7] = [
+    Target { name: "definitions", examples: &["catalog"], longest: 300_000 },
+    Target { name: "templates", examples: &[], longest: 300_000 },
+    Target { name: "sources", examples: &["fuzz/examples/sources"], longest: 4096 },
+    Target { name: "receivers", examples: &["fuzz/examples/receivers"], longest: 4096 },
+    Target { name: "webhooks", examples: &["fuzz/examples/webhooks"], longest: 16_384 },
+    Target { name: "logs", examples: &["fuzz/examples/logs"], longest: 4096 },
+    Target { name: "line_ids", examples: &[], longest: 256 },
+];
+
+/// Something that reads texts of others.
+struct Target {
+    name: &'static str,
+    /// Folders of examples to begin with.
+    examples: &'static [&'static str],
+    /// The most bytes of an input: as much as it accepts, and a little more.
+    longest: u32,
+}
+
 /// How many seconds one input may take, in a build that watches every step. The limit of the
 /// release build is a matter of `cargo xtask bench --only definitions`.
 const SLOWEST: u32 = 10;
 
-/// Runs each target for a while; fails when one finds something.
+/// Whether there is a target of that name.
+pub(crate) fn is_target(name: &str) -> bool {
+    TARGETS.iter().any(|target| target.name == name)
+}
+
+/// Runs the targets for a while, one after the other; fails when one finds something.
 pub(crate) fn run(options: &FuzzOptions) -> Outcome {
     install()?;
-    for (target, examples) in TARGETS {
-        let corpus = root().join("fuzz/corpus").join(target);
+    let is_wanted = |target: &&Target| {
+        options.targets.is_empty() || options.targets.iter().any(|name| name == target.name)
+    };
+    for target in TARGETS.iter().filter(is_wanted) {
+        let corpus = root().join("fuzz/corpus").join(target.name);
         fs::create_dir_all(&corpus)
             .map_err(|error| Failure::because(format_args!("cannot make {}", corpus.display()), error))?;
         let mut folders = vec![corpus];
-        folders.extend(examples.iter().map(|folder| root().join(folder)));
+        folders.extend(target.examples.iter().map(|folder| root().join(folder)));
         workspace::run(&mut fuzz(target, &folders, options.seconds))?;
     }
     Ok(())
@@ -51,16 +75,16 @@ fn version_of_driver() -> Outcome<String> {
     Ok(told.split_whitespace().last().unwrap_or_default().to_owned())
 }
 
-fn fuzz(target: &str, folders: &[PathBuf], seconds: u32) -> Command {
-    let dictionary = root().join("fuzz").join(format!("{target}.dict"));
-    let mut command = cargo(&["fuzz", "run", target]);
+fn fuzz(target: &Target, folders: &[PathBuf], seconds: u32) -> Command {
+    let dictionary = root().join("fuzz").join(format!("{}.dict", target.name));
+    let mut command = cargo(&["fuzz", "run", target.name]);
     command
         .args(folders.iter().map(PathBuf::as_path).map(Path::as_os_str))
         .arg("--")
         .args([
             format!("-max_total_time={seconds}"),
             format!("-timeout={SLOWEST}"),
-            format!("-max_len={LONGEST}"),
+            format!("-max_len={}", target.longest),
             format!("-dict={}", dictionary.display()),
         ])
         // What watches the program is not part of the stable compiler, but works with it.
@@ -74,17 +98,24 @@ mod tests {
 
     #[test]
     fn a_target_runs_for_as_long_as_was_asked_for() {
-        let command = fuzz("templates", &[], 7);
+        let command = fuzz(&TARGETS[1], &[], 7);
         let line = workspace::shown(&command);
         assert!(line.starts_with("cargo fuzz run templates -- -max_total_time=7 "), "{line}");
+        assert!(line.contains(" -max_len=300000 "), "{line}");
     }
 
     #[test]
     fn every_target_is_there_with_its_words_and_its_examples() {
-        for (target, examples) in TARGETS {
-            assert!(root().join(format!("fuzz/fuzz_targets/{target}.rs")).is_file());
-            assert!(root().join(format!("fuzz/{target}.dict")).is_file());
+        for Target { name, examples, .. } in TARGETS {
+            assert!(root().join(format!("fuzz/{name}.dict")).is_file());
             assert!(examples.iter().all(|folder| root().join(folder).is_dir()));
         }
+        let files = fs::read_dir(root().join("fuzz/fuzz_targets")).unwrap();
+        let mut there: Vec<_> =
+            files.map(|file| file.unwrap().path().file_stem().unwrap().to_owned()).collect();
+        let mut named: Vec<std::ffi::OsString> = TARGETS.iter().map(|target| target.name.into()).collect();
+        there.sort();
+        named.sort();
+        assert_eq!(there, named);
     }
 }
