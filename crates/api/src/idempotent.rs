@@ -15,7 +15,7 @@ use crate::{
     Api,
     body::{Body, Input},
     caller::Caller,
-    envelope::{json_bytes, success},
+    envelope::{done, json_bytes, success},
     error::{ApiError, Code},
 };
 
@@ -70,8 +70,28 @@ impl Once {
         again: impl AsyncFn(Uuid) -> Result<T, Error>,
         view: impl Fn(T) -> V,
     ) -> Result<HttpResponse, ApiError> {
+        self.answer_in(api, make, again, |made| success(message, view(made))).await
+    }
+
+    /// The same where the answer has nothing to show.
+    pub(crate) async fn answer_done(
+        self,
+        api: &Api,
+        message: &'static str,
+        make: impl AsyncFnOnce(Option<IdempotencyKey>) -> Result<(), Error>,
+    ) -> Result<HttpResponse, ApiError> {
+        self.answer_in(api, make, async |_| Ok(()), |()| done(message)).await
+    }
+
+    async fn answer_in<T, E: Serialize>(
+        self,
+        api: &Api,
+        make: impl AsyncFnOnce(Option<IdempotencyKey>) -> Result<T, Error>,
+        again: impl AsyncFn(Uuid) -> Result<T, Error>,
+        envelope: impl Fn(T) -> E,
+    ) -> Result<HttpResponse, ApiError> {
         let shown = |made: T| {
-            let body = serde_json::to_vec(&success(message, view(made)));
+            let body = serde_json::to_vec(&envelope(made));
             body.map_err(|error| ApiError::internal(error.to_string()))
         };
         let Some(key) = self.0 else { return Ok(json_bytes(HttpResponse::Ok(), shown(make(None).await?)?)) };

@@ -3,7 +3,10 @@
 mod requests;
 mod views;
 
-use actix_web::web::{Data, Path};
+use actix_web::{
+    HttpResponse,
+    web::{Data, Path},
+};
 use launchway_domain::notifications::{DeliveryFilter, WebhookKind};
 
 use self::{
@@ -16,6 +19,7 @@ use crate::{
     caller::Caller,
     envelope::{Done, Envelope, Nothing, Reply, done, success},
     error::{ApiError, Code, path_id},
+    idempotent::Idempotent,
     pages::PageSizes,
     query::Query,
     routes::Routes,
@@ -46,26 +50,29 @@ const PAGES: PageSizes = PageSizes { default: 20, largest: 100 };
 /// One for each organization and type. Nobody is connected to at a private or loopback address, unless
 /// the operator allows it.
 #[utoipa::path(post, path = "/api/v1/notification/webhook", tag = "notifications", security(("bearer" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
     request_body = CreateWebhook, responses((status = 200, body = Done)))]
 pub(crate) async fn create_webhook(
     api: Data<Api>,
     caller: Caller,
-    body: Body<CreateWebhook>,
-) -> Result<Done, ApiError> {
-    let CreateWebhook { kind, webhook_url, is_active } = body.read().await?;
-    let is_active = is_active.unwrap_or(true);
-    api.services.notifications.create_webhook(&caller, kind, webhook_url, is_active).await?;
-    Ok(done("Webhook config created successfully"))
+    body: Idempotent<CreateWebhook>,
+) -> Result<HttpResponse, ApiError> {
+    let (wish, once) = body.read(&caller).await?;
+    let notifications = &api.services.notifications;
+    let make = async |key| notifications.create_webhook(&caller, wish.into(), key).await;
+    once.answer_done(&api, "Webhook config created successfully", make).await
 }
 
 /// The same as `/api/v1/notification/webhook`
 #[utoipa::path(post, path = "/api/v1/api/v1/notification/webhook", tag = "notifications",
-    security(("bearer" = [])), request_body = CreateWebhook, responses((status = 200, body = Done)))]
+    security(("bearer" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
+    request_body = CreateWebhook, responses((status = 200, body = Done)))]
 pub(crate) async fn create_webhook_by_doubled_prefix(
     api: Data<Api>,
     caller: Caller,
-    body: Body<CreateWebhook>,
-) -> Result<Done, ApiError> {
+    body: Idempotent<CreateWebhook>,
+) -> Result<HttpResponse, ApiError> {
     create_webhook(api, caller, body).await
 }
 
@@ -132,15 +139,23 @@ pub(crate) async fn smtp(api: Data<Api>, caller: Caller) -> Reply<SmtpConfigView
 /// To the addresses in `to`, or to the organization's admins. Without encryption only where the operator
 /// allows the server's address.
 #[utoipa::path(post, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
     request_body = CreateSmtp, responses((status = 200, body = Envelope<SmtpConfigView>)))]
 pub(crate) async fn create_smtp(
     api: Data<Api>,
     caller: Caller,
-    body: Body<CreateSmtp>,
-) -> Reply<SmtpConfigView> {
-    let wish = body.read().await?.into();
-    let config = api.services.notifications.create_smtp(&caller, wish).await?;
-    Ok(success("SMTP configuration created successfully", config.into()))
+    body: Idempotent<CreateSmtp>,
+) -> Result<HttpResponse, ApiError> {
+    let notifications = &api.services.notifications;
+    let (wish, once) = body.read(&caller).await?;
+    once.answer(
+        &api,
+        "SMTP configuration created successfully",
+        async |key| notifications.create_smtp(&caller, wish.into(), key).await,
+        async |_id| notifications.smtp(&caller).await,
+        SmtpConfigView::from,
+    )
+    .await
 }
 
 /// Change the server that sends mail

@@ -28,7 +28,7 @@ pub use self::{
     sending::{Sender, SenderTimings},
     smtp::{NewSmtp, SmtpChange},
     trying::Tried,
-    webhooks::{ShownWebhook, WebhookChange},
+    webhooks::{NewWebhook, ShownWebhook, WebhookChange},
 };
 use crate::{Error, Tools};
 

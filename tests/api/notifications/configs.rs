@@ -16,7 +16,26 @@ from_both_databases!(
     there_is_one_of_each_type,
     an_address_is_shown_in_full_only_to_who_may_change_it,
     of_many_who_create_the_same_at_once_one_does,
+    a_wish_with_a_key_is_carried_out_once,
 );
+
+fn a_wish_with_a_key_is_carried_out_once(start: Start) {
+    let server = start(&[]);
+    let admin = server.admin();
+    let keyed = admin.with_header("idempotency-key", "first");
+    let slack = json!({"type": "slack", "webhook_url": SLACK});
+    let first = keyed.post(WEBHOOK, &slack);
+    assert_eq!((first.status, &first.json()["error"]), (200, &json!("")));
+    assert_eq!(keyed.post(WEBHOOK, &slack).json(), first.json());
+    keyed.post(WEBHOOK, &json!({"type": "discord", "webhook_url": SLACK})).failure(409, "conflict");
+    admin.post(WEBHOOK, &slack).failure(409, "conflict");
+
+    let mail = json!({"host": "smtp.example.com", "from_email": "launchway@example.com"});
+    let first = keyed.post(SMTP, &mail);
+    assert_eq!(first.status, 200);
+    assert_eq!(keyed.post(SMTP, &mail).json(), first.json());
+    admin.post(SMTP, &mail).failure(409, "conflict");
+}
 
 fn a_webhook_is_created_shown_changed_and_deleted(start: Start) {
     let server = start(&[]);

@@ -1,6 +1,6 @@
 //! What may be asked of notifications.
 
-use launchway_application::notifications::{NewSmtp, SmtpChange, WebhookChange};
+use launchway_application::notifications::{NewSmtp, NewWebhook, SmtpChange, WebhookChange};
 use launchway_domain::{
     applications::Port,
     ids::SmtpConfigId,
@@ -18,11 +18,11 @@ use crate::{body::Input, error::ApiError, fields::Fields};
 pub(crate) struct CreateWebhook {
     /// `slack`, `discord` or `generic`.
     #[schema(rename = "type", value_type = String, example = "slack")]
-    pub(super) kind: WebhookKind,
+    kind: WebhookKind,
     #[schema(value_type = String, max_length = 2048, example = "https://hooks.example.com/services/T0/B0/x")]
-    pub(super) webhook_url: WebhookUrl,
+    webhook_url: WebhookUrl,
     /// True unless given.
-    pub(super) is_active: Option<bool>,
+    is_active: Option<bool>,
 }
 
 impl Input for CreateWebhook {
@@ -32,6 +32,12 @@ impl Input for CreateWebhook {
         let is_active = fields.optional("is_active");
         fields.finish()?;
         Ok(Self { kind: kind?, webhook_url: webhook_url?, is_active: is_active? })
+    }
+}
+
+impl From<CreateWebhook> for NewWebhook {
+    fn from(CreateWebhook { kind, webhook_url, is_active }: CreateWebhook) -> Self {
+        Self { kind, url: webhook_url, is_active: is_active.unwrap_or(true) }
     }
 }
 

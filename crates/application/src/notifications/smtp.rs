@@ -3,6 +3,7 @@
 use launchway_domain::{
     audit::{Action as Did, Event as Entry, Resource as Audited},
     auth::Actor,
+    idempotency::IdempotencyKey,
     ids::SmtpConfigId,
     notifications::{MailHost, MailSecurity, MailUsername, Recipients, SenderName, SmtpConfig, Write},
     organizations::Scope,
@@ -57,9 +58,14 @@ impl Notifications {
     ///
     /// # Errors
     /// [`Error::Invalid`] when its parts do not fit together or the server may not be connected to,
-    /// [`Error::Conflict`] when there is one, [`Error::NotFound`] when the organization is gone,
+    /// [`Error::Conflict`] when there is one, [`Error::Repeated`] when `key` was used, [`Error::NotFound`] when the organization is gone,
     /// [`Error::Forbidden`] without the permission `notification:create`.
-    pub async fn create_smtp(&self, actor: &Actor, wish: NewSmtp) -> Result<SmtpConfig, Error> {
+    pub async fn create_smtp(
+        &self,
+        actor: &Actor,
+        wish: NewSmtp,
+        key: Option<IdempotencyKey>,
+    ) -> Result<SmtpConfig, Error> {
         let scope = actor.require(CREATE)?;
         let NewSmtp { host, port, security, username, password, from_email, from_name, to } = wish;
         let id: SmtpConfigId = self.tools.ids.next().into();
@@ -84,8 +90,11 @@ impl Notifications {
         let what = format!("has mail sent by {}", config.host);
         let entry = Entry::new(Did::Create, Audited::SmtpConfig, id, what);
         let insert = Write::InsertSmtp(Box::new(config.clone()));
-        let writes = vec![insert.into(), self.tools.record(actor.author(), entry)];
+        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        writes.push(insert.into());
+        writes.push(self.tools.record(actor.author(), entry));
         self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             StoreError::Taken(Unique::SmtpConfig) => Error::Conflict(
                 "mail is sent by a server already: change it by `PUT /api/v1/notification/smtp`, or delete it \
                  first"

@@ -3,6 +3,7 @@
 use launchway_domain::{
     audit::{Action as Did, Event as Entry, Resource as Audited},
     auth::Actor,
+    idempotency::IdempotencyKey,
     ids::WebhookConfigId,
     notifications::{KeptSigningSecret, SigningSecret, WebhookConfig, WebhookKind, WebhookUrl, Write},
     organizations::Scope,
@@ -14,6 +15,17 @@ use super::{CREATE, DELETE, Notifications, ORGANIZATION, READ, UPDATE, refused};
 use crate::Error;
 
 const WEBHOOK: Error = Error::NotFound("the webhook configuration");
+
+/// A wish for messages to go somewhere.
+#[derive(Debug)]
+pub struct NewWebhook {
+    /// Who is told.
+    pub kind: WebhookKind,
+    /// Where.
+    pub url: WebhookUrl,
+    /// Whether from now on.
+    pub is_active: bool,
+}
 
 /// What is to change about where messages go.
 #[derive(Debug, Default)]
@@ -34,20 +46,20 @@ pub struct ShownWebhook {
 }
 
 impl Notifications {
-    /// Has messages of a kind go to `url` from now on.
+    /// Has messages of a kind go somewhere from now on.
     ///
     /// # Errors
     /// [`Error::Invalid`] when nobody may be connected to there, [`Error::Conflict`] when there is one
-    /// of that kind, [`Error::NotFound`] when the organization is gone, [`Error::Forbidden`] without the
-    /// permission `notification:create`.
+    /// of that kind, [`Error::Repeated`] when `key` was used, [`Error::NotFound`] when the organization is
+    /// gone, [`Error::Forbidden`] without the permission `notification:create`.
     pub async fn create_webhook(
         &self,
         actor: &Actor,
-        kind: WebhookKind,
-        url: WebhookUrl,
-        is_active: bool,
+        wish: NewWebhook,
+        key: Option<IdempotencyKey>,
     ) -> Result<(), Error> {
         let scope = actor.require(CREATE)?;
+        let NewWebhook { kind, url, is_active } = wish;
         self.check(&url).await?;
         let id: WebhookConfigId = self.tools.ids.next().into();
         let now = self.tools.clock.now();
@@ -69,9 +81,11 @@ impl Notifications {
         let what = format!("has messages go to {} by {}", url.masked(), kind.as_str());
         let entry = Entry::new(Did::Create, Audited::Notification, id, what).with("type", kind.as_str());
         let entry = entry.with_changed_secret("webhook_url");
-        let writes =
-            vec![Write::InsertWebhook { config, secret }.into(), self.tools.record(actor.author(), entry)];
+        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        writes.push(Write::InsertWebhook { config, secret }.into());
+        writes.push(self.tools.record(actor.author(), entry));
         self.tools.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             StoreError::Taken(Unique::WebhookConfig) => Error::Conflict(format!(
                 "messages go somewhere by {0} already: change it by `PUT /api/v1/notification/webhook`, or \
                  delete it first",

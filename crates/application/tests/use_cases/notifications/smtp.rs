@@ -56,7 +56,7 @@ fn permitting() -> MockedPorts {
 }
 
 async fn create(ports: MockedPorts, wish: NewSmtp) -> Result<SmtpConfig, Error> {
-    ports.services().notifications.create_smtp(&an_actor().build(), wish).await
+    ports.services().notifications.create_smtp(&an_actor().build(), wish, None).await
 }
 
 async fn delete(ports: MockedPorts, id: Option<SmtpConfigId>) -> Result<(), Error> {
@@ -203,7 +203,7 @@ async fn what_is_gone_cannot_be_deleted() {
 #[tokio::test]
 async fn nobody_has_to_do_with_mail_without_the_permission() {
     for actor in actors_without("notification:create") {
-        let outcome = MockedPorts::default().services().notifications.create_smtp(&actor, wish()).await;
+        let outcome = MockedPorts::default().services().notifications.create_smtp(&actor, wish(), None).await;
         assert_refused(outcome, lacks("notification:create"));
     }
     for actor in actors_without("notification:delete") {

@@ -1,6 +1,6 @@
 //! Having messages go somewhere by HTTP, and seeing where they go.
 
-use launchway_application::Error;
+use launchway_application::{Error, notifications::NewWebhook};
 use launchway_domain::{
     audit::{Action, Resource},
     clock::Timestamp,
@@ -45,9 +45,14 @@ fn writes(
     vec![Write::InsertWebhook { config, secret }.into(), told(last, entry)]
 }
 
+/// A wish for messages to go to `raw`.
+fn to(kind: WebhookKind, raw: &str, is_active: bool) -> NewWebhook {
+    NewWebhook { kind, url: url(raw), is_active }
+}
+
 async fn create(ports: MockedPorts, kind: WebhookKind) -> Result<(), Error> {
     let notifications = ports.services().notifications;
-    notifications.create_webhook(&an_actor().build(), kind, url(HOOK), true).await
+    notifications.create_webhook(&an_actor().build(), to(kind, HOOK, true), None).await
 }
 
 /// Ports that let [`HOOK`] be connected to.
@@ -83,7 +88,7 @@ async fn a_place_may_be_made_that_nobody_is_told_at_yet() {
 
     let notifications = ports.services().notifications;
     let outcome =
-        notifications.create_webhook(&an_actor().build(), WebhookKind::Slack, url(HOOK), false).await;
+        notifications.create_webhook(&an_actor().build(), to(WebhookKind::Slack, HOOK, false), None).await;
 
     outcome.unwrap();
 }
@@ -101,7 +106,7 @@ async fn it_is_asked_about_the_host_and_port_that_would_be_called() {
 
         let notifications = ports.services().notifications;
         let outcome =
-            notifications.create_webhook(&an_actor().build(), WebhookKind::Slack, url(raw), true).await;
+            notifications.create_webhook(&an_actor().build(), to(WebhookKind::Slack, raw, true), None).await;
 
         outcome.unwrap_or_else(|error| panic!("{raw}: {error}"));
     }
@@ -150,7 +155,7 @@ async fn nothing_goes_anywhere_without_a_database() {
 async fn nobody_says_where_messages_go_without_the_permission_or_learns_who_may_be_connected_to() {
     for actor in actors_without("notification:create") {
         let notifications = MockedPorts::default().services().notifications;
-        let outcome = notifications.create_webhook(&actor, WebhookKind::Slack, url(HOOK), true).await;
+        let outcome = notifications.create_webhook(&actor, to(WebhookKind::Slack, HOOK, true), None).await;
         assert_refused(outcome, lacks("notification:create"));
     }
 }
