@@ -82,7 +82,8 @@ pub trait NotificationRepository: Send + Sync {
 /// - a delivery is claimed by one sender at a time, and of one channel at most
 ///   [two](PER_CHANNEL) are, however many claim at once: one slow receiver holds nobody
 ///   up but itself;
-/// - what was due first is claimed first; nothing is claimed before it is due, of a channel that is not
+/// - who has the fewest under way is served first, and of those what was due first: one slow receiver does not
+///   take the places of all; nothing is claimed before it is due, of a channel that is not
 ///   active, or of an organization that is gone;
 /// - a claim holds until it is recorded or [rescued](DeliveryQueue::rescue); whoever lost it changes
 ///   nothing any more. An attempt that was cut off does not count as a failure.

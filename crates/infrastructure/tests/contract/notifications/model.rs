@@ -169,8 +169,9 @@ impl Model {
         }
     }
 
-    /// What may be claimed, in its order: the first of each channel that has a place.
-    fn due(&self) -> Vec<(Timestamp, DeliveryId)> {
+    /// What may be claimed, in its order: the first of each channel that has a place, and before the others
+    /// those of channels with the fewest under way.
+    fn due(&self) -> Vec<(i64, Timestamp, DeliveryId)> {
         let mut due = Vec::new();
         for place in self.is_active.iter().filter(|(_, is_active)| **is_active).map(|(place, _)| *place) {
             let waits = |kept: &Kept| {
@@ -178,8 +179,8 @@ impl Model {
             };
             let mut here: Vec<_> = self.deliveries.iter().filter(|(_, kept)| waits(kept)).collect();
             here.sort_by_key(|(id, kept)| (kept.next_at, **id));
-            let free = usize::try_from(PER_CHANNEL - self.under_way(place)).unwrap();
-            due.extend(here.into_iter().take(free).map(|(id, kept)| (kept.next_at, *id)));
+            let places = self.under_way(place)..PER_CHANNEL;
+            due.extend(places.zip(here).map(|(under_way, (id, kept))| (under_way, kept.next_at, *id)));
         }
         due.sort_unstable();
         due
@@ -192,11 +193,11 @@ impl Model {
         // Of two that are due at the same moment either may be first.
         let moments: Vec<_> =
             claimed.iter().map(|claimed| self.deliveries[&claimed.claim.delivery].next_at).collect();
-        let expected: Vec<_> = due.iter().take(most).map(|(next_at, _)| *next_at).collect();
+        let expected: Vec<_> = due.iter().take(most).map(|(_, next_at, _)| *next_at).collect();
         assert_eq!(moments, expected);
         for claimed in claimed {
             let claim = claimed.claim;
-            assert!(due.iter().any(|(_, id)| *id == claim.delivery));
+            assert!(due.iter().any(|(_, _, id)| *id == claim.delivery));
             let kept = self.deliveries.get_mut(&claim.delivery).unwrap();
             assert!(kept.held.is_none(), "one sender at a time");
             kept.attempt += 1;

@@ -68,7 +68,7 @@ async fn what_is_given_up_is_dead_and_says_why(db: Database) {
     record(&db, &claim_one(&db, 5).await, Next::GiveUp, 6).await.unwrap();
     let dead = the_delivery(&db, ada.scope()).await;
     assert_eq!((dead.state, dead.finished_at), (DeliveryState::Dead, Some(at(6) + QUARTER)));
-    assert_eq!((dead.reason.as_str(), dead.next_at), ("given up after 2 attempts: no", None));
+    assert_eq!((dead.reason.as_str(), dead.next_at), ("given up after 2 attempts", None));
     assert_eq!(dead.attempts.len(), 2);
     assert_eq!(claim(&db, 10, 1000).await, []);
 
