@@ -25,8 +25,9 @@ fn a_database_of_the_version_before_is_brought_up_to_date(start: Start) {
         .server
         .execute(&format!("{down};\nDELETE FROM __diesel_schema_migrations WHERE version = '{VERSION}';"));
     house.restart();
-    let applied = "SELECT version AS value FROM __diesel_schema_migrations ORDER BY version DESC LIMIT 1";
-    assert_eq!(house.server.query(applied), [VERSION]);
+    let applied =
+        format!("SELECT version AS value FROM __diesel_schema_migrations WHERE version = '{VERSION}'");
+    assert_eq!(house.server.query(&applied), [VERSION]);
     let shown = house.admin.get(&format!("/api/v1/deploy/application?id={}", shop["id"].as_str().unwrap()));
     assert_eq!(shown.success()["name"], "shop");
     house.tell("generic");
