@@ -5,7 +5,6 @@ mod deliveries;
 mod document;
 mod sending;
 mod smtp;
-mod tries;
 mod trying;
 mod webhooks;
 mod wording;
@@ -22,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use self::tries::Tries;
+use self::trying::Tries;
 pub use self::{
     courier::{Courier, CourierPorts},
     sending::{Sender, SenderTimings},
@@ -67,9 +66,7 @@ impl Notifications {
     pub fn new(ports: NotificationPorts, tools: Tools) -> Self {
         Self { ports, tries: Tries::default(), checks: Semaphore::new(CHECKS_AT_ONCE), tools }
     }
-}
 
-impl Notifications {
     /// A place for asking whether somebody may be connected to.
     async fn place_for_check(&self) -> Result<SemaphorePermit<'_>, Error> {
         let busy = || Error::RateLimited { retry_after: CHECK_PATIENCE };

@@ -142,7 +142,8 @@ pub(crate) fn plain_text(
 
 /// Control characters, and those that change how the text around them is shown: with them one name
 /// can look like another. Joiners are not among them; scripts and emoji need them.
-fn is_invisible(c: char) -> bool {
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

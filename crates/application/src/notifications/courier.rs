@@ -13,7 +13,7 @@ use launchway_domain::{
     },
     organizations::{OrganizationRepository, Role, Scope},
     page::PageRequest,
-    secret::{Sealed, Secret, SecretBox},
+    secret::{Sealed, Secret, SecretBox, SecretBoxError},
     store::StoreError,
     users::EmailAddress,
     value::InvalidValue,
@@ -23,7 +23,6 @@ use super::{
     document::{Document, Findings, shortened},
     wording,
 };
-use crate::Error;
 
 /// How many lines of the log of what failed are told.
 const LAST_LINES: i64 = 15;
@@ -193,7 +192,7 @@ impl Courier {
     }
 
     fn open(&self, place: &str, sealed: &Sealed) -> Result<String, Failure> {
-        let plain = self.ports.secrets.open(place, sealed).map_err(Error::from)?;
+        let plain = self.ports.secrets.open(place, sealed)?;
         Ok(String::from_utf8_lossy(plain.expose()).into_owned())
     }
 
@@ -257,8 +256,8 @@ impl From<InvalidValue> for Failure {
     }
 }
 
-impl From<Error> for Failure {
-    fn from(_cannot_open: Error) -> Self {
+impl From<SecretBoxError> for Failure {
+    fn from(_cannot_open: SecretBoxError) -> Self {
         Self::Unusable("cannot be opened with this installation's key".to_owned())
     }
 }

@@ -29,7 +29,10 @@ impl Notifications {
         let scope = actor.require(READ)?;
         let mut page = self.ports.notifications.deliveries(scope, filter, page).await?;
         if actor.require(UPDATE).is_err() {
-            page.items.iter_mut().for_each(hide_what_receivers_said);
+            let attempts = page.items.iter_mut().flat_map(|delivery| &mut delivery.attempts);
+            attempts.filter(|attempt| !attempt.error.is_empty()).for_each(|attempt| {
+                attempt.error = "failed: an admin sees why".to_owned();
+            });
         }
         Ok(page)
     }
@@ -60,16 +63,5 @@ impl Notifications {
         })?;
         self.tools.bell.ring();
         self.ports.notifications.delivery(scope, id).await?.ok_or(DELIVERY)
-    }
-}
-
-/// Neither an attempt nor the reason of the end repeats what went wrong.
-fn hide_what_receivers_said(delivery: &mut Delivery) {
-    for attempt in delivery.attempts.iter_mut().filter(|attempt| !attempt.error.is_empty()) {
-        attempt.error = "failed: an admin sees why".to_owned();
-    }
-    // What went wrong last stands behind the number of attempts.
-    if let Some((attempts, _what_went_wrong)) = delivery.reason.split_once(": ") {
-        delivery.reason = attempts.to_owned();
     }
 }

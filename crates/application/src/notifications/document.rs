@@ -119,12 +119,12 @@ const URL: &str = "url";
 
 /// Numbers are told as numbers, and nothing at endless length.
 fn told(fact: Fact, value: &str) -> Value {
-    let number = matches!(fact, Fact::Seconds | Fact::ExitCode).then(|| value.parse::<f64>().ok()).flatten();
-    match number.and_then(serde_json::Number::from_f64) {
-        Some(_) if fact == Fact::ExitCode => value.parse::<i64>().map_or_else(|_| value.into(), Value::from),
-        Some(number) => Value::Number(number),
-        None => shortened(value, LONGEST_VALUE).into(),
-    }
+    let number = match fact {
+        Fact::Seconds => value.parse::<f64>().ok().map(Value::from),
+        Fact::ExitCode => value.parse::<i64>().ok().map(Value::from),
+        _ => None,
+    };
+    number.unwrap_or_else(|| shortened(value, LONGEST_VALUE).into())
 }
 
 /// The beginning of a text, with a sign that there was more.

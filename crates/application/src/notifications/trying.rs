@@ -1,5 +1,7 @@
 //! Trying a channel: one message, now.
 
+mod limits;
+
 use launchway_domain::{
     audit::{Action as Did, Event as Entry, Resource as Audited},
     auth::Actor,
@@ -7,6 +9,7 @@ use launchway_domain::{
     organizations::Scope,
 };
 
+pub(super) use self::limits::Tries;
 use super::{Notifications, UPDATE};
 use crate::Error;
 

@@ -1,6 +1,9 @@
 //! The words that people read.
 
-use launchway_domain::notifications::{EventKind, Fact};
+use launchway_domain::{
+    notifications::{EventKind, Fact},
+    value::is_invisible,
+};
 use serde_json::json;
 
 use super::document::{Document, shortened};
@@ -145,10 +148,8 @@ fn details(document: &Document) -> Vec<(&'static str, String)> {
 /// What somebody wrote, on one line: no line of ours can be forged by it, and nothing is shown in another
 /// order than it has.
 fn one_line(text: &str) -> String {
-    text.chars()
-        .filter(|c| !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-        .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c })
-        .collect()
+    let ends_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    text.chars().map(|c| if ends_line(c) { ' ' } else { c }).filter(|c| !is_invisible(*c)).collect()
 }
 
 /// Without it `<!channel>` would call everyone, and `<https://…|text>` would hide where it leads. There is

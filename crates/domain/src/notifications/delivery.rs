@@ -53,7 +53,8 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// When it is tried next, while it waits.
     pub next_at: Option<Timestamp>,
-    /// Why nobody tries any more; empty otherwise.
+    /// Why nobody tries any more; empty otherwise. Repeats nothing of what the receiver said, which not
+    /// everyone may know who sees the delivery.
     pub reason: String,
     /// What was tried, oldest first: the newest [`Attempt::KEPT`].
     pub attempts: Vec<Attempt>,

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use launchway_domain::value::is_invisible;
+
 /// The text on one line of at most `longest` characters, without any that draw or move nothing, or
 /// that turn what comes after them around.
 pub(super) fn one_line(text: &str, longest: usize) -> String {
@@ -18,10 +20,6 @@ pub(super) fn one_line(text: &str, longest: usize) -> String {
         }
     }
     line
-}
-
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// How long `Retry-After` asks to wait, in seconds or until a moment.

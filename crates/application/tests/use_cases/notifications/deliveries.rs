@@ -88,13 +88,11 @@ async fn what_a_receiver_said_is_told_only_to_who_may_change_where_messages_go()
     ] {
         let mut ports = MockedPorts::default();
         let given_up = "given up after 2 attempts";
-        let dead = Delivery { reason: format!("{given_up}: {SAID}"), ..a_delivery(DeliveryState::Dead) };
+        let dead = Delivery { reason: given_up.to_owned(), ..a_delivery(DeliveryState::Dead) };
         let page = Page { items: vec![dead], request: a_page(2, 10), total: 11 };
         let mut expected = page.clone();
         expected.items[0].attempts = vec![attempt(1, said), attempt(2, "")];
-        if said == hidden {
-            expected.items[0].reason = given_up.to_owned();
-        }
+        expected.items[0].reason = given_up.to_owned();
         let expectation = ports.notifications.expect_deliveries();
         expectation.with(eq(scope()), eq(filter), eq(a_page(2, 10))).once().return_once(|_, _, _| Ok(page));
 

@@ -13,44 +13,47 @@ use tokio::time::Instant;
 const MOST: usize = 20;
 /// … within this time. Whoever answers slowly keeps nobody else waiting, and nobody sends mail without end.
 const WITHIN: Duration = Duration::from_secs(60 * 60);
-/// How long one try keeps the next one of the same organization waiting, if it does not come to its end.
-const LONGEST: Duration = Duration::from_secs(60);
+/// How long who is trying one is told to wait.
+const ONE_AT_A_TIME: Duration = Duration::from_secs(5);
 
 /// The tries of every organization.
 #[derive(Default)]
-pub(super) struct Tries(Mutex<HashMap<OrganizationId, Made>>);
+pub(in crate::notifications) struct Tries(Mutex<HashMap<OrganizationId, Made>>);
 
 #[derive(Default)]
 struct Made {
     at: Vec<Instant>,
-    under_way: Option<Instant>,
+    is_under_way: bool,
 }
 
 /// The leave to try a channel once.
-pub(super) struct Leave<'a> {
+pub(in crate::notifications) struct Leave<'a> {
     tries: &'a Tries,
     organization: OrganizationId,
 }
 
 impl Tries {
     /// Leave to try a channel now; how long to wait otherwise.
-    pub(super) fn leave(&self, organization: OrganizationId) -> Result<Leave<'_>, Duration> {
+    pub(in crate::notifications) fn leave(
+        &self,
+        organization: OrganizationId,
+    ) -> Result<Leave<'_>, Duration> {
         let now = Instant::now();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, made| {
             made.at.retain(|at| now - *at < WITHIN);
-            made.under_way.is_some() || !made.at.is_empty()
+            made.is_under_way || !made.at.is_empty()
         });
         let made = all.entry(organization).or_default();
-        if made.under_way.is_some_and(|began| now - began < LONGEST) {
-            return Err(Duration::from_secs(5));
+        if made.is_under_way {
+            return Err(ONE_AT_A_TIME);
         }
         if made.at.len() >= MOST {
             let first = made.at.first().copied().unwrap_or(now);
             return Err(WITHIN.saturating_sub(now - first));
         }
         made.at.push(now);
-        made.under_way = Some(now);
+        made.is_under_way = true;
         Ok(Leave { tries: self, organization })
     }
 }
@@ -59,7 +62,7 @@ impl Drop for Leave<'_> {
     fn drop(&mut self) {
         let mut all = self.tries.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = all.get_mut(&self.organization) {
-            made.under_way = None;
+            made.is_under_way = false;
         }
     }
 }
