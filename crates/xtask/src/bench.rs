@@ -86,13 +86,14 @@ fn build(only: Option<Section>) -> Outcome {
     if only == Some(Section::Definitions) {
         return Ok(());
     }
-    let build = |package: &str, examples: &[&str]| {
-        let mut command = cargo(&["build", "--release", "-p", package]);
-        command.args(examples.iter().flat_map(|example| ["--example", example]));
-        workspace::run(&mut command)
-    };
-    build("launchway", &[])?;
-    build("launchway-api", &["bare"])?;
-    build("launchway-proxy", &["backend"])?;
-    build("launchway-infrastructure", &["commits", "log_lines", "rows"])
+    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
+    // In one go, so that what they share is built once. Not with the server: what it is made of would
+    // then depend on what they need.
+    let mut programs = cargo(&["build", "--release"]);
+    programs.args(
+        ["launchway-api", "launchway-proxy", "launchway-infrastructure"].iter().flat_map(|one| ["-p", one]),
+    );
+    let examples = ["bare", "backend", "commits", "log_lines", "rows"];
+    programs.args(examples.iter().flat_map(|example| ["--example", example]));
+    workspace::run(&mut programs)
 }

@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    ffi::OsStr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -33,8 +34,18 @@ fn built(profile: &str, file: &str) -> PathBuf {
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
+    // What cargo told us about our own package: build scripts that look at it (ring's does) would run
+    // again, and most of the tree with them, whenever somebody calls cargo without us in between.
+    let about_us =
+        |name: &OsStr| name.to_str().is_some_and(|name| OWN.iter().any(|own| name.starts_with(own)));
+    for (name, _) in env::vars_os().filter(|(name, _)| about_us(name)) {
+        command.env_remove(name);
+    }
     command
 }
+
+/// How the names of those variables begin.
+const OWN: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
 /// Runs a command on our own terminal, to its end.
 pub(crate) fn run(command: &mut Command) -> Outcome {
