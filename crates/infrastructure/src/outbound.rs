@@ -15,7 +15,7 @@ mod text;
 mod tls;
 mod webhooks;
 
-use std::{fmt, future::Future, io, sync::Arc, time::Duration};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -68,12 +68,10 @@ pub struct Outbound {
 
 impl Outbound {
     /// Sends as `options` say.
-    ///
-    /// # Errors
-    /// [`io::Error`] when there can be no encryption.
-    pub fn new(options: OutboundOptions) -> io::Result<Self> {
+    #[must_use]
+    pub fn new(options: OutboundOptions) -> Self {
         let OutboundOptions { policy, timeout, resolver, trust } = options;
-        Ok(Self { guard: Guard::new(policy, resolver), tls: tls::Connector::new(trust)?, timeout })
+        Self { guard: Guard::new(policy, resolver), tls: tls::Connector::new(trust), timeout }
     }
 
     async fn may_reach(&self, host: &str, port: u16, wanted: Wanted) -> Result<(), SendError> {

@@ -206,7 +206,7 @@ fn ports(
         deploy_keys: store.clone(),
         webhooks: store.clone(),
         notifications: store,
-        outside: outside(config)?,
+        outside: outside(config),
         key_maker: Arc::new(Ed25519Keys::new(entropy.clone())),
         policy: ApplicationPolicy {
             sources: config.deployments.sources.clone(),
@@ -221,16 +221,16 @@ fn ports(
 }
 
 /// The ways out of the installation, for those whom the operator permits.
-fn outside(config: &Config) -> Result<OutsidePorts, Box<dyn Error>> {
+fn outside(config: &Config) -> OutsidePorts {
     let settings = &config.notifications;
     let options = OutboundOptions::new(settings.policy.clone());
-    let outbound = Arc::new(Outbound::new(OutboundOptions { timeout: settings.timeout, ..options })?);
-    Ok(OutsidePorts {
+    let outbound = Arc::new(Outbound::new(OutboundOptions { timeout: settings.timeout, ..options }));
+    OutsidePorts {
         guard: outbound.clone(),
         webhooks: outbound.clone(),
         mailer: outbound,
         public_url: config.public_url.as_ref().map(|url| url.origin().to_owned()),
-    })
+    }
 }
 
 /// The token that claims a fresh installation from elsewhere. Only who can read the server's log

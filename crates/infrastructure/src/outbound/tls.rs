@@ -6,6 +6,8 @@ use launchway_domain::notifications::SendError;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
+    sync::OnceCell,
+    task::spawn_blocking,
 };
 use tokio_rustls::{
     TlsConnector,
@@ -24,25 +26,21 @@ impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
 
 /// Whose certificates are believed.
 #[derive(Debug, Clone)]
-pub struct Trust(Arc<RootCertStore>);
+pub struct Trust(Roots);
+
+#[derive(Debug, Clone)]
+enum Roots {
+    OfThisMachine,
+    Only(Arc<RootCertStore>),
+}
 
 impl Trust {
     /// Whom this machine trusts: its operator adds an authority as for every other program, or names
-    /// a file by `SSL_CERT_FILE`. They are read now, and not again.
+    /// a file by `SSL_CERT_FILE`. They are read with the first message that is encrypted, and not
+    /// again: there are hundreds of files, and many servers never send one.
     #[must_use]
     pub fn of_this_machine() -> Self {
-        let found = rustls_native_certs::load_native_certs();
-        for error in &found.errors {
-            tracing::warn!(%error, "certificates that this machine trusts cannot be read");
-        }
-        let mut roots = RootCertStore::empty();
-        let (added, odd) = roots.add_parsable_certificates(found.certs);
-        if added == 0 {
-            tracing::warn!("this machine trusts no certificates: no encrypted connection will succeed");
-        } else if odd > 0 {
-            tracing::warn!(odd, "certificates that this machine trusts cannot be understood");
-        }
-        Self(Arc::new(roots))
+        Self(Roots::OfThisMachine)
     }
 
     /// The authorities whose certificates `pem` has, and nobody else.
@@ -54,23 +52,51 @@ impl Trust {
         for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
             roots.add(certificate.map_err(io::Error::other)?).map_err(io::Error::other)?;
         }
-        Ok(Self(Arc::new(roots)))
+        Ok(Self(Roots::Only(Arc::new(roots))))
+    }
+
+    fn roots(self) -> Arc<RootCertStore> {
+        match self.0 {
+            Roots::OfThisMachine => Arc::new(read_roots()),
+            Roots::Only(roots) => roots,
+        }
     }
 }
 
+fn read_roots() -> RootCertStore {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "certificates that this machine trusts cannot be read");
+    }
+    let mut roots = RootCertStore::empty();
+    let (added, odd) = roots.add_parsable_certificates(found.certs);
+    if added == 0 {
+        tracing::warn!("this machine trusts no certificates: no encrypted connection will succeed");
+    } else if odd > 0 {
+        tracing::warn!(odd, "certificates that this machine trusts cannot be understood");
+    }
+    roots
+}
+
 /// Encrypts connections.
-pub(super) struct Connector(TlsConnector);
+pub(super) struct Connector {
+    trust: Trust,
+    ready: OnceCell<TlsConnector>,
+}
 
 impl Connector {
-    pub(super) fn new(trust: Trust) -> io::Result<Self> {
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .with_root_certificates(trust.0)
-            .with_no_client_auth();
-        // Each message is a conversation of its own, in which the other side proves itself anew.
-        config.resumption = Resumption::disabled();
-        Ok(Self(TlsConnector::from(Arc::new(config))))
+    pub(super) fn new(trust: Trust) -> Self {
+        Self { trust, ready: OnceCell::new() }
+    }
+
+    /// What encrypts, made when it is needed for the first time.
+    async fn ready(&self) -> Result<&TlsConnector, SendError> {
+        let made = self.ready.get_or_try_init(async || {
+            let trust = self.trust.clone();
+            let config = spawn_blocking(move || configured(trust)).await.map_err(io::Error::other)?;
+            config.map(|config| TlsConnector::from(Arc::new(config)))
+        });
+        made.await.map_err(|error| SendError::Unreachable(format!("this machine cannot encrypt: {error}")))
     }
 
     /// Goes on encrypted, if the other side proves that it is `host`: by this name, whatever the
@@ -82,11 +108,22 @@ impl Connector {
             ServerName::try_from(bare.strip_suffix('.').unwrap_or(bare).to_owned()).map_err(|_invalid| {
                 SendError::Unreachable(format!("{host} is no name that a certificate has"))
             })?;
-        match self.0.connect(name, stream).await {
+        match self.ready().await?.connect(name, stream).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => Err(SendError::Unreachable(complaint(host, &error))),
         }
     }
+}
+
+fn configured(trust: Trust) -> io::Result<ClientConfig> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(trust.roots())
+        .with_no_client_auth();
+    // Each message is a conversation of its own, in which the other side proves itself anew.
+    config.resumption = Resumption::disabled();
+    Ok(config)
 }
 
 fn complaint(host: &str, error: &io::Error) -> String {

@@ -93,7 +93,7 @@ impl Way {
 
     pub(crate) fn open(self) -> Outbound {
         let Self { policy, timeout, resolver, trust } = self;
-        Outbound::new(OutboundOptions { policy, timeout, resolver, trust }).unwrap()
+        Outbound::new(OutboundOptions { policy, timeout, resolver, trust })
     }
 }
 
