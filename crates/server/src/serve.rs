@@ -130,8 +130,8 @@ fn announce(
     if let Some(token) = setup_token {
         text.push_str(&format!(
             "\nNext: make the first administrator. On this machine:\n\n  \
-             curl {url}/api/v1/auth/register -d '{{\"email\": \"you@example.com\", \"username\": \"you\", \"password\": \"…\"}}'\n\n\
-             From elsewhere, add \"setup_token\": \"{token}\"\n"
+             launchway register {url}\n\n\
+             From elsewhere it needs this setup_token: {token}\n"
         ));
     }
     cli::print(&text)
