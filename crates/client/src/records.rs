@@ -1,0 +1,75 @@
+//! What the API answers, as far as people are shown it.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct User {
+    pub(crate) username: String,
+    pub(crate) email: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Organization {
+    pub(crate) id: String,
+    pub(crate) name: String,
+}
+
+/// Somebody's place in an organization.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Membership {
+    pub(crate) organization: Option<Organization>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Pagination {
+    pub(crate) total_count: u64,
+    pub(crate) has_next: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Applications {
+    pub(crate) applications: Vec<Application>,
+    pub(crate) pagination: Pagination,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Application {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) environment: String,
+    pub(crate) build_pack: String,
+    pub(crate) repository: String,
+    pub(crate) branch: String,
+    pub(crate) domains: Vec<String>,
+    pub(crate) status: Option<Status>,
+    pub(crate) updated_at: String,
+}
+
+/// Where an application, or a deployment, is.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) status: String,
+}
+
+impl Application {
+    /// How it is.
+    pub(crate) fn state(&self) -> &str {
+        self.status.as_ref().map_or("", |status| &status.status)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Logs {
+    pub(crate) logs: Vec<LogLine>,
+    pub(crate) pagination: Pagination,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct LogLine {
+    pub(crate) id: String,
+    pub(crate) level: String,
+    pub(crate) log: String,
+    pub(crate) created_at: String,
+}
