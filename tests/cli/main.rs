@@ -1,0 +1,5 @@
+//! The command line as people and scripts use it, against a real server.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod person;
+mod sessions;
