@@ -2,7 +2,17 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::verbs::{apps::Apps, context::ContextVerb, login::Login};
+use crate::verbs::{
+    app::AppVerb,
+    apps::Apps,
+    context::ContextVerb,
+    deploy::Deploy,
+    deployments::{Cancel, List, Rollback},
+    init::Init,
+    login::Login,
+    logs::Logs,
+    running::Which,
+};
 
 /// What every verb of the client takes.
 #[derive(Args, Clone, Debug)]
@@ -37,6 +47,8 @@ pub enum Verb {
     /// List, choose and forget servers
     #[command(subcommand)]
     Context(ContextVerb),
+    /// Say what the repository that you are in is deployed as, in launchway.toml
+    Init(Init),
     /// What needs a session, or a token.
     #[command(flatten)]
     Session(SessionVerb),
@@ -51,4 +63,23 @@ pub enum SessionVerb {
     Whoami,
     /// List applications
     Apps(Apps),
+    /// Deploy the repository that you are in, or an application by its name
+    Deploy(Deploy),
+    /// Show what an application printed, and go on with what it prints
+    Logs(Logs),
+    /// Show, change and delete an application
+    #[command(subcommand)]
+    App(AppVerb),
+    /// List the deployments of an application
+    Deployments(List),
+    /// Go back to the version that was live before, or to another one
+    Rollback(Rollback),
+    /// End a deployment that is under way
+    Cancel(Cancel),
+    /// Start what is live again
+    Restart(Which),
+    /// Stop an application
+    Stop(Which),
+    /// Show an application in a browser
+    Open(Which),
 }

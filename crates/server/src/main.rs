@@ -6,6 +6,7 @@ mod background;
 mod cli;
 mod config;
 mod front_proxy;
+mod help;
 mod key;
 mod proxy;
 mod serve;
