@@ -12,6 +12,7 @@ macro_rules! on_both_stages {
         }
     };
 }
+pub(crate) use launchway_testkit::repository;
 use on_both_stages;
 
 mod breakage;
@@ -23,7 +24,6 @@ mod neighbours;
 mod operating;
 mod packs;
 mod repeating;
-pub(crate) mod repository;
 pub(crate) mod stage;
 mod story;
 mod trap;

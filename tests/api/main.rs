@@ -12,6 +12,7 @@ macro_rules! on_both_databases {
         }
     };
 }
+use launchway_testkit::patience;
 use on_both_databases;
 
 mod administration;
@@ -40,7 +41,6 @@ mod operations;
 mod organizations;
 mod origins;
 mod passwords;
-mod patience;
 mod registration;
 mod request_ids;
 mod secrets;

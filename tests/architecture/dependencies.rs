@@ -71,6 +71,11 @@ const RULES: &[Rule] = &[
         never: &["diesel", "launchway-testkit", "launchway-tests"],
     },
     Rule {
+        folder: "client",
+        allowed: Allowed::OfOurs(&[]),
+        never: &["actix-web", "diesel", "launchway-testkit", "launchway-tests"],
+    },
+    Rule {
         folder: "proxy",
         allowed: Allowed::OfOurs(&[]),
         never: &["actix-web", "diesel", "launchway-testkit", "launchway-tests"],

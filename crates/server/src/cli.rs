@@ -4,17 +4,29 @@ use std::{error::Error, io::Write as _, path::PathBuf};
 
 /// Launchway deploys applications from a git repository.
 #[derive(Debug, clap::Parser)]
-#[command(name = "launchway", version)]
+#[command(name = "launchway", version, help_template = crate::help::template())]
 pub(crate) struct Arguments {
     /// A TOML file with settings; the environment wins over it
     #[arg(long, global = true, value_name = "FILE", env = "LAUNCHWAY_CONFIG")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) client: launchway_client::Options,
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
 }
 
+/// What a server does, and what its users do.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
+    #[command(flatten)]
+    Client(launchway_client::Verb),
+    #[command(flatten)]
+    Server(ServerVerb),
+}
+
+/// What is done with the server's own configuration and files.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum ServerVerb {
     /// Run the server (also when no verb is given)
     Serve,
     /// Bring the database's tables up to date, and stop

@@ -6,42 +6,51 @@ mod background;
 mod cli;
 mod config;
 mod front_proxy;
+mod help;
 mod key;
 mod proxy;
 mod serve;
 mod telemetry;
 mod wiring;
 
-use std::{error::Error, process::ExitCode};
+use std::{error::Error, path::Path, process::ExitCode};
 
 use clap::Parser as _;
 
 use self::{
-    cli::{AdminVerb, Arguments, AuditVerb, ProxyVerb, Verb},
+    cli::{AdminVerb, Arguments, AuditVerb, ProxyVerb, ServerVerb, Verb},
     config::Config,
 };
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let config = match Config::load(arguments.config.as_deref()) {
+    match arguments.verb {
+        Some(Verb::Client(verb)) => launchway_client::run(verb, &arguments.client),
+        Some(Verb::Server(verb)) => run(verb, arguments.config.as_deref()),
+        None => run(ServerVerb::Serve, arguments.config.as_deref()),
+    }
+}
+
+fn run(verb: ServerVerb, file: Option<&Path>) -> ExitCode {
+    let config = match Config::load(file) {
         Ok(config) => config,
         Err(problems) => {
             say(&format!("error: the configuration cannot be used\n{problems}"));
             return ExitCode::from(2);
         }
     };
-    let outcome = match arguments.verb.unwrap_or(Verb::Serve) {
-        Verb::Serve => serve::run(&config),
-        Verb::Migrate => wiring::migrate(&config),
-        Verb::Config => cli::print(&config.to_string()),
-        Verb::Openapi => cli::print(&format!("{:#}\n", serde_json::json!(launchway_api::document()))),
-        Verb::Proxy(ProxyVerb::Run) => proxy::run(&config),
-        Verb::Proxy(ProxyVerb::Status) => proxy::status(&config),
-        Verb::Proxy(ProxyVerb::Stop) => proxy::stop(&config),
-        Verb::Proxy(ProxyVerb::Caddyfile) => proxy::caddyfile(&config),
-        Verb::Audit(AuditVerb::Verify) => audit::verify(&config),
-        Verb::Admin(AdminVerb::Create(admin)) => admin::create(&config, admin),
-        Verb::Admin(AdminVerb::ResetPassword(reset)) => admin::reset_password(&config, reset),
+    let outcome = match verb {
+        ServerVerb::Serve => serve::run(&config),
+        ServerVerb::Migrate => wiring::migrate(&config),
+        ServerVerb::Config => cli::print(&config.to_string()),
+        ServerVerb::Openapi => cli::print(&format!("{:#}\n", serde_json::json!(launchway_api::document()))),
+        ServerVerb::Proxy(ProxyVerb::Run) => proxy::run(&config),
+        ServerVerb::Proxy(ProxyVerb::Status) => proxy::status(&config),
+        ServerVerb::Proxy(ProxyVerb::Stop) => proxy::stop(&config),
+        ServerVerb::Proxy(ProxyVerb::Caddyfile) => proxy::caddyfile(&config),
+        ServerVerb::Audit(AuditVerb::Verify) => audit::verify(&config),
+        ServerVerb::Admin(AdminVerb::Create(admin)) => admin::create(&config, admin),
+        ServerVerb::Admin(AdminVerb::ResetPassword(reset)) => admin::reset_password(&config, reset),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! What tests of every crate share: builders, a clock that stands still, ids that count, a real
-//! PostgreSQL, the Docker engine of this machine, receivers of messages, and the running binary.
+//! PostgreSQL, the Docker engine of this machine, receivers of messages, repositories,
+//! and the running binary.
 //!
 //! Values are neither random nor shared between tests: the same arrangement gives the same ones.
 //! Only `[dev-dependencies]` and the fault campaigns may name this crate.
@@ -14,8 +15,10 @@ pub mod docker;
 pub mod entropy;
 pub mod ids;
 pub mod outside;
+pub mod patience;
 pub mod people;
 pub mod postgres;
+pub mod repository;
 pub mod server;
 
 pub use self::{clock::FixedClock, entropy::CountingEntropy, ids::CountingIds};

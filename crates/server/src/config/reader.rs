@@ -70,7 +70,10 @@ impl Reader {
     /// Tells of everything that was wrong, and of settings that nobody read.
     pub(super) fn finish(mut self) -> Result<Vec<(&'static str, String)>, Problems> {
         let is_ours = |name: &&String| name.starts_with("LAUNCHWAY_") && !name.starts_with("LAUNCHWAY_TEST_");
-        let unknown = self.settings.keys().filter(is_ours).filter(|name| *name != "LAUNCHWAY_CONFIG");
+        let is_read_elsewhere = |name: &&String| {
+            *name == "LAUNCHWAY_CONFIG" || launchway_client::VARIABLES.contains(&name.as_str())
+        };
+        let unknown = self.settings.keys().filter(is_ours).filter(|name| !is_read_elsewhere(name));
         let unknown: Vec<_> = unknown
             .map(|name| Problem { what: format!("{name} is not a setting"), hint: self.did_you_mean(name) })
             .collect();

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 /// Asks again and again until there is an answer.
 #[track_caller]
-pub(crate) fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
     until_within(Duration::from_secs(30), what, ask)
 }
 
 /// The same with another idea of what is reasonable.
 #[track_caller]
-pub(crate) fn until_within<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn until_within<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + limit;
     loop {
         if let Some(answer) = ask() {
@@ -22,7 +22,7 @@ pub(crate) fn until_within<T>(limit: Duration, what: &str, mut ask: impl FnMut()
 }
 
 /// What each of `count` callers got who all began at the same moment.
-pub(crate) fn at_once<T: Send>(count: usize, call: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub fn at_once<T: Send>(count: usize, call: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = std::sync::Barrier::new(count);
     std::thread::scope(|scope| {
         let callers: Vec<_> = (0..count)

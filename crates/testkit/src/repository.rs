@@ -6,16 +6,16 @@ use std::{
     process::{Command, Stdio},
 };
 
-use launchway_testkit::docker::base_image;
+use crate::docker::base_image;
 
 /// A repository on this machine, with the branch `main`.
-pub(crate) struct Repository {
+pub struct Repository {
     folder: PathBuf,
 }
 
 impl Repository {
     /// An empty one.
-    pub(crate) fn empty(folder: PathBuf) -> Self {
+    pub fn empty(folder: PathBuf) -> Self {
         fs::create_dir_all(&folder).unwrap();
         let repository = Self { folder };
         repository.git(&["init", "--quiet", "--initial-branch", "main"]);
@@ -23,12 +23,12 @@ impl Repository {
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.folder
     }
 
     /// Writes a file, without a commit.
-    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Self {
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Self {
         let path = self.folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -36,19 +36,19 @@ impl Repository {
     }
 
     /// Commits what is there, and gives the hash of the commit.
-    pub(crate) fn commit(&self) -> String {
+    pub fn commit(&self) -> String {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--allow-empty", "--message", "a change"]);
         self.git(&["rev-parse", "HEAD"])
     }
 
     /// Commits a web server on port 8080 whose page is `text`.
-    pub(crate) fn commit_page(&self, text: &str) -> String {
+    pub fn commit_page(&self, text: &str) -> String {
         self.write("Dockerfile", web_server("")).write("index.html", format!("{text}\n")).commit()
     }
 
     /// What git answers.
-    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+    pub fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git")
             .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
             .args(arguments)
@@ -65,7 +65,7 @@ impl Repository {
 
 /// A Dockerfile of a web server on port 8080 that shows `index.html`, with more lines before the last.
 /// It ends at once when it is told to.
-pub(crate) fn web_server(more: &str) -> String {
+pub fn web_server(more: &str) -> String {
     format!(
         "FROM {}\nSTOPSIGNAL SIGKILL\nCOPY index.html /www/index.html\n{more}\n\
          CMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n",
@@ -74,6 +74,6 @@ pub(crate) fn web_server(more: &str) -> String {
 }
 
 /// A Dockerfile whose container runs a line of shell.
-pub(crate) fn running(line: &str) -> String {
+pub fn running(line: &str) -> String {
     format!("FROM {}\nSTOPSIGNAL SIGKILL\nCMD {line}\n", base_image())
 }

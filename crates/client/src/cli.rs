@@ -1,0 +1,85 @@
+//! What can be written on the command line.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::verbs::{
+    app::AppVerb,
+    apps::Apps,
+    context::ContextVerb,
+    deploy::Deploy,
+    deployments::{Cancel, List, Rollback},
+    init::Init,
+    login::Login,
+    logs::Logs,
+    running::Which,
+};
+
+/// What every verb of the client takes.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of the client")]
+pub struct Options {
+    /// The server to talk to, by the name of its context; see `launchway context list`
+    #[arg(long, global = true, value_name = "NAME", env = "LAUNCHWAY_CONTEXT")]
+    pub context: Option<String>,
+    /// The organization to act in, by its name or id
+    #[arg(long, global = true, value_name = "NAME", env = "LAUNCHWAY_ORGANIZATION")]
+    pub organization: Option<String>,
+    /// Tables for people, or what the API answers for programs
+    #[arg(long, short, global = true, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// For whom answers are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs: the data of the API's answer
+    Json,
+}
+
+/// What the client can do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Log in to a server and remember it
+    Login(Login),
+    /// List, choose and forget servers
+    #[command(subcommand)]
+    Context(ContextVerb),
+    /// Say what the repository that you are in is deployed as, in launchway.toml
+    Init(Init),
+    /// What needs a session, or a token.
+    #[command(flatten)]
+    Session(SessionVerb),
+}
+
+/// What somebody does who is logged in.
+#[derive(Debug, Subcommand)]
+pub enum SessionVerb {
+    /// End the session and forget its token
+    Logout,
+    /// Say who is logged in, and where
+    Whoami,
+    /// List applications
+    Apps(Apps),
+    /// Deploy the repository that you are in, or an application by its name
+    Deploy(Deploy),
+    /// Show what an application printed, and go on with what it prints
+    Logs(Logs),
+    /// Show, change and delete an application
+    #[command(subcommand)]
+    App(AppVerb),
+    /// List the deployments of an application
+    Deployments(List),
+    /// Go back to the version that was live before, or to another one
+    Rollback(Rollback),
+    /// End a deployment that is under way
+    Cancel(Cancel),
+    /// Start what is live again
+    Restart(Which),
+    /// Stop an application
+    Stop(Which),
+    /// Show an application in a browser
+    Open(Which),
+}

@@ -1,0 +1,95 @@
+//! What people call things, and which one they mean.
+
+use crate::{
+    contexts::Contexts,
+    failure::{Failure, Kind, Outcome},
+    manifest::Manifest,
+    records::{Application, Applications, Membership},
+    server::Server,
+};
+
+/// The most applications that a page holds.
+const PAGE: u32 = 100;
+
+/// The id of an organization by its name or id.
+pub(crate) fn organization(server: &Server, name: &str) -> Outcome<String> {
+    let memberships: Vec<Membership> = server.get("/user/organizations").receive()?;
+    let organizations = memberships.into_iter().filter_map(|membership| membership.organization);
+    let organizations: Vec<_> = organizations.collect();
+    let mut meant = organizations.iter().filter(|one| one.id == name || one.name.eq_ignore_ascii_case(name));
+    match (meant.next(), meant.next()) {
+        (Some(one), None) => Ok(one.id.clone()),
+        (Some(_), Some(_)) => {
+            Err(Failure::new(Kind::Usage, format!("several organizations are called `{name}`"))
+                .hint("name it by its id; `launchway org list` shows them"))
+        }
+        (None, _) => {
+            let known: Vec<_> = organizations.iter().map(|one| one.name.as_str()).collect();
+            Err(Failure::new(Kind::Missing, format!("you are in no organization called `{name}`"))
+                .hint(format!("you are in: {}", known.join(", "))))
+        }
+    }
+}
+
+/// An application by its id, its name, or its name and environment as `name@environment`.
+pub(crate) fn application(server: &Server, name: &str) -> Outcome<Application> {
+    let (plain, environment) = match name.rsplit_once('@') {
+        Some((plain, environment)) => (plain, Some(environment)),
+        None => (name, None),
+    };
+    if is_id(name) {
+        return server.get("/deploy/application").with("id", name).receive();
+    }
+    let mut meant = Vec::new();
+    for page in 1.. {
+        let listed: Applications = server
+            .get("/deploy/applications")
+            .with("search", plain)
+            .with_some("environment", environment)
+            .with("page", page)
+            .with("page_size", PAGE)
+            .receive()?;
+        meant.extend(listed.applications.into_iter().filter(|one| one.name.eq_ignore_ascii_case(plain)));
+        if !listed.pagination.has_next {
+            break;
+        }
+    }
+    match meant.len() {
+        0 => Err(Failure::new(Kind::Missing, format!("there is no application called `{name}`"))
+            .hint("`launchway apps` lists those of this organization")),
+        1 => Ok(meant.remove(0)),
+        _ => {
+            let names: Vec<_> = meant.iter().map(|one| format!("{}@{}", one.name, one.environment)).collect();
+            Err(Failure::new(Kind::Usage, format!("several applications are called `{name}`"))
+                .hint(format!("say which one: {}", names.join(", "))))
+        }
+    }
+}
+
+/// The application that somebody names or, if they name none, that of `launchway.toml` here.
+pub(crate) fn meant(server: &Server, name: Option<&str>) -> Outcome<Application> {
+    match name {
+        Some(name) => application(server, name),
+        None => match Manifest::here()? {
+            Some(manifest) => application(server, &manifest.title()?),
+            None => Err(Failure::new(Kind::Usage, "no application is named, and there is no launchway.toml")
+                .hint("name one; `launchway apps` lists them")),
+        },
+    }
+}
+
+/// Whether this can only be an id: names of applications have at most 63 characters, and so has
+/// this, but nobody calls an application by 36 hexadecimal digits and dashes.
+pub(crate) fn is_id(name: &str) -> bool {
+    name.len() == 36 && name.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+}
+
+/// That no context has this name.
+pub(crate) fn no_context(name: &str, contexts: &Contexts) -> Failure {
+    let known: Vec<_> = contexts.contexts.keys().map(String::as_str).collect();
+    let failure = Failure::new(Kind::Missing, format!("no server is remembered as `{name}`"));
+    match known.is_empty() {
+        true => failure.hint("`launchway login https://your.server` remembers one"),
+        false => failure.hint(format!("there are: {}", known.join(", "))),
+    }
+}

@@ -1,0 +1,106 @@
+//! Asking whoever sits at the terminal.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use crate::{
+    failure::{Failure, Kind, Outcome, failed},
+    screen::Screen,
+};
+
+/// A line of text; what is proposed counts when nothing is typed.
+pub(crate) fn text(screen: &Screen, question: &str, proposal: Option<&str>) -> Outcome<String> {
+    if !screen.is_interactive() {
+        return match proposal {
+            Some(proposal) => Ok(proposal.to_owned()),
+            None => Err(nobody_to_ask(question)),
+        };
+    }
+    loop {
+        match proposal {
+            Some(proposal) => ask(&format!("{question} [{proposal}]: "))?,
+            None => ask(&format!("{question}: "))?,
+        }
+        let answer = line()?;
+        match (answer.trim(), proposal) {
+            ("", Some(proposal)) => return Ok(proposal.to_owned()),
+            ("", None) => {}
+            (answer, _) => return Ok(answer.to_owned()),
+        }
+    }
+}
+
+/// The same, asked again until it passes `check`, which says what is wrong otherwise.
+pub(crate) fn checked<T>(
+    screen: &Screen,
+    question: &str,
+    proposal: Option<&str>,
+    check: impl Fn(&str) -> Result<T, String>,
+) -> Outcome<T> {
+    loop {
+        match check(&text(screen, question, proposal)?) {
+            Ok(answer) => return Ok(answer),
+            Err(wrong) if screen.is_interactive() => screen.warn(&wrong),
+            Err(wrong) => return Err(Failure::new(Kind::Usage, wrong)),
+        }
+    }
+}
+
+/// Whether somebody means it, who proves it by writing the name of what is lost; `--yes` means it
+/// without being asked.
+pub(crate) fn meant(screen: &Screen, question: &str, name: &str, yes: bool) -> Outcome<bool> {
+    if !yes && screen.is_interactive() {
+        return Ok(text(screen, &format!("{question} Write its name to go on"), None)? == name);
+    }
+    agreed(screen, question, yes)
+}
+
+/// Something that nobody is to see: unseen from a terminal, or a line from a pipe. Never an
+/// argument, which every user of the machine can read.
+pub(crate) fn secret(question: &str) -> Outcome<String> {
+    let cannot = || failed(format!("{question} cannot be read"));
+    if io::stdin().is_terminal() {
+        rpassword::prompt_password(format!("{question}: ")).map_err(cannot())
+    } else {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line).map_err(cannot())?;
+        if line.is_empty() {
+            return Err(nobody_to_ask(question));
+        }
+        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    }
+}
+
+/// Whether somebody agrees; `--yes` agrees without being asked.
+pub(crate) fn agreed(screen: &Screen, question: &str, yes: bool) -> Outcome<bool> {
+    if yes {
+        return Ok(true);
+    }
+    if !screen.is_interactive() {
+        return Err(Failure::new(Kind::Usage, format!("{question} Nobody is there to answer"))
+            .hint("--yes says yes without being asked"));
+    }
+    ask(&format!("{question} [y/N] "))?;
+    Ok(matches!(line()?.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn ask(words: &str) -> Outcome {
+    let mut terminal = io::stderr().lock();
+    terminal
+        .write_all(words.as_bytes())
+        .and_then(|()| terminal.flush())
+        .map_err(failed("the question cannot be asked"))
+}
+
+fn line() -> Outcome<String> {
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line).map_err(failed("the answer cannot be read"))?;
+    if read == 0 {
+        return Err(Failure::new(Kind::Usage, "there was no answer"));
+    }
+    Ok(line)
+}
+
+fn nobody_to_ask(question: &str) -> Failure {
+    Failure::new(Kind::Usage, format!("{question} is needed, and nobody is there to ask"))
+        .hint("give it as an argument, or secrets by a pipe; --help says how")
+}

@@ -1,0 +1,227 @@
+//! Where answers are shown: to people in words and colours, to programs as JSON.
+
+use std::{
+    env,
+    io::{self, ErrorKind, IsTerminal as _, Write},
+};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    cli::Format,
+    failure::{Failure, Outcome, failed},
+    records,
+    table::Table,
+};
+
+/// What a text is about, which a terminal shows by its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Bad,
+    Doubtful,
+    /// Of less interest than what is around it.
+    Quiet,
+    Strong,
+}
+
+/// Standard output for what was asked for, standard error for everything said besides.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    format: Format,
+    colours: Colours,
+    is_interactive: bool,
+}
+
+/// Which of the two streams show colours.
+#[derive(Clone, Copy, Debug)]
+struct Colours {
+    output: bool,
+    remarks: bool,
+}
+
+impl Screen {
+    pub(crate) fn new(format: Format) -> Self {
+        // https://no-color.org: any value but the empty one.
+        let is_plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || env::var_os("TERM").is_some_and(|value| value == "dumb");
+        let colours = Colours {
+            output: !is_plain && io::stdout().is_terminal(),
+            remarks: !is_plain && io::stderr().is_terminal(),
+        };
+        Self { format, colours, is_interactive: io::stdin().is_terminal() && io::stderr().is_terminal() }
+    }
+
+    /// Whether somebody sits there who can be asked.
+    pub(crate) fn is_interactive(&self) -> bool {
+        self.is_interactive
+    }
+
+    /// Whether programs read the output.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Whether what is remarked can be overwritten: a terminal shows it.
+    pub(crate) fn is_live(&self) -> bool {
+        let is_able = env::var_os("TERM").is_none_or(|value| value != "dumb");
+        is_able && io::stderr().is_terminal() && !self.is_for_programs()
+    }
+
+    /// Writes on the line that is to be overwritten.
+    pub(crate) fn sketch(&self, words: &str) {
+        let mut terminal = io::stderr().lock();
+        // A terminal that is gone is no reason to fail.
+        let _ = terminal.write_all(words.as_bytes()).and_then(|()| terminal.flush());
+    }
+
+    /// The data of an answer: as it is for programs, else as `words` puts it.
+    pub(crate) fn show<T: DeserializeOwned>(&self, data: Value, words: impl FnOnce(T) -> String) -> Outcome {
+        if self.is_for_programs() {
+            return self.json(&data);
+        }
+        let record = records::read(data)?;
+        self.print(&words(record))
+    }
+
+    /// Something for programs.
+    pub(crate) fn json(&self, data: &Value) -> Outcome {
+        self.print(&format!("{data:#}\n"))
+    }
+
+    /// Prints text that has its line ends already.
+    pub(crate) fn print(&self, text: &str) -> Outcome {
+        let mut output = io::stdout().lock();
+        match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+            // Whoever reads has read enough; nobody is left to be told more.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+            written => written.map_err(failed("the output cannot be written")),
+        }
+    }
+
+    /// A table in the colours of the output.
+    pub(crate) fn table(&self, table: &Table) -> String {
+        table.render(|text, tone| self.tint(text, tone))
+    }
+
+    /// A text of the output in its colour.
+    pub(crate) fn tint(&self, text: &str, tone: Tone) -> String {
+        tinted(text, tone, self.colours.output)
+    }
+
+    /// Says something besides; programs are not told.
+    pub(crate) fn remark(&self, words: &str) {
+        if !self.is_for_programs() {
+            say(words);
+        }
+    }
+
+    /// A text of a remark in its colour.
+    pub(crate) fn tint_remark(&self, text: &str, tone: Tone) -> String {
+        tinted(text, tone, self.colours.remarks)
+    }
+
+    /// Says something that everybody is to know, also who reads programs' logs.
+    pub(crate) fn warn(&self, words: &str) {
+        say(&format!("{} {words}", tinted("warning:", Tone::Doubtful, self.colours.remarks)));
+    }
+
+    /// Says why it failed, and what to do about it.
+    pub(crate) fn complain(&self, failure: &Failure) {
+        let error = tinted("error:", Tone::Bad, self.colours.remarks);
+        say(&format!("{error} {}", visible(&failure.to_string())));
+        if let Some(hint) = failure.advice() {
+            say(&format!("{} {}", tinted("hint:", Tone::Quiet, self.colours.remarks), visible(hint)));
+        }
+    }
+}
+
+/// How a state is shown.
+pub(crate) fn tone_of(state: &str) -> Tone {
+    match state {
+        "running" | "deployed" | "completed" | "delivered" => Tone::Good,
+        "failed" | "dead" => Tone::Bad,
+        "stopped" | "cancelled" => Tone::Quiet,
+        _ => Tone::Doubtful,
+    }
+}
+
+/// Text of somebody else as a terminal may see it: nothing that moves the cursor, rings, or hides.
+pub(crate) fn visible(text: &str) -> String {
+    let is_harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_bidirectional(c);
+    text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// A line that a program printed, as a terminal may see it and without the colours it had.
+pub(crate) fn printed(line: &str) -> String {
+    let (mut text, mut rest) = (String::new(), line);
+    while let Some(start) = rest.find("\u{1b}[") {
+        text.push_str(&rest[..start]);
+        let sequence = &rest[start + 2..];
+        // Parameters, and one letter that ends them.
+        match sequence.find(|c: char| !(' '..='?').contains(&c)) {
+            Some(end) if sequence[end..].starts_with(|c: char| ('@'..='~').contains(&c)) => {
+                rest = &sequence[end + 1..];
+            }
+            _ => {
+                text.push('\u{1b}');
+                rest = &rest[start + 1..];
+            }
+        }
+    }
+    text.push_str(rest);
+    visible(text.trim_end_matches('\r'))
+}
+
+/// Whether a character turns the order of those around it.
+fn is_bidirectional(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn tinted(text: &str, tone: Tone, is_coloured: bool) -> String {
+    if !is_coloured {
+        return text.to_owned();
+    }
+    let code = match tone {
+        Tone::Good => "32",
+        Tone::Bad => "31",
+        Tone::Doubtful => "33",
+        Tone::Quiet => "2",
+        Tone::Strong => "1",
+    };
+    format!("\u{1b}[{code}m{text}\u{1b}[0m")
+}
+
+/// A terminal that is gone is no reason to fail.
+fn say(words: &str) {
+    let _ = writeln!(io::stderr().lock(), "{words}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_cannot_steer_a_terminal() {
+        assert_eq!(visible("a\u{1b}[2Jb\rc\u{7}"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}");
+        assert_eq!(visible("two\nlines\tand a tab, ünïcode"), "two\nlines\tand a tab, ünïcode");
+        assert_eq!(visible("\u{202e}abc"), "\u{fffd}abc");
+        assert_eq!(visible("\u{9b}31m"), "\u{fffd}31m");
+    }
+
+    #[test]
+    fn lines_of_programs_lose_their_colours_and_nothing_else() {
+        assert_eq!(printed("\u{1b}[1;32mok\u{1b}[0m done\r"), "ok done");
+        assert_eq!(printed("a\u{1b}[2Kb\u{1b}[?25lc"), "abc");
+        assert_eq!(printed("cut \u{1b}[3"), "cut \u{fffd}[3");
+        assert_eq!(printed("odd \u{1b}[3\u{e9}x"), "odd \u{fffd}[3\u{e9}x");
+        assert_eq!(printed("title \u{1b}]0;x\u{7}"), "title \u{fffd}]0;x\u{fffd}");
+    }
+
+    #[test]
+    fn colours_are_only_where_they_are_wanted() {
+        assert_eq!(tinted("x", Tone::Bad, false), "x");
+        assert_eq!(tinted("x", Tone::Bad, true), "\u{1b}[31mx\u{1b}[0m");
+    }
+}

@@ -1,0 +1,58 @@
+//! A server, who asks it, and where answers are shown.
+
+use std::env;
+
+use crate::{
+    cli::Options,
+    contexts::Contexts,
+    failure::{Failure, Kind, Outcome},
+    naming,
+    screen::Screen,
+    server::Server,
+};
+
+/// What a verb works with.
+pub(crate) struct Session<'a> {
+    pub(crate) server: Server,
+    pub(crate) screen: &'a Screen,
+    /// The name of the context; `None` when the environment said where and who.
+    pub(crate) context: Option<String>,
+}
+
+impl<'a> Session<'a> {
+    /// By the environment, or else by the context that is meant.
+    pub(crate) fn open(options: &Options, screen: &'a Screen) -> Outcome<Self> {
+        let (server, context, remembered) = match (set("LAUNCHWAY_URL"), set("LAUNCHWAY_TOKEN")) {
+            (Some(url), Some(token)) => (Server::at(&url)?.with_token(Some(token)), None, None),
+            (Some(_), None) => return Err(half("LAUNCHWAY_URL", "LAUNCHWAY_TOKEN")),
+            (None, Some(_)) => return Err(half("LAUNCHWAY_TOKEN", "LAUNCHWAY_URL")),
+            (None, None) => {
+                let contexts = Contexts::load()?;
+                let name = options.context.clone().or_else(|| contexts.current.clone());
+                let name = name.ok_or_else(not_logged_in)?;
+                let context =
+                    contexts.contexts.get(&name).ok_or_else(|| naming::no_context(&name, &contexts))?;
+                let server = Server::at(&context.url)?.with_token(context.token.clone());
+                (server, Some(name), context.organization.clone())
+            }
+        };
+        let wanted = options.organization.clone().or(remembered);
+        let organization = wanted.map(|name| naming::organization(&server, &name)).transpose()?;
+        Ok(Self { server: server.in_organization(organization), screen, context })
+    }
+}
+
+fn set(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn half(one: &str, other: &str) -> Failure {
+    Failure::new(Kind::Usage, format!("{one} is set, and {other} is not"))
+        .hint("set both, or neither and log in")
+}
+
+fn not_logged_in() -> Failure {
+    Failure::new(Kind::Denied, "you are not logged in to a server").hint(
+        "`launchway login https://your.server`, or LAUNCHWAY_URL and LAUNCHWAY_TOKEN in the environment",
+    )
+}

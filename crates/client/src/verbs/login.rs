@@ -1,0 +1,133 @@
+//! Beginning and ending a session.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    cli::Options,
+    contexts::{Context, Contexts},
+    failure::{Failure, Kind, Outcome},
+    prompt,
+    records::{Organization, User, read},
+    screen::Screen,
+    server::Server,
+    session::Session,
+};
+
+/// Where a server is that runs on this machine with its own settings.
+const HERE: &str = "http://127.0.0.1:8080";
+/// The name of a context that nobody named.
+const UNNAMED: &str = "default";
+
+#[derive(Args, Debug)]
+pub struct Login {
+    /// Where the server is; without, where it was the last time, or on this machine
+    url: Option<String>,
+    /// Your e-mail address; asked for when it is not given
+    #[arg(long)]
+    email: Option<String>,
+    /// A code of your authenticator, or a recovery code
+    #[arg(long)]
+    code: Option<String>,
+    /// Log in with an API token, read from standard input, instead of a password
+    #[arg(long, conflicts_with_all = ["email", "code"])]
+    with_token: bool,
+}
+
+#[derive(Deserialize)]
+struct LoggedIn {
+    access_token: String,
+}
+
+/// Logs in, and remembers where and with which token. The password comes from the terminal or
+/// from standard input.
+pub(crate) fn log_in(login: Login, options: &Options, screen: &Screen) -> Outcome {
+    let mut contexts = Contexts::load()?;
+    let name =
+        options.context.clone().or_else(|| contexts.current.clone()).unwrap_or_else(|| UNNAMED.to_owned());
+    let known = contexts.contexts.get(&name).map(|context| context.url.clone());
+    let url = login.url.clone().or(known).unwrap_or_else(|| HERE.to_owned());
+    let server = Server::at(&url)?;
+    if server.is_in_the_open() {
+        screen.warn(&format!("what you send to {} can be read on the way: use https there", server.url()));
+    }
+    let token =
+        if login.with_token { prompt::secret("API token")? } else { session_of(login, &server, screen)? };
+    let server = server.with_token(Some(token.clone()));
+    let user: User = server.get("/user").receive()?;
+
+    let context = Context {
+        url: server.url().to_owned(),
+        token: Some(token),
+        organization: options.organization.clone(),
+    };
+    contexts.contexts.insert(name.clone(), context);
+    contexts.current = Some(name.clone());
+    contexts.save()?;
+    screen.remark(&format!("Logged in to {} as {} ({name})", server.url(), user.username));
+    Ok(())
+}
+
+fn session_of(login: Login, server: &Server, screen: &Screen) -> Outcome<String> {
+    let email = match login.email {
+        Some(email) => email,
+        None => prompt::text(screen, "E-mail address", None)?,
+    };
+    let password = prompt::secret("Password")?;
+    let ask = |code: Option<String>| {
+        let body = json!({"email": email, "password": password, "totp_code": code});
+        server.post("/auth/login").body(body).receive::<LoggedIn>()
+    };
+    let answer = match ask(login.code.clone()) {
+        // Only who has a second factor is asked for it.
+        Err(failure)
+            if login.code.is_none() && failure.is("two_factor_required") && screen.is_interactive() =>
+        {
+            ask(Some(prompt::text(screen, "Code of your authenticator", None)?))
+        }
+        answer => answer,
+    };
+    Ok(answer?.access_token)
+}
+
+/// Ends the session on the server, and forgets its token.
+pub(crate) fn log_out(session: &Session<'_>) -> Outcome {
+    let Some(name) = &session.context else {
+        return Err(Failure::new(
+            Kind::Usage,
+            "the token comes from LAUNCHWAY_TOKEN, and nothing is remembered",
+        )
+        .hint("unset LAUNCHWAY_TOKEN; revoke it with `launchway tokens revoke`"));
+    };
+    match session.server.post("/auth/logout").send() {
+        // A token that is void already, or no session, only has to be forgotten.
+        Err(failure) if failure.kind != Kind::Denied => return Err(failure),
+        _ => {}
+    }
+    let mut contexts = Contexts::load()?;
+    if let Some(context) = contexts.contexts.get_mut(name) {
+        context.token = None;
+    }
+    contexts.save()?;
+    session.screen.remark(&format!("Logged out of {}", session.server.url()));
+    Ok(())
+}
+
+/// Says who asks, where, and in which organization.
+pub(crate) fn who_am_i(session: &Session<'_>) -> Outcome {
+    let user = session.server.get("/user").send()?;
+    if session.screen.is_for_programs() {
+        return session.screen.json(&user);
+    }
+    let organization = match session.server.get("/organizations").send() {
+        Ok(organization) => read::<Organization>(organization)?.name,
+        Err(failure) if failure.kind == Kind::Denied => "no organization".to_owned(),
+        Err(failure) => return Err(failure),
+    };
+    session.screen.show(user, |user: User| {
+        let role = if user.kind == "admin" { ", administrator of the installation" } else { "" };
+        let (name, email, url) = (user.username, user.email, session.server.url());
+        format!("{name} <{email}>{role}\nin {organization}, at {url}\n")
+    })
+}
