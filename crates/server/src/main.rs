@@ -3,13 +3,16 @@
 mod admin;
 mod audit;
 mod background;
+mod backup;
 mod cli;
 mod config;
+mod database;
 mod front_proxy;
 mod key;
 mod proxy;
 mod serve;
 mod telemetry;
+mod upgrade;
 mod wiring;
 
 use std::{error::Error, process::ExitCode};
@@ -17,7 +20,7 @@ use std::{error::Error, process::ExitCode};
 use clap::Parser as _;
 
 use self::{
-    cli::{AdminVerb, Arguments, AuditVerb, ProxyVerb, Verb},
+    cli::{AdminVerb, Arguments, AuditVerb, BackupVerb, DatabaseVerb, KeyVerb, ProxyVerb, UpgradeVerb, Verb},
     config::Config,
 };
 
@@ -42,6 +45,12 @@ fn main() -> ExitCode {
         Verb::Audit(AuditVerb::Verify) => audit::verify(&config),
         Verb::Admin(AdminVerb::Create(admin)) => admin::create(&config, admin),
         Verb::Admin(AdminVerb::ResetPassword(reset)) => admin::reset_password(&config, reset),
+        Verb::Backup(BackupVerb::Create(create)) => backup::create(&config, &create),
+        Verb::Backup(BackupVerb::Verify(verify)) => backup::verify(&verify),
+        Verb::Backup(BackupVerb::Restore(restore)) => backup::restore(&config, &restore),
+        Verb::Database(DatabaseVerb::Move(to)) => database::move_to(&config, &to),
+        Verb::Key(KeyVerb::Rotate) => key::rotate(&config),
+        Verb::Upgrade(UpgradeVerb::Check) => upgrade::check(&config),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -86,7 +86,7 @@ pub(super) fn database_url(raw: &str) -> Result<DatabaseUrl, String> {
 }
 
 /// A database URL as it may be shown.
-pub(super) fn without_password(raw: &str) -> String {
+pub(crate) fn without_password(raw: &str) -> String {
     if raw.parse::<DatabaseUrl>().is_err() && (raw.contains('@') || raw.contains("pass")) {
         // Who knows where in it the password is.
         return "***".to_owned();
