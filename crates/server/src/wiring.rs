@@ -241,6 +241,7 @@ fn ports(
         policy: ApplicationPolicy {
             sources: config.deployments.sources.clone(),
             public_host: config.public_url.as_ref().map(|url| url.host().to_owned()),
+            kept_versions: config.deployments.kept_versions,
         },
         routes,
         throttle: Arc::new(DurableThrottle::new(database.clone(), ThrottleLimits::CONTRACT)),
