@@ -22,7 +22,7 @@ fn stage() -> Stage {
 }
 
 /// What endpoint 12 needs to publish a repository's files as they are.
-fn site(name: &str, repository: &Repository) -> Value {
+pub(crate) fn site(name: &str, repository: &Repository) -> Value {
     let mut wish = wish(name, repository);
     wish["build_pack"] = json!("static");
     wish["health_check_path"] = json!("");
@@ -31,7 +31,7 @@ fn site(name: &str, repository: &Repository) -> Value {
 
 /// The page that is shown at a name.
 #[track_caller]
-fn page(stage: &Stage, host: &str) -> String {
+pub(crate) fn page(stage: &Stage, host: &str) -> String {
     let answer = stage.server.visitor(host).get("/");
     assert_eq!(answer.status, 200, "{host}: {answer:?}");
     answer.text.trim_end().to_owned()

@@ -14,7 +14,7 @@ use launchway_domain::{
     },
     audit::{Action as Did, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
-    deployments::DeploymentKind,
+    deployments::{DeploymentKind, KeptVersions},
     idempotency::IdempotencyKey,
     ids::ApplicationId,
     page::{Page, PageRequest},
@@ -62,6 +62,8 @@ pub struct ApplicationPolicy {
     pub sources: SourcePolicy,
     /// The name that the installation itself is reached by.
     pub public_host: Option<String>,
+    /// How many versions can be gone back to.
+    pub kept_versions: KeptVersions,
 }
 
 /// What the use cases of applications read, and tell.

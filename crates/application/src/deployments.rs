@@ -11,7 +11,8 @@ use launchway_domain::{
     audit::{Action as Did, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
     deployments::{
-        Deployment, DeploymentDetail, DeploymentKind, DeploymentRepository, DeploymentState, Write,
+        Deployment, DeploymentDetail, DeploymentKind, DeploymentRepository, DeploymentState, KeptVersions,
+        Write,
     },
     idempotency::IdempotencyKey,
     ids::{ApplicationId, DeploymentId},
@@ -40,17 +41,19 @@ const DEPLOYMENT: Error = Error::NotFound("the deployment");
 pub struct Deployments {
     applications: Arc<dyn ApplicationRepository>,
     deployments: Arc<dyn DeploymentRepository>,
+    kept: KeptVersions,
     tools: Tools,
 }
 
 impl Deployments {
-    /// Reads from `applications` and `deployments`.
+    /// Reads from `applications` and `deployments`; so many versions as `kept` can be gone back to.
     pub fn new(
         applications: Arc<dyn ApplicationRepository>,
         deployments: Arc<dyn DeploymentRepository>,
+        kept: KeptVersions,
         tools: Tools,
     ) -> Self {
-        Self { applications, deployments, tools }
+        Self { applications, deployments, kept, tools }
     }
 
     /// Asks for a deployment of what the source of an application is now.
@@ -75,7 +78,7 @@ impl Deployments {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the actor's organization has no such deployment,
-    /// [`Error::Conflict`] when it never was live, [`Error::Repeated`] when `key` was used,
+    /// [`Error::Conflict`] when it never was live or is not kept any more, [`Error::Repeated`] when `key` was used,
     /// [`Error::Forbidden`] without the permission `deploy:create`.
     pub async fn roll_back(
         &self,
@@ -92,6 +95,13 @@ impl Deployments {
             )));
         }
         let application = self.applications.get(scope, earlier.application_id).await?.ok_or(DEPLOYMENT)?;
+        let standing = self.deployments.standing(&[to], self.kept).await?;
+        if !standing.iter().any(|standing| standing.is_worth_keeping) {
+            return Err(Error::Conflict(format!(
+                "what that deployment made is not kept any more: only the newest {} versions are",
+                self.kept.0
+            )));
+        }
         let what = format!("asked to roll back {} to deployment {to}", titled(&application.blueprint));
         self.request(actor, &application, DeploymentKind::Rollback { to }, what, key).await
     }

@@ -165,6 +165,7 @@ impl Services {
             setup_token,
         } = ports;
         let guesses = Guesses::new(throttle, tools.clone());
+        let kept_versions = policy.kept_versions;
         let extension_ports = ExtensionPorts {
             extensions: extensions.clone(),
             executions: executions.clone(),
@@ -216,7 +217,12 @@ impl Services {
                 policy,
                 tools.clone(),
             ),
-            deployments: Deployments::new(applications.clone(), deployments.clone(), tools.clone()),
+            deployments: Deployments::new(
+                applications.clone(),
+                deployments.clone(),
+                kept_versions,
+                tools.clone(),
+            ),
             extensions: Extensions::new(extension_ports, tools.clone()),
             catalog: Catalog::new(extensions, tools.clone()),
             webhooks: Webhooks::new(

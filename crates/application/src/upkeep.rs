@@ -8,14 +8,15 @@ mod stability;
 use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
+    clock::Timestamp,
     deployments::{
         ContainerId, ContainerState, Deployer, DeploymentRepository, EngineInventory, Found, ImageName,
-        LiveVersion, Write as DeploymentWrite,
+        KeptVersions, LiveVersion, SiteStore, Write as DeploymentWrite,
     },
     extensions::{ExtensionRepository, ExtensionRunner, Write as ExtensionWrite},
     idempotency::{IdempotencyKey, IdempotencyStore},
     ids::{ApplicationId, BootId, InstanceId},
-    jobs::{JobKind, JobQueue, JobState, Rescued, Write as JobWrite},
+    jobs::{Job, JobKind, JobQueue, JobState, Rescued, Write as JobWrite},
     logs::{Level, LogSink, NewLine},
     store::StoreError,
     webhooks::{DeliveryMark, DeliveryMemory},
@@ -40,6 +41,7 @@ pub struct UpkeepPorts {
     pub runner: Arc<dyn ExtensionRunner>,
     pub deployer: Arc<dyn Deployer>,
     pub inventory: Arc<dyn EngineInventory>,
+    pub sites: Arc<dyn SiteStore>,
     pub routes: Arc<Routes>,
     pub logs: Arc<dyn LogSink>,
     pub runtime_logs: Arc<RuntimeLogs>,
@@ -77,6 +79,15 @@ impl Default for UpkeepTimings {
     }
 }
 
+/// When something is broken, and how much is kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UpkeepLimits {
+    /// When a container does not stay up.
+    pub stability: StabilityLimits,
+    /// How many versions of an application are kept.
+    pub kept_versions: KeptVersions,
+}
+
 /// How many log lines each application keeps.
 const KEPT_LINES: i64 = 200_000;
 
@@ -88,7 +99,7 @@ pub struct Upkeep {
     ports: UpkeepPorts,
     identity: (InstanceId, BootId),
     timings: UpkeepTimings,
-    limits: StabilityLimits,
+    limits: UpkeepLimits,
     tools: Tools,
 }
 
@@ -98,7 +109,7 @@ impl Upkeep {
         ports: UpkeepPorts,
         (instance, boot): (InstanceId, BootId),
         timings: UpkeepTimings,
-        limits: StabilityLimits,
+        limits: UpkeepLimits,
         tools: Tools,
     ) -> Self {
         Self { ports, identity: (instance, boot), timings, limits, tools }
@@ -274,7 +285,23 @@ impl Upkeep {
             if let Err(reason) = self.reap().await {
                 tracing::warn!(reason, "leftovers could not be removed");
             }
+            if let Err(reason) = self.reap_releases().await {
+                tracing::warn!(reason, "old releases of sites could not be removed");
+            }
             sleep(self.timings.reap).await;
+        }
+    }
+
+    async fn forget_jobs(&self, before: Timestamp) {
+        loop {
+            match self.ports.queue.forget(before).await {
+                Ok(0) => break,
+                Ok(jobs) => tracing::info!(jobs, "forgot old jobs"),
+                Err(error) => {
+                    tracing::warn!(%error, "old jobs could not be forgotten");
+                    break;
+                }
+            }
         }
     }
 
@@ -288,6 +315,7 @@ impl Upkeep {
             if let Err(error) = self.ports.deliveries.forget(now - DeliveryMark::KEPT, now).await {
                 tracing::warn!(%error, "old deliveries of code hosts could not be forgotten");
             }
+            self.forget_jobs(now - Job::KEPT).await;
             loop {
                 match self.ports.logs.trim(KEPT_LINES).await {
                     Ok(0) => break,

@@ -71,8 +71,19 @@ pub struct Standing {
     pub is_live: bool,
     /// Whether it waits or a worker is at it.
     pub is_open: bool,
-    /// Whether its image may be wanted again: it was deployed, and its application is there.
+    /// Whether what it made may be wanted again: its version is live or one of the newest that were deployed, or such a
+    /// version, or one that is about to be, goes back to it; and its application is there.
     pub is_worth_keeping: bool,
+}
+
+/// How many versions of an application are kept, so that they can be gone back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptVersions(pub u16);
+
+impl Default for KeptVersions {
+    fn default() -> Self {
+        Self(10)
+    }
 }
 
 /// Reads deployments. Every method sees what `commit` last made durable, and no deployment of a
@@ -121,7 +132,11 @@ pub trait DeploymentRepository: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn standing(&self, deployments: &[DeploymentId]) -> Result<Vec<Standing>, StoreError>;
+    async fn standing(
+        &self,
+        deployments: &[DeploymentId],
+        kept: KeptVersions,
+    ) -> Result<Vec<Standing>, StoreError>;
 }
 
 /// What is new about a deployment. What is absent stays as it is.

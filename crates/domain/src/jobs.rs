@@ -92,6 +92,13 @@ pub trait JobQueue: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<Rescued>, StoreError>;
 
+    /// Forgets some of the jobs that were over before then, and says how many; none when there are none left. That an
+    /// application was stopped stays known: whoever compares branches asks for it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn forget(&self, before: Timestamp) -> Result<usize, StoreError>;
+
     /// One job; `None` when the organization has none with that id.
     ///
     /// # Errors

@@ -13,6 +13,9 @@ use std::{
 /// when it was killed, has the lock until that program begins.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
+/// The folder that says that a backup was not restored to its end.
+pub(crate) const UNFINISHED: &str = ".restoring";
+
 /// A folder that only its owner may enter.
 #[derive(Debug, Clone)]
 pub struct DataDir(PathBuf);
@@ -23,6 +26,9 @@ pub enum DataDirError {
     /// Another process uses it.
     #[error("another Launchway is running on the data directory `{}`: stop it, or use another directory", .0.display())]
     InUse(PathBuf),
+    /// Somebody began to restore a backup here, and did not get to the end.
+    #[error("a backup was not restored to its end in the data directory `{}`: remove everything in it, and restore again", .0.display())]
+    Unfinished(PathBuf),
     /// A file in it cannot be read or written.
     #[error("cannot use `{}`", path.display())]
     File {
@@ -43,10 +49,13 @@ impl DataDir {
     /// Uses `path`, and makes it if need be. Warns when others may enter one that was there.
     ///
     /// # Errors
-    /// [`DataDirError::File`] when it cannot be made.
+    /// [`DataDirError::File`] when it cannot be made, [`DataDirError::Unfinished`] when it holds half a backup.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
         warn_if_open_to_others(path, "700");
+        if path.join(UNFINISHED).symlink_metadata().is_ok() {
+            return Err(DataDirError::Unfinished(path.to_owned()));
+        }
         Ok(Self(path.to_owned()))
     }
 

@@ -1,7 +1,8 @@
 //! The database: SQLite or PostgreSQL, behind one door.
 //!
 //! **Invariant:** only [`Database::read`], [`Database::read_point`] and [`Database::write`] touch
-//! a connection, and no caller holds one across an `.await`.
+//! a connection, and no caller holds one across an `.await`. [`tables`] has one of its own, for verbs
+//! that copy everything and end.
 //!
 //! **Invariant:** a SQLite file has one writer, and a caller is told that a change succeeded only
 //! after the transaction that holds it was made durable.
@@ -27,6 +28,7 @@ mod organizations;
 mod schema;
 mod search;
 mod statistics;
+pub mod tables;
 mod throttle;
 mod unit_of_work;
 mod users;
@@ -52,6 +54,7 @@ use tokio::{
 pub use self::{
     connection::AnyConnection,
     error::QueryError,
+    migrations::{Fit, NewerTables},
     options::{DatabaseOptions, DatabaseUrl, InvalidDatabaseUrl, Synchronous},
     statistics::Statistics,
     throttle::DurableThrottle,
@@ -145,6 +148,14 @@ impl Database {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`]; then nothing was changed.
     pub async fn migrate(&self) -> Result<Vec<String>, StoreError> {
         self.write(migrations::run).await
+    }
+
+    /// How the tables and this binary fit. Changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    pub async fn fit(&self) -> Result<Fit, StoreError> {
+        self.read(migrations::fit).await
     }
 
     /// Names the migrations that [`migrate`](Self::migrate) would take.

@@ -65,6 +65,8 @@ pub struct GitLimits {
     pub tree_bytes: u64,
     /// The most files and folders that a commit has.
     pub tree_entries: usize,
+    /// How many bytes have to be free in the file system of the checkouts before something is fetched.
+    pub free_bytes: u64,
     /// How long a server may take to name its branches.
     pub answer: Duration,
     /// How long a fetch may take.
@@ -79,6 +81,7 @@ impl Default for GitLimits {
             pack_bytes: 1024 * 1024 * 1024,
             tree_bytes: 500 * 1024 * 1024,
             tree_entries: 100_000,
+            free_bytes: 0,
             answer: Duration::from_secs(60),
             fetch: Duration::from_secs(600),
             stall: Duration::from_secs(20),
@@ -132,6 +135,19 @@ impl GitFetcher {
         url: &GitUrl,
     ) -> Result<(), StepError> {
         self.caches.claim(organization, url).await.remove().await
+    }
+
+    /// A disk that is nearly full is left to what runs already.
+    async fn refuse_without_room(&self) -> Result<(), StepError> {
+        let (work, needed) = (self.options.work.clone(), self.options.limits.free_bytes);
+        let free = files::off_thread("ask how much space is free", move || files::free_bytes(&work)).await?;
+        if free >= needed {
+            return Ok(());
+        }
+        let [free, needed] = [free, needed].map(|bytes| bytes / (1024 * 1024));
+        Err(StepError::Refused(format!(
+            "This machine has only {free} MiB of free disk space, and {needed} MiB have to be free before something is built."
+        )))
     }
 
     /// Fetches, and puts the files into `scratch`. What may be the fault of a damaged cache is tried
@@ -196,6 +212,7 @@ impl SourceFetcher for GitFetcher {
         owner: &Owner,
         output: Arc<dyn Output>,
     ) -> Result<Checkout, StepError> {
+        self.refuse_without_room().await?;
         let (branch, url) = (&source.branch, &source.url);
         let line = format!("Fetching {branch} at {} from {}\n", commit.short(), url.as_str());
         output.write(line.as_bytes()).await;

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod backup;
 pub mod catalog;
 pub mod clock;
 pub mod data_dir;

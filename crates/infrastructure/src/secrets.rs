@@ -43,9 +43,63 @@ impl std::fmt::Debug for SecretKey {
     }
 }
 
+/// The keys in a key file, one on a line. The first one seals; what an older one has sealed opens, too. There is more
+/// than one only while keys are being changed.
+#[derive(Debug, Clone)]
+pub struct SecretKeys {
+    current: SecretKey,
+    older: Vec<SecretKey>,
+}
+
+/// How many keys a file may have.
+const MOST_KEYS: usize = 8;
+
+impl SecretKeys {
+    /// The same keys behind a new one, which seals from now on.
+    #[must_use]
+    pub fn behind_a_new_one(&self, entropy: &dyn Entropy) -> Self {
+        let older = std::iter::once(self.current.clone()).chain(self.older.iter().cloned()).collect();
+        Self { current: SecretKey(entropy.bits_256()), older }
+    }
+
+    /// Only the one that seals.
+    #[must_use]
+    pub fn only_current(&self) -> Self {
+        Self { current: self.current.clone(), older: Vec::new() }
+    }
+
+    /// Whether keys are being changed.
+    #[must_use]
+    pub fn has_older(&self) -> bool {
+        !self.older.is_empty()
+    }
+
+    /// The text of the key file.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let keys = std::iter::once(&self.current).chain(&self.older);
+        keys.map(|key| format!("{}\n", data_encoding::HEXLOWER.encode(&key.0))).collect()
+    }
+}
+
+impl std::str::FromStr for SecretKeys {
+    type Err = InvalidKey;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidKey> {
+        let lines = raw.lines().map(str::trim).filter(|line| !line.is_empty());
+        let mut keys: Vec<SecretKey> = lines.map(str::parse).collect::<Result<_, _>>()?;
+        if keys.is_empty() || keys.len() > MOST_KEYS {
+            return Err(InvalidKey);
+        }
+        let current = keys.remove(0);
+        Ok(Self { current, older: keys })
+    }
+}
+
 /// Seals secrets with the installation's key, each bound to the place that it belongs to.
 pub struct XChaChaBox {
     cipher: XChaCha20Poly1305,
+    older: Vec<XChaCha20Poly1305>,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -53,10 +107,11 @@ const VERSION: &str = "v1:";
 const NONCE_BYTES: usize = 24;
 
 impl XChaChaBox {
-    /// Seals with `key`.
+    /// Seals with the first of `keys`, and opens what any of them has sealed.
     #[must_use]
-    pub fn new(key: &SecretKey, entropy: Arc<dyn Entropy>) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(Key::from_slice(&key.0)), entropy }
+    pub fn new(keys: &SecretKeys, entropy: Arc<dyn Entropy>) -> Self {
+        let cipher = |key: &SecretKey| XChaCha20Poly1305::new(Key::from_slice(&key.0));
+        Self { cipher: cipher(&keys.current), older: keys.older.iter().map(cipher).collect(), entropy }
     }
 }
 
@@ -79,11 +134,11 @@ impl SecretBox for XChaChaBox {
             .and_then(|text| BASE64_NOPAD.decode(text.as_bytes()).ok())
             .ok_or(SecretBoxError::CannotOpen)?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES).ok_or(SecretBoxError::CannotOpen)?;
-        let payload = Payload { msg: sealed, aad: place.as_bytes() };
-        self.cipher
-            .decrypt(XNonce::from_slice(nonce), payload)
-            .map(Secret::new)
-            .map_err(|_not_ours| SecretBoxError::CannotOpen)
+        let payload = || Payload { msg: sealed, aad: place.as_bytes() };
+        let opened = std::iter::once(&self.cipher)
+            .chain(&self.older)
+            .find_map(|cipher| cipher.decrypt(XNonce::from_slice(nonce), payload()).ok());
+        opened.map(Secret::new).ok_or(SecretBoxError::CannotOpen)
     }
 }
 
@@ -130,6 +185,33 @@ mod tests {
     fn sealing_twice_gives_two_texts() {
         let secrets = secret_box();
         assert_ne!(secrets.seal("here", b"hunter2").unwrap(), secrets.seal("here", b"hunter2").unwrap());
+    }
+
+    #[test]
+    fn while_keys_are_changed_both_open_and_the_new_one_seals() {
+        let old: SecretKeys = SecretKey::generate(&SystemEntropy).parse().unwrap();
+        let both: SecretKeys = old.behind_a_new_one(&SystemEntropy).to_text().parse().unwrap();
+        let new = both.only_current();
+        assert!(both.has_older() && !new.has_older() && !old.has_older());
+        let [old, both, new] = [old, both, new].map(|keys| XChaChaBox::new(&keys, Arc::new(SystemEntropy)));
+        let (before, after) = (old.seal("here", b"one").unwrap(), both.seal("here", b"two").unwrap());
+        assert_eq!(both.open("here", &before).unwrap().expose(), b"one");
+        assert_eq!(both.open("here", &after).unwrap().expose(), b"two");
+        assert!(new.open("here", &before).is_err() && old.open("here", &after).is_err());
+        assert_eq!(new.open("here", &after).unwrap().expose(), b"two");
+        assert!(both.open("there", &before).is_err());
+    }
+
+    #[test]
+    fn a_file_has_one_to_eight_keys() {
+        let keys =
+            |count: usize| -> String { (0..count).map(|_| SecretKey::generate(&SystemEntropy)).collect() };
+        for count in [1, 8] {
+            assert!(keys(count).parse::<SecretKeys>().is_ok(), "{count}");
+        }
+        for text in [String::new(), "\n\n".to_owned(), keys(9), format!("{}abcd", keys(1))] {
+            assert_eq!(text.parse::<SecretKeys>().unwrap_err(), InvalidKey, "{text}");
+        }
     }
 
     #[test]

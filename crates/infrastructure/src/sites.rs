@@ -9,6 +9,7 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    str::FromStr,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
@@ -90,6 +91,39 @@ impl SiteStore for ReleaseFolders {
         tokio::fs::metadata(&place).await.is_ok_and(|found| found.is_dir()).then_some(place)
     }
 
+    async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError> {
+        let root = self.root.clone();
+        off_thread("look for releases", move || {
+            let mut found = Vec::new();
+            for folder in entries(&root)? {
+                let Some(application) = id_in(&folder) else { continue };
+                let releases = match entries(&folder) {
+                    // Its application has been deleted just now.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    releases => releases?,
+                };
+                found.extend(releases.iter().filter_map(|path| Some((application, id_in(path)?))));
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    async fn withdraw(&self, application: ApplicationId, deployment: DeploymentId) -> Result<(), StepError> {
+        let releases = self.of(application);
+        off_thread("remove a release", move || {
+            let (place, gone) =
+                (releases.join(deployment.to_string()), releases.join(format!(".{deployment}-gone")));
+            // What an earlier call could not remove to its end.
+            remove(&gone)?;
+            match fs::rename(&place, &gone) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                moved => moved.and_then(|()| remove(&gone)),
+            }
+        })
+        .await
+    }
+
     async fn remove(&self, application: ApplicationId) -> Result<(), StepError> {
         let (releases, gone) = (self.of(application), self.root.join(format!(".{application}")));
         off_thread("remove the releases of an application", move || {
@@ -102,6 +136,11 @@ impl SiteStore for ReleaseFolders {
         })
         .await
     }
+}
+
+/// The id that a folder is named by.
+fn id_in<T: FromStr>(path: &Path) -> Option<T> {
+    path.file_name()?.to_str()?.parse().ok()
 }
 
 /// Whether a folder is on its way in or out. Those that stay are named by an id.

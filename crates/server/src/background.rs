@@ -7,7 +7,7 @@ use launchway_application::{
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     notifications::{Sender, SenderTimings},
-    upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
+    upkeep::{Upkeep, UpkeepLimits, UpkeepPorts, UpkeepTimings},
     webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
     worker::{Crew, Worker, WorkerTimings},
 };
@@ -60,7 +60,7 @@ impl Background {
             compositions,
             engine,
         };
-        let upkeep = upkeep(wiring, &outside, (instance, boot));
+        let upkeep = upkeep(config, wiring, &outside, (instance, boot));
         upkeep.begin().await?;
         let comparison = comparison(config, wiring, &outside.source);
         let sender = sender(config, wiring, SenderId { instance, boot });
@@ -152,7 +152,7 @@ fn hostname() -> String {
     if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
 }
 
-fn upkeep(wiring: &Wiring, outside: &Outside, identity: (InstanceId, BootId)) -> Upkeep {
+fn upkeep(config: &Config, wiring: &Wiring, outside: &Outside, identity: (InstanceId, BootId)) -> Upkeep {
     let database = Arc::new(wiring.database.clone());
     let ports = UpkeepPorts {
         queue: database.clone(),
@@ -161,13 +161,15 @@ fn upkeep(wiring: &Wiring, outside: &Outside, identity: (InstanceId, BootId)) ->
         runner: outside.runner.clone(),
         deployer: outside.engine.clone(),
         inventory: outside.engine.clone(),
+        sites: wiring.sites.clone(),
         routes: Arc::clone(&wiring.routes),
         logs: database.clone(),
         runtime_logs: Arc::clone(&outside.runtime_logs),
         idempotency: database.clone(),
         deliveries: database,
     };
-    Upkeep::new(ports, identity, UpkeepTimings::default(), StabilityLimits::default(), wiring.tools.clone())
+    let limits = UpkeepLimits { kept_versions: config.deployments.kept_versions, ..UpkeepLimits::default() };
+    Upkeep::new(ports, identity, UpkeepTimings::default(), limits, wiring.tools.clone())
 }
 
 fn sender(config: &Config, wiring: &Wiring, identity: SenderId) -> Sender {
@@ -218,6 +220,6 @@ fn git_options(config: &Config, data: &DataDir) -> GitOptions {
         work: folder("work"),
         policy: config.deployments.sources.clone(),
         known_hosts: config.deployments.known_hosts.clone(),
-        limits: GitLimits::default(),
+        limits: GitLimits { free_bytes: config.deployments.min_free_disk, ..GitLimits::default() },
     }
 }

@@ -44,6 +44,80 @@ pub(crate) enum ServerVerb {
     /// Do without the API what needs the server's own files
     #[command(subcommand)]
     Admin(AdminVerb),
+    /// Write, check and restore backups
+    #[command(subcommand)]
+    Backup(BackupVerb),
+    /// Use another database
+    #[command(subcommand)]
+    Database(DatabaseVerb),
+    /// Change the key that seals secrets
+    #[command(subcommand)]
+    Key(KeyVerb),
+    /// Ask before an upgrade what it would do
+    #[command(subcommand)]
+    Upgrade(UpgradeVerb),
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum BackupVerb {
+    /// Write everything but the key to one file; a server may run meanwhile
+    Create(CreateBackup),
+    /// Read a whole backup, and fail if it is not as it was written
+    Verify(VerifyBackup),
+    /// Put a backup into an empty data directory and an empty database
+    Restore(RestoreBackup),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CreateBackup {
+    /// Where it goes
+    pub(crate) file: PathBuf,
+    /// Write a copy of the key to a file of its own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyBackup {
+    /// Where it is
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RestoreBackup {
+    /// Where it is
+    pub(crate) file: PathBuf,
+    /// The key that its secrets were sealed with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum DatabaseVerb {
+    /// Copy everything to another database, which has to be empty; the server must not run
+    Move(MoveDatabase),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct MoveDatabase {
+    /// Which one, in the form of LAUNCHWAY_DATABASE_URL
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum KeyVerb {
+    /// Seal every secret anew with a new key; the server must not run
+    Rotate,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum UpgradeVerb {
+    /// Say whether this binary and the database fit; fails if the database is newer
+    Check,
 }
 
 #[derive(Debug, clap::Subcommand)]

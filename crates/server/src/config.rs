@@ -24,7 +24,7 @@ pub(crate) use self::{
     notifications::NotificationConfig,
     proxy::ProxyConfig,
     reader::Problems,
-    values::{Engine, LogFormat, PublicUrl},
+    values::{Engine, LogFormat, PublicUrl, without_password},
 };
 
 /// Everything that can be set.

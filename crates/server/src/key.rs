@@ -1,18 +1,28 @@
 //! The installation's key, and that it is the one that the database's secrets were sealed with.
 
-use std::{error::Error, fs, sync::Arc};
+use std::{
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use launchway_domain::secret::{Sealed, SecretBox as _};
 use launchway_infrastructure::{
+    backup::replace_private_file,
     clock::SystemEntropy,
     data_dir::DataDir,
-    database::Database,
-    secrets::{SecretKey, XChaChaBox},
+    database::{
+        Database, Fit,
+        tables::{SEALED, Tables, TablesError},
+    },
+    secrets::{SecretKey, SecretKeys, XChaChaBox},
 };
 
-use crate::config::Config;
+use crate::{backup::no_data, config::Config, say, wiring};
 
-const NAME: &str = "secret.key";
+/// The key file in the data directory.
+pub(crate) const NAME: &str = "secret.key";
 /// What is sealed to know the key again, and where it belongs.
 const CHECK: &[u8] = b"this is the key";
 const PLACE: &str = "key_check.sealed";
@@ -25,36 +35,150 @@ pub(crate) async fn fitting(
     database: &Database,
 ) -> Result<XChaChaBox, Box<dyn Error>> {
     let check = database.key_check().await?;
-    let (name, text) = match &config.secret_key_file {
-        Some(path) => {
-            let text = fs::read_to_string(path)
-                .map_err(|error| format!("cannot read the key file `{}`: {error}", path.display()))?;
-            (path.display().to_string(), text)
+    let path = path(config);
+    if config.secret_key_file.is_none() {
+        if check.is_some() && !path.exists() {
+            return Err(missing(&path));
         }
-        None => {
-            let path = config.data_dir.join(NAME);
-            if check.is_some() && !path.exists() {
-                return Err(format!(
-                    "the key file `{}` is missing: restore it from a backup, or name it by LAUNCHWAY_SECRET_KEY_FILE",
-                    path.display()
-                )
-                .into());
-            }
-            (path.display().to_string(), data.private_file(NAME, || SecretKey::generate(&SystemEntropy))?)
-        }
-    };
-    let key: SecretKey = text.parse().map_err(|error| format!("the key file `{name}` {error}"))?;
-    let secrets = XChaChaBox::new(&key, Arc::new(SystemEntropy));
+        data.private_file(NAME, || SecretKey::generate(&SystemEntropy))?;
+    }
+    let keys = parsed(&path, &read(&path)?)?;
+    if keys.has_older() {
+        tracing::warn!("the key is being changed: `launchway key rotate` takes that to its end");
+    }
+    let secrets = XChaChaBox::new(&keys, Arc::new(SystemEntropy));
     if check.is_none() {
         // Of replicas that start together on a fresh database, the first one's key counts.
         database.remember_key_check(secrets.seal(PLACE, CHECK)?.0).await?;
     }
-    let sealed = database.key_check().await?.map(Sealed).ok_or("the database does not remember its key")?;
-    if secrets.open(PLACE, &sealed).is_err() {
-        return Err(format!(
-            "the key in `{name}` is not the one that this database's secrets were sealed with: restore the right one"
-        )
-        .into());
+    let sealed = database.key_check().await?.ok_or("the database does not remember its key")?;
+    if opens(&secrets, &sealed) { Ok(secrets) } else { Err(another(&path)) }
+}
+
+/// Where the key is.
+fn path(config: &Config) -> PathBuf {
+    config.secret_key_file.clone().unwrap_or_else(|| config.data_dir.join(NAME))
+}
+
+/// The text of the key file.
+pub(crate) fn text(config: &Config) -> Result<String, Box<dyn Error>> {
+    let path = path(config);
+    if config.secret_key_file.is_none() && !path.exists() {
+        return Err(missing(&path));
     }
-    Ok(secrets)
+    read(&path)
+}
+
+/// The text of a key file.
+pub(crate) fn read(path: &Path) -> Result<String, Box<dyn Error>> {
+    let text = fs::read_to_string(path);
+    text.map_err(|error| format!("cannot read the key file `{}`: {error}", path.display()).into())
+}
+
+/// Whether the keys in a file open what was sealed to know the key again.
+pub(crate) fn fits(path: &Path, text: &str, check: &str) -> Result<bool, Box<dyn Error>> {
+    Ok(opens(&XChaChaBox::new(&parsed(path, text)?, Arc::new(SystemEntropy)), check))
+}
+
+fn opens(secrets: &XChaChaBox, check: &str) -> bool {
+    secrets.open(PLACE, &Sealed(check.to_owned())).is_ok()
+}
+
+fn parsed(path: &Path, text: &str) -> Result<SecretKeys, Box<dyn Error>> {
+    text.parse().map_err(|error| format!("the key file `{}` {error}", path.display()).into())
+}
+
+fn missing(path: &Path) -> Box<dyn Error> {
+    format!(
+        "the key file `{}` is missing: restore it from a backup, or name it by LAUNCHWAY_SECRET_KEY_FILE",
+        path.display()
+    )
+    .into()
+}
+
+fn another(path: &Path) -> Box<dyn Error> {
+    format!(
+        "the key in `{}` is not the one that this database's secrets were sealed with: restore the right one",
+        path.display()
+    )
+    .into()
+}
+
+/// Seals every secret anew with a new key.
+///
+/// Whatever moment this ends at, the key file opens everything: it has both keys from before the first secret is
+/// sealed anew until after the last one is. Doing it again takes it to its end.
+pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
+    if !config.data_dir.is_dir() {
+        return Err(no_data(&config.data_dir));
+    }
+    let data = DataDir::open(&config.data_dir)?;
+    let _lock = data.lock()?;
+    refuse_other_tables(config)?;
+    // Not the link, but what it leads to.
+    let place = path(config);
+    let place = place.canonicalize().unwrap_or(place);
+    let before = parsed(&place, &text(config)?)?;
+    let check = Tables::snapshot(&config.database)?.key_check()?;
+    if !check.is_some_and(|check| opens(&XChaChaBox::new(&before, Arc::new(SystemEntropy)), &check)) {
+        return Err(another(&place));
+    }
+    let both = if before.has_older() { before } else { before.behind_a_new_one(&SystemEntropy) };
+    replace_private_file(&place, &both.to_text(), true)?;
+    let new = both.only_current();
+    let values = seal_anew(config, &both, &new)?;
+    count_sealed_by(config, &new)?;
+    replace_private_file(&place, &new.to_text(), true)?;
+    say(&format!(
+        "{values} secrets are sealed with a new key now, which is in `{}`: keep a copy of it elsewhere. Backups from \
+         before need the old one",
+        place.display()
+    ));
+    Ok(())
+}
+
+/// Columns that this binary does not know could not be sealed anew.
+fn refuse_other_tables(config: &Config) -> Result<(), Box<dyn Error>> {
+    match wiring::fit(config)? {
+        Fit::UpToDate => Ok(()),
+        Fit::Behind(_) => Err("the database is not up to date: run `launchway migrate` first".into()),
+        Fit::Ahead(unknown) => Err(wiring::newer(&unknown)),
+    }
+}
+
+/// Opens everything with `both` and seals it with `new`, in one transaction.
+fn seal_anew(config: &Config, both: &SecretKeys, new: &SecretKeys) -> Result<usize, Box<dyn Error>> {
+    let [both, new] = [both, new].map(|keys| XChaChaBox::new(keys, Arc::new(SystemEntropy)));
+    let mut tables = Tables::to_change(&config.database)?;
+    let mut values = 0;
+    for column in &SEALED {
+        let (found, _) = tables.change_sealed(column, |place, sealed| {
+            let sealed = Sealed(sealed.to_owned());
+            if new.open(place, &sealed).is_ok() {
+                return Ok(None);
+            }
+            let plain = both.open(place, &sealed).map_err(|error| TablesError::Taker(error.into()))?;
+            let sealed = new.seal(place, plain.expose()).map_err(|error| TablesError::Taker(error.into()))?;
+            Ok(Some(sealed.0))
+        })?;
+        values += found;
+    }
+    tables.keep()?;
+    Ok(values)
+}
+
+/// Fails when something does not open with `new` alone: then the old key must not go.
+fn count_sealed_by(config: &Config, new: &SecretKeys) -> Result<(), Box<dyn Error>> {
+    let new = XChaChaBox::new(new, Arc::new(SystemEntropy));
+    let mut tables = Tables::snapshot(&config.database)?;
+    for column in &SEALED {
+        tables.change_sealed(column, |place, sealed| match new.open(place, &Sealed(sealed.to_owned())) {
+            Ok(_) => Ok(None),
+            Err(_) => Err(TablesError::Refused(format!(
+                "a secret in `{}.{}` was sealed with the old key meanwhile: stop every server, and do it again",
+                column.table, column.column
+            ))),
+        })?;
+    }
+    Ok(())
 }

@@ -3,14 +3,17 @@
 mod admin;
 mod audit;
 mod background;
+mod backup;
 mod cli;
 mod config;
+mod database;
 mod front_proxy;
 mod help;
 mod key;
 mod proxy;
 mod serve;
 mod telemetry;
+mod upgrade;
 mod wiring;
 
 use std::{error::Error, path::Path, process::ExitCode};
@@ -18,7 +21,10 @@ use std::{error::Error, path::Path, process::ExitCode};
 use clap::Parser as _;
 
 use self::{
-    cli::{AdminVerb, Arguments, AuditVerb, ProxyVerb, ServerVerb, Verb},
+    cli::{
+        AdminVerb, Arguments, AuditVerb, BackupVerb, DatabaseVerb, KeyVerb, ProxyVerb, ServerVerb,
+        UpgradeVerb, Verb,
+    },
     config::Config,
 };
 
@@ -51,6 +57,12 @@ fn run(verb: ServerVerb, file: Option<&Path>) -> ExitCode {
         ServerVerb::Audit(AuditVerb::Verify) => audit::verify(&config),
         ServerVerb::Admin(AdminVerb::Create(admin)) => admin::create(&config, admin),
         ServerVerb::Admin(AdminVerb::ResetPassword(reset)) => admin::reset_password(&config, reset),
+        ServerVerb::Backup(BackupVerb::Create(create)) => backup::create(&config, &create),
+        ServerVerb::Backup(BackupVerb::Verify(verify)) => backup::verify(&verify),
+        ServerVerb::Backup(BackupVerb::Restore(restore)) => backup::restore(&config, &restore),
+        ServerVerb::Database(DatabaseVerb::Move(to)) => database::move_to(&config, &to),
+        ServerVerb::Key(KeyVerb::Rotate) => key::rotate(&config),
+        ServerVerb::Upgrade(UpgradeVerb::Check) => upgrade::check(&config),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,7 +17,7 @@ use launchway_infrastructure::{
     catalog,
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
-    database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle},
+    database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle, Fit},
     outbound::{Outbound, OutboundOptions},
     passwords::Argon2Hasher,
     routes::{FrontProxy, NoProxy},
@@ -50,6 +50,7 @@ impl Wiring {
         let must_exist = matches!(tables, Tables::LeaveAsTheyAre | Tables::MustBeThere);
         let database =
             Database::open(DatabaseOptions { must_exist, ..DatabaseOptions::new(config.database.clone()) })?;
+        refuse_newer(&database).await?;
         match tables {
             Tables::BringUpToDate | Tables::MustBeThere => {
                 for migration in database.migrate().await? {
@@ -138,6 +139,7 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
     let _lock = data.lock()?;
     let migrations = runtime()?.block_on(async {
         let database = Database::open(DatabaseOptions::new(config.database.clone()))?;
+        refuse_newer(&database).await?;
         let migrations = database.migrate().await?;
         database.close().await;
         Ok::<_, Box<dyn Error>>(migrations)
@@ -147,6 +149,34 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
     }
     crate::say(&format!("{} migrations were needed; the database is up to date", migrations.len()));
     Ok(())
+}
+
+/// How this binary and the database fit; there has to be one.
+pub(crate) fn fit(config: &Config) -> Result<Fit, Box<dyn Error>> {
+    runtime()?.block_on(async {
+        let options = DatabaseOptions { must_exist: true, ..DatabaseOptions::new(config.database.clone()) };
+        let database = Database::open(options)?;
+        let fit = database.fit().await;
+        database.close().await;
+        Ok(fit?)
+    })
+}
+
+/// Nobody knows what an older version would do to newer tables.
+async fn refuse_newer(database: &Database) -> Result<(), Box<dyn Error>> {
+    match database.fit().await? {
+        Fit::Ahead(unknown) => Err(newer(&unknown)),
+        Fit::UpToDate | Fit::Behind(_) => Ok(()),
+    }
+}
+
+/// What to say about migrations of the database that this binary does not know.
+pub(crate) fn newer(unknown: &[String]) -> Box<dyn Error> {
+    format!(
+        "the database is of a newer version of Launchway: this one does not know its migrations {}; use that version, or restore a backup from before the upgrade",
+        unknown.join(", ")
+    )
+    .into()
 }
 
 /// A runtime for verbs that do one thing and stop.
@@ -211,6 +241,7 @@ fn ports(
         policy: ApplicationPolicy {
             sources: config.deployments.sources.clone(),
             public_host: config.public_url.as_ref().map(|url| url.host().to_owned()),
+            kept_versions: config.deployments.kept_versions,
         },
         routes,
         throttle: Arc::new(DurableThrottle::new(database.clone(), ThrottleLimits::CONTRACT)),

@@ -157,6 +157,30 @@ impl TestServer {
         self.settings.push((name.to_owned(), value.to_owned()));
     }
 
+    /// Has it use another database from the next start on: one of PostgreSQL, or without one the embedded one.
+    pub fn use_database(&mut self, database: Option<FreshDatabase>) {
+        self.settings.retain(|(name, _)| name != "LAUNCHWAY_DATABASE_URL");
+        self.settings.extend(database.iter().map(|new| ("LAUNCHWAY_DATABASE_URL".to_owned(), new.url())));
+        self.database = database;
+    }
+
+    /// Whether it uses the embedded database.
+    pub fn is_on_sqlite(&self) -> bool {
+        self.database.is_none()
+    }
+
+    /// Loses everything in its data directory, as a broken disk would.
+    pub fn lose_data(&self) {
+        for entry in self.data.path().read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                std::fs::remove_dir_all(path).unwrap();
+            } else {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+    }
+
     /// Waits until it has stopped by itself.
     pub fn wait(&mut self) -> ExitStatus {
         wait(&mut self.process)

@@ -37,7 +37,9 @@ impl Upkeep {
         let mut ids: Vec<DeploymentId> = found.iter().map(|found| found.owner.deployment).collect();
         ids.sort_unstable();
         ids.dedup();
-        let standing = self.ports.deployments.standing(&ids).await.map_err(|error| error.to_string())?;
+        let kept = self.limits.kept_versions;
+        let standing =
+            self.ports.deployments.standing(&ids, kept).await.map_err(|error| error.to_string())?;
         let standing: HashMap<DeploymentId, Standing> =
             standing.into_iter().map(|standing| (standing.deployment, standing)).collect();
         let live = self.ports.deployments.live().await.map_err(|error| error.to_string())?;
@@ -56,6 +58,33 @@ impl Upkeep {
                     tracing::info!(deployment.id = %found.owner.deployment, what = ?found.what, "removed a leftover")
                 }
                 Err(error) => tracing::warn!(%error, what = ?found.what, "a leftover could not be removed"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes releases of sites that nobody will go back to.
+    pub(super) async fn reap_releases(&self) -> Result<(), String> {
+        let releases = self.ports.sites.releases().await.map_err(|error| error.to_string())?;
+        let mut ids: Vec<DeploymentId> = releases.iter().map(|(_, deployment)| *deployment).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let kept = self.limits.kept_versions;
+        let standing =
+            self.ports.deployments.standing(&ids, kept).await.map_err(|error| error.to_string())?;
+        let is_wanted =
+            |standing: &&Standing| standing.is_live || standing.is_open || standing.is_worth_keeping;
+        let wanted: HashSet<DeploymentId> =
+            standing.iter().filter(is_wanted).map(|standing| standing.deployment).collect();
+        for (application, deployment) in releases.into_iter().filter(|(_, id)| !wanted.contains(id)) {
+            match self.ports.sites.withdraw(application, deployment).await {
+                Ok(()) => tracing::info!(deployment.id = %deployment, "removed an old release of a site"),
+                Err(error) => {
+                    tracing::warn!(%error, deployment.id = %deployment, "a release could not be removed")
+                }
             }
         }
         Ok(())

@@ -107,14 +107,14 @@ impl Upkeep {
     /// Remembers the restarts that are new.
     fn notice(&self, seen: &mut Seen, condition: Condition) {
         let (now, restarts) = (Instant::now(), restarts(condition));
-        let more = restarts.saturating_sub(seen.restarts).min(self.limits.restarts);
+        let more = restarts.saturating_sub(seen.restarts).min(self.limits.stability.restarts);
         seen.noticed.extend((0..more).map(|_| now));
-        seen.noticed.retain(|noticed| now - *noticed < self.limits.within);
+        seen.noticed.retain(|noticed| now - *noticed < self.limits.stability.within);
         seen.restarts = restarts;
     }
 
     fn is_looping(&self, seen: &Seen) -> bool {
-        seen.noticed.len() >= self.limits.restarts as usize
+        seen.noticed.len() >= self.limits.stability.restarts as usize
     }
 
     async fn look_at(&self, version: &LiveVersion, condition: Condition, seen: Option<Seen>) -> Seen {
@@ -123,7 +123,7 @@ impl Upkeep {
         self.notice(&mut seen, condition);
         let is_marked = version.application.status.state == ApplicationState::Failed;
         let is_looping = self.is_looping(&seen);
-        let is_calm = seen.noticed.last().is_none_or(|last| now - *last >= self.limits.calm);
+        let is_calm = seen.noticed.last().is_none_or(|last| now - *last >= self.limits.stability.calm);
         match condition {
             Condition::Gone if !is_marked => {
                 self.mark(version, false, "The container is gone: deploy again to get a new one".to_owned())

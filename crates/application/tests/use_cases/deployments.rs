@@ -6,7 +6,7 @@ mod show;
 
 use launchway_application::Error;
 use launchway_domain::{
-    deployments::{Deployment, DeploymentDetail},
+    deployments::{Deployment, DeploymentDetail, KeptVersions, Standing},
     ids::DeploymentId,
 };
 use launchway_testkit::builders::{a_deployment, a_log_line};
@@ -30,6 +30,16 @@ fn detail() -> DeploymentDetail {
 
 fn expect_deployment(ports: &mut MockedPorts, id: DeploymentId, found: Option<Deployment>) {
     ports.deployments.expect_get().with(eq(scope()), eq(id)).once().return_once(|_, _| Ok(found));
+}
+
+/// Foresees the question whether what a deployment made is still kept.
+fn expect_kept(ports: &mut MockedPorts, id: DeploymentId, is_kept: bool) {
+    let standing = Standing { deployment: id, is_live: false, is_open: false, is_worth_keeping: is_kept };
+    let asked = ports.deployments.expect_standing();
+    asked
+        .withf(move |ids, kept| ids == [id] && *kept == KeptVersions(10))
+        .once()
+        .return_once(move |_, _| Ok(vec![standing]));
 }
 
 fn expect_detail(ports: &mut MockedPorts, id: DeploymentId, found: Option<DeploymentDetail>) {

@@ -19,7 +19,7 @@ use launchway_application::{
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
-    upkeep::{StabilityLimits, Upkeep, UpkeepPorts, UpkeepTimings},
+    upkeep::{Upkeep, UpkeepLimits, UpkeepPorts, UpkeepTimings},
     webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
     worker::{Crew, Worker, WorkerTimings},
 };
@@ -193,6 +193,7 @@ impl World {
             runner: Arc::clone(self) as _,
             deployer: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,
+            sites: Arc::clone(self) as _,
             routes: self.routes(),
             logs: Arc::clone(self) as _,
             runtime_logs: self.runtime_logs(),
@@ -200,7 +201,7 @@ impl World {
             deliveries: Arc::clone(self) as _,
         };
         let identity = (id_of("instance").into(), id_of("boot").into());
-        let (timings, limits) = (UpkeepTimings::default(), StabilityLimits::default());
+        let (timings, limits) = (UpkeepTimings::default(), UpkeepLimits::default());
         Upkeep::new(ports, identity, timings, limits, self.tools())
     }
 

@@ -39,7 +39,10 @@ pub(crate) fn run(options: &Options) -> Section {
     }
     wrapper.extend(["sh", "-c", MOUNT, "sh"]);
     let wrapper = wrapper.into_iter().map(str::to_owned).collect();
-    let mut stage = Stage::set(options, &Plan { sites: 3, wrapper, ..Plan::default() });
+    // Deployments are to meet the full disk, and not to be refused before.
+    let floor = ("LAUNCHWAY_MIN_FREE_DISK".to_owned(), "0".to_owned());
+    let mut stage =
+        Stage::set(options, &Plan { sites: 3, wrapper, settings: vec![floor], ..Plan::default() });
     let application = stage.applications[0].clone();
     let rounds = options.count(1, 25);
     let (mut refused, mut unread, mut stuck) = (0, 0, 0);

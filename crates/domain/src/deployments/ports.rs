@@ -417,6 +417,18 @@ pub trait SiteStore: Send + Sync {
     /// The release of a deployment, if there is one.
     async fn release(&self, application: ApplicationId, deployment: DeploymentId) -> Option<PathBuf>;
 
+    /// Every release that is there, by the application and the deployment that it is of.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when the file system refuses.
+    async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError>;
+
+    /// Removes one release.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when the file system refuses.
+    async fn withdraw(&self, application: ApplicationId, deployment: DeploymentId) -> Result<(), StepError>;
+
     /// Removes the releases of an application.
     ///
     /// # Errors

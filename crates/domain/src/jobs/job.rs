@@ -142,6 +142,9 @@ pub struct Job {
 }
 
 impl Job {
+    /// How long it is kept once it is over.
+    pub const KEPT: chrono::TimeDelta = chrono::TimeDelta::days(30);
+
     /// Whether an attempt that fails now is the last one.
     #[must_use]
     pub fn is_last_attempt(&self) -> bool {

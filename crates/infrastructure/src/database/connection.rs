@@ -89,7 +89,7 @@ pub(super) fn sqlite_writer(path: &str, synchronous: Synchronous) -> Result<Sqli
     Ok(connection)
 }
 
-fn sqlite_reader(path: &str) -> Result<SqliteConnection, r2d2::Error> {
+pub(super) fn sqlite_reader(path: &str) -> Result<SqliteConnection, r2d2::Error> {
     let mut connection = SqliteConnection::establish(path)?;
     connection.batch_execute(
         "PRAGMA busy_timeout = 1000;

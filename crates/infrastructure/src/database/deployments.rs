@@ -5,14 +5,15 @@ mod jobs;
 mod rows;
 mod writes;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use async_trait::async_trait;
 use diesel::prelude::*;
 use launchway_domain::{
     applications::Application,
     deployments::{
-        Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, LiveVersion, Standing,
+        Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, KeptVersions, LiveVersion,
+        Standing,
     },
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
@@ -108,12 +109,16 @@ impl DeploymentRepository for Database {
         .await
     }
 
-    async fn standing(&self, deployments: &[DeploymentId]) -> Result<Vec<Standing>, StoreError> {
+    async fn standing(
+        &self,
+        deployments: &[DeploymentId],
+        kept: KeptVersions,
+    ) -> Result<Vec<Standing>, StoreError> {
         let ids: Vec<DbId> = deployments.iter().copied().map(DbId::from).collect();
         self.read(move |connection| {
             let mut standing = Vec::with_capacity(ids.len());
             for some in ids.chunks(AT_ONCE) {
-                standing.extend(standing_of(connection, some)?);
+                standing.extend(standing_of(connection, some, kept)?);
             }
             Ok(standing)
         })
@@ -196,28 +201,74 @@ fn state(stored: String) -> Result<DeploymentState, QueryError> {
     DeploymentState::try_from(stored).map_err(QueryError::unreadable)
 }
 
-type StandingRow = (DbId, String, Option<DbId>, Option<DbTs>);
+type StandingRow = (DbId, DbId, String, Option<DbId>, Option<DbTs>);
 
-fn standing_of(connection: &mut AnyConnection, ids: &[DbId]) -> Result<Vec<Standing>, QueryError> {
+fn standing_of(
+    connection: &mut AnyConnection,
+    ids: &[DbId],
+    kept: KeptVersions,
+) -> Result<Vec<Standing>, QueryError> {
     let rows: Vec<StandingRow> = deployments::table
         .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
         .filter(deployments::id.eq_any(ids.to_vec()))
         .order(deployments::id.asc())
         .select((
             deployments::id,
+            deployments::application_id,
             deployments::status,
             applications::live_deployment_id,
             applications::deleted_at,
         ))
         .load(connection)?;
-    let standing = |(id, status, live, deleted_at): StandingRow| {
+    let mut wanted: HashMap<Uuid, HashSet<Uuid>> = HashMap::new();
+    let mut standing = |(id, application, status, live, deleted_at): StandingRow| {
         let (state, is_there) = (state(status)?, deleted_at.is_none());
+        let is_wanted = is_there && state == DeploymentState::Deployed && {
+            let wanted = match wanted.entry(application.0) {
+                Entry::Occupied(wanted) => wanted.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(wanted_of(connection, application, live, kept)?),
+            };
+            wanted.contains(&id.0)
+        };
         Ok(Standing {
             deployment: id.into(),
             is_live: is_there && live == Some(id),
             is_open: !state.is_over(),
-            is_worth_keeping: is_there && state == DeploymentState::Deployed,
+            is_worth_keeping: is_wanted,
         })
     };
-    rows.into_iter().map(standing).collect()
+    rows.into_iter().map(&mut standing).collect()
+}
+
+/// The deployments of an application whose versions are kept.
+fn wanted_of(
+    connection: &mut AnyConnection,
+    application: DbId,
+    live: Option<DbId>,
+    kept: KeptVersions,
+) -> Result<HashSet<Uuid>, QueryError> {
+    let newest: Vec<DbId> = deployments::table
+        .filter(deployments::application_id.eq(application))
+        .filter(deployments::status.eq(DeploymentState::Deployed.as_str()))
+        .order((deployments::created_at.desc(), deployments::id.desc()))
+        .limit(kept.0.into())
+        .select(deployments::id)
+        .load(connection)?;
+    let about_to_be: Vec<DbId> = deployments::table
+        .filter(deployments::application_id.eq(application))
+        .filter(is_open())
+        .select(deployments::id)
+        .load(connection)?;
+    let mut wanted = HashSet::new();
+    let mut more: Vec<DbId> = newest.into_iter().chain(about_to_be).chain(live).collect();
+    // What a version went back to may have the files that it shows.
+    while !more.is_empty() {
+        let found: Vec<(DbId, Option<DbId>)> = deployments::table
+            .filter(deployments::id.eq_any(more))
+            .select((deployments::id, deployments::rollback_to))
+            .load(connection)?;
+        wanted.extend(found.iter().map(|(id, _)| id.0));
+        more = found.into_iter().filter_map(|(_, to)| to).filter(|to| !wanted.contains(&to.0)).collect();
+    }
+    Ok(wanted)
 }

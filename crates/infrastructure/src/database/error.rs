@@ -6,6 +6,8 @@ use diesel::{
 };
 use launchway_domain::store::{StoreError, Unique};
 
+use super::migrations::NewerTables;
+
 /// Why a query did not succeed, before it is known what that means to the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
@@ -24,6 +26,9 @@ pub enum QueryError {
     /// A migration could not be carried out.
     #[error("a migration failed")]
     Migration(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The tables are newer than this binary.
+    #[error(transparent)]
+    Newer(#[from] NewerTables),
     /// The query panicked.
     #[error("a query panicked")]
     Panicked,
@@ -71,9 +76,10 @@ impl From<QueryError> for StoreError {
             QueryError::NoConnection(error) => Self::Unavailable(error.into()),
             QueryError::Reopen(error) => Self::Unavailable(error.into()),
             QueryError::Statement(error) => from_diesel(error),
-            error @ (QueryError::Unreadable(_) | QueryError::Migration(_) | QueryError::Panicked) => {
-                Self::Internal(error.into())
-            }
+            error @ (QueryError::Unreadable(_)
+            | QueryError::Migration(_)
+            | QueryError::Newer(_)
+            | QueryError::Panicked) => Self::Internal(error.into()),
         }
     }
 }

@@ -14,7 +14,7 @@ use diesel::prelude::*;
 use launchway_domain::{
     clock::Timestamp,
     ids::{BootId, InstanceId, JobId},
-    jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, JobQueue, JobState, Lease, Rescued, WorkerId},
+    jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, JobKind, JobQueue, JobState, Lease, Rescued, WorkerId},
     organizations::Scope,
     store::StoreError,
 };
@@ -31,6 +31,9 @@ use super::{
     error::QueryError,
     schema::jobs,
 };
+
+/// Whoever else wants to write waits for it.
+const FORGOTTEN_AT_ONCE: i64 = 500;
 
 #[async_trait]
 impl JobQueue for Database {
@@ -75,6 +78,10 @@ impl JobQueue for Database {
         self.write(move |connection| interrupt::rescue(connection, instance, boot, now)).await
     }
 
+    async fn forget(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.write(move |connection| forget(connection, before)).await
+    }
+
     async fn get(&self, scope: Scope, id: JobId) -> Result<Option<Job>, StoreError> {
         self.read_point(move |connection| {
             let row: Option<JobRow> = jobs::table
@@ -87,6 +94,16 @@ impl JobQueue for Database {
         })
         .await
     }
+}
+
+fn forget(connection: &mut AnyConnection, before: Timestamp) -> Result<usize, QueryError> {
+    let old: Vec<DbId> = jobs::table
+        .filter(jobs::finished_at.lt(DbTs(before)))
+        .filter(jobs::kind.ne(JobKind::Stop.as_str()))
+        .select(jobs::id)
+        .limit(FORGOTTEN_AT_ONCE)
+        .load(connection)?;
+    Ok(diesel::delete(jobs::table).filter(jobs::id.eq_any(old)).execute(connection)?)
 }
 
 fn heartbeat(

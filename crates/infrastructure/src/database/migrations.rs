@@ -1,11 +1,18 @@
 //! The steps from one version's tables to the next one's.
 
-use diesel::{backend::Backend, migration};
+use diesel::{
+    QueryableByName, RunQueryDsl as _,
+    backend::Backend,
+    migration::{self, MigrationSource},
+    sql_query,
+    sql_types::Text,
+    sqlite::Sqlite,
+};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
 use super::{
     connection::AnyConnection,
-    dialect::{Lock, hold},
+    dialect::{Lock, each_backend, hold},
     error::QueryError,
 };
 
@@ -14,13 +21,95 @@ pub const SQLITE: EmbeddedMigrations = embed_migrations!("../../migrations/sqlit
 /// The same steps for PostgreSQL.
 pub const POSTGRES: EmbeddedMigrations = embed_migrations!("../../migrations/postgres");
 
+/// The tables were made by a version that took steps that this one does not know.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the database is of a newer version of Launchway: it has {} that this one does not know; use that version, or restore a backup from before",
+    .0.join(", ")
+)]
+pub struct NewerTables(Vec<String>);
+
+/// How the tables of a database and this binary fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fit {
+    /// They are made for each other.
+    UpToDate,
+    /// These steps are to be taken.
+    Behind(Vec<String>),
+    /// The database has steps that this binary does not know, by their versions.
+    Ahead(Vec<String>),
+}
+
+/// The versions of the steps that this binary knows, in their order.
+#[must_use]
+pub fn known() -> Vec<String> {
+    // Both databases have the same, which a test holds. A list that is part of the binary can be read.
+    let steps = MigrationSource::<Sqlite>::migrations(&SQLITE).unwrap_or_default();
+    let mut versions: Vec<String> = steps.iter().map(|step| step.name().version().to_string()).collect();
+    versions.sort();
+    versions
+}
+
+/// The versions of the steps that were taken, in their order. Changes nothing.
+pub(super) fn applied(connection: &mut AnyConnection) -> Result<Vec<String>, QueryError> {
+    #[derive(QueryableByName)]
+    struct Applied {
+        #[diesel(sql_type = Text)]
+        version: String,
+    }
+    let is_there = match connection {
+        AnyConnection::Sqlite(sqlite) => sql_query(
+            "SELECT name AS version FROM sqlite_schema WHERE type = 'table' AND name = '__diesel_schema_migrations'",
+        )
+        .load::<Applied>(sqlite)?,
+        AnyConnection::Postgres(postgres) => sql_query(
+            "SELECT relname::text AS version FROM pg_class
+             WHERE relnamespace = current_schema()::regnamespace AND relname = '__diesel_schema_migrations'",
+        )
+        .load::<Applied>(postgres)?,
+    };
+    if is_there.is_empty() {
+        return Ok(Vec::new());
+    }
+    let taken = sql_query("SELECT version FROM __diesel_schema_migrations ORDER BY version");
+    let taken: Vec<Applied> = each_backend!(connection, backend => taken.load(backend))?;
+    Ok(taken.into_iter().map(|row| row.version).collect())
+}
+
+/// How the tables fit. Changes nothing.
+pub(super) fn fit(connection: &mut AnyConnection) -> Result<Fit, QueryError> {
+    let (known, applied) = (known(), applied(connection)?);
+    let unknown: Vec<String> = applied.iter().filter(|version| !known.contains(version)).cloned().collect();
+    let missing: Vec<String> = known.into_iter().filter(|version| !applied.contains(version)).collect();
+    Ok(match (unknown.is_empty(), missing.is_empty()) {
+        (false, _) => Fit::Ahead(unknown),
+        (true, false) => Fit::Behind(missing),
+        (true, true) => Fit::UpToDate,
+    })
+}
+
 /// Takes the steps that were not taken yet, and names them.
 pub(super) fn run(connection: &mut AnyConnection) -> Result<Vec<String>, QueryError> {
+    run_those(connection, |_| true)
+}
+
+/// The same up to the step of the version `newest`.
+pub(super) fn run_until(connection: &mut AnyConnection, newest: &str) -> Result<Vec<String>, QueryError> {
+    run_those(connection, |version| version <= newest)
+}
+
+fn run_those(
+    connection: &mut AnyConnection,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, QueryError> {
     // Replicas start together; the later ones wait and then find nothing to do.
     hold(connection, Lock::Migrations)?;
+    if let Fit::Ahead(unknown) = fit(connection)? {
+        return Err(QueryError::Newer(NewerTables(unknown)));
+    }
     let applied = match connection {
-        AnyConnection::Sqlite(sqlite) => run_pending(sqlite, SQLITE),
-        AnyConnection::Postgres(postgres) => run_pending(postgres, POSTGRES),
+        AnyConnection::Sqlite(sqlite) => run_pending(sqlite, SQLITE, is_wanted),
+        AnyConnection::Postgres(postgres) => run_pending(postgres, POSTGRES, is_wanted),
     };
     applied.map_err(QueryError::Migration)
 }
@@ -44,9 +133,13 @@ fn names_of_pending<DB: Backend>(
 fn run_pending<DB: Backend>(
     connection: &mut impl MigrationHarness<DB>,
     source: EmbeddedMigrations,
+    is_wanted: impl Fn(&str) -> bool,
 ) -> migration::Result<Vec<String>> {
     let mut names = Vec::new();
     for step in connection.pending_migrations(source)? {
+        if !is_wanted(&step.name().version().to_string()) {
+            continue;
+        }
         connection.run_migration(&step)?;
         names.push(step.name().to_string());
     }

@@ -44,6 +44,11 @@ impl Fresh {
         Database::open(options).unwrap()
     }
 
+    /// Where the database is.
+    pub(crate) fn url(&self) -> DatabaseUrl {
+        self.place.options().url
+    }
+
     /// The folder of the SQLite file; `None` on PostgreSQL.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match &self.place {

@@ -5,6 +5,7 @@ mod claiming;
 mod commotion;
 mod enqueuing;
 mod fairness;
+mod forgetting;
 mod leases;
 mod model;
 mod rescuing;

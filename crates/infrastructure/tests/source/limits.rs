@@ -137,3 +137,21 @@ async fn a_server_that_takes_too_long_is_given_up_and_the_cache_can_be_used_agai
     web.open_gate();
     fetch(&arena.fetcher_to(web.port), &source, "two").await.unwrap();
 }
+
+#[tokio::test]
+async fn nothing_is_fetched_when_the_disk_is_nearly_full() {
+    let arena = Arena::new();
+    let repository = arena.repository("shop");
+    repository.commit("one");
+    for (free_bytes, is_enough) in [(1, true), (u64::MAX, false)] {
+        let mut options = arena.options();
+        options.limits.free_bytes = free_bytes;
+        let fetched = fetch(&GitFetcher::open(options).unwrap(), &repository.source(), "one").await;
+        if is_enough {
+            fetched.unwrap();
+        } else {
+            let told = refusal(fetched);
+            assert!(told.starts_with("This machine has only ") && told.contains("free disk space"), "{told}");
+        }
+    }
+}

@@ -235,3 +235,26 @@ async fn a_release_is_never_seen_half_done() {
         assert_eq!(whole(&place(&owner)).unwrap(), 502);
     }
 }
+
+#[tokio::test]
+async fn releases_are_listed_and_withdrawn_one_by_one() {
+    let stage = Stage::new();
+    let (one, other) = (owner("one"), owner("other"));
+    stage.publish(&one, "/web").await.unwrap();
+    let kept = stage.publish(&other, "/web").await.unwrap();
+    // What is on its way in or out is none.
+    fs::create_dir_all(stage.folder.path().join("sites").join(format!("{}/.draft", one.application)))
+        .unwrap();
+    let mut expected = vec![(one.application, one.deployment), (other.application, other.deployment)];
+    let mut found = stage.sites.releases().await.unwrap();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+
+    stage.sites.withdraw(one.application, one.deployment).await.unwrap();
+    // Once more is no error.
+    stage.sites.withdraw(one.application, one.deployment).await.unwrap();
+    assert_eq!(stage.sites.releases().await.unwrap(), [(other.application, other.deployment)]);
+    assert_eq!(stage.sites.release(one.application, one.deployment).await, None);
+    assert!(kept.join("index.html").exists());
+}

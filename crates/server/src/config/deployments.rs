@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use ipnet::Ipv4Net;
-use launchway_domain::{applications::SourcePolicy, network::AllowedEndpoint};
+use launchway_domain::{applications::SourcePolicy, deployments::KeptVersions, network::AllowedEndpoint};
 use launchway_infrastructure::docker::Builder;
 
 use super::{Engine, reader::Reader, values};
@@ -21,6 +21,8 @@ pub(crate) struct DeploymentConfig {
     pub(crate) build_memory: u64,
     pub(crate) build_timeout: Duration,
     pub(crate) branch_check: Duration,
+    pub(crate) kept_versions: KeptVersions,
+    pub(crate) min_free_disk: u64,
 }
 
 impl DeploymentConfig {
@@ -39,6 +41,8 @@ impl DeploymentConfig {
         let build_memory = read.setting("LAUNCHWAY_BUILD_MEMORY", "2g", values::memory);
         let build_timeout = read.setting("LAUNCHWAY_BUILD_TIMEOUT", "20m", values::duration);
         let branch_check = read.setting("LAUNCHWAY_BRANCH_CHECK", "5m", values::duration);
+        let kept_versions = read.setting("LAUNCHWAY_KEEP_IMAGES", "10", values::count);
+        let min_free_disk = read.setting("LAUNCHWAY_MIN_FREE_DISK", "1g", values::disk_space);
         let Engine::Docker = engine?;
         Some(Self {
             max_builds: max_builds?.into(),
@@ -55,6 +59,8 @@ impl DeploymentConfig {
             build_memory: build_memory?,
             build_timeout: build_timeout?,
             branch_check: branch_check?,
+            kept_versions: KeptVersions(kept_versions?),
+            min_free_disk: min_free_disk?,
         })
     }
 }

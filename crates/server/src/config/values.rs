@@ -54,16 +54,27 @@ pub(super) fn network_pool(raw: &str) -> Result<Ipv4Net, String> {
 }
 
 /// An amount of memory in bytes.
-pub(super) fn memory(raw: &str) -> Result<u64, String> {
-    const MEBIBYTE: u64 = 1024 * 1024;
+const MEBIBYTE: u64 = 1024 * 1024;
+
+/// A number of bytes, or of mebibytes or gibibytes.
+fn bytes(raw: &str) -> Option<u64> {
     let (number, unit) = match raw.as_bytes() {
         [.., b'm' | b'M'] => (&raw[..raw.len() - 1], MEBIBYTE),
         [.., b'g' | b'G'] => (&raw[..raw.len() - 1], 1024 * MEBIBYTE),
         _ => (raw, 1),
     };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit))
+}
+
+pub(super) fn disk_space(raw: &str) -> Result<u64, String> {
+    bytes(raw)
+        .filter(|bytes| *bytes <= 1 << 50)
+        .ok_or_else(|| "an amount of disk space, such as 500m or 2g, or 0".to_owned())
+}
+
+pub(super) fn memory(raw: &str) -> Result<u64, String> {
     // The engine refuses less than 6 MiB.
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    bytes
+    bytes(raw)
         .filter(|bytes| (6 * MEBIBYTE..=1 << 50).contains(bytes))
         .ok_or_else(|| "an amount of memory of at least 6m, such as 512m or 2g".to_owned())
 }
@@ -86,7 +97,7 @@ pub(super) fn database_url(raw: &str) -> Result<DatabaseUrl, String> {
 }
 
 /// A database URL as it may be shown.
-pub(super) fn without_password(raw: &str) -> String {
+pub(crate) fn without_password(raw: &str) -> String {
     if raw.parse::<DatabaseUrl>().is_err() && (raw.contains('@') || raw.contains("pass")) {
         // Who knows where in it the password is.
         return "***".to_owned();
@@ -240,6 +251,17 @@ pub(super) fn switch(raw: &str) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn disk_space_has_units_and_may_be_none() {
+        for (text, bytes) in [("0", 0), ("1", 1), ("500m", 500 << 20), ("2G", 2 << 30), ("1048576g", 1 << 50)]
+        {
+            assert_eq!(disk_space(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "-1", "g", "1t", "1048577g", "1.5g", "99999999999999999999"] {
+            assert!(disk_space(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn durations_have_units() {

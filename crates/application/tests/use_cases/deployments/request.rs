@@ -13,7 +13,7 @@ use launchway_testkit::{
     builders::{a_deployment, an_actor, an_entry},
 };
 
-use super::{NO_DEPLOYMENT, detail, expect_deployment, expect_detail};
+use super::{NO_DEPLOYMENT, detail, expect_deployment, expect_detail, expect_kept};
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
     applications::{NO_APPLICATION, expect_application, request_writes, web},
@@ -83,6 +83,7 @@ async fn going_back_is_a_deployment_of_its_own() {
     let mut ports = MockedPorts::default();
     expect_deployment(&mut ports, earlier().id, Some(earlier()));
     expect_reads(&mut ports);
+    expect_kept(&mut ports, earlier().id, true);
     ports.expect_commit(roll_back_writes(ports.now()));
     expect_detail(&mut ports, id(), Some(detail()));
 
@@ -102,6 +103,7 @@ async fn a_request_with_a_key_is_claimed_before_anything_is_asked_for() {
         expect_reads(&mut ports);
         expect_detail(&mut ports, id(), Some(detail()));
         if goes_back {
+            expect_kept(&mut ports, earlier().id, true);
             expect_deployment(&mut ports, earlier().id, Some(earlier()));
         }
 
@@ -129,6 +131,19 @@ async fn only_what_was_deployed_can_be_gone_back_to() {
         let reason = format!("that deployment is {state}: only one that was deployed can be gone back to");
         assert_refused(outcome, Error::Conflict(reason));
     }
+}
+
+#[tokio::test]
+async fn what_is_not_kept_any_more_cannot_be_gone_back_to() {
+    let mut ports = MockedPorts::default();
+    expect_deployment(&mut ports, earlier().id, Some(earlier()));
+    expect_reads(&mut ports);
+    expect_kept(&mut ports, earlier().id, false);
+
+    let outcome = ports.services().deployments.roll_back(&a_member(), earlier().id, None).await;
+
+    let reason = "what that deployment made is not kept any more: only the newest 10 versions are";
+    assert_refused(outcome, Error::Conflict(reason.to_owned()));
 }
 
 #[tokio::test]

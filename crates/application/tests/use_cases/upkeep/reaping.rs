@@ -132,3 +132,39 @@ async fn a_container_of_the_live_deployment_that_is_not_the_live_one_goes_once_n
     assert!(removed(&[&other(TimeDelta::minutes(1))], Some(standing)).await.is_empty());
     assert_eq!(removed(&[&other(TimeDelta::minutes(2))], Some(standing)).await, ["clear container of #1"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_release_of_a_site_stays_if_it_is_live_open_or_worth_keeping_and_goes_otherwise() {
+    for is_live in [false, true] {
+        for is_open in [false, true] {
+            for is_worth_keeping in [false, true] {
+                let world = World::with(|state| {
+                    state.deployments = vec![deployment()];
+                    state.published = vec![deployment().id];
+                    state.standing =
+                        vec![Standing { deployment: deployment().id, is_live, is_open, is_worth_keeping }];
+                });
+
+                look_after(&world, wait(1)).await;
+
+                let is_wanted = is_live || is_open || is_worth_keeping;
+                let expected: &[&str] = if is_wanted { &[] } else { &["withdraw the site of #1"] };
+                assert_eq!(
+                    world.journal_of("withdraw the site"),
+                    expected,
+                    "{is_live} {is_open} {is_worth_keeping}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_no_record_accounts_for_goes() {
+    let world = World::with(|state| {
+        state.deployments = vec![deployment()];
+        state.published = vec![deployment().id];
+    });
+    look_after(&world, wait(1)).await;
+    assert_eq!(world.journal_of("withdraw the site"), ["withdraw the site of #1"]);
+}

@@ -63,5 +63,6 @@ async fn old_requests_deliveries_and_lines_are_forgotten_every_hour() {
     assert_eq!(world.journal_of("forget 2"), ["forget 2025-12-31 00:00:00 UTC"; 2]);
     let deliveries = "forget deliveries 2025-12-25 00:00:00 UTC and secrets 2026-01-01 00:00:00 UTC";
     assert_eq!(world.journal_of("forget deliveries"), [deliveries; 2]);
+    assert_eq!(world.journal_of("forget jobs"), ["forget jobs 2025-12-02 00:00:00 UTC"; 2]);
     assert_eq!(world.journal_of("trim"), ["trim 200000"; 2]);
 }

@@ -237,6 +237,17 @@ impl SiteStore for World {
         is_there.then(|| PathBuf::from("/sites").join(self.name_of(deployment)))
     }
 
+    async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError> {
+        let application = launchway_testkit::ids::id_of("application").into();
+        Ok(self.state().published.iter().map(|deployment| (application, *deployment)).collect())
+    }
+
+    async fn withdraw(&self, _: ApplicationId, deployment: DeploymentId) -> Result<(), StepError> {
+        self.call("withdraw the site", format!("of {}", self.name_of(deployment))).await?;
+        self.state().published.retain(|published| *published != deployment);
+        Ok(())
+    }
+
     async fn remove(&self, _: ApplicationId) -> Result<(), StepError> {
         self.call("remove the sites", "").await
     }

@@ -7,7 +7,9 @@ use launchway_domain::{
         ApplicationSummary, NamedApplication,
     },
     clock::Timestamp,
-    deployments::{self, Deployment, DeploymentDetail, DeploymentRepository, LiveVersion, Standing},
+    deployments::{
+        self, Deployment, DeploymentDetail, DeploymentRepository, KeptVersions, LiveVersion, Standing,
+    },
     idempotency::{IdempotencyKey, IdempotencyStore, Remembered},
     ids::{ApplicationId, DeploymentId},
     logs::{LogFilter, LogLine, LogReader, LogSink, NewLine},
@@ -120,7 +122,12 @@ impl DeploymentRepository for World {
         Ok(self.state().live.clone())
     }
 
-    async fn standing(&self, deployments: &[DeploymentId]) -> Result<Vec<Standing>, StoreError> {
+    async fn standing(
+        &self,
+        deployments: &[DeploymentId],
+        kept: KeptVersions,
+    ) -> Result<Vec<Standing>, StoreError> {
+        assert_eq!(kept, KeptVersions(10));
         assert!(deployments.is_sorted_by(|one, next| one < next), "asked twice: {deployments:?}");
         let known = self.state().standing.clone();
         Ok(known.into_iter().filter(|standing| deployments.contains(&standing.deployment)).collect())

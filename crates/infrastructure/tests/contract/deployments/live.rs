@@ -1,7 +1,10 @@
 //! Live versions, and what the records say about what is left of deployments.
 
 use launchway_domain::{
-    deployments::{DeploymentRepository as _, DeploymentState as S, LiveVersion, Standing},
+    deployments::{
+        Deployment, DeploymentKind, DeploymentRepository as _, DeploymentState as S, KeptVersions,
+        LiveVersion, Standing,
+    },
     ids::DeploymentId,
 };
 use launchway_infrastructure::database::Database;
@@ -20,10 +23,11 @@ contract!(
     what_stands_is_live_open_or_worth_keeping,
     nothing_of_a_deleted_application_is_live_or_worth_keeping,
     many_are_told_at_once_and_the_unknown_are_left_out,
+    the_newest_versions_are_kept_and_what_they_went_back_to,
 );
 
 pub(super) async fn standing(db: &Database, deployments: &[DeploymentId]) -> Vec<Standing> {
-    db.standing(deployments).await.unwrap()
+    db.standing(deployments, KeptVersions::default()).await.unwrap()
 }
 
 async fn live_versions_are_those_of_the_whole_installation(db: Database) {
@@ -100,4 +104,52 @@ async fn many_are_told_at_once_and_the_unknown_are_left_out(db: Database) {
     ids.push(deployment.id);
     let told = standing(&db, &ids).await;
     assert_eq!(told.iter().map(|one| one.deployment).collect::<Vec<_>>(), [deployment.id]);
+}
+
+/// The places of those that are kept when so many are.
+async fn kept(db: &Database, deployments: &[Deployment], versions: u16) -> Vec<usize> {
+    let ids: Vec<DeploymentId> = deployments.iter().map(|deployment| deployment.id).collect();
+    let told = db.standing(&ids, KeptVersions(versions)).await.unwrap();
+    let is_kept = |id: DeploymentId| told.iter().any(|one| one.deployment == id && one.is_worth_keeping);
+    (0..ids.len()).filter(|place| is_kept(ids[*place])).collect()
+}
+
+async fn the_newest_versions_are_kept_and_what_they_went_back_to(db: Database) {
+    let application = web(&db).await;
+    let mut deployments = Vec::new();
+    for number in 0..6 {
+        let state = if number == 4 { S::Failed } else { S::Deployed };
+        let deployment = a_deployment().of(&application).numbered(10 + number).in_state(state).build();
+        let created_at = crate::builders::at(number.into());
+        let deployment = Deployment { created_at, ..deployment };
+        insert_deployment(&db, &deployment).await;
+        deployments.push(deployment);
+    }
+    // What failed takes no place.
+    assert_eq!(kept(&db, &deployments, 1).await, [5]);
+    assert_eq!(kept(&db, &deployments, 2).await, [3, 5]);
+    assert_eq!(kept(&db, &deployments, 5).await, [0, 1, 2, 3, 5]);
+    assert_eq!(kept(&db, &deployments, 1024).await, [0, 1, 2, 3, 5]);
+    // One that waits to go back needs what it goes back to, and so does one that did.
+    let kind = DeploymentKind::Rollback { to: deployments[1].id };
+    let back = a_deployment().of(&application).numbered(30).in_state(S::Queued).build();
+    let back = Deployment { kind, created_at: crate::builders::at(9), ..back };
+    insert_deployment(&db, &back).await;
+    assert_eq!(kept(&db, &deployments, 1).await, [1, 5]);
+    let again = DeploymentKind::Rollback { to: back.id };
+    let done = a_deployment().of(&application).numbered(31).in_state(S::Deployed).build();
+    let done = Deployment { kind: again, created_at: crate::builders::at(10), ..done };
+    insert_deployment(&db, &done).await;
+    assert_eq!(kept(&db, &deployments, 1).await, [1]);
+    // The live one stays, however old it is.
+    let old = deploy(&db, &application, 0).await;
+    bring_to_life(&db, old.id, 1).await;
+    deployments.push(now(&db, &old).await);
+    assert_eq!(kept(&db, &deployments, 1).await, [1, 6]);
+    // Another application's versions take no places here.
+    let other = stored(&db, &Resident::of(&db, "grace").await, "other").await;
+    let theirs = a_deployment().of(&other).numbered(40).in_state(S::Deployed).build();
+    insert_deployment(&db, &theirs).await;
+    deployments.push(theirs);
+    assert_eq!(kept(&db, &deployments, 1).await, [1, 6, 7]);
 }

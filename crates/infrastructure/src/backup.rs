@@ -1,0 +1,142 @@
+//! Backups: everything that an installation cannot get again from elsewhere, in one file.
+//!
+//! An archive is a compressed tar. First come the tables of the database, as lines that both databases share
+//! ([`tables`](crate::database::tables)), in pieces `tables/<table>/<number>`; then the files of the data directory,
+//! `files/<path>`; then `manifest.json`, which says what all of it has to be, and `manifest.sha256`. So a backup is
+//! written in one go, needs no room beside itself, and one that was cut off has no manifest.
+//!
+//! **Invariant:** the secret key is never in an archive.
+//!
+//! **Invariant:** an archive is looked at as a whole before anything of it is put anywhere, and the paths in it are never
+//! taken as they are.
+
+mod archive;
+mod manifest;
+mod names;
+mod private_file;
+mod restoring;
+mod verifying;
+mod walk;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use self::{archive::Writer, names::FOLDERS};
+pub use self::{
+    manifest::{FORMAT, FileRecord, LinkRecord, Manifest, TableRecord},
+    private_file::{PrivateFile, replace_private_file},
+    restoring::{Rebuilt, restore},
+    verifying::verify,
+};
+use crate::database::{
+    DatabaseUrl,
+    tables::{Tables, TablesError},
+};
+
+/// The largest piece of a table that is read. Only a single row makes one larger than a mebibyte.
+const LARGEST_PIECE: u64 = 64 * 1024 * 1024;
+/// The file that tells this installation from others.
+const INSTANCE_ID: &str = "instance-id";
+
+/// Why there is no backup, or none was restored.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// It would be wrong. The sentence is for a person.
+    #[error("{0}")]
+    Refused(String),
+    /// A file cannot be read or written.
+    #[error("cannot use `{}`", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The database refuses.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
+}
+
+/// Where an installation keeps what it has.
+#[derive(Debug, Clone, Copy)]
+pub struct Installation<'a> {
+    /// The data directory.
+    pub data_dir: &'a Path,
+    /// The database.
+    pub database: &'a DatabaseUrl,
+}
+
+/// What a backup says about itself, beside what is in it.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// The version of Launchway that makes it.
+    pub launchway: String,
+    /// When.
+    pub created_at: String,
+}
+
+/// Writes a backup to `path`, whether a server runs or not.
+///
+/// The database is shown as it is when this begins; releases of sites are looked at after that, so that those that were
+/// live then are all there.
+///
+/// # Errors
+/// [`BackupError::Refused`] when the file is there and `may_replace` does not allow it; then, and with every other error,
+/// no file is left.
+pub fn create(
+    installation: Installation<'_>,
+    path: &Path,
+    origin: Origin,
+    may_replace: bool,
+) -> Result<Manifest, BackupError> {
+    let mut file = PrivateFile::beside(path, may_replace)?;
+    let mut tables = Tables::snapshot(installation.database)?;
+    let mut manifest = Manifest {
+        format: FORMAT,
+        launchway: origin.launchway,
+        created_at: origin.created_at,
+        schema: tables.schema()?,
+        database: kind(installation.database).to_owned(),
+        instance_id: None,
+        key_check: tables.key_check()?,
+        tables: Vec::new(),
+        folders: Vec::new(),
+        files: Vec::new(),
+        links: Vec::new(),
+    };
+    let mut writer = Writer::new(file.writer(), path);
+    for table in tables.list()? {
+        let mut pieces = writer.pieces_of(&table.name);
+        let digest =
+            tables.read(&table, |line| pieces.add(line).map_err(|error| TablesError::Taker(error.into())))?;
+        pieces.finish()?;
+        manifest.tables.push(TableRecord {
+            columns: table.column_names(),
+            name: table.name,
+            rows: digest.rows,
+            sha256: digest.sha256,
+        });
+    }
+    drop(tables);
+    for name in FOLDERS.into_iter().chain([INSTANCE_ID]) {
+        walk::everything_in(installation.data_dir, name, &mut writer, &mut manifest)?;
+    }
+    manifest.instance_id = walk::text_of(&installation.data_dir.join(INSTANCE_ID))?;
+    writer.finish(&manifest)?;
+    file.keep()?;
+    Ok(manifest)
+}
+
+fn kind(url: &DatabaseUrl) -> &'static str {
+    match url {
+        DatabaseUrl::Sqlite(_) => "sqlite",
+        DatabaseUrl::Postgres(_) => "postgres",
+    }
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> BackupError + use<> {
+    let path = path.to_owned();
+    move |source| BackupError::File { path: path.clone(), source }
+}

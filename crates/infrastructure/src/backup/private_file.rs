@@ -1,0 +1,133 @@
+//! A file that appears whole or not at all, and that only its owner may read.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::{BackupError, at};
+
+/// A file that is written beside its place. Unless it is [kept](Self::keep), nothing is left of it.
+#[derive(Debug)]
+pub struct PrivateFile {
+    file: File,
+    beside: PathBuf,
+    place: PathBuf,
+    may_replace: bool,
+    is_kept: bool,
+}
+
+impl PrivateFile {
+    /// Begins a file that is to be at `place`.
+    ///
+    /// # Errors
+    /// [`BackupError::Refused`] when there is one already and it is not to be replaced, [`BackupError::File`] when the
+    /// folder cannot be written to.
+    pub fn beside(place: &Path, may_replace: bool) -> Result<Self, BackupError> {
+        refuse_to_replace(place, may_replace)?;
+        let name = place.file_name().ok_or_else(|| {
+            BackupError::Refused(format!("`{}` is not the name of a file", place.display()))
+        })?;
+        let name = format!(".{}.{}.part", name.to_string_lossy(), std::process::id());
+        let beside = place.with_file_name(name);
+        // A process that had our number may have died here. What it left is not written to, because it may be a link.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&beside)(error)),
+            _ => {}
+        }
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside);
+        let file = made.map_err(at(place))?;
+        Ok(Self { file, beside, place: place.to_owned(), may_replace, is_kept: false })
+    }
+
+    /// What is written to.
+    pub fn writer(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Makes it durable and puts it to its place.
+    ///
+    /// # Errors
+    /// [`BackupError::File`] when that cannot be done; then nothing is left.
+    pub fn keep(mut self) -> Result<(), BackupError> {
+        self.file.sync_all().map_err(at(&self.place))?;
+        refuse_to_replace(&self.place, self.may_replace)?;
+        fs::rename(&self.beside, &self.place).map_err(at(&self.place))?;
+        self.is_kept = true;
+        sync_folder_of(&self.place)
+    }
+}
+
+impl Drop for PrivateFile {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // There is nobody to tell that it could not be removed, and something worse was told already.
+            let _left = fs::remove_file(&self.beside);
+        }
+    }
+}
+
+/// Puts `text` to `place` in one step.
+///
+/// # Errors
+/// As of [`PrivateFile`].
+pub fn replace_private_file(place: &Path, text: &str, may_replace: bool) -> Result<(), BackupError> {
+    let mut file = PrivateFile::beside(place, may_replace)?;
+    file.writer().write_all(text.as_bytes()).map_err(at(place))?;
+    file.keep()
+}
+
+/// Makes durable what the folder around `path` has.
+pub(super) fn sync_folder_of(path: &Path) -> Result<(), BackupError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(at(folder))
+}
+
+fn refuse_to_replace(place: &Path, may_replace: bool) -> Result<(), BackupError> {
+    match fs::symlink_metadata(place) {
+        Ok(_) if !may_replace => Err(BackupError::Refused(format!(
+            "`{}` is there already: name another file, or say --force",
+            place.display()
+        ))),
+        Ok(found) if found.is_dir() => {
+            Err(BackupError::Refused(format!("`{}` is a folder: name a file", place.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_there_when_it_is_kept_and_only_its_owner_may_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("key");
+        replace_private_file(&place, "one", false).unwrap();
+        assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
+        let refused = replace_private_file(&place, "two", false).unwrap_err();
+        assert!(refused.to_string().contains("--force"), "{refused}");
+        assert_eq!(fs::read_to_string(&place).unwrap(), "one");
+        replace_private_file(&place, "two", true).unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_file_that_is_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = PrivateFile::beside(&folder.path().join("backup"), false).unwrap();
+        file.writer().write_all(b"half of it").unwrap();
+        drop(file);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(PrivateFile::beside(folder.path(), true).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! Backups: one file with everything but the key.
+
+use std::{error::Error, fs, path::Path};
+
+use launchway_domain::{clock::Clock as _, ids::ApplicationId};
+use launchway_infrastructure::{
+    backup::{self, Installation, Manifest, Origin, Rebuilt},
+    clock::SystemClock,
+    data_dir::DataDir,
+    database::migrations,
+};
+
+use crate::{
+    cli::{self, CreateBackup, RestoreBackup, VerifyBackup},
+    config::Config,
+    key, say,
+};
+
+/// Writes a backup, whether a server runs or not.
+pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Box<dyn Error>> {
+    if !config.data_dir.is_dir() {
+        return Err(no_data(&config.data_dir));
+    }
+    // Whatever is wrong with the key is told before the work is done.
+    let key = match &arguments.key {
+        Some(path) if *path == arguments.file => return Err("the key needs a file of its own".into()),
+        Some(path) if path.exists() && !arguments.force => {
+            return Err(
+                format!("`{}` is there already: name another file, or say --force", path.display()).into()
+            );
+        }
+        Some(path) => Some((path, key::text(config)?)),
+        None => None,
+    };
+    let origin = Origin {
+        launchway: env!("CARGO_PKG_VERSION").to_owned(),
+        created_at: SystemClock.now().to_rfc3339(),
+    };
+    let manifest = backup::create(installation(config), &arguments.file, origin, arguments.force)?;
+    say(&format!("backed up {} to {}", contents(&manifest), arguments.file.display()));
+    match key {
+        Some((path, text)) => {
+            backup::replace_private_file(path, &text, arguments.force)?;
+            say(&format!("the key is in {}: keep it apart from the backup", path.display()));
+        }
+        None => say("the key is not in it, and nothing can be restored without: keep a copy of it elsewhere"),
+    }
+    Ok(())
+}
+
+/// Reads a whole backup, and says what is in it.
+pub(crate) fn verify(arguments: &VerifyBackup) -> Result<(), Box<dyn Error>> {
+    let manifest = backup::verify(&arguments.file)?;
+    for table in &manifest.tables {
+        cli::print(&format!("{}  {} rows  {}\n", table.sha256, table.rows, table.name))?;
+    }
+    say(&format!(
+        "the backup of {} by Launchway {}, from {}, is whole: {}",
+        manifest.created_at,
+        manifest.launchway,
+        manifest.database,
+        contents(&manifest)
+    ));
+    refuse_newer(&manifest)
+}
+
+/// Puts a backup into an empty data directory and an empty database.
+pub(crate) fn restore(config: &Config, arguments: &RestoreBackup) -> Result<(), Box<dyn Error>> {
+    let manifest = backup::verify(&arguments.file)?;
+    refuse_newer(&manifest)?;
+    let text = key_for(config, arguments, &manifest)?;
+    let data = DataDir::open(&config.data_dir)?;
+    let _lock = data.lock()?;
+    let key = text.as_deref().map(|text| (key::NAME, text));
+    let Rebuilt { containers } = backup::restore(&arguments.file, &manifest, installation(config), key)?;
+    say(&format!("restored {}, as of {}", contents(&manifest), manifest.created_at));
+    tell_of_containers(&containers)
+}
+
+fn installation(config: &Config) -> Installation<'_> {
+    Installation { data_dir: &config.data_dir, database: &config.database }
+}
+
+/// The text of the key that is to be put into the data directory. `None` when the settings name another place for it, or
+/// when nothing was ever sealed.
+fn key_for(
+    config: &Config,
+    arguments: &RestoreBackup,
+    manifest: &Manifest,
+) -> Result<Option<String>, Box<dyn Error>> {
+    let (path, is_elsewhere) = match (&arguments.key, &config.secret_key_file) {
+        (Some(_), Some(_)) => {
+            return Err(
+                "LAUNCHWAY_SECRET_KEY_FILE says where the key is: put it there, and leave --key out".into()
+            );
+        }
+        (Some(path), None) => (path, false),
+        (None, Some(path)) => (path, true),
+        (None, None) if manifest.key_check.is_none() => return Ok(None),
+        (None, None) => {
+            return Err("nothing can be restored without the key: name its file by --key".into());
+        }
+    };
+    let text = key::read(path)?;
+    if let Some(check) = &manifest.key_check
+        && !key::fits(path, &text, check)?
+    {
+        return Err(format!(
+            "the key in `{}` is not the one that the secrets in this backup were sealed with",
+            path.display()
+        )
+        .into());
+    }
+    Ok((!is_elsewhere).then_some(text))
+}
+
+/// A backup of tables that this binary does not know.
+fn refuse_newer(manifest: &Manifest) -> Result<(), Box<dyn Error>> {
+    if migrations::known().contains(&manifest.schema) {
+        return Ok(());
+    }
+    Err(format!(
+        "the backup is of Launchway {} with tables of version {}, which this one does not know: restore it with that version, or a newer one",
+        manifest.launchway, manifest.schema
+    )
+    .into())
+}
+
+/// Containers and images are the engine's, and not part of a backup.
+fn tell_of_containers(containers: &[(ApplicationId, String)]) -> Result<(), Box<dyn Error>> {
+    if containers.is_empty() {
+        return Ok(());
+    }
+    say(
+        "containers and images are not part of a backup. On the machine where these applications ran they go on; on \
+         another one deploy each again, by POST /api/v1/deploy/application/redeploy:",
+    );
+    containers.iter().try_for_each(|(id, name)| cli::print(&format!("{id}  {name}\n")))
+}
+
+fn contents(manifest: &Manifest) -> String {
+    format!(
+        "{} rows in {} tables and {} files of {} bytes",
+        manifest.rows(),
+        manifest.tables.len(),
+        manifest.files.len(),
+        manifest.file_bytes()
+    )
+}
+
+pub(crate) fn no_data(path: &Path) -> Box<dyn Error> {
+    let why = fs::metadata(path).map_or("there is none", |_| "it is no folder");
+    format!("cannot use the data directory `{}`: {why}; LAUNCHWAY_DATA_DIR says where it is", path.display())
+        .into()
+}

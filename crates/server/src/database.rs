@@ -1,0 +1,41 @@
+//! Moving everything to another database.
+
+use std::error::Error;
+
+use launchway_infrastructure::{
+    data_dir::DataDir,
+    database::{DatabaseUrl, tables},
+};
+
+use crate::{
+    backup::no_data,
+    cli::{self, MoveDatabase},
+    config::{Config, without_password},
+    say,
+};
+
+/// Copies the database to another one, compares the two, and leaves this one as it is.
+pub(crate) fn move_to(config: &Config, arguments: &MoveDatabase) -> Result<(), Box<dyn Error>> {
+    let target: DatabaseUrl = arguments.to.parse().map_err(|refused| format!("--to {refused}"))?;
+    if target == config.database {
+        return Err("--to is the database that is in use: name another one".into());
+    }
+    if !config.data_dir.is_dir() {
+        return Err(no_data(&config.data_dir));
+    }
+    let data = DataDir::open(&config.data_dir)?;
+    // What a server writes meanwhile would be missing there.
+    let _lock = data.lock()?;
+    let copied = tables::copy(&config.database, &target)?;
+    let rows: u64 = copied.iter().map(|(_, digest)| digest.rows).sum();
+    for (name, digest) in &copied {
+        cli::print(&format!("{}  {} rows  {name}\n", digest.sha256, digest.rows))?;
+    }
+    say(&format!(
+        "copied {rows} rows in {} tables, and both databases have the same. This one is as it was. From now on set\n\n  \
+         LAUNCHWAY_DATABASE_URL={}\n",
+        copied.len(),
+        without_password(&arguments.to)
+    ));
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! Backups: everything is in them but the key, and everything is back from them.
+
+mod refusing;
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use launchway_testkit::{
+    postgres::FreshDatabase,
+    server::{TestServer, WITH_A_FRONT},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    authenticator::Authenticator,
+    deployments::stage::{DEPLOY, Stage, wish},
+    front::{page, site},
+    patience::until,
+};
+
+/// Runs a verb of the binary on the data of a server.
+pub(crate) fn run(server: &TestServer, arguments: &[&str]) -> Output {
+    server.command(arguments).output().unwrap()
+}
+
+/// What a verb said, to people and to programs.
+pub(crate) fn words(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Runs a verb that has to succeed, and gives what it said.
+#[track_caller]
+pub(crate) fn succeed(server: &TestServer, arguments: &[&str]) -> String {
+    let output = run(server, arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", words(&output));
+    words(&output)
+}
+
+/// Runs a verb that has to fail, and gives what it said.
+#[track_caller]
+pub(crate) fn fail(server: &TestServer, arguments: &[&str]) -> String {
+    let output = run(server, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", words(&output));
+    words(&output)
+}
+
+/// A folder with a backup and its key.
+pub(crate) struct Kept {
+    folder: TempDir,
+}
+
+impl Kept {
+    /// A backup of a server, made while it runs or not.
+    #[track_caller]
+    pub(crate) fn of(server: &TestServer) -> Self {
+        let kept = Self { folder: tempfile::tempdir().unwrap() };
+        let said = succeed(server, &["backup", "create", &kept.file(), "--key", &kept.key()]);
+        assert!(said.contains("backed up") && said.contains("the key is in"), "{said}");
+        kept
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn file(&self) -> String {
+        self.path("backup.tar.gz").display().to_string()
+    }
+
+    pub(crate) fn key(&self) -> String {
+        self.path("secret.key").display().to_string()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// A server with an engine and a front, a site, a container, and a secret of every kind that callers can see again.
+pub(crate) struct Furnished {
+    pub(crate) stage: Stage,
+    pub(crate) application: String,
+    web: String,
+    paths: Vec<String>,
+}
+
+impl Furnished {
+    pub(crate) fn on(start: fn(&[(&str, &str)]) -> Stage) -> Self {
+        let stage = start(&[WITH_A_FRONT]);
+        let repository = stage.repository("site");
+        let odd = std::ffi::OsString::from("odd % name\n.html");
+        repository.write("index.html", "a site").write("deep/page.html", "deep down");
+        fs::write(repository.path().join(odd), "odd").unwrap();
+        std::os::unix::fs::symlink("deep/page.html", repository.path().join("link.html")).unwrap();
+        repository.commit();
+        let (application, _) = stage.create_live(&site("site", &repository));
+        let repository = stage.repository("web");
+        repository.commit_page("a container");
+        let mut wish = wish("web", &repository);
+        wish["environment_variables"] = json!({"GREETING": "a secret \u{1F511} \"quoted\"\n"});
+        let (web, _) = stage.create_live(&wish);
+        Authenticator::enabled_for(&stage.admin);
+        let admin = &stage.admin;
+        admin.get(&format!("{DEPLOY}/webhook-secret?id={web}")).success();
+        let hook = json!({"type": "generic", "webhook_url": "https://hooks.example.com/1"});
+        admin.post("/api/v1/notification/webhook", &hook).success();
+        let paths = [
+            "/api/v1/user".to_owned(),
+            "/api/v1/user/organizations".to_owned(),
+            "/api/v1/organizations/users".to_owned(),
+            "/api/v1/deploy/applications".to_owned(),
+            format!("{DEPLOY}?id={application}"),
+            format!("{DEPLOY}?id={web}"),
+            format!("{DEPLOY}/deployments?id={web}"),
+            format!("{DEPLOY}/logs/{application}"),
+            "/api/v1/audit/logs".to_owned(),
+            "/api/v1/notification/webhook/generic".to_owned(),
+            "/api/v1/extensions".to_owned(),
+        ];
+        Self { stage, application, web, paths: paths.into() }
+    }
+
+    /// What callers are answered.
+    pub(crate) fn answers(&self) -> Vec<(String, u16, Value)> {
+        let answer = |path: &String| {
+            let answer = self.stage.admin.get(path);
+            assert!(answer.status == 200, "{answer:?}");
+            (path.clone(), answer.status, answer.json())
+        };
+        self.paths.iter().map(answer).collect()
+    }
+
+    /// The secret that a code host signs with. Who looks at it is noted in the trail.
+    fn webhook_secret(&self) -> Value {
+        self.stage.admin.get(&format!("{DEPLOY}/webhook-secret?id={}", self.web)).success()
+    }
+
+    /// Both applications are reached by their names.
+    #[track_caller]
+    pub(crate) fn is_reached(&self) {
+        assert_eq!(page(&self.stage, "site.ada-s-team.localhost"), "a site");
+        let visitor = self.stage.server.visitor("site.ada-s-team.localhost");
+        for (path, text) in [("/deep/page.html", "deep down"), ("/link.html", "deep down")] {
+            assert_eq!(visitor.get(path).text, text, "{path}");
+        }
+        assert_eq!(visitor.get("/odd%20%25%20name%0A.html").text, "odd");
+        until("the container", || {
+            let answer = self.stage.server.visitor("web.ada-s-team.localhost").get("/");
+            (answer.status == 200 && answer.text.trim_end() == "a container").then_some(())
+        });
+    }
+}
+
+fn restored(from: fn(&[(&str, &str)]) -> Stage, to: impl FnOnce() -> Option<FreshDatabase>) {
+    let mut furnished = Furnished::on(from);
+    furnished.is_reached();
+    let tag = |furnished: &Furnished| {
+        let answer = furnished.stage.server.visitor("site.ada-s-team.localhost").get("/");
+        (answer.headers["etag"].clone(), answer.headers["last-modified"].clone())
+    };
+    let (secret, tag_before) = (furnished.webhook_secret(), tag(&furnished));
+    let before = furnished.answers();
+    let kept = Kept::of(&furnished.stage.server);
+
+    furnished.stage.server.kill();
+    furnished.stage.server.kill_front();
+    furnished.stage.server.lose_data();
+    furnished.stage.server.use_database(to());
+    let said = succeed(&furnished.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
+    // Who restores on another machine has to know.
+    assert!(said.contains("  web\n") && said.contains("redeploy") && !said.contains("  site\n"), "{said}");
+    furnished.stage.server.restart();
+    furnished.stage.reconnect();
+    furnished.is_reached();
+    assert_eq!(furnished.answers(), before);
+    assert_eq!(furnished.webhook_secret(), secret);
+    assert_eq!(tag(&furnished), tag_before, "browsers notice nothing");
+    let verified = succeed(&furnished.stage.server, &["audit", "verify"]);
+    assert!(verified.contains("ok") && !verified.contains("BROKEN"), "{verified}");
+    // It goes on from there.
+    let again = furnished.stage.redeploy(&furnished.application);
+    furnished.stage.deployed(&again);
+}
+
+#[test]
+fn everything_is_back_on_sqlite() {
+    restored(Stage::on_sqlite, || None);
+}
+
+#[test]
+fn everything_is_back_on_postgres() {
+    restored(Stage::on_postgres, || Some(FreshDatabase::create()));
+}
+
+#[test]
+fn what_was_on_sqlite_can_be_restored_on_postgres() {
+    restored(Stage::on_sqlite, || Some(FreshDatabase::create()));
+}
+
+#[test]
+fn what_was_on_postgres_can_be_restored_on_sqlite() {
+    restored(Stage::on_postgres, || None);
+}
+
+#[test]
+fn without_the_engines_images_applications_are_deployed_again() {
+    let mut furnished = Furnished::on(Stage::on_sqlite);
+    let kept = Kept::of(&furnished.stage.server);
+    furnished.stage.server.kill();
+    furnished.stage.server.kill_front();
+    furnished.stage.server.lose_data();
+    for id in furnished.stage.engine.containers() {
+        launchway_testkit::docker::docker(&["rm", "--force", &id]);
+    }
+    for id in furnished.stage.engine.images() {
+        launchway_testkit::docker::docker(&["image", "rm", "--force", &id]);
+    }
+    let said = succeed(&furnished.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
+    let line = said.lines().find(|line| line.ends_with("  web")).unwrap();
+    let web = line.split_whitespace().next().unwrap().to_owned();
+    furnished.stage.server.restart();
+    furnished.stage.reconnect();
+    // The site is there at once.
+    assert_eq!(page(&furnished.stage, "site.ada-s-team.localhost"), "a site");
+    let again = furnished.stage.redeploy(&web);
+    furnished.stage.deployed(&again);
+    furnished.is_reached();
+}
+
+#[test]
+fn a_backup_can_be_checked_without_a_server_and_is_only_its_owners() {
+    let server = TestServer::on_sqlite();
+    server.admin();
+    let kept = Kept::of(&server);
+    for path in [kept.file(), kept.key()] {
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{path}");
+    }
+    assert_eq!(fs::read_dir(kept.folder()).unwrap().count(), 2, "nothing else is left");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut verify = server.command(&["backup", "verify", &kept.file()]);
+    let output = verify.env("LAUNCHWAY_DATA_DIR", elsewhere.path().join("none")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", words(&output));
+    assert!(words(&output).contains("  1 rows  users") && words(&output).contains("is whole"), "{output:?}");
+    assert!(!elsewhere.path().join("none").exists());
+    server.client().get("/ready").success();
+}
