@@ -33,6 +33,8 @@ pub(crate) struct Terminal {
 /// What came to the terminal, and what it made of it.
 struct Seen {
     bytes: Vec<u8>,
+    /// The same in the pieces that came, with the time since the beginning.
+    pieces: Vec<(Duration, Vec<u8>)>,
     parser: vt100::Parser,
 }
 
@@ -41,17 +43,23 @@ pub(crate) struct Left {
     pub(crate) status: ExitStatus,
     /// Everything that came, as it came.
     pub(crate) raw: String,
+    pub(crate) pieces: Vec<(Duration, Vec<u8>)>,
     pub(crate) screen: vt100::Screen,
 }
 
 impl Terminal {
     /// Runs the binary with its input, its output and its errors here.
     pub(crate) fn of(person: &Person, arguments: &[&str]) -> Self {
+        Self::sized((ROWS, COLUMNS), person, arguments)
+    }
+
+    /// The same in a terminal of so many rows and columns.
+    pub(crate) fn sized((rows, columns): (u16, u16), person: &Person, arguments: &[&str]) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
-        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&master, size).unwrap();
         let process = {
             let slave = File::from(ioctl_tiocgptpeer(&master, flags).unwrap());
@@ -63,16 +71,18 @@ impl Terminal {
             command.spawn().unwrap()
         };
         let keyboard = File::from(master);
-        let parser = vt100::Parser::new(ROWS.try_into().unwrap(), COLUMNS.try_into().unwrap(), 0);
-        let seen = Arc::new(Mutex::new(Seen { bytes: Vec::new(), parser }));
+        let parser = vt100::Parser::new(rows.try_into().unwrap(), columns.try_into().unwrap(), 0);
+        let seen = Arc::new(Mutex::new(Seen { bytes: Vec::new(), pieces: Vec::new(), parser }));
         let reader = {
             let (mut screen, seen) = (keyboard.try_clone().unwrap(), Arc::clone(&seen));
+            let begun = Instant::now();
             thread::spawn(move || {
                 let mut buffer = [0; 4096];
                 // The last one who has it open has ended when reading fails.
                 while let Ok(count @ 1..) = screen.read(&mut buffer) {
                     let mut seen = seen.lock().unwrap();
                     seen.bytes.extend_from_slice(&buffer[..count]);
+                    seen.pieces.push((begun.elapsed(), buffer[..count].to_vec()));
                     seen.parser.process(&buffer[..count]);
                 }
             })
@@ -108,7 +118,7 @@ impl Terminal {
         self.reader.join().unwrap();
         let seen = self.seen.lock().unwrap();
         let raw = String::from_utf8(seen.bytes.clone()).unwrap();
-        Left { status, raw, screen: seen.parser.screen().clone() }
+        Left { status, raw, pieces: seen.pieces.clone(), screen: seen.parser.screen().clone() }
     }
 }
 

@@ -20,7 +20,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Work together", &["org", "members", "audit", "notifications"]),
     ("Set up this command", &["completions", "man"]),
-    ("Run a server", &["serve", "migrate", "config", "openapi", "proxy", "admin"]),
+    (
+        "Run a server",
+        &["serve", "proxy", "config", "admin", "backup", "database", "key", "upgrade", "migrate", "openapi"],
+    ),
 ];
 
 /// The template of the help, with every verb in its group.

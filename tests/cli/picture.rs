@@ -1,0 +1,55 @@
+//! The picture at the top of the README, made of a deployment as it is seen on a terminal.
+
+use std::{env, fs, time::Duration};
+
+use launchway_testkit::repository::web_server;
+
+use crate::{person::Person, recording::Recording, stage::Stage, terminal::Terminal};
+
+const SIZE: (u16, u16) = (24, 88);
+/// How fast somebody types what they know by heart.
+const STROKE: Duration = Duration::from_millis(70);
+
+/// To make the picture anew: `LAUNCHWAY_TEST_PICTURE=docs/pictures/deploy.svg cargo nextest run -p
+/// launchway-tests --test cli picture`, in the workspace's root.
+#[test]
+fn a_deployment_makes_a_picture_that_shows_it_from_the_command_to_the_address() {
+    let stage = Stage::new();
+    let repository = stage.repository("shop");
+    repository.write("Dockerfile", web_server("RUN echo installing && sleep 2 && echo installed"));
+    repository.write("index.html", "Hello from Launchway\n").commit();
+    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let mut recording = Recording { rows: SIZE.0, columns: SIZE.1, pieces: Vec::new() };
+    for command in ["deploy --yes", "apps", "logs shop --lines 3"] {
+        type_in(&mut recording, &format!("launchway {command}"));
+        let arguments: Vec<_> = command.split(' ').collect();
+        let left = Terminal::sized(SIZE, &ada, &arguments).ends();
+        assert!(left.status.success(), "{}", left.text());
+        let begun = recording.end();
+        recording.pieces.extend(left.pieces.into_iter().map(|(at, bytes)| (begun + at, bytes)));
+    }
+    recording.pieces.push((recording.end() + STROKE, b"\x1b[32m$\x1b[0m ".to_vec()));
+    let svg = recording.picture("A terminal: launchway deploy, from the command to the address");
+
+    // What is there at the end is there for whoever wants nothing to move, too.
+    let stays: Vec<_> =
+        svg.lines().filter(|line| line.starts_with("<text") && !line.contains(" gone\"")).collect();
+    let stays = stays.join("\n");
+    for text in ["✓ Built", "Live at", "http://shop.ada-s-team.localhost:", "running"] {
+        assert!(stays.contains(text), "{text:?} in\n{svg}");
+    }
+    // The line that lived is gone.
+    assert!(svg.contains("Building, 1 s") && !stays.contains("Building, 1 s"), "{svg}");
+    if let Some(file) = env::var_os("LAUNCHWAY_TEST_PICTURE") {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        fs::write(std::path::Path::new(root).join(file), svg).unwrap();
+    }
+}
+
+fn type_in(recording: &mut Recording, command: &str) {
+    recording.pieces.push((recording.end() + STROKE, b"\x1b[32m$\x1b[0m ".to_vec()));
+    for key in command.bytes() {
+        recording.pieces.push((recording.end() + STROKE, vec![key]));
+    }
+    recording.pieces.push((recording.end() + 5 * STROKE, b"\r\n".to_vec()));
+}
