@@ -3,3 +3,11 @@
 
 mod person;
 mod sessions;
+
+mod accounts;
+mod domains;
+mod env;
+mod extensions;
+mod notifications;
+mod organizations;
+mod tokens;
