@@ -154,7 +154,7 @@ fn what_many_set_at_once_is_all_there() {
 }
 
 #[test]
-fn what_theserver_refuses_is_told() {
+fn what_the_server_refuses_is_told() {
     let house = House::new();
     house.ada.runs(&["env", "set", "web", "1A=x"]).failed(2);
     let large = "x".repeat(65 * 1024);
