@@ -47,6 +47,44 @@ fn every_setting_is_documented_and_every_documented_one_exists() {
 }
 
 #[test]
+fn every_exit_code_is_documented_and_every_documented_one_exists() {
+    let source = workspace::read("crates/client/src/failure.rs");
+    let code: BTreeSet<_> = source.lines().filter_map(exit_code).chain(["0".to_owned()]).collect();
+    assert!(code.len() > 1, "\ncure: crates/client/src/failure.rs gives each kind its number\n");
+    let page = workspace::read("docs/cli.md");
+    let docs: BTreeSet<_> = page.lines().filter_map(numbered_row).collect();
+    let mut problems = only_in(&code, &docs, |code| format!("docs/cli.md has no row for {code}"));
+    problems.extend(only_in(&docs, &code, |code| format!("no command ends with {code}")));
+    expect_none(&problems, "a row of docs/cli.md begins with the code: | 1 | what it means |");
+}
+
+#[test]
+fn every_variable_of_the_client_is_documented_and_every_documented_one_exists() {
+    let source = workspace::read("crates/client/src/lib.rs");
+    let (_, list) = source.split_once("VARIABLES").unwrap_or_default();
+    let code = settings(list.split("];").next().unwrap_or_default());
+    assert!(!code.is_empty(), "\ncure: crates/client/src/lib.rs lists what the client reads in VARIABLES\n");
+    let page = workspace::read("docs/cli.md");
+    let docs: BTreeSet<_> = first_cells_with(&page, |cell| cell.starts_with(PREFIX));
+    let mut problems = only_in(&code, &docs, |name| format!("docs/cli.md has no row for {name}"));
+    problems.extend(only_in(&docs, &code, |name| format!("the client does not read {name}")));
+    expect_none(&problems, "a row of docs/cli.md begins with the variable: | `LAUNCHWAY_URL` | … |");
+}
+
+/// The number that a kind of failure is given: `Usage = 2,`.
+fn exit_code(line: &str) -> Option<String> {
+    let (name, number) = line.trim().strip_suffix(',')?.split_once(" = ")?;
+    let is_kind = name.chars().all(|letter| letter.is_ascii_alphabetic());
+    (is_kind && number.parse::<u8>().is_ok()).then(|| number.to_owned())
+}
+
+/// The number that a row of a table begins with.
+fn numbered_row(line: &str) -> Option<String> {
+    let cell = line.trim().strip_prefix('|')?.split('|').next()?.trim();
+    cell.parse::<u8>().is_ok().then(|| cell.to_owned())
+}
+
+#[test]
 fn the_readme_says_how_to_run_and_how_to_test() {
     let readme = workspace::read("README.md");
     for command in ["cargo run --release", "cargo xtask test --install"] {
@@ -98,10 +136,15 @@ fn marked_literals(source: &str) -> BTreeSet<String> {
 
 /// The first cells of all tables that are one code in backticks.
 fn first_cells(page: &str) -> BTreeSet<String> {
+    first_cells_with(page, is_code)
+}
+
+/// The first cells of all tables that are one text in backticks which passes `is_meant`.
+fn first_cells_with(page: &str, is_meant: impl Fn(&str) -> bool) -> BTreeSet<String> {
     page.lines()
         .filter_map(|line| line.trim().strip_prefix('|')?.split('|').next())
         .filter_map(|cell| cell.trim().strip_prefix('`')?.strip_suffix('`'))
-        .filter(|cell| is_code(cell))
+        .filter(|cell| is_meant(cell))
         .map(str::to_owned)
         .collect()
 }
@@ -159,6 +202,13 @@ fn links_are_found_in_prose_and_not_in_code() {
 fn settings_are_whole_names() {
     let text = "`LAUNCHWAY_BIND`, LAUNCHWAY_GIT_* and \"LAUNCHWAY_\" but not LAUNCHWAY_TEST_POSTGRES_URL";
     assert_eq!(settings(text), BTreeSet::from(["LAUNCHWAY_BIND".to_owned()]));
+}
+
+#[test]
+fn exit_codes_are_the_numbers_of_kinds_and_of_rows() {
+    assert_eq!(exit_code("    Usage = 2,"), Some("2".to_owned()));
+    assert_eq!((exit_code("let x = 2,"), exit_code("Usage,")), (None, None));
+    assert_eq!((numbered_row("| 2 | usage |"), numbered_row("| two | 2 |")), (Some("2".to_owned()), None));
 }
 
 #[test]

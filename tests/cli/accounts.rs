@@ -22,7 +22,8 @@ fn a_newcomer_needs_nothing_but_the_command_line() {
     let told = ada.runs_with(&login, &format!("{ADMIN_PASSWORD}\n"));
     assert!(told.failed(3).contains(&format!("`launchway register {}`", server.url())), "{told}");
 
-    let register = ["register", server.url(), "--email", ADMIN_EMAIL, "--username", "ada", "--team", "Engines"];
+    let register =
+        ["register", server.url(), "--email", ADMIN_EMAIL, "--username", "ada", "--team", "Engines"];
     let weak = ada.runs_with(&register, "short\n");
     assert!(weak.failed(2).contains("password"), "{weak}");
     let done = ada.runs_with(&register, &format!("{ADMIN_PASSWORD}\n"));
@@ -75,7 +76,7 @@ fn a_password_is_changed_by_who_knows_it() {
 }
 
 /// A code that is valid `later` steps from now.
-fn code(secret: &str, later: i64) -> String {
+pub(crate) fn code(secret: &str, later: i64) -> String {
     let bytes = BASE32_NOPAD.decode(secret.as_bytes()).unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     TotpSecret::from_bytes(&bytes).unwrap().code_at(i64::try_from(now / 30).unwrap() + later)

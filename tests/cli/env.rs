@@ -145,7 +145,8 @@ fn a_file_is_imported_and_what_was_exported_comes_back_the_same() {
 #[test]
 fn what_many_set_at_once_is_all_there() {
     let house = House::new();
-    let told = at_once(6, |number| house.ada.runs(&["env", "set", "web", &format!("V{number}=x"), "--no-deploy"]));
+    let told =
+        at_once(6, |number| house.ada.runs(&["env", "set", "web", &format!("V{number}=x"), "--no-deploy"]));
     for one in &told {
         one.succeeded();
     }

@@ -8,10 +8,9 @@ use serde_json::json;
 use crate::person::Person;
 
 /// What finds a shell, and has a place for a run.
-const SETTINGS: &[(&str, &str)] =
-    &[("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("LAUNCHWAY_MAX_BUILDS", "4")];
+const SETTINGS: &[(&str, &str)] = &[("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("LAUNCHWAY_MAX_BUILDS", "4")];
 
-fn house() -> (TestServer, Person) {
+pub(crate) fn house() -> (TestServer, Person) {
     let server = TestServer::configured(SETTINGS);
     server.admin();
     let ada = Person::ada(&server);
@@ -19,7 +18,7 @@ fn house() -> (TestServer, Person) {
 }
 
 /// A fork that asks for `who` and a secret, and runs a line of shell.
-fn forked(ada: &Person, line: &str) -> String {
+pub(crate) fn forked(ada: &Person, line: &str) -> String {
     let definition = json!({
         "metadata": {"id": "steps", "name": "Steps", "description": "For a test", "author": "ada",
             "icon": "S", "category": "Utility", "type": "run"},
@@ -62,7 +61,10 @@ fn a_run_is_watched_to_its_end() {
         assert!(done.stderr.contains(line), "{done}");
     }
     let execution = ada.runs(&["run", "hello-note", "--output", "json"]).json();
-    assert_eq!((&execution["status"], &execution["variable_values"]), (&json!("completed"), &json!(r#"{"who":"world"}"#)));
+    assert_eq!(
+        (&execution["status"], &execution["variable_values"]),
+        (&json!("completed"), &json!(r#"{"who":"world"}"#))
+    );
     let listed = ada.runs(&["extensions", "executions", "hello-note"]);
     assert_eq!(listed.succeeded().lines().filter(|line| line.contains("completed")).count(), 2, "{listed}");
 
@@ -108,7 +110,8 @@ fn many_lines_come_once_each_and_in_order() {
     let fork = forked(&ada, "i=1; while [ $i -le 2500 ]; do echo line $i.; i=$((i+1)); done");
     let done = ada.runs(&["run", &fork, "--set", "who=a", "--set", "key=x"]);
     done.succeeded();
-    let lines: Vec<&str> = done.stderr.lines().map(str::trim).filter(|line| line.starts_with("line ")).collect();
+    let lines: Vec<&str> =
+        done.stderr.lines().map(str::trim).filter(|line| line.starts_with("line ")).collect();
     let expected: Vec<String> = (1..=2500).map(|number| format!("line {number}.")).collect();
     assert_eq!(lines, expected);
 }
@@ -148,7 +151,8 @@ fn a_server_that_is_away_for_a_moment_costs_no_line() {
         server.signal("CONT");
         let told = watcher.join().unwrap();
         told.succeeded();
-        let lines: Vec<&str> = told.stderr.lines().map(str::trim).filter(|line| line.starts_with("line ")).collect();
+        let lines: Vec<&str> =
+            told.stderr.lines().map(str::trim).filter(|line| line.starts_with("line ")).collect();
         assert_eq!(lines, ["line 1.", "line 2.", "line 3.", "line 4.", "line 5.", "line 6."]);
     });
 }

@@ -11,7 +11,8 @@ fn an_organization_is_made_chosen_renamed_and_deleted() {
     let server = TestServer::on_sqlite();
     server.admin();
     let ada = Person::ada(&server);
-    let id = ada.runs(&["org", "create", "Engines", "--description", "for engines"]).succeeded().trim().to_owned();
+    let id =
+        ada.runs(&["org", "create", "Engines", "--description", "for engines"]).succeeded().trim().to_owned();
     assert!(ada.runs(&["whoami"]).succeeded().contains("in ada's Team"));
     assert!(ada.runs(&["whoami", "--organization", "engines"]).succeeded().contains("in Engines"));
     ada.runs(&["org", "create", "engines"]).failed(5);

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     env,
+    ffi::OsStr,
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -73,11 +74,19 @@ impl Person {
 
     /// The command, with nothing of this process's environment but where programs are.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary());
-        command.args(arguments).env_clear();
+        let mut command = self.program(binary());
+        command.args(arguments);
+        command
+    }
+
+    /// Another program in the same place and environment.
+    pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear();
         command.env("PATH", env::var_os("PATH").unwrap()).env("HOME", self.home.path());
-        command.env("LAUNCHWAY_CONTEXTS_FILE", self.contexts_file()).envs(&self.environment);
+        command.env("LAUNCHWAY_CONTEXTS_FILE", self.contexts_file());
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        command.envs(&self.environment);
         command.current_dir(self.place.as_deref().unwrap_or(self.home.path()));
         command
     }
@@ -115,6 +124,13 @@ impl Told {
     pub(crate) fn json(&self) -> Value {
         let text = self.succeeded();
         serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON: {error}\n{self}"))
+    }
+
+    /// Asserts that the command line was not understood, and gives what came on standard error.
+    #[track_caller]
+    pub(crate) fn failed_to_parse(&self) -> &str {
+        assert_eq!((self.code, self.stdout.as_str()), (Some(2), ""), "{self}");
+        &self.stderr
     }
 
     /// Asserts the exit code of a failure and that nothing came on standard output; gives what came

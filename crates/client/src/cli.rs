@@ -2,16 +2,24 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::verbs::{apps::Apps, context::ContextVerb, login::Login};
 use crate::verbs::{
+    app::AppVerb,
+    apps::Apps,
+    context::ContextVerb,
+    deploy::Deploy,
+    deployments::{Cancel, List, Rollback},
     domains::DomainsVerb,
     env::EnvVerb,
     extensions::{Extensions, run::Run},
+    init::Init,
     keys::{DeployKey, WebhookSecret},
+    login::Login,
+    logs::Logs,
     members::MembersVerb,
     notifications::NotificationsVerb,
     org::OrgVerb,
     register::{Join, Register},
+    running::Which,
     tokens::TokensVerb,
     two_factor::TwoFactorVerb,
 };
@@ -53,6 +61,8 @@ pub enum Verb {
     /// List, choose and forget servers
     #[command(subcommand)]
     Context(ContextVerb),
+    /// Say what the repository that you are in is deployed as, in launchway.toml
+    Init(Init),
     /// What needs a session, or a token.
     #[command(flatten)]
     Session(SessionVerb),
@@ -67,6 +77,25 @@ pub enum SessionVerb {
     Whoami,
     /// List applications
     Apps(Apps),
+    /// Deploy the repository that you are in, or an application by its name
+    Deploy(Deploy),
+    /// Show what an application printed, and go on with what it prints
+    Logs(Logs),
+    /// Show, change and delete an application
+    #[command(subcommand)]
+    App(AppVerb),
+    /// List the deployments of an application
+    Deployments(List),
+    /// Go back to the version that was live before, or to another one
+    Rollback(Rollback),
+    /// End a deployment that is under way
+    Cancel(Cancel),
+    /// Start what is live again
+    Restart(Which),
+    /// Stop an application
+    Stop(Which),
+    /// Show an application in a browser
+    Open(Which),
     /// List and change the variables of an application
     #[command(subcommand)]
     Env(EnvVerb),

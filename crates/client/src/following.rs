@@ -11,7 +11,7 @@ use crate::{
 /// The most lines that are asked for at once.
 const BATCH: u32 = 1_000;
 /// How long a server that does not answer is waited for: longer than a restart or an upgrade takes.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A log that is read from some line on.
 pub(crate) struct Following<'a> {
@@ -52,28 +52,39 @@ impl<'a> Following<'a> {
         Ok(lines)
     }
 
-    /// The lines that came since, oldest first; none when there are none yet. Waits for a server
-    /// that does not answer, and says so by `lost`.
+    /// Everything that is there counts as read; what comes is read from there on.
+    pub(crate) fn skip(&mut self, narrow: impl Fn(Request<'a>) -> Request<'a>) -> Outcome {
+        self.newest(1, narrow).map(drop)
+    }
+
+    /// The lines that came since, oldest first, and at most so many as are asked for at once; none
+    /// when there are none yet. Waits for a server that does not answer, and says so by `lost`.
     pub(crate) fn next(
         &mut self,
         narrow: impl Fn(Request<'a>) -> Request<'a>,
-        lost: impl FnMut(&Failure),
+        mut lost: impl FnMut(&Failure),
     ) -> Outcome<Vec<LogLine>> {
-        let lines = patiently(
-            PATIENCE,
-            || match self.seen.clone() {
-                Some(seen) => {
-                    let request = self.request().with("page_size", BATCH).with("after", seen);
-                    Ok(narrow(request).receive::<Logs>()?.logs)
-                }
-                None => self.beginning(&narrow),
-            },
-            lost,
-        )?;
+        let mut lines = Vec::new();
+        if self.seen.is_none() {
+            lines = patiently(PATIENCE, || self.beginning(&narrow), &mut lost)?;
+            self.seen = lines.last().map(|line| line.id.clone());
+        }
+        if let Some(seen) = self.seen.clone() {
+            let behind = || {
+                let request = self.request().with("page_size", BATCH).with("after", &seen);
+                narrow(request).receive::<Logs>()
+            };
+            lines.extend(patiently(PATIENCE, behind, lost)?.logs);
+        }
         if let Some(line) = lines.last() {
             self.seen = Some(line.id.clone());
         }
         Ok(lines)
+    }
+
+    /// Whether there may be more already behind `lines`.
+    pub(crate) fn has_more(lines: &[LogLine]) -> bool {
+        lines.len() >= BATCH as usize
     }
 
     /// The oldest line of all, as the place to go on from: pages count from the newest, which

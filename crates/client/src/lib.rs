@@ -1,18 +1,24 @@
 #![doc = include_str!("../README.md")]
 
+mod addresses;
 mod cli;
 mod contexts;
 mod dotenv;
 mod failure;
 mod following;
+mod manifest;
 mod naming;
+mod progress;
 mod prompt;
+mod proposal;
 mod records;
+mod repository;
 mod screen;
 mod server;
 mod session;
 mod table;
 mod verbs;
+mod watching;
 mod when;
 
 use std::process::ExitCode;
@@ -56,6 +62,7 @@ fn carry_out(verb: Verb, options: &Options, screen: &Screen) -> Outcome {
     match verb {
         Verb::Login(login) => verbs::login::log_in(login, options, screen),
         Verb::Context(verb) => verbs::context::run(verb, screen),
+        Verb::Init(init) => verbs::init::init(&init, screen),
         Verb::Register(register) => verbs::register::register(register, options, screen),
         Verb::Join(join) => verbs::register::join(join, options, screen),
         Verb::Session(verb) if verb.is_of_oneself() => {
@@ -70,6 +77,15 @@ fn in_session(verb: SessionVerb, session: &Session<'_>) -> Outcome {
         SessionVerb::Logout => verbs::login::log_out(session),
         SessionVerb::Whoami => verbs::login::who_am_i(session),
         SessionVerb::Apps(apps) => verbs::apps::list(apps, session),
+        SessionVerb::Deploy(deploy) => verbs::deploy::deploy(&deploy, session),
+        SessionVerb::Logs(logs) => verbs::logs::show(&logs, session),
+        SessionVerb::App(verb) => verbs::app::run(verb, session),
+        SessionVerb::Deployments(list) => verbs::deployments::list(&list, session),
+        SessionVerb::Rollback(rollback) => verbs::deployments::roll_back(&rollback, session),
+        SessionVerb::Cancel(cancel) => verbs::deployments::cancel(&cancel, session),
+        SessionVerb::Restart(which) => verbs::running::restart(&which, session),
+        SessionVerb::Stop(which) => verbs::running::stop(&which, session),
+        SessionVerb::Open(which) => verbs::running::open(&which, session),
         SessionVerb::Env(verb) => verbs::env::run(verb, session),
         SessionVerb::Domains(verb) => verbs::domains::run(verb, session),
         SessionVerb::WebhookSecret(wish) => verbs::keys::webhook_secret(wish, session),

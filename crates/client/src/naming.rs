@@ -3,6 +3,7 @@
 use crate::{
     contexts::Contexts,
     failure::{Failure, Kind, Outcome},
+    manifest::Manifest,
     records::{Application, Applications, Membership},
     server::Server,
 };
@@ -39,14 +40,20 @@ pub(crate) fn application(server: &Server, name: &str) -> Outcome<Application> {
     if is_id(name) {
         return server.get("/deploy/application").with("id", name).receive();
     }
-    let listed: Applications = server
-        .get("/deploy/applications")
-        .with("search", plain)
-        .with_some("environment", environment)
-        .with("page_size", PAGE)
-        .receive()?;
-    let mut meant: Vec<_> =
-        listed.applications.into_iter().filter(|one| one.name.eq_ignore_ascii_case(plain)).collect();
+    let mut meant = Vec::new();
+    for page in 1.. {
+        let listed: Applications = server
+            .get("/deploy/applications")
+            .with("search", plain)
+            .with_some("environment", environment)
+            .with("page", page)
+            .with("page_size", PAGE)
+            .receive()?;
+        meant.extend(listed.applications.into_iter().filter(|one| one.name.eq_ignore_ascii_case(plain)));
+        if !listed.pagination.has_next {
+            break;
+        }
+    }
     match meant.len() {
         0 => Err(Failure::new(Kind::Missing, format!("there is no application called `{name}`"))
             .hint("`launchway apps` lists those of this organization")),
@@ -59,9 +66,21 @@ pub(crate) fn application(server: &Server, name: &str) -> Outcome<Application> {
     }
 }
 
+/// The application that somebody names or, if they name none, that of `launchway.toml` here.
+pub(crate) fn meant(server: &Server, name: Option<&str>) -> Outcome<Application> {
+    match name {
+        Some(name) => application(server, name),
+        None => match Manifest::here()? {
+            Some(manifest) => application(server, &manifest.title()?),
+            None => Err(Failure::new(Kind::Usage, "no application is named, and there is no launchway.toml")
+                .hint("name one; `launchway apps` lists them")),
+        },
+    }
+}
+
 /// Whether this can only be an id: names of applications have at most 63 characters, and so has
 /// this, but nobody calls an application by 36 hexadecimal digits and dashes.
-fn is_id(name: &str) -> bool {
+pub(crate) fn is_id(name: &str) -> bool {
     name.len() == 36 && name.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 

@@ -29,6 +29,31 @@ pub(crate) fn text(screen: &Screen, question: &str, proposal: Option<&str>) -> O
     }
 }
 
+/// The same, asked again until it passes `check`, which says what is wrong otherwise.
+pub(crate) fn checked<T>(
+    screen: &Screen,
+    question: &str,
+    proposal: Option<&str>,
+    check: impl Fn(&str) -> Result<T, String>,
+) -> Outcome<T> {
+    loop {
+        match check(&text(screen, question, proposal)?) {
+            Ok(answer) => return Ok(answer),
+            Err(wrong) if screen.is_interactive() => screen.warn(&wrong),
+            Err(wrong) => return Err(Failure::new(Kind::Usage, wrong)),
+        }
+    }
+}
+
+/// Whether somebody means it, who proves it by writing the name of what is lost; `--yes` means it
+/// without being asked.
+pub(crate) fn meant(screen: &Screen, question: &str, name: &str, yes: bool) -> Outcome<bool> {
+    if !yes && screen.is_interactive() {
+        return Ok(text(screen, &format!("{question} Write its name to go on"), None)? == name);
+    }
+    agreed(screen, question, yes)
+}
+
 /// Something that nobody is to see: unseen from a terminal, or a line from a pipe. Never an
 /// argument, which every user of the machine can read.
 pub(crate) fn secret(question: &str) -> Outcome<String> {

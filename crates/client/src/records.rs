@@ -1,6 +1,17 @@
 //! What the API answers, as far as people are shown it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use crate::failure::{Failure, Kind, Outcome};
+
+/// Reads the data of an answer.
+pub(crate) fn read<T: DeserializeOwned>(data: Value) -> Outcome<T> {
+    serde_json::from_value(data).map_err(|error| {
+        Failure::new(Kind::Failed, format!("the server's answer is not understood: {error}"))
+            .hint("compare its version with that of `launchway --version`")
+    })
+}
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct User {
@@ -53,6 +64,7 @@ pub(crate) struct Application {
     pub(crate) repository: String,
     pub(crate) branch: String,
     pub(crate) domains: Vec<String>,
+    pub(crate) port: u16,
     pub(crate) status: Option<Status>,
     pub(crate) updated_at: String,
 }
@@ -61,6 +73,8 @@ pub(crate) struct Application {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Status {
     pub(crate) status: String,
+    /// Since when.
+    pub(crate) updated_at: String,
 }
 
 impl Application {
@@ -76,10 +90,45 @@ pub(crate) struct Logs {
     pub(crate) pagination: Pagination,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct LogLine {
     pub(crate) id: String,
     pub(crate) level: String,
     pub(crate) log: String,
     pub(crate) created_at: String,
+    /// What programs are shown besides.
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Deployments {
+    pub(crate) deployments: Vec<Deployment>,
+    pub(crate) pagination: Pagination,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Deployment {
+    pub(crate) id: String,
+    pub(crate) application_id: String,
+    pub(crate) commit_hash: String,
+    pub(crate) status: Option<Status>,
+    pub(crate) created_at: String,
+}
+
+impl Deployment {
+    /// Where it is.
+    pub(crate) fn state(&self) -> &str {
+        self.status.as_ref().map_or("", |status| &status.status)
+    }
+
+    /// Whether it stays where it is.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.state(), "deployed" | "failed" | "cancelled")
+    }
+
+    /// Since when it is where it is.
+    pub(crate) fn since(&self) -> &str {
+        self.status.as_ref().map_or(&self.created_at, |status| &status.updated_at)
+    }
 }

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::{
     cli::Format,
-    failure::{Failure, Kind, Outcome, failed},
+    failure::{Failure, Outcome, failed},
+    records,
     table::Table,
 };
 
@@ -66,7 +67,15 @@ impl Screen {
 
     /// Whether what is remarked can be overwritten: a terminal shows it.
     pub(crate) fn is_live(&self) -> bool {
-        io::stderr().is_terminal() && !self.is_for_programs()
+        let is_able = env::var_os("TERM").is_none_or(|value| value != "dumb");
+        is_able && io::stderr().is_terminal() && !self.is_for_programs()
+    }
+
+    /// Writes on the line that is to be overwritten.
+    pub(crate) fn sketch(&self, words: &str) {
+        let mut terminal = io::stderr().lock();
+        // A terminal that is gone is no reason to fail.
+        let _ = terminal.write_all(words.as_bytes()).and_then(|()| terminal.flush());
     }
 
     /// The data of an answer: as it is for programs, else as `words` puts it.
@@ -74,11 +83,7 @@ impl Screen {
         if self.is_for_programs() {
             return self.json(&data);
         }
-        let record = serde_json::from_value(data).map_err(|error| {
-            let sentence = format!("the server's answer is not understood: {error}");
-            Failure::new(Kind::Failed, sentence)
-                .hint("compare its version with that of `launchway --version`")
-        })?;
+        let record = records::read(data)?;
         self.print(&words(record))
     }
 
@@ -150,6 +155,27 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// A line that a program printed, as a terminal may see it and without the colours it had.
+pub(crate) fn printed(line: &str) -> String {
+    let (mut text, mut rest) = (String::new(), line);
+    while let Some(start) = rest.find("\u{1b}[") {
+        text.push_str(&rest[..start]);
+        let sequence = &rest[start + 2..];
+        // Parameters, and one letter that ends them.
+        match sequence.find(|c: char| !(' '..='?').contains(&c)) {
+            Some(end) if sequence[end..].starts_with(|c: char| ('@'..='~').contains(&c)) => {
+                rest = &sequence[end + 1..];
+            }
+            _ => {
+                text.push('\u{1b}');
+                rest = &rest[start + 1..];
+            }
+        }
+    }
+    text.push_str(rest);
+    visible(text.trim_end_matches('\r'))
+}
+
 /// Whether a character turns the order of those around it.
 fn is_bidirectional(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -185,6 +211,15 @@ mod tests {
         assert_eq!(visible("two\nlines\tand a tab, ünïcode"), "two\nlines\tand a tab, ünïcode");
         assert_eq!(visible("\u{202e}abc"), "\u{fffd}abc");
         assert_eq!(visible("\u{9b}31m"), "\u{fffd}31m");
+    }
+
+    #[test]
+    fn lines_of_programs_lose_their_colours_and_nothing_else() {
+        assert_eq!(printed("\u{1b}[1;32mok\u{1b}[0m done\r"), "ok done");
+        assert_eq!(printed("a\u{1b}[2Kb\u{1b}[?25lc"), "abc");
+        assert_eq!(printed("cut \u{1b}[3"), "cut \u{fffd}[3");
+        assert_eq!(printed("odd \u{1b}[3\u{e9}x"), "odd \u{fffd}[3\u{e9}x");
+        assert_eq!(printed("title \u{1b}]0;x\u{7}"), "title \u{fffd}]0;x\u{fffd}");
     }
 
     #[test]

@@ -156,6 +156,11 @@ impl Request<'_> {
         self
     }
 
+    /// Once, however often it is sent: the server keeps its answer for 24 hours.
+    pub(crate) fn once(self, key: &str) -> Self {
+        self.header("idempotency-key", key)
+    }
+
     /// Sends it, and gives the data of the answer as something.
     pub(crate) fn receive<T: DeserializeOwned>(self) -> Outcome<T> {
         let url = self.server.url().to_owned();
@@ -210,6 +215,15 @@ impl Request<'_> {
         read.map_err(|error| away(&ureq::Error::Io(error)))?;
         Ok((status, text))
     }
+}
+
+/// A key for a request that is to be carried out once.
+pub(crate) fn fresh_key() -> Outcome<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Failure::new(Kind::Failed, format!("this machine has no random numbers: {error}"))
+    })?;
+    Ok(u128::from_ne_bytes(bytes).to_string())
 }
 
 /// Waits until the server answers a question that may be asked twice, and says so once.

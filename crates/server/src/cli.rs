@@ -4,7 +4,7 @@ use std::{error::Error, io::Write as _, path::PathBuf};
 
 /// Launchway deploys applications from a git repository.
 #[derive(Debug, clap::Parser)]
-#[command(name = "launchway", version)]
+#[command(name = "launchway", version, help_template = crate::help::template())]
 pub(crate) struct Arguments {
     /// A TOML file with settings; the environment wins over it
     #[arg(long, global = true, value_name = "FILE", env = "LAUNCHWAY_CONFIG")]

@@ -6,6 +6,7 @@ mod background;
 mod cli;
 mod config;
 mod front_proxy;
+mod help;
 mod key;
 mod manual;
 mod proxy;
@@ -38,10 +39,7 @@ fn main() -> ExitCode {
 }
 
 /// Does what needs the server's configuration.
-fn configured(
-    file: Option<&Path>,
-    act: impl FnOnce(&Config) -> Result<(), Box<dyn Error>>,
-) -> ExitCode {
+fn configured(file: Option<&Path>, act: impl FnOnce(&Config) -> Result<(), Box<dyn Error>>) -> ExitCode {
     match Config::load(file) {
         Ok(config) => ended(act(&config)),
         Err(problems) => {

@@ -106,7 +106,8 @@ mod tests {
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        let expected: BTreeSet<String> = commands().into_iter().map(|(name, _)| format!("{name}.1")).collect();
+        let expected: BTreeSet<String> =
+            commands().into_iter().map(|(name, _)| format!("{name}.1")).collect();
         assert_eq!(written, expected);
         let page = fs::read_to_string(pages.join("launchway-env-set.1")).unwrap();
         assert!(page.contains(".SH SYNOPSIS") && page.contains("no\\-deploy"), "{page}");

@@ -2,9 +2,9 @@
 
 use launchway_domain::{
     applications::{
-        Application, ApplicationDetail, ApplicationName, BasePath, Blueprint, Branch, BuildPack, DockerfilePath,
-        Environment, HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository, RunCommand, Variables,
-        Write,
+        Application, ApplicationDetail, ApplicationName, BasePath, Blueprint, Branch, BuildPack,
+        DockerfilePath, Environment, HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository,
+        RunCommand, Variables, Write,
     },
     audit::{Action as Did, Event, Resource as Audited},
     auth::Actor,

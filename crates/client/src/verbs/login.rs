@@ -2,14 +2,14 @@
 
 use clap::Args;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     cli::Options,
     contexts::{Context, Contexts},
     failure::{Failure, Kind, Outcome},
     prompt,
-    records::{Organization, User},
+    records::{Organization, User, read},
     screen::Screen,
     server::Server,
     session::Session,
@@ -164,11 +164,5 @@ pub(crate) fn who_am_i(session: &Session<'_>) -> Outcome {
         let role = if user.kind == "admin" { ", administrator of the installation" } else { "" };
         let (name, email, url) = (user.username, user.email, session.server.url());
         format!("{name} <{email}>{role}\nin {organization}, at {url}\n")
-    })
-}
-
-fn read<T: serde::de::DeserializeOwned>(data: Value) -> Outcome<T> {
-    serde_json::from_value(data).map_err(|error| {
-        Failure::new(Kind::Failed, format!("the server's answer is not understood: {error}"))
     })
 }

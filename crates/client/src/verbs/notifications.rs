@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     failure::{Failure, Kind, Outcome},
     naming,
-    records::Pagination,
+    records::{self, Pagination},
     screen::tone_of,
     session::Session,
     table::{Cell, Table},
@@ -122,9 +122,7 @@ fn list(session: &Session<'_>) -> Outcome {
 
 fn test(channel: Channel, session: &Session<'_>) -> Outcome {
     let data = session.server.post("/notification/test").body(json!({"channel": name(channel)})).send()?;
-    let tried: Tried = serde_json::from_value(data.clone()).map_err(|error| {
-        Failure::new(Kind::Failed, format!("the server's answer is not understood: {error}"))
-    })?;
+    let tried: Tried = records::read(data.clone())?;
     if session.screen.is_for_programs() {
         session.screen.json(&data)?;
     }

@@ -89,18 +89,11 @@ fn list(session: &Session<'_>) -> Outcome {
 
 fn revoke(token: &str, yes: bool, session: &Session<'_>) -> Outcome {
     let tokens: Vec<Token> = session.server.get("/auth/tokens").receive()?;
-    let mut meant = tokens.iter().filter(|one| one.id == token || one.name == token);
-    let one = match (meant.next(), meant.next()) {
-        (Some(one), None) => one,
-        (Some(_), Some(_)) => {
-            return Err(Failure::new(Kind::Usage, format!("several tokens are called `{token}`"))
-                .hint("name it by its id; `launchway tokens list` shows them"));
-        }
-        (None, _) => {
-            return Err(Failure::new(Kind::Missing, format!("you have no API token called `{token}`"))
-                .hint("`launchway tokens list` shows those of this organization"));
-        }
-    };
+    // Names of tokens are unique for their owner and organization.
+    let one = tokens.iter().find(|one| one.id == token || one.name == token).ok_or_else(|| {
+        Failure::new(Kind::Missing, format!("you have no API token called `{token}`"))
+            .hint("`launchway tokens list` shows those of this organization")
+    })?;
     let question = format!("Revoke {}? Whatever uses it stops working.", one.name);
     if !prompt::agreed(session.screen, &question, yes)? {
         return Ok(());

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::{Extension, executions::Execution, read, variables};
 use crate::{
     failure::{Failure, Kind, Outcome},
-    naming,
-    screen::{Screen, Tone, tone_of, visible},
-    server::{Request, Server, patiently},
+    naming, records,
+    screen::{Screen, Tone, printed, tone_of},
+    server::{Request, Server, fresh_key, patiently},
     session::Session,
 };
 
@@ -53,13 +53,13 @@ struct Line {
 pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
     let screen = session.screen;
     let mut values = variables::given(&wish.set, wish.file.as_deref())?;
-    let extension: Extension = serde_json::from_value(read(&wish.extension, session)?).map_err(|error| {
-        Failure::new(Kind::Failed, format!("the server's answer is not understood: {error}"))
-    })?;
+    let extension: Extension = records::read(read(&wish.extension, session)?)?;
     variables::complete(&extension, &mut values, screen)?;
     let path = format!("/extensions/{}/run", naming::id(&wish.extension)?);
     let begun = loop {
-        match session.server.post(&path).body(json!({"variables": values})).send() {
+        let (key, body) = (fresh_key()?, json!({"variables": values}));
+        // However often it is asked for, it is run once.
+        match ask(session, |server| server.post(&path).body(body.clone()).once(&key)) {
             Err(failure)
                 if failure.is("validation_failed")
                     && screen.is_interactive()
@@ -86,10 +86,10 @@ pub(super) fn follow(id: &str, session: &Session<'_>) -> Outcome {
     loop {
         // Asked before its lines, so that what is over has no line more.
         let whole = ask(session, |server| server.get(&path))?;
-        let execution: Execution = serde_json::from_value(whole.clone()).map_err(strange)?;
+        let execution: Execution = records::read(whole.clone())?;
         loop {
             let lines = ask(session, |server| server.get(&logs).with("after_seq", seen))?;
-            let lines: Lines = serde_json::from_value(lines).map_err(strange)?;
+            let lines: Lines = records::read(lines)?;
             if lines.logs.is_empty() {
                 break;
             }
@@ -106,17 +106,13 @@ pub(super) fn follow(id: &str, session: &Session<'_>) -> Outcome {
 }
 
 fn ask<'a>(session: &'a Session<'_>, request: impl Fn(&'a Server) -> Request<'a>) -> Outcome<Value> {
-    let lost = |failure: &Failure| session.screen.warn(&format!("{failure}; the run goes on meanwhile"));
+    let lost = |failure: &Failure| session.screen.warn(&format!("{failure}; waiting for it"));
     patiently(PATIENCE, || request(&session.server).send(), lost)
-}
-
-fn strange(error: serde_json::Error) -> Failure {
-    Failure::new(Kind::Failed, format!("the server's answer is not understood: {error}"))
 }
 
 /// A line: what steps print is quieter than what is said about them.
 fn shown(line: &Line, screen: &Screen) -> String {
-    let text = visible(&line.log);
+    let text = printed(&line.log);
     match line.level.as_str() {
         "runtime" => screen.tint_remark(&format!("  {text}"), Tone::Quiet),
         "warn" => screen.tint_remark(&text, Tone::Doubtful),

@@ -1,0 +1,173 @@
+//! The git repository that somebody stands in, as far as `git` tells.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use url::Url;
+
+use crate::failure::{Outcome, failed};
+
+/// A repository on this machine.
+pub(crate) struct Repository {
+    root: PathBuf,
+}
+
+/// Where the server gets a repository from, and what has to be known about that.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) address: String,
+    pub(crate) remark: Option<String>,
+}
+
+impl Repository {
+    /// The one around the current folder, if there is one, and git to ask.
+    pub(crate) fn here() -> Outcome<Option<Self>> {
+        let folder = env::current_dir().map_err(failed("the current folder cannot be read"))?;
+        let root = ask(&folder, &["rev-parse", "--show-toplevel"]);
+        Ok(root.map(|root| Self { root: root.into() }))
+    }
+
+    /// Its topmost folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The branch that is checked out, also before its first commit.
+    pub(crate) fn branch(&self) -> Option<String> {
+        self.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])
+    }
+
+    /// Where a server gets it from: its remote, or else the folder itself.
+    pub(crate) fn origin(&self) -> Origin {
+        let remote = self.ask(&["remote", "get-url", "origin"]).or_else(|| {
+            let remotes = self.ask(&["remote"])?;
+            self.ask(&["remote", "get-url", remotes.lines().next()?])
+        });
+        match remote {
+            Some(address) => origin(&address, &self.root),
+            None => local(&self.root),
+        }
+    }
+
+    /// How many files differ from what is committed, besides `launchway.toml`: the server has no
+    /// need of that one.
+    pub(crate) fn uncommitted(&self) -> usize {
+        let changes = self.ask(&["status", "--porcelain", "--", ".", ":(exclude)launchway.toml"]);
+        changes.map_or(0, |changes| changes.lines().count())
+    }
+
+    /// How many commits of `branch` the remote does not have; `None` when it has no such branch.
+    pub(crate) fn unpushed(&self, branch: &str) -> Option<usize> {
+        let own = format!("refs/heads/{branch}");
+        let behind =
+            |upstream: &str| self.ask(&["rev-list", "--count", &format!("{upstream}..{own}")])?.parse().ok();
+        behind(&format!("{branch}@{{upstream}}")).or_else(|| behind(&format!("refs/remotes/origin/{branch}")))
+    }
+
+    /// What git answers; `None` when it has no answer.
+    fn ask(&self, arguments: &[&str]) -> Option<String> {
+        ask(&self.root, arguments)
+    }
+}
+
+fn ask(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(folder)
+        // Looking must not disturb whoever works there.
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim_end().to_owned())
+}
+
+/// An address of a remote as the server takes it.
+fn origin(address: &str, root: &Path) -> Origin {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        // `user@host:path` has its colon before the first slash.
+        let is_elsewhere = address.split('/').next().is_some_and(|first| first.contains(':'));
+        return if is_elsewhere { by_key(address) } else { local(&root.join(address)) };
+    };
+    match scheme {
+        "file" => local(Path::new(rest)),
+        "ssh" => by_key(address),
+        "https" => without_credentials(address, None),
+        scheme => {
+            let remark = format!("the server takes {scheme}:// only from hosts in its LAUNCHWAY_GIT_ALLOW");
+            without_credentials(address, Some(remark))
+        }
+    }
+}
+
+fn by_key(address: &str) -> Origin {
+    let remark = "the server has a key of its own for private repositories: `launchway deploy-key` shows it";
+    Origin { address: address.to_owned(), remark: Some(remark.to_owned()) }
+}
+
+/// A folder of this machine, which may be that of the server.
+fn local(folder: &Path) -> Origin {
+    let folder = folder.canonicalize().unwrap_or_else(|_missing| folder.to_owned());
+    let remark = "the repository is a folder of this machine: the server has to run here and to allow it in \
+                  LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES";
+    Origin { address: folder.display().to_string(), remark: Some(remark.to_owned()) }
+}
+
+/// What is written to a file that others read must hold no password.
+fn without_credentials(address: &str, remark: Option<String>) -> Origin {
+    let Ok(mut url) = Url::parse(address) else { return Origin { address: address.to_owned(), remark } };
+    if url.username().is_empty() && url.password().is_none() {
+        return Origin { address: address.to_owned(), remark };
+    }
+    let cut = url.set_username("").and_then(|()| url.set_password(None));
+    let address = if cut.is_ok() { url.to_string() } else { String::new() };
+    let remark = "the password in the address of the remote is left out: give it to the server once with \
+                  `launchway app edit NAME --repository https://token@…`";
+    Origin { address, remark: Some(remark.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remotes_are_written_as_a_server_takes_them() {
+        let address = |text: &str| origin(text, Path::new("/srv/shop")).address;
+        for kept in [
+            "https://github.com/ada/shop.git",
+            "git@github.com:ada/shop.git",
+            "ssh://git@example.com:2222/ada/shop.git",
+            "git://example.com/shop.git",
+        ] {
+            assert_eq!(address(kept), kept);
+        }
+        assert_eq!(address("/srv/git/shop.git"), "/srv/git/shop.git");
+        assert_eq!(address("file:///srv/git/shop.git"), "/srv/git/shop.git");
+        assert_eq!(address("../shop.git"), "/srv/shop/../shop.git");
+    }
+
+    #[test]
+    fn a_password_is_never_proposed() {
+        for address in ["https://ada:geheim@example.com/shop.git", "https://geheim@example.com/shop.git"] {
+            let found = origin(address, Path::new("/srv"));
+            assert_eq!(found.address, "https://example.com/shop.git");
+            assert!(found.remark.is_some_and(|remark| !remark.contains("geheim")));
+        }
+    }
+
+    #[test]
+    fn what_a_server_may_refuse_is_remarked() {
+        let remark = |text: &str| origin(text, Path::new("/srv")).remark.unwrap_or_default();
+        assert!(remark("http://example.com/shop.git").contains("LAUNCHWAY_GIT_ALLOW"));
+        assert!(remark("/srv/git/shop.git").contains("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES"));
+        assert!(remark("git@github.com:ada/shop.git").contains("deploy-key"));
+        assert_eq!(remark("https://github.com/ada/shop.git"), "");
+    }
+}

@@ -1,0 +1,270 @@
+//! One application: what it is, changing it, and taking it away.
+
+use clap::{Args, Subcommand};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{deploy::redeploy, deployments};
+use crate::{
+    addresses,
+    failure::{Failure, Kind, Outcome},
+    naming, prompt,
+    records::{Application, Deployment, read},
+    screen::{Screen, Tone, tone_of, visible},
+    session::Session,
+    watching::{Waiting, watch},
+    when::ago,
+};
+
+/// How many deployments are shown with an application.
+const DEPLOYMENTS: usize = 5;
+
+#[derive(Debug, Subcommand)]
+pub enum AppVerb {
+    /// Show an application: what it is made of, where it is reached, its last deployments
+    Show {
+        /// The application: its name, name@environment or id; without, that of launchway.toml here
+        app: Option<String>,
+    },
+    /// Change an application, and deploy it
+    Edit(Box<Edit>),
+    /// Delete an application with its containers, images, files, volumes and log
+    Delete {
+        /// The application: its name, name@environment or id
+        app: String,
+        /// Delete it without being asked
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct Edit {
+    /// The application: its name, name@environment or id; without, that of launchway.toml here
+    app: Option<String>,
+    #[command(flatten)]
+    fields: Fields,
+    /// Let the change take effect with the next deployment
+    #[arg(long, conflicts_with_all = ["detach", "timeout"])]
+    no_deploy: bool,
+    #[command(flatten)]
+    waiting: Waiting,
+}
+
+/// What can be changed.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "What can be changed")]
+struct Fields {
+    /// What it is called
+    #[arg(long)]
+    name: Option<String>,
+    /// Where its source is, or which image it is
+    #[arg(long, value_name = "ADDRESS")]
+    repository: Option<String>,
+    /// Which branch is deployed
+    #[arg(long)]
+    branch: Option<String>,
+    /// What it runs for: production, staging, development or another word
+    #[arg(long)]
+    environment: Option<String>,
+    /// How it is built: dockerfile, docker-compose, image, static or nixpacks
+    #[arg(long, value_name = "PACK")]
+    build_pack: Option<String>,
+    /// The folder of the repository that it is made from
+    #[arg(long, value_name = "PATH")]
+    base_path: Option<String>,
+    /// The Dockerfile, or the compose file, inside that folder
+    #[arg(long, value_name = "PATH")]
+    dockerfile_path: Option<String>,
+    /// Where it listens inside its container
+    #[arg(long)]
+    port: Option<u16>,
+    /// A name of your own that leads to it
+    #[arg(long)]
+    domain: Option<String>,
+    /// What is asked until it answers, before a version gets traffic
+    #[arg(long, value_name = "PATH")]
+    health_check_path: Option<String>,
+    /// What runs in the new image before it gets traffic
+    #[arg(long, value_name = "COMMAND")]
+    pre_run_command: Option<String>,
+    /// What runs in the new image after it got traffic
+    #[arg(long, value_name = "COMMAND")]
+    post_run_command: Option<String>,
+    /// A word to find it by, in the place of those that it has; may be repeated
+    #[arg(long = "label", value_name = "WORD")]
+    labels: Vec<String>,
+    /// Whether pushes deploy
+    #[arg(long, value_name = "BOOL")]
+    auto_deploy: Option<bool>,
+    /// Who terminates TLS in front of it: launchway or caddy
+    #[arg(long, value_name = "PROXY")]
+    proxy_server: Option<String>,
+}
+
+impl Fields {
+    /// Those that were given, as the API calls them.
+    fn given(&self) -> Map<String, Value> {
+        let labels = Some(&self.labels).filter(|labels| !labels.is_empty());
+        let all = [
+            ("name", json!(self.name)),
+            ("repository", json!(self.repository)),
+            ("branch", json!(self.branch)),
+            ("environment", json!(self.environment)),
+            ("build_pack", json!(self.build_pack)),
+            ("base_path", json!(self.base_path)),
+            ("dockerfile_path", json!(self.dockerfile_path)),
+            ("port", json!(self.port)),
+            ("domain", json!(self.domain)),
+            ("health_check_path", json!(self.health_check_path)),
+            ("pre_run_command", json!(self.pre_run_command)),
+            ("post_run_command", json!(self.post_run_command)),
+            ("labels", json!(labels)),
+            ("auto_deploy", json!(self.auto_deploy)),
+            ("proxy_server", json!(self.proxy_server)),
+        ];
+        let given = all.into_iter().filter(|(_, value)| !value.is_null());
+        given.map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+pub(crate) fn run(verb: AppVerb, session: &Session<'_>) -> Outcome {
+    match verb {
+        AppVerb::Show { app } => show(app.as_deref(), session),
+        AppVerb::Edit(edit) => change(&edit, session),
+        AppVerb::Delete { app, yes } => delete(&app, yes, session),
+    }
+}
+
+/// An application as it is shown.
+#[derive(Deserialize)]
+struct Shown {
+    #[serde(flatten)]
+    application: Application,
+    base_path: String,
+    dockerfile_path: String,
+    health_check_path: String,
+    pre_run_command: String,
+    post_run_command: String,
+    proxy_server: String,
+    labels: Vec<String>,
+    auto_deploy: bool,
+    deployments: Vec<Deployment>,
+}
+
+fn show(app: Option<&str>, session: &Session<'_>) -> Outcome {
+    let application = naming::meant(&session.server, app)?;
+    let data = session.server.get("/deploy/application").with("id", &application.id).send()?;
+    if session.screen.is_for_programs() {
+        return session.screen.json(&data);
+    }
+    let addresses = match addresses::live(&session.server, &application)? {
+        Some(deployment) => addresses::of(&session.server, &application, &deployment)?,
+        None => Vec::new(),
+    };
+    session.screen.show(data, |shown: Shown| described(&shown, &addresses, session.screen))
+}
+
+fn described(shown: &Shown, addresses: &[String], screen: &Screen) -> String {
+    let Shown { application, deployments, .. } = shown;
+    let yes_or_no = |truth: bool| if truth { "yes" } else { "no" }.to_owned();
+    let fields = [
+        ("Address", addresses.join("\n")),
+        ("Names", application.domains.join("\n")),
+        ("Repository", application.repository.clone()),
+        ("Branch", application.branch.clone()),
+        ("Build pack", application.build_pack.clone()),
+        ("Folder", shown.base_path.clone()),
+        ("Build file", of_pack(&application.build_pack, &shown.dockerfile_path)),
+        ("Port", application.port.to_string()),
+        ("Health check", shown.health_check_path.clone()),
+        ("Before traffic", shown.pre_run_command.clone()),
+        ("After traffic", shown.post_run_command.clone()),
+        ("Pushes deploy", yes_or_no(shown.auto_deploy)),
+        ("TLS in front", if shown.proxy_server == "caddy" { "caddy".to_owned() } else { String::new() }),
+        ("Labels", shown.labels.join(", ")),
+        ("Changed", ago(&application.updated_at)),
+        ("Id", application.id.clone()),
+    ];
+    let state = screen.tint(application.state(), tone_of(application.state()));
+    let name = screen.tint(&application.name, Tone::Strong);
+    let mut text = format!("{name} ({}), {state}\n\n", application.environment);
+    for (label, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+        for (number, line) in visible(value).lines().enumerate() {
+            let label = screen.tint(&format!("{:15}", if number == 0 { label } else { "" }), Tone::Quiet);
+            text.push_str(&format!("{label} {line}\n"));
+        }
+    }
+    let newest = &deployments[..deployments.len().min(DEPLOYMENTS)];
+    format!("{text}\n{}", screen.table(&deployments::table(newest)))
+}
+
+/// The file that says how it is built, where there is one.
+fn of_pack(build_pack: &str, file: &str) -> String {
+    if matches!(build_pack, "dockerfile" | "docker-compose") { file.to_owned() } else { String::new() }
+}
+
+/// Changes fields, and deploys.
+fn change(edit: &Edit, session: &Session<'_>) -> Outcome {
+    let fields = edit.fields.given();
+    if fields.is_empty() {
+        return Err(Failure::new(Kind::Usage, "nothing is to be changed")
+            .hint("say what: --branch, --port, --domain and so on; --help lists them"));
+    }
+    let application = naming::meant(&session.server, edit.app.as_deref())?;
+    let request = session.server.put("/deploy/application").with("id", &application.id);
+    // Deployed by a request of its own, which can be repeated and says which deployment it made.
+    let changed = request.with("redeploy", false).body(fields.into()).send()?;
+    if edit.no_deploy {
+        session.screen.remark("Changed; the next deployment brings it");
+        return if session.screen.is_for_programs() { session.screen.json(&changed) } else { Ok(()) };
+    }
+    let application: Application = read(changed)?;
+    let deployment = redeploy(session, &application)?;
+    watch(session, &application, deployment, edit.waiting)
+}
+
+fn delete(app: &str, yes: bool, session: &Session<'_>) -> Outcome {
+    let application = naming::application(&session.server, app)?;
+    let (name, environment) = (&application.name, &application.environment);
+    let question =
+        format!("{name} ({environment}) is deleted with its containers, images, files, volumes and log.");
+    if !prompt::meant(session.screen, &question, name, yes)? {
+        return Err(Failure::new(Kind::Failed, "nothing is deleted"));
+    }
+    let data = session.server.delete("/deploy/application").with("id", &application.id).send()?;
+    session.screen.remark(&format!("{name} is deleted"));
+    if session.screen.is_for_programs() { session.screen.json(&data) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::manifest::KEYS;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        fields: Fields,
+    }
+
+    #[test]
+    fn whatever_a_file_can_say_can_be_changed() {
+        let mut line = vec!["edit".to_owned()];
+        for (key, _) in KEYS {
+            let flag = if *key == "labels" { "label".to_owned() } else { key.replace('_', "-") };
+            let value = match *key {
+                "port" => "1",
+                "auto_deploy" => "true",
+                _ => "x",
+            };
+            line.extend([format!("--{flag}"), value.to_owned()]);
+        }
+        let given = Line::parse_from(line).fields.given();
+        assert_eq!(given.len(), KEYS.len());
+        assert!(KEYS.iter().all(|(key, _)| given.contains_key(*key)), "{given:?}");
+        assert!(Line::parse_from(["edit"]).fields.given().is_empty());
+    }
+}

@@ -1,0 +1,158 @@
+//! Deploying: an application by its name, or that of the repository that somebody is in.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::init;
+use crate::{
+    failure::{Failure, Kind, Outcome},
+    manifest::{FILE, Manifest},
+    naming, prompt,
+    records::{Application, read},
+    repository::Repository,
+    screen::Screen,
+    server::{Request, fresh_key, patiently},
+    session::Session,
+    watching::{Waiting, watch},
+};
+
+/// How long a request that is carried out once is sent again when nobody answers.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Args, Debug)]
+pub struct Deploy {
+    /// The application: its name, name@environment or id; without, that of launchway.toml here
+    app: Option<String>,
+    /// Write launchway.toml, if there is none, as it is proposed, without being asked
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    waiting: Waiting,
+}
+
+pub(crate) fn deploy(deploy: &Deploy, session: &Session<'_>) -> Outcome {
+    let (application, deployment) = match &deploy.app {
+        Some(name) => {
+            let application = naming::application(&session.server, name)?;
+            let deployment = redeploy(session, &application)?;
+            (application, deployment)
+        }
+        None => here(deploy.yes, session)?,
+    };
+    watch(session, &application, deployment, deploy.waiting)
+}
+
+/// Asks for a deployment of what the source of an application is now.
+pub(crate) fn redeploy(session: &Session<'_>, application: &Application) -> Outcome<Value> {
+    let body = json!({"id": application.id});
+    once(|key| session.server.post("/deploy/application/redeploy").body(body.clone()).once(key))
+}
+
+/// Sends a request that is carried out once, until there is an answer.
+pub(crate) fn once<'a>(request: impl Fn(&str) -> Request<'a>) -> Outcome<Value> {
+    let key = fresh_key()?;
+    patiently(PATIENCE, || request(&key).send(), |_| {})
+}
+
+/// Deploys the application of the repository that somebody is in.
+fn here(yes: bool, session: &Session<'_>) -> Outcome<(Application, Value)> {
+    let repository = Repository::here()?;
+    let manifest = match Manifest::here()? {
+        Some(manifest) => manifest,
+        None => offer(repository.as_ref(), yes, session.screen)?,
+    };
+    if let Some(repository) = &repository {
+        remind(repository, &manifest, session.screen);
+    }
+    match naming::application(&session.server, &manifest.title()?) {
+        Ok(application) => change(&manifest, application, session),
+        Err(failure) if failure.kind == Kind::Missing => make(&manifest, session),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Makes the file that is missing, if that is wanted.
+fn offer(repository: Option<&Repository>, yes: bool, screen: &Screen) -> Outcome<Manifest> {
+    let missing = || {
+        Failure::new(Kind::Usage, format!("there is no {FILE} here, and no application is named"))
+            .hint("`launchway init` writes one; `launchway deploy NAME` deploys an application that is known")
+    };
+    let repository = repository.ok_or_else(missing)?;
+    if !yes && !screen.is_interactive() {
+        return Err(missing());
+    }
+    let question = format!("There is no {FILE} in this repository. Write one?");
+    if !prompt::agreed(screen, &question, yes)? {
+        return Err(missing());
+    }
+    let manifest = init::propose(repository, screen, yes)?;
+    let path = manifest.write(repository, false)?;
+    screen.remark(&format!("{} is written", path.display()));
+    Ok(manifest)
+}
+
+/// The server deploys what it can fetch: says what of this folder that is not.
+fn remind(repository: &Repository, manifest: &Manifest, screen: &Screen) {
+    let Some(branch) = manifest.text("branch").filter(|_| manifest.text("build_pack") != Some("image"))
+    else {
+        return;
+    };
+    if let Some(own) = repository.branch().filter(|own| own != branch) {
+        screen.warn(&format!("you are on the branch {own}, and {branch} is deployed"));
+        return;
+    }
+    match repository.uncommitted() {
+        0 => {}
+        1 => screen.warn("1 file is changed and not committed: the server does not see that"),
+        count => {
+            screen.warn(&format!("{count} files are changed and not committed: the server does not see that"))
+        }
+    }
+    let is_this_folder =
+        manifest.text("repository").is_some_and(|address| address == repository.root().display().to_string());
+    match repository.unpushed(branch) {
+        _ if is_this_folder => {}
+        Some(0) => {}
+        Some(1) => screen.warn(&format!("1 commit of {branch} is not pushed: the server does not see it")),
+        Some(count) => {
+            screen.warn(&format!("{count} commits of {branch} are not pushed: the server does not see them"));
+        }
+        None => screen.warn(&format!("{branch} was never pushed from here")),
+    }
+}
+
+/// Makes the application, which deploys it.
+fn make(manifest: &Manifest, session: &Session<'_>) -> Outcome<(Application, Value)> {
+    let wish = manifest.wish();
+    let made = once(|key| session.server.post("/deploy/application").body(wish.clone()).once(key))?;
+    let deployment = made["deployments"][0].clone();
+    let application: Application = read(made)?;
+    session
+        .screen
+        .remark(&format!("{} is a new application ({})", application.name, application.environment));
+    Ok((application, deployment))
+}
+
+/// Makes the application what the file says, and deploys it.
+fn change(
+    manifest: &Manifest,
+    application: Application,
+    session: &Session<'_>,
+) -> Outcome<(Application, Value)> {
+    let there = session.server.get("/deploy/application").with("id", &application.id).send()?;
+    let differences = manifest.differences(&there);
+    for one in &differences {
+        session.screen.remark(&format!("{}: {} → {}", one.key, one.there, one.here));
+    }
+    let application = if differences.is_empty() {
+        application
+    } else {
+        // Deployed by a request of its own, which can be repeated and says which deployment it made.
+        let request = session.server.put("/deploy/application").with("id", &application.id);
+        request.with("redeploy", false).body(manifest.change(&differences)).receive()?
+    };
+    let deployment = redeploy(session, &application)?;
+    Ok((application, deployment))
+}

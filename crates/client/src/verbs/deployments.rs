@@ -1,0 +1,179 @@
+//! Deployments of an application: the list, going back to one, and ending one.
+
+use clap::Args;
+use serde_json::json;
+
+use super::deploy::once;
+use crate::{
+    failure::{Failure, Kind, Outcome},
+    naming,
+    records::{Application, Deployment, Deployments},
+    screen::{Tone, tone_of},
+    session::Session,
+    table::{Cell, Table},
+    watching::{Waiting, watch},
+    when::{ago, seconds_between},
+};
+
+/// The most deployments that a page holds.
+const PAGE: u32 = 100;
+
+#[derive(Args, Debug)]
+pub struct List {
+    /// The application: its name, name@environment or id; without, that of launchway.toml here
+    app: Option<String>,
+    /// How many on a page, at most 100
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20)]
+    lines: u32,
+    /// Which page
+    #[arg(long, default_value_t = 1)]
+    page: u32,
+}
+
+#[derive(Args, Debug)]
+pub struct Rollback {
+    /// The application, or the id of a deployment to go back to; without, the application of launchway.toml here
+    which: Option<String>,
+    /// The id of the deployment to go back to; without, the one that was live before
+    #[arg(long, value_name = "ID")]
+    to: Option<String>,
+    #[command(flatten)]
+    waiting: Waiting,
+}
+
+#[derive(Args, Debug)]
+pub struct Cancel {
+    /// The application, or the id of a deployment; without, the application of launchway.toml here
+    which: Option<String>,
+}
+
+pub(crate) fn list(list: &List, session: &Session<'_>) -> Outcome {
+    let application = naming::meant(&session.server, list.app.as_deref())?;
+    let data = session
+        .server
+        .get("/deploy/application/deployments")
+        .with("id", &application.id)
+        .with("page", list.page)
+        .with("page_size", list.lines)
+        .send()?;
+    session.screen.show(data, |listed: Deployments| {
+        let more = if listed.pagination.has_next {
+            format!("{} in all; --page {} shows more\n", listed.pagination.total_count, list.page + 1)
+        } else {
+            String::new()
+        };
+        session.screen.table(&table(&listed.deployments)) + &more
+    })
+}
+
+/// Deployments, newest first.
+pub(crate) fn table(deployments: &[Deployment]) -> Table {
+    let mut table = Table::new(&["DEPLOYMENT", "STATE", "COMMIT", "TOOK", "WHEN"], "There is no deployment");
+    for one in deployments {
+        let took = if one.is_over() { seconds_between(&one.created_at, one.since()) } else { String::new() };
+        let commit: String = one.commit_hash.chars().take(7).collect();
+        table.row([
+            one.id.as_str().into(),
+            Cell::toned(one.state(), tone_of(one.state())),
+            commit.into(),
+            Cell::toned(took, Tone::Quiet),
+            ago(&one.created_at).into(),
+        ]);
+    }
+    table
+}
+
+/// Makes what an earlier deployment made live again, and shows how that goes.
+pub(crate) fn roll_back(rollback: &Rollback, session: &Session<'_>) -> Outcome {
+    let (application, to) = match (&rollback.to, rollback.which.as_deref()) {
+        (Some(to), None) => of_deployment(to, session)?,
+        (Some(to), Some(name)) => {
+            let (application, to) = of_deployment(to, session)?;
+            let named = naming::application(&session.server, name)?;
+            if named.id != application.id {
+                return Err(Failure::new(Kind::Usage, format!("{to} is no deployment of {name}"))
+                    .hint(format!("`launchway deployments {name}` lists them")));
+            }
+            (application, to)
+        }
+        (None, Some(id)) if naming::is_id(id) => match naming::application(&session.server, id) {
+            Ok(application) => before(application, session)?,
+            Err(failure) if failure.kind == Kind::Missing => of_deployment(id, session)?,
+            Err(failure) => return Err(failure),
+        },
+        (None, name) => before(naming::meant(&session.server, name)?, session)?,
+    };
+    session.screen.remark(&format!("{} goes back to deployment {to}", application.name));
+    let body = json!({"id": to});
+    let deployment =
+        once(|key| session.server.post("/deploy/application/rollback").body(body.clone()).once(key))?;
+    watch(session, &application, deployment, rollback.waiting)
+}
+
+/// The deployment that was live before the one that is.
+fn before(application: Application, session: &Session<'_>) -> Outcome<(Application, String)> {
+    let mut was_live = Vec::new();
+    for page in 1.. {
+        let listed = page_of(&application, page, session)?;
+        was_live.extend(listed.deployments.into_iter().filter(|one| one.state() == "deployed"));
+        if was_live.len() > 1 || !listed.pagination.has_next {
+            break;
+        }
+    }
+    match was_live.into_iter().nth(1) {
+        Some(one) => Ok((application, one.id)),
+        None => {
+            let sentence = format!("{} had no version before that it could go back to", application.name);
+            Err(Failure::new(Kind::Conflict, sentence)
+                .hint(format!("`launchway deployments {}` lists what there was", application.name)))
+        }
+    }
+}
+
+/// Ends a deployment that is not over.
+pub(crate) fn cancel(cancel: &Cancel, session: &Session<'_>) -> Outcome {
+    let application = match cancel.which.as_deref() {
+        Some(id) if naming::is_id(id) => match naming::application(&session.server, id) {
+            Ok(application) => application,
+            // Then it is that of a deployment.
+            Err(failure) if failure.kind == Kind::Missing => return cancel_one(id, session),
+            Err(failure) => return Err(failure),
+        },
+        name => naming::meant(&session.server, name)?,
+    };
+    let newest = page_of(&application, 1, session)?;
+    match newest.deployments.into_iter().find(|one| !one.is_over()) {
+        Some(one) => cancel_one(&one.id, session),
+        None => {
+            let sentence = format!("no deployment of {} is under way", application.name);
+            Err(Failure::new(Kind::Conflict, sentence)
+                .hint(format!("`launchway deployments {}` lists those that there were", application.name)))
+        }
+    }
+}
+
+fn cancel_one(id: &str, session: &Session<'_>) -> Outcome {
+    let request = session.server.post("/deploy/application/cancel-deployment").body(json!({"id": id}));
+    let data = request.send()?;
+    session.screen.show(data, |one: Deployment| match one.state() {
+        "cancelled" => format!("Deployment {id} is cancelled\n"),
+        _ => format!("Deployment {id} is told to end\n"),
+    })
+}
+
+fn page_of(application: &Application, page: u32, session: &Session<'_>) -> Outcome<Deployments> {
+    let request = session.server.get("/deploy/application/deployments").with("id", &application.id);
+    request.with("page", page).with("page_size", PAGE).receive()
+}
+
+/// A deployment's application, and its id.
+fn of_deployment(id: &str, session: &Session<'_>) -> Outcome<(Application, String)> {
+    if !naming::is_id(id) {
+        return Err(Failure::new(Kind::Usage, format!("`{id}` is no id of a deployment"))
+            .hint("`launchway deployments NAME` shows ids"));
+    }
+    let request = session.server.get(&format!("/deploy/application/deployments/{id}"));
+    let deployment: Deployment = request.receive()?;
+    let application = naming::application(&session.server, &deployment.application_id)?;
+    Ok((application, deployment.id))
+}

@@ -1,0 +1,200 @@
+//! Proposing the application of a repository.
+
+use std::env;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    failure::{Failure, Kind, Outcome, failed},
+    manifest::{self, Manifest},
+    prompt,
+    proposal::{self, Proposal},
+    repository::Repository,
+    screen::Screen,
+};
+
+const BUILD_PACKS: &[&str] = &["dockerfile", "docker-compose", "image", "static", "nixpacks"];
+
+#[derive(Args, Debug)]
+pub struct Init {
+    /// Take what is proposed without being asked
+    #[arg(long, short)]
+    yes: bool,
+    /// Write over a launchway.toml that is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Writes `launchway.toml`, with what the repository looks like and what somebody says about it.
+pub(crate) fn init(init: &Init, screen: &Screen) -> Outcome {
+    let repository = Repository::here()?.ok_or_else(|| {
+        Failure::new(Kind::Failed, "this folder is in no git repository")
+            .hint("the server fetches what it deploys by git: `git init`, or change to another folder")
+    })?;
+    let path = manifest::path(Some(&repository));
+    // Nobody wants to answer questions for nothing.
+    if path.exists() && !init.force {
+        return Err(manifest::is_there(&path));
+    }
+    let made = propose(&repository, screen, init.yes)?;
+    made.write(&repository, init.force)?;
+    if screen.is_for_programs() {
+        return screen.json(&made.json());
+    }
+    screen.remark(&format!("{} is written: `launchway deploy` deploys it", path.display()));
+    Ok(())
+}
+
+/// What is to be written, by what the repository looks like and what somebody says about it.
+pub(crate) fn propose(repository: &Repository, screen: &Screen, yes: bool) -> Outcome<Manifest> {
+    let place = env::current_dir().map_err(failed("the current folder cannot be read"))?;
+    let found = proposal::of(repository.root(), &place);
+    let asked = Asked { screen, yes };
+    if found.is_none() && (yes || !screen.is_interactive()) {
+        return Err(Failure::new(Kind::Failed, "nothing here tells how the application is built")
+            .hint("it takes a Dockerfile, a compose file, an index.html, or the files of a known language"));
+    }
+    let name = asked.checked("Name", &name_of(repository), name)?;
+    let pack = found.as_ref().map_or("dockerfile", |found| found.build_pack);
+    let pack = asked.checked("Build pack", pack, build_pack)?;
+    let origin = repository.origin();
+    let address = asked.checked("Repository", &origin.address, something)?;
+    if let Some(remark) = origin.remark.filter(|_| address == origin.address) {
+        screen.remark(&format!("  {remark}"));
+    }
+    let branch = match pack.as_str() {
+        "image" => String::new(),
+        _ => asked.checked("Branch", &repository.branch().unwrap_or("main".to_owned()), something)?,
+    };
+    let port = found.as_ref().map_or(8080, |found| found.port);
+    let port = match pack.as_str() {
+        "static" => port,
+        _ => asked.checked("Port that it listens on", &port.to_string(), port_number)?,
+    };
+    let environment = asked.checked("Environment", "production", something)?;
+    let health = match pack.as_str() {
+        "static" => String::new(),
+        _ => asked.checked("Path of a health check, or -", "-", health_check)?,
+    };
+    Ok(Manifest::of([
+        ("name", json!(name)),
+        ("environment", json!(environment)),
+        ("repository", json!(address)),
+        ("branch", json!(branch)),
+        ("build_pack", json!(pack)),
+        ("base_path", base_path(found)),
+        ("port", json!(port)),
+        ("health_check_path", json!(health)),
+    ]))
+}
+
+/// Somebody who may be asked.
+struct Asked<'a> {
+    screen: &'a Screen,
+    yes: bool,
+}
+
+impl Asked<'_> {
+    fn checked<T>(
+        &self,
+        question: &str,
+        proposal: &str,
+        check: impl Fn(&str) -> Result<T, String>,
+    ) -> Outcome<T> {
+        if self.yes {
+            return check(proposal).map_err(|wrong| Failure::new(Kind::Usage, wrong));
+        }
+        let proposal = Some(proposal).filter(|proposal| !proposal.is_empty());
+        prompt::checked(self.screen, question, proposal, check)
+    }
+}
+
+/// The name of the folder, without what names of applications have not.
+fn name_of(repository: &Repository) -> String {
+    let folder = repository.root().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    cleaned(&folder)
+}
+
+fn cleaned(folder: &str) -> String {
+    let kept: String = folder.chars().map(|c| if is_in_names(c) { c } else { '-' }).collect();
+    let name: String = kept.trim_matches([' ', '_', '-']).chars().take(63).collect();
+    if name.is_empty() { "app".to_owned() } else { name }
+}
+
+fn is_in_names(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '-')
+}
+
+fn base_path(found: Option<Proposal>) -> Value {
+    found.map(|found| found.base_path).filter(|path| path != "/").unwrap_or_default().into()
+}
+
+fn name(answer: &str) -> Result<String, String> {
+    let begins_well = answer.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if begins_well && answer.chars().all(is_in_names) && answer.len() <= 63 {
+        return Ok(answer.to_owned());
+    }
+    Err("a name has 1 to 63 letters, digits, spaces, `_` or `-`, the first a letter or a digit".to_owned())
+}
+
+fn build_pack(answer: &str) -> Result<String, String> {
+    let wanted = answer.to_ascii_lowercase();
+    match BUILD_PACKS.contains(&wanted.as_str()) {
+        true => Ok(wanted),
+        false => Err(format!("the build packs are {}", BUILD_PACKS.join(", "))),
+    }
+}
+
+fn port_number(answer: &str) -> Result<u16, String> {
+    let port = answer.parse().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| "a port is a number from 1 to 65535".to_owned())
+}
+
+fn health_check(answer: &str) -> Result<String, String> {
+    match answer {
+        "-" => Ok(String::new()),
+        path if path.starts_with('/') => Ok(path.to_owned()),
+        _ => Err("a path starts with `/`, such as /health; - is none".to_owned()),
+    }
+}
+
+fn something(answer: &str) -> Result<String, String> {
+    match answer {
+        "" => Err("this must not be empty".to_owned()),
+        answer => Ok(answer.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_folders_become_names_of_applications() {
+        for (folder, expected) in [
+            ("shop", "shop"),
+            ("My Shop_2", "My Shop_2"),
+            (".dotfiles", "dotfiles"),
+            ("a.b/c", "a-b-c"),
+            ("früh", "fr-h"),
+            ("...", "app"),
+        ] {
+            assert_eq!(cleaned(folder), expected);
+            assert_eq!(name(expected), Ok(expected.to_owned()));
+        }
+        assert_eq!(cleaned(&"x".repeat(100)).len(), 63);
+    }
+
+    #[test]
+    fn answers_are_checked_on_both_sides_of_their_limits() {
+        assert!(name(&"x".repeat(63)).is_ok() && name(&"x".repeat(64)).is_err());
+        assert!(name("").is_err() && name("-x").is_err() && name("a.b").is_err());
+        assert_eq!((port_number("1"), port_number("65535")), (Ok(1), Ok(65535)));
+        assert!(port_number("0").is_err() && port_number("65536").is_err() && port_number("http").is_err());
+        assert_eq!(build_pack("Static"), Ok("static".to_owned()));
+        assert!(build_pack("heroku").is_err());
+        assert_eq!((health_check("-"), health_check("/up")), (Ok(String::new()), Ok("/up".to_owned())));
+        assert!(health_check("up").is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! What an application, and Launchway about it, printed.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::{
+    failure::{Failure, Kind, Outcome},
+    following::Following,
+    naming,
+    records::LogLine,
+    screen::{Screen, Tone, printed},
+    server::Request,
+    session::Session,
+    when::{Since, short},
+};
+
+/// How many lines are shown when nobody says how many.
+const USUAL: u32 = 100;
+/// How often is asked for new lines, and how often when none came for [`LONG`].
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(2));
+const LONG: Duration = Duration::from_secs(30);
+
+#[derive(Args, Debug)]
+pub struct Logs {
+    /// The application: its name, name@environment or id; without, that of launchway.toml here
+    app: Option<String>,
+    /// Go on with what comes, until it is interrupted
+    #[arg(long, short)]
+    follow: bool,
+    /// Only what is not older than this: 10m, 2h, 2026-01-31, 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    since: Option<Since>,
+    /// Only lines with this text, ignoring case
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Only lines of this level
+    #[arg(long, value_enum)]
+    level: Option<Level>,
+    /// How many of the newest lines; 100 unless given, and all with --since
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    lines: Option<u32>,
+    /// Only lines of this deployment
+    #[arg(long, value_name = "ID")]
+    deployment: Option<String>,
+}
+
+/// Who printed a line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Level {
+    /// Launchway, and run commands
+    Info,
+    /// Launchway, about what may become a problem
+    Warn,
+    /// Launchway, about what failed
+    Error,
+    /// A build
+    Build,
+    /// The application
+    Runtime,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+            Self::Build => "build",
+            Self::Runtime => "runtime",
+        }
+    }
+}
+
+/// Shows lines, oldest first.
+pub(crate) fn show(logs: &Logs, session: &Session<'_>) -> Outcome {
+    let (server, screen) = (&session.server, session.screen);
+    let application = naming::meant(server, logs.app.as_deref())?;
+    let since = logs.since.as_ref().map(Since::moment);
+    let narrow = |request| narrowed(request, logs, since.as_deref());
+    let mut following = Following::new(server, format!("/deploy/application/logs/{}", application.id));
+    let count = logs.lines.unwrap_or(if since.is_some() { u32::MAX } else { USUAL });
+    let lines = match count {
+        0 => {
+            following.skip(narrow)?;
+            Vec::new()
+        }
+        count => following.newest(count, narrow)?,
+    };
+    if !logs.follow {
+        return print_all(screen, &lines);
+    }
+    print(screen, &lines)?;
+    let mut heard = Instant::now();
+    loop {
+        let lines = following.next(narrow, |failure| {
+            screen.remark(&format!("{failure}; this goes on when it answers again"));
+        })?;
+        print(screen, &lines)?;
+        if !lines.is_empty() {
+            heard = Instant::now();
+        }
+        if !Following::has_more(&lines) {
+            thread::sleep(if heard.elapsed() < LONG { PAUSES.0 } else { PAUSES.1 });
+        }
+    }
+}
+
+fn narrowed<'a>(request: Request<'a>, logs: &Logs, since: Option<&str>) -> Request<'a> {
+    request
+        .with_some("start_time", since)
+        .with_some("search_term", logs.search.as_deref())
+        .with_some("level", logs.level.map(Level::name))
+        .with_some("deployment_id", logs.deployment.as_deref())
+}
+
+/// All there is: for programs as one list.
+fn print_all(screen: &Screen, lines: &[LogLine]) -> Outcome {
+    if screen.is_for_programs() {
+        return screen.json(&json!(lines));
+    }
+    if lines.is_empty() {
+        screen.remark("There are no such lines");
+    }
+    print(screen, lines)
+}
+
+/// Some of what there is: for programs a line of JSON for each.
+fn print(screen: &Screen, lines: &[LogLine]) -> Outcome {
+    let mut text = String::new();
+    for line in lines {
+        if screen.is_for_programs() {
+            let record: Value = serde_json::to_value(line)
+                .map_err(|error| Failure::new(Kind::Failed, format!("a line cannot be written: {error}")))?;
+            text.push_str(&format!("{record}\n"));
+        } else {
+            text.push_str(&for_people(screen, line));
+        }
+    }
+    if text.is_empty() { Ok(()) } else { screen.print(&text) }
+}
+
+fn for_people(screen: &Screen, line: &LogLine) -> String {
+    let level = format!("{:7}", line.level);
+    let (level, text) = (level.as_str(), printed(&line.log));
+    let (level, text) = match line.level.as_str() {
+        "error" => (screen.tint(level, Tone::Bad), screen.tint(&text, Tone::Bad)),
+        "warn" => (screen.tint(level, Tone::Doubtful), text),
+        "build" => (screen.tint(level, Tone::Quiet), screen.tint(&text, Tone::Quiet)),
+        _ => (screen.tint(level, Tone::Quiet), text),
+    };
+    let moment = screen.tint(&short(&line.created_at), Tone::Quiet);
+    format!("{moment} {level} {text}\n")
+}

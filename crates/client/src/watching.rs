@@ -1,0 +1,279 @@
+//! Watching a deployment until it is over.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::{
+    addresses,
+    failure::{Failure, Kind, Outcome},
+    following::{Following, PATIENCE},
+    progress::Progress,
+    records::{Application, Deployment, Deployments, LogLine, read},
+    screen::{Screen, Tone, printed},
+    server::{Server, patiently},
+    session::Session,
+    when::{Span, seconds_between},
+};
+
+/// How often is asked: at first, and when it takes longer than [`SOON`].
+const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
+const SOON: Duration = Duration::from_secs(20);
+/// The deployment is among the newest of its application, unless somebody is very busy.
+const NEWEST: u32 = 20;
+
+/// How a deployment is asked for and waited for.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    /// Do not wait until the deployment is over
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// How long to wait for its end, such as 10m; the deployment itself goes on
+    #[arg(long, value_name = "TIME", conflicts_with = "detach")]
+    pub(crate) timeout: Option<Span>,
+}
+
+/// Shows a deployment that was just asked for: how it goes until it is over, unless that is not
+/// wanted. Fails when it does not end well.
+pub(crate) fn watch(
+    session: &Session<'_>,
+    application: &Application,
+    asked: Value,
+    waiting: Waiting,
+) -> Outcome {
+    let deployment: Deployment = read(asked.clone())?;
+    let (screen, name, id) = (session.screen, &application.name, &deployment.id);
+    if waiting.detach {
+        screen.remark(&format!("`launchway logs {name} --deployment {id} -f` shows how it goes"));
+        return screen.show(asked, |_: Deployment| format!("Deployment {id} is {}\n", deployment.state()));
+    }
+    let end = Watch::new(session, application, &deployment).to_the_end(waiting.timeout)?;
+    if screen.is_for_programs() {
+        let whole = || session.server.get(&format!("/deploy/application/deployments/{id}")).send();
+        screen.json(&patiently(PATIENCE, whole, |_| {})?)?;
+    }
+    if end.deployment.state() != "deployed" {
+        return Err(end.failure(application));
+    }
+    if !screen.is_for_programs() {
+        let addresses = patiently(PATIENCE, || addresses::of(&session.server, application, id), |_| {})?;
+        let lines =
+            addresses.iter().map(|address| format!("Live at {}\n", screen.tint(address, Tone::Strong)));
+        screen.print(&lines.collect::<String>())?;
+    }
+    Ok(())
+}
+
+struct Watch<'a> {
+    server: &'a Server,
+    screen: &'a Screen,
+    application: &'a Application,
+    id: &'a str,
+    following: Following<'a>,
+    progress: Progress<'a>,
+    /// Where it was when it was last looked at, and since when.
+    step: (String, String),
+    step_seen: Instant,
+    /// The last line of Launchway's own, which says why it ended.
+    last_word: String,
+}
+
+/// How a deployment ended.
+struct End {
+    deployment: Deployment,
+    /// What it was doing.
+    step: String,
+    last_word: String,
+}
+
+impl<'a> Watch<'a> {
+    fn new(session: &'a Session<'a>, application: &'a Application, deployment: &'a Deployment) -> Self {
+        let path = format!("/deploy/application/deployments/{}/logs", deployment.id);
+        Self {
+            server: &session.server,
+            screen: session.screen,
+            application,
+            id: &deployment.id,
+            following: Following::new(&session.server, path),
+            progress: Progress::new(session.screen),
+            step: ("queued".to_owned(), deployment.created_at.clone()),
+            step_seen: Instant::now(),
+            last_word: String::new(),
+        }
+    }
+
+    fn to_the_end(mut self, limit: Option<Span>) -> Outcome<End> {
+        let begun = Instant::now();
+        loop {
+            // In this order: what is written before the end is there when the end is.
+            let deployment = self.look()?;
+            let end = deployment.is_over().then(|| deployment.since().to_owned());
+            let mark = self.advance(&deployment);
+            self.show_lines(mark, end.as_deref())?;
+            if end.is_some() {
+                let step = self.step.0;
+                return Ok(End { deployment, step, last_word: self.last_word });
+            }
+            if let Some(Span(limit)) = limit
+                && begun.elapsed() >= limit
+            {
+                let sentence = format!("the deployment is {} after {} s", self.step.0, limit.as_secs());
+                let hint = format!(
+                    "it goes on: `launchway logs {} --deployment {} -f`",
+                    self.application.name, self.id
+                );
+                return Err(Failure::new(Kind::Failed, sentence).hint(hint));
+            }
+            self.progress.draw(&format!("{}, {} s", doing(&self.step.0), self.step_seen.elapsed().as_secs()));
+            thread::sleep(if begun.elapsed() < SOON { PAUSES.0 } else { PAUSES.1 });
+        }
+    }
+
+    /// The deployment without its log.
+    fn look(&mut self) -> Outcome<Deployment> {
+        let (server, application, id) = (self.server, &self.application.id, self.id);
+        let ask = || {
+            let request = server.get("/deploy/application/deployments").with("id", application);
+            let newest: Deployments = request.with("page_size", NEWEST).receive()?;
+            match newest.deployments.into_iter().find(|one| one.id == id) {
+                Some(deployment) => Ok(deployment),
+                None => server.get(&format!("/deploy/application/deployments/{id}")).receive(),
+            }
+        };
+        let (screen, progress) = (self.screen, &mut self.progress);
+        patiently(PATIENCE, ask, |failure| tell(screen, progress, failure))
+    }
+
+    /// What is to be said about the step that is over, and the moment at which it was.
+    fn advance(&mut self, deployment: &Deployment) -> Option<(String, String)> {
+        let now = (deployment.state().to_owned(), deployment.since().to_owned());
+        if now.0 == self.step.0 {
+            return None;
+        }
+        let (step, since) = &self.step;
+        let took = seconds_between(since, &now.1);
+        let whole = seconds_between(&deployment.created_at, &now.1);
+        let good = |words: String| format!("{} {words}", self.screen.tint_remark("✓", Tone::Good));
+        let done = match step.as_str() {
+            "queued" => format!("Queued for {took}"),
+            "cloning" => format!("Fetched in {took}"),
+            "building" => format!("Built in {took}"),
+            _ => format!("Released in {took}"),
+        };
+        let words = match now.0.as_str() {
+            "failed" => {
+                let cross = self.screen.tint_remark("✗", Tone::Bad);
+                format!("{cross} Failed after {whole} while {}", doing(step).to_lowercase())
+            }
+            "cancelled" => format!("{} Cancelled after {whole}", self.screen.tint_remark("✗", Tone::Quiet)),
+            // The steps between were too quick to be seen.
+            "deployed" if step == "queued" => good(format!("Deployed in {whole}")),
+            "deployed" => format!("{}\n{}", good(done), good(format!("Deployed in {whole}"))),
+            // Another attempt begins; the log says why.
+            "queued" => String::new(),
+            _ => good(done),
+        };
+        let moment = now.1.clone();
+        // What it was doing when it ended is of more use than that it ended.
+        if !deployment.is_over() {
+            (self.step, self.step_seen) = (now, Instant::now());
+        }
+        Some((words, moment))
+    }
+
+    /// Shows what was written, with the mark in its place. At the end nothing is read that came
+    /// long after it: what is live may print for ever.
+    fn show_lines(&mut self, mut mark: Option<(String, String)>, end: Option<&str>) -> Outcome {
+        loop {
+            let (screen, progress) = (self.screen, &mut self.progress);
+            let lines = self.following.next(|request| request, |failure| tell(screen, progress, failure))?;
+            for line in &lines {
+                if let Some((words, _)) = mark.take_if(|(_, moment)| line.created_at >= *moment) {
+                    self.mark(&words);
+                }
+                self.show_line(line);
+            }
+            let is_past =
+                lines.last().is_some_and(|last| end.is_some_and(|end| last.created_at.as_str() > end));
+            if !Following::has_more(&lines) || is_past {
+                break;
+            }
+        }
+        if let Some((words, _)) = mark {
+            self.mark(&words);
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, words: &str) {
+        if !words.is_empty() {
+            self.progress.say(words);
+        }
+    }
+
+    fn show_line(&mut self, line: &LogLine) {
+        let text = printed(&line.log);
+        let shown = match line.level.as_str() {
+            "error" => self.screen.tint_remark(&text, Tone::Bad),
+            "warn" => self.screen.tint_remark(&text, Tone::Doubtful),
+            "info" => text.clone(),
+            _ => self.screen.tint_remark(&text, Tone::Quiet),
+        };
+        self.progress.say(&format!("  {shown}"));
+        if matches!(line.level.as_str(), "error" | "info") {
+            self.last_word = text;
+        }
+    }
+}
+
+impl End {
+    fn failure(&self, application: &Application) -> Failure {
+        let (state, name) = (self.deployment.state(), &application.name);
+        let why = self.last_word.split_once(": ").filter(|(end, _)| end.eq_ignore_ascii_case(state));
+        let sentence = match why {
+            Some((_, why)) => format!("the deployment of {name} {}: {why}", was(state)),
+            None => format!("the deployment of {name} {}", was(state)),
+        };
+        let again =
+            format!("`launchway logs {name} --deployment {}` shows its log again", self.deployment.id);
+        let hint = match (state, self.step.as_str()) {
+            ("cancelled", _) => format!("`launchway deployments {name}` shows which one came instead"),
+            (_, "cloning") => {
+                format!(
+                    "can the server read the repository? A private one has to know `launchway deploy-key`; {again}"
+                )
+            }
+            (_, "building") => format!("the build failed on the server as it would on your machine; {again}"),
+            (_, "deploying") => format!(
+                "does it listen on port {} of all addresses, and not of 127.0.0.1 alone? {again}",
+                application.port
+            ),
+            _ => again,
+        };
+        Failure::new(Kind::Failed, sentence).hint(hint)
+    }
+}
+
+fn was(state: &str) -> &'static str {
+    if state == "cancelled" { "was cancelled" } else { "failed" }
+}
+
+/// What a deployment does in a state.
+fn doing(state: &str) -> &'static str {
+    match state {
+        "queued" => "Waiting for its turn",
+        "cloning" => "Fetching the source",
+        "building" => "Building",
+        _ => "Releasing",
+    }
+}
+
+/// Says once that the server is away.
+fn tell(screen: &Screen, progress: &mut Progress<'_>, failure: &Failure) {
+    let mark = screen.tint_remark("…", Tone::Doubtful);
+    progress
+        .say(&format!("{mark} {failure}; the deployment goes on, and so does this when it answers again"));
+}

@@ -1,0 +1,76 @@
+//! The top of `launchway --help`: first what its users do, then what a server does.
+
+use std::fmt::Write as _;
+
+use clap::{Command, Subcommand as _};
+
+use crate::cli::Verb;
+
+/// Verbs by what they are for. A verb that is in none of these stands at the end.
+const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "Deploy applications",
+        &["init", "deploy", "apps", "app", "logs", "open", "env", "domains", "deployments", "rollback"],
+    ),
+    ("Act on what runs", &["cancel", "restart", "stop", "webhook-secret", "deploy-key"]),
+    ("Install what others made", &["extensions", "run"]),
+    (
+        "Talk to servers",
+        &["login", "register", "join", "logout", "whoami", "context", "password", "two-factor", "tokens"],
+    ),
+    ("Work together", &["org", "members", "audit", "notifications"]),
+    ("Set up this command", &["completions", "man"]),
+    ("Run a server", &["serve", "migrate", "config", "openapi", "proxy", "admin"]),
+];
+
+/// The template of the help, with every verb in its group.
+pub(crate) fn template() -> String {
+    let verbs = Verb::augment_subcommands(Command::new("launchway"));
+    format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}", grouped(&verbs))
+}
+
+fn grouped(verbs: &Command) -> String {
+    let all: Vec<_> = verbs.get_subcommands().filter(|verb| !verb.is_hide_set()).collect();
+    let is_known = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let others: Vec<_> = all.iter().map(|verb| verb.get_name()).filter(|name| !is_known(name)).collect();
+    let width = all.iter().map(|verb| verb.get_name().len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for (heading, names) in GROUPS.iter().copied().chain([("More", others.as_slice())]) {
+        let mut lines = String::new();
+        for verb in names.iter().filter_map(|name| verbs.find_subcommand(name)) {
+            let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+            // Writing to a text cannot fail.
+            let _ = writeln!(lines, "  {:width$}  {about}", verb.get_name());
+        }
+        if !lines.is_empty() {
+            let _ = writeln!(text, "{heading}:\n{lines}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use crate::cli::Arguments;
+
+    #[test]
+    fn every_verb_is_there_once_in_a_group_of_its_own() {
+        let help = Arguments::command().render_help().to_string();
+        for verb in Arguments::command().get_subcommands() {
+            let line = format!("\n  {} ", verb.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{}\n{help}", verb.get_name());
+        }
+        assert!(!help.contains("\nMore:"), "a verb is in no group of GROUPS:\n{help}");
+    }
+
+    #[test]
+    fn users_come_before_servers() {
+        let help = Arguments::command().render_help().to_string();
+        let place = |text: &str| help.find(text).unwrap();
+        assert!(place("\n  deploy ") < place("\n  login "));
+        assert!(place("\n  login ") < place("\n  serve "));
+        assert!(place("\n  serve ") < place("--output"));
+    }
+}

@@ -1,0 +1,153 @@
+//! Following a log through whatever happens to the connection and to the server.
+
+use std::{
+    io::{BufRead as _, BufReader, Lines, Read as _},
+    process::{Child, ChildStdout, Stdio},
+    thread,
+};
+
+use launchway_testkit::{
+    patience::until,
+    repository::{Repository, web_server},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    person::{Person, Told},
+    stage::{DEPLOY, Stage, text},
+    tunnel::Tunnel,
+};
+
+/// A repository whose build takes its time and says so.
+fn talkative(stage: &Stage, lines: u32) -> Repository {
+    let repository = stage.repository("shop");
+    let talk = format!("RUN for n in $(seq {lines}); do echo \"Step number $n\"; sleep 0.05; done");
+    repository.write("Dockerfile", web_server(&talk)).write("index.html", "a page\n").commit();
+    repository
+}
+
+/// Makes the application without deploying it by the command line; gives its id.
+fn application(stage: &Stage, repository: &Repository) -> String {
+    let wish = json!({"name": "shop", "repository": repository.path(), "branch": "main", "port": 8080,
+        "environment": "production", "build_pack": "dockerfile", "health_check_path": "/"});
+    let made = stage.admin.post(DEPLOY, &wish).success();
+    let first = text(&made["deployments"][0]["id"]);
+    stage.admin.post(&format!("{DEPLOY}/cancel-deployment"), &json!({"id": first})).success();
+    text(&made["id"])
+}
+
+/// Somebody who reaches the server by another way.
+fn by_way_of(stage: &Stage, url: &str) -> Person {
+    let token = stage.admin.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
+    Person::new().with("LAUNCHWAY_URL", url).with("LAUNCHWAY_TOKEN", token["token"].as_str().unwrap())
+}
+
+/// The lines of the log among what was said.
+fn lines_in(said: &str) -> Vec<String> {
+    said.lines().filter_map(|line| line.strip_prefix("  ")).map(str::to_owned).collect()
+}
+
+/// The newest deployment, and how many there are.
+fn newest(stage: &Stage, application: &str) -> (String, u64) {
+    let path = format!("{DEPLOY}/deployments?id={application}&page_size=1");
+    let listed = stage.admin.at(stage.server.url()).get(&path).success();
+    (text(&listed["deployments"][0]["id"]), listed["pagination"]["total_count"].as_u64().unwrap())
+}
+
+/// Somebody who follows the application's log, and whose first line came already.
+struct Follower {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    ids: Vec<String>,
+}
+
+impl Follower {
+    fn of(person: &Person) -> Self {
+        let mut command = person.command(&["logs", "shop", "-f", "--output", "json"]);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut follower = Self { process, lines, ids: Vec::new() };
+        follower.reads(1);
+        follower
+    }
+
+    /// Reads until there are so many lines.
+    fn reads(&mut self, count: usize) {
+        while self.ids.len() < count {
+            let line: Value = serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap();
+            self.ids.push(text(&line["id"]));
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn fifty_broken_connections_cost_no_line_and_double_none() {
+    let stage = Stage::new();
+    let repository = talkative(&stage, 500);
+    let id = application(&stage, &repository);
+    let tunnel = Tunnel::to(stage.server.address());
+    let script = by_way_of(&stage, tunnel.url());
+    let deploy = script.command(&["deploy", &id]);
+    thread::scope(|scope| {
+        let deploy = scope.spawn(|| { deploy }.output().unwrap());
+        until("the deployment", || (newest(&stage, &id).1 == 2).then_some(()));
+        let mut followers = [Follower::of(&script), Follower::of(&script)];
+        tunnel.cut(60);
+        let told = Told::new(&["deploy"], deploy.join().unwrap());
+        told.succeeded();
+        assert!(tunnel.cuts() >= 50, "{} cuts only\n{told}", tunnel.cuts());
+        let kept = stage.lines_of(&newest(&stage, &id).0);
+        assert!(kept.len() > 500);
+        assert_eq!(lines_in(&told.stderr), kept);
+        // What was asked for once was carried out once, in spite of everything.
+        assert_eq!(newest(&stage, &id).1, 2);
+
+        let path = format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none");
+        let all = stage.admin.get(&path).success();
+        let mut ids: Vec<_> = all["logs"].as_array().unwrap().iter().map(|line| text(&line["id"])).collect();
+        ids.reverse();
+        for follower in &mut followers {
+            follower.reads(ids.len());
+            assert_eq!(follower.ids, ids);
+        }
+    });
+}
+
+#[test]
+fn a_server_that_is_killed_and_comes_back_is_followed_on() {
+    let mut stage = Stage::new();
+    let repository = talkative(&stage, 80);
+    let id = application(&stage, &repository);
+    let address = stage.server.address().to_owned();
+    stage.server.set("LAUNCHWAY_BIND", &address);
+    let script = by_way_of(&stage, stage.server.url());
+    let mut command = script.command(&["deploy", "shop"]);
+    let mut process =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(process.stderr.take().unwrap());
+    let mut text = String::new();
+    while !text.contains("Step number 5\n") {
+        assert_ne!(said.read_line(&mut text).unwrap(), 0, "{text}");
+    }
+    stage.server.kill();
+    while !text.contains("does not answer") {
+        assert_ne!(said.read_line(&mut text).unwrap(), 0, "{text}");
+    }
+    stage.server.restart();
+    assert_eq!(stage.server.address(), address);
+    said.read_to_string(&mut text).unwrap();
+    let mut output = process.wait_with_output().unwrap();
+    output.stderr = text.into_bytes();
+    let told = Told::new(&["deploy", "shop"], output);
+    assert!(told.succeeded().starts_with("Live at http://shop."), "{told}");
+    let kept = stage.lines_of(&newest(&stage, &id).0);
+    assert!(kept.iter().any(|line| line == "Attempt 2"), "{kept:?}");
+    assert_eq!(lines_in(&told.stderr), kept);
+}

@@ -1,0 +1,85 @@
+//! A server that finds git and docker, its administrator, and repositories to deploy.
+
+use std::{env, fs, path::Path};
+
+use launchway_testkit::{
+    client::Client,
+    docker::Traces,
+    repository::Repository,
+    server::{TestServer, WITH_A_FRONT},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::person::Person;
+
+/// The path of applications in the API.
+pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
+
+/// Fields go in their order: the server ends before what it made is removed.
+pub(crate) struct Stage {
+    pub(crate) server: TestServer,
+    /// The same administrator without the command line.
+    pub(crate) admin: Client,
+    _engine: Traces,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// With a front proxy, so that applications have addresses.
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, repositories) = (env::var("PATH").unwrap(), folder.path().display().to_string());
+        let server = TestServer::configured(&[
+            ("PATH", &path),
+            ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", &repositories),
+            ("LAUNCHWAY_HEALTH_TIMEOUT", "5s"),
+            WITH_A_FRONT,
+        ]);
+        let instance = fs::read_to_string(server.data_dir().join("instance-id")).unwrap();
+        let engine = Traces::of(instance.trim().parse().unwrap());
+        let admin = server.admin();
+        Self { server, admin, _engine: engine, folder }
+    }
+
+    /// An empty repository that applications may be deployed from.
+    pub(crate) fn repository(&self, name: &str) -> Repository {
+        Repository::empty(self.folder.path().join(name))
+    }
+
+    /// A folder for other things of the test.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A repository with a site of one page, deployed by ada, who stands in it.
+    pub(crate) fn site(&self, name: &str) -> (Person, Repository) {
+        let repository = self.repository(name);
+        repository.write("index.html", "the first page\n").commit();
+        let ada = Person::ada(&self.server).standing_in(repository.path());
+        ada.runs(&["deploy", "--yes"]).succeeded();
+        (ada, repository)
+    }
+
+    /// The lines of a deployment, oldest first.
+    pub(crate) fn lines_of(&self, deployment: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for page in 1.. {
+            let path =
+                format!("{DEPLOY}/deployments/{deployment}/logs?page_size=1000&embed=none&page={page}");
+            let data = self.admin.at(self.server.url()).get(&path).success();
+            lines.extend(data["logs"].as_array().unwrap().iter().map(|line| text(&line["log"])));
+            if data["pagination"]["has_next"] == false {
+                break;
+            }
+        }
+        lines.reverse();
+        lines
+    }
+}
+
+/// A text in an answer.
+#[track_caller]
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}

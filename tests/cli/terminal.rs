@@ -1,0 +1,142 @@
+//! A real terminal, and what somebody sees on it.
+
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    process::{Child, ExitStatus},
+    sync::{Arc, Mutex},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::{patience::until, server::binary};
+use rustix::{
+    pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
+};
+
+use crate::person::Person;
+
+const ROWS: u16 = 40;
+const COLUMNS: u16 = 160;
+/// How long something may take to appear.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A terminal in which the binary runs.
+pub(crate) struct Terminal {
+    keyboard: File,
+    seen: Arc<Mutex<Seen>>,
+    process: Child,
+    reader: JoinHandle<()>,
+}
+
+/// What came to the terminal, and what it made of it.
+struct Seen {
+    bytes: Vec<u8>,
+    parser: vt100::Parser,
+}
+
+/// What is left when the binary has ended.
+pub(crate) struct Left {
+    pub(crate) status: ExitStatus,
+    /// Everything that came, as it came.
+    pub(crate) raw: String,
+    pub(crate) screen: vt100::Screen,
+}
+
+impl Terminal {
+    /// Runs the binary with its input, its output and its errors here.
+    pub(crate) fn of(person: &Person, arguments: &[&str]) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+        let master = openpt(flags).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&master, size).unwrap();
+        let process = {
+            let slave = File::from(ioctl_tiocgptpeer(&master, flags).unwrap());
+            // A session of its own, so that keys such as Ctrl-C reach it.
+            let mut command = person.program("setsid");
+            command.args(["--ctty", "--wait"]).arg(binary()).args(arguments);
+            command.env("TERM", "xterm-256color");
+            command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
+            command.spawn().unwrap()
+        };
+        let keyboard = File::from(master);
+        let parser = vt100::Parser::new(ROWS, COLUMNS, 0);
+        let seen = Arc::new(Mutex::new(Seen { bytes: Vec::new(), parser }));
+        let reader = {
+            let (mut screen, seen) = (keyboard.try_clone().unwrap(), Arc::clone(&seen));
+            thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                // The last one who has it open has ended when reading fails.
+                while let Ok(count @ 1..) = screen.read(&mut buffer) {
+                    let mut seen = seen.lock().unwrap();
+                    seen.bytes.extend_from_slice(&buffer[..count]);
+                    seen.parser.process(&buffer[..count]);
+                }
+            })
+        };
+        Self { keyboard, seen, process, reader }
+    }
+
+    /// Waits until the screen shows a text.
+    #[track_caller]
+    pub(crate) fn shows(&self, text: &str) -> &Self {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.contents().contains(text) {
+            assert!(Instant::now() < deadline, "{text:?} is not on the screen:\n{}", self.contents());
+            thread::sleep(Duration::from_millis(10));
+        }
+        self
+    }
+
+    /// What is on the screen.
+    pub(crate) fn contents(&self) -> String {
+        self.seen.lock().unwrap().parser.screen().contents()
+    }
+
+    /// Presses keys.
+    pub(crate) fn types(&mut self, keys: &str) -> &mut Self {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self
+    }
+
+    /// Presses keys when they are not shown any more, as for a password.
+    #[track_caller]
+    pub(crate) fn types_unseen(&mut self, keys: &str) -> &mut Self {
+        until("hidden keys", || {
+            let modes = tcgetattr(&self.keyboard).unwrap().local_modes;
+            (!modes.contains(LocalModes::ECHO)).then_some(())
+        });
+        self.types(keys)
+    }
+
+    /// Waits until the binary has ended.
+    pub(crate) fn ends(mut self) -> Left {
+        let status = self.process.wait().unwrap();
+        self.reader.join().unwrap();
+        let seen = self.seen.lock().unwrap();
+        let raw = String::from_utf8(seen.bytes.clone()).unwrap();
+        Left { status, raw, screen: seen.parser.screen().clone() }
+    }
+}
+
+impl Left {
+    /// What is on the screen.
+    pub(crate) fn text(&self) -> String {
+        self.screen.contents()
+    }
+
+    /// The cell in which a text begins that is on the screen.
+    #[track_caller]
+    pub(crate) fn cell(&self, text: &str) -> vt100::Cell {
+        for (row, line) in (0..ROWS).zip(self.screen.rows(0, COLUMNS)) {
+            if let Some(place) = line.find(text) {
+                let column = u16::try_from(line[..place].chars().count()).unwrap();
+                return self.screen.cell(row, column).unwrap().clone();
+            }
+        }
+        panic!("{text:?} is not on the screen:\n{}", self.text());
+    }
+}
