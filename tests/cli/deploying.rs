@@ -121,7 +121,7 @@ fn an_image_is_built_and_what_fails_is_shown_with_its_lines() {
     {
         assert!(told.stderr.contains(line), "{line:?} in {told}");
     }
-    assert_eq!(told.stderr.matches("a step of the build\n").count(), 1, "{told}");
+    assert_eq!(told.stderr.matches("\n  a step of the build\n").count(), 1, "{told}");
 
     repository.write("Dockerfile", running("true").replace("CMD", "RUN echo it breaks here && exit 7\nCMD"));
     repository.commit();

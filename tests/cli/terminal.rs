@@ -63,7 +63,7 @@ impl Terminal {
             command.spawn().unwrap()
         };
         let keyboard = File::from(master);
-        let parser = vt100::Parser::new(ROWS, COLUMNS, 0);
+        let parser = vt100::Parser::new(ROWS.try_into().unwrap(), COLUMNS.try_into().unwrap(), 0);
         let seen = Arc::new(Mutex::new(Seen { bytes: Vec::new(), parser }));
         let reader = {
             let (mut screen, seen) = (keyboard.try_clone().unwrap(), Arc::clone(&seen));
@@ -128,10 +128,21 @@ impl Left {
         self.screen.contents()
     }
 
-    /// The cell in which a text begins that is on the screen.
+    /// The first cell of the only line that is nothing but a text.
+    #[track_caller]
+    pub(crate) fn line(&self, text: &str) -> vt100::Cell {
+        let rows = (0..ROWS).zip(self.screen.rows(0, COLUMNS));
+        let rows: Vec<_> = rows.filter(|(_, line)| line.trim() == text).collect();
+        assert_eq!(rows.len(), 1, "{text:?} is not on the screen once:\n{}", self.text());
+        let column = u16::try_from(rows[0].1.find(text).unwrap()).unwrap();
+        self.screen.cell(rows[0].0, column).unwrap().clone()
+    }
+
+    /// The cell in which a text begins, where it was written last.
     #[track_caller]
     pub(crate) fn cell(&self, text: &str) -> vt100::Cell {
-        for (row, line) in (0..ROWS).zip(self.screen.rows(0, COLUMNS)) {
+        let rows: Vec<_> = (0..ROWS).zip(self.screen.rows(0, COLUMNS)).collect();
+        for (row, line) in rows.into_iter().rev() {
             if let Some(place) = line.find(text) {
                 let column = u16::try_from(line[..place].chars().count()).unwrap();
                 return self.screen.cell(row, column).unwrap().clone();

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     failure::{Failure, Kind, Outcome, failed},
     repository::Repository,
+    screen::visible,
 };
 
 pub(crate) const FILE: &str = "launchway.toml";
@@ -217,9 +218,9 @@ fn is_same(key: &str, here: &Value, there: &Value) -> bool {
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "nothing".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => visible(text),
         Value::Null => "nothing".to_owned(),
-        other => other.to_string(),
+        other => visible(&other.to_string()),
     }
 }
 

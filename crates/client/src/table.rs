@@ -53,7 +53,8 @@ impl Table {
             return format!("{}\n", self.nothing);
         }
         let widths: Vec<usize> = (0..self.headings.len()).map(|column| self.width(column)).collect();
-        let headings = self.headings.iter().map(|heading| Cell::toned(heading, Tone::Quiet)).collect();
+        let headings: Vec<_> =
+            self.headings.iter().map(|heading| Cell::toned(heading, Tone::Quiet)).collect();
         let mut text = line(&headings, &widths, &tint);
         for row in &self.rows {
             text.push_str(&line(row, &widths, &tint));
@@ -68,7 +69,7 @@ impl Table {
 }
 
 /// One line, with two spaces between columns and none at its end.
-fn line(cells: &Vec<Cell>, widths: &[usize], tint: &impl Fn(&str, Tone) -> String) -> String {
+fn line(cells: &[Cell], widths: &[usize], tint: &impl Fn(&str, Tone) -> String) -> String {
     let mut text = String::new();
     for (number, (cell, width)) in cells.iter().zip(widths).enumerate() {
         let shown = match cell.tone {

@@ -13,7 +13,7 @@ use crate::{
     following::{Following, PATIENCE},
     progress::Progress,
     records::{Application, Deployment, Deployments, LogLine, read},
-    screen::{Screen, Tone, printed},
+    screen::{Screen, Tone, printed, visible},
     server::{Server, patiently},
     session::Session,
     when::{Span, seconds_between},
@@ -47,10 +47,11 @@ pub(crate) fn watch(
     let deployment: Deployment = read(asked.clone())?;
     let (screen, name, id) = (session.screen, &application.name, &deployment.id);
     if waiting.detach {
+        let name = visible(name);
         screen.remark(&format!("`launchway logs {name} --deployment {id} -f` shows how it goes"));
         return screen.show(asked, |_: Deployment| format!("Deployment {id} is {}\n", deployment.state()));
     }
-    let end = Watch::new(session, application, &deployment).to_the_end(waiting.timeout)?;
+    let end = Watch::new(session, application, &deployment).follow(waiting.timeout)?;
     if screen.is_for_programs() {
         let whole = || session.server.get(&format!("/deploy/application/deployments/{id}")).send();
         screen.json(&patiently(PATIENCE, whole, |_| {})?)?;
@@ -105,7 +106,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn to_the_end(mut self, limit: Option<Span>) -> Outcome<End> {
+    fn follow(mut self, limit: Option<Span>) -> Outcome<End> {
         let begun = Instant::now();
         loop {
             // In this order: what is written before the end is there when the end is.
@@ -170,8 +171,7 @@ impl<'a> Watch<'a> {
             }
             "cancelled" => format!("{} Cancelled after {whole}", self.screen.tint_remark("✗", Tone::Quiet)),
             // The steps between were too quick to be seen.
-            "deployed" if step == "queued" => good(format!("Deployed in {whole}")),
-            "deployed" => format!("{}\n{}", good(done), good(format!("Deployed in {whole}"))),
+            "deployed" if step == "queued" => String::new(),
             // Another attempt begins; the log says why.
             "queued" => String::new(),
             _ => good(done),
@@ -194,7 +194,7 @@ impl<'a> Watch<'a> {
                 if let Some((words, _)) = mark.take_if(|(_, moment)| line.created_at >= *moment) {
                     self.mark(&words);
                 }
-                self.show_line(line);
+                self.show_line(line, end.is_some_and(|end| line.created_at.as_str() >= end));
             }
             let is_past =
                 lines.last().is_some_and(|last| end.is_some_and(|end| last.created_at.as_str() > end));
@@ -214,8 +214,12 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn show_line(&mut self, line: &LogLine) {
+    fn show_line(&mut self, line: &LogLine, is_of_the_end: bool) {
         let text = printed(&line.log);
+        if is_of_the_end && line.level == "info" && text.starts_with("Deployed in ") {
+            let mark = self.screen.tint_remark("✓", Tone::Good);
+            return self.progress.say(&format!("{mark} {text}"));
+        }
         let shown = match line.level.as_str() {
             "error" => self.screen.tint_remark(&text, Tone::Bad),
             "warn" => self.screen.tint_remark(&text, Tone::Doubtful),
@@ -273,7 +277,6 @@ fn doing(state: &str) -> &'static str {
 
 /// Says once that the server is away.
 fn tell(screen: &Screen, progress: &mut Progress<'_>, failure: &Failure) {
-    let mark = screen.tint_remark("…", Tone::Doubtful);
-    progress
-        .say(&format!("{mark} {failure}; the deployment goes on, and so does this when it answers again"));
+    let (mark, why) = (screen.tint_remark("…", Tone::Doubtful), visible(&failure.to_string()));
+    progress.say(&format!("{mark} {why}; the deployment goes on, and so does this when it answers again"));
 }

@@ -186,9 +186,9 @@ fn described(shown: &Shown, addresses: &[String], screen: &Screen) -> String {
         ("Changed", ago(&application.updated_at)),
         ("Id", application.id.clone()),
     ];
-    let state = screen.tint(application.state(), tone_of(application.state()));
-    let name = screen.tint(&application.name, Tone::Strong);
-    let mut text = format!("{name} ({}), {state}\n\n", application.environment);
+    let state = screen.tint(&visible(application.state()), tone_of(application.state()));
+    let name = screen.tint(&visible(&application.name), Tone::Strong);
+    let mut text = format!("{name} ({}), {state}\n\n", visible(&application.environment));
     for (label, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
         for (number, line) in visible(value).lines().enumerate() {
             let label = screen.tint(&format!("{:15}", if number == 0 { label } else { "" }), Tone::Quiet);
@@ -226,7 +226,7 @@ fn change(edit: &Edit, session: &Session<'_>) -> Outcome {
 
 fn delete(app: &str, yes: bool, session: &Session<'_>) -> Outcome {
     let application = naming::application(&session.server, app)?;
-    let (name, environment) = (&application.name, &application.environment);
+    let (name, environment) = (&visible(&application.name), visible(&application.environment));
     let question =
         format!("{name} ({environment}) is deleted with its containers, images, files, volumes and log.");
     if !prompt::meant(session.screen, &question, name, yes)? {

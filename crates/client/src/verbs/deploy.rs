@@ -12,7 +12,7 @@ use crate::{
     naming, prompt,
     records::{Application, read},
     repository::Repository,
-    screen::Screen,
+    screen::{Screen, visible},
     server::{Request, fresh_key, patiently},
     session::Session,
     watching::{Waiting, watch},
@@ -129,9 +129,8 @@ fn make(manifest: &Manifest, session: &Session<'_>) -> Outcome<(Application, Val
     let made = once(|key| session.server.post("/deploy/application").body(wish.clone()).once(key))?;
     let deployment = made["deployments"][0].clone();
     let application: Application = read(made)?;
-    session
-        .screen
-        .remark(&format!("{} is a new application ({})", application.name, application.environment));
+    let (name, environment) = (visible(&application.name), visible(&application.environment));
+    session.screen.remark(&format!("{name} is a new application ({environment})"));
     Ok((application, deployment))
 }
 

@@ -8,7 +8,7 @@ use crate::{
     failure::{Failure, Kind, Outcome},
     naming,
     records::{Application, Deployment, Deployments},
-    screen::{Tone, tone_of},
+    screen::{Tone, tone_of, visible},
     session::Session,
     table::{Cell, Table},
     watching::{Waiting, watch},
@@ -103,7 +103,7 @@ pub(crate) fn roll_back(rollback: &Rollback, session: &Session<'_>) -> Outcome {
         },
         (None, name) => before(naming::meant(&session.server, name)?, session)?,
     };
-    session.screen.remark(&format!("{} goes back to deployment {to}", application.name));
+    session.screen.remark(&format!("{} goes back to deployment {to}", visible(&application.name)));
     let body = json!({"id": to});
     let deployment =
         once(|key| session.server.post("/deploy/application/rollback").body(body.clone()).once(key))?;

@@ -13,7 +13,7 @@ use crate::{
     following::Following,
     naming,
     records::LogLine,
-    screen::{Screen, Tone, printed},
+    screen::{Screen, Tone, printed, visible},
     server::Request,
     session::Session,
     when::{Since, short},
@@ -98,7 +98,8 @@ pub(crate) fn show(logs: &Logs, session: &Session<'_>) -> Outcome {
     let mut heard = Instant::now();
     loop {
         let lines = following.next(narrow, |failure| {
-            screen.remark(&format!("{failure}; this goes on when it answers again"));
+            let why = visible(&failure.to_string());
+            screen.remark(&format!("{why}; this goes on when it answers again"));
         })?;
         print(screen, &lines)?;
         if !lines.is_empty() {

@@ -9,6 +9,7 @@ use crate::{
     addresses,
     failure::{Failure, Kind, Outcome},
     naming,
+    screen::visible,
     session::Session,
 };
 
@@ -30,7 +31,7 @@ fn act(verb: &str, what: &str, which: &Which, session: &Session<'_>) -> Outcome 
     let application = naming::meant(&session.server, which.app.as_deref())?;
     let request = session.server.post(&format!("/deploy/application/{verb}"));
     let data = request.body(json!({"id": application.id})).send()?;
-    session.screen.remark(&format!("{} {what}", application.name));
+    session.screen.remark(&format!("{} {what}", visible(&application.name)));
     if session.screen.is_for_programs() { session.screen.json(&data) } else { Ok(()) }
 }
 
