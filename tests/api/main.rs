@@ -24,6 +24,7 @@ mod availability;
 mod backups;
 mod bodies;
 mod body_limits;
+mod changes;
 mod configuration;
 mod deployments;
 mod documented_answers;

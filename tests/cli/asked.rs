@@ -60,7 +60,8 @@ fn a_second_factor_is_set_up_in_one_go() {
 fn a_new_password_is_asked_for_until_it_is_typed_twice_the_same() {
     let server = TestServer::on_sqlite();
     server.admin();
-    let mut terminal = Terminal::of(&Person::ada(&server), &["password"]);
+    let ada = Person::ada(&server);
+    let mut terminal = Terminal::of(&ada, &["password"]);
     terminal.shows("Present password:");
     terminal.types_unseen(&format!("{ADMIN_PASSWORD}\r"));
     terminal.shows("New password:");

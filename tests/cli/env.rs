@@ -22,7 +22,7 @@ impl House {
         let server = TestServer::on_sqlite();
         let admin = server.admin();
         let id = an_application(&admin, "web", "production");
-        Self { ada: Person::ada(&server), server: server, admin, id }
+        Self { ada: Person::ada(&server), server, admin, id }
     }
 
     fn application(&self) -> Value {
