@@ -170,7 +170,7 @@ fn every_secret_is_sealed_with_the_new_key_and_none_with_the_old(server: TestSer
 }
 
 /// Ends a command as it is about to make a system call for the `when`th time; tells whether it came so far.
-fn is_killed_at(server: &TestServer, arguments: &[&str], call: &str, when: usize) -> bool {
+pub(crate) fn is_killed_at(server: &TestServer, arguments: &[&str], call: &str, when: usize) -> bool {
     let inner = server.command(&[]);
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);

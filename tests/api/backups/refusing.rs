@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use launchway_testkit::{postgres::FreshDatabase, server::TestServer};
 
 use super::{Kept, fail, succeed};
+use crate::key_rotation::is_killed_at;
 
 super::super::on_both_databases!(
     a_backup_is_restored_into_an_empty_place_only,
@@ -179,4 +180,48 @@ fn a_server_does_not_start_on_half_a_backup() {
         let said = fail(&server, arguments);
         assert!(said.contains("was not restored to its end"), "{said}");
     }
+}
+
+#[test]
+fn a_restore_that_was_killed_leaves_nothing_that_a_server_starts_on() {
+    let mut server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let kept = Kept::of(&server);
+    server.kill();
+    let restore: &[&str] = &["backup", "restore", &kept.file(), "--key", &kept.key()];
+    let mut kills = 0;
+    for (call, when) in
+        [("rename", 1), ("rename", 2), ("rename", 3), ("syncfs", 1), ("fdatasync", 1), ("rmdir", 1)]
+    {
+        server.lose_data();
+        if !is_killed_at(&server, restore, call, when) {
+            continue;
+        }
+        kills += 1;
+        for arguments in [&["serve"][..], restore] {
+            let said = fail(&server, arguments);
+            assert!(said.contains("was not restored to its end"), "{call} {when}: {said}");
+        }
+    }
+    assert!(kills >= 4, "{kills}");
+    server.lose_data();
+    succeed(&server, restore);
+    server.restart();
+    admin.at(server.url()).get("/api/v1/user").success();
+}
+
+#[test]
+fn a_key_that_is_elsewhere_stays_there() {
+    let mut server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let kept = Kept::of(&server);
+    server.kill();
+    server.lose_data();
+    server.set("LAUNCHWAY_SECRET_KEY_FILE", &kept.key());
+    let said = fail(&server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
+    assert!(said.contains("leave --key out"), "{said}");
+    succeed(&server, &["backup", "restore", &kept.file()]);
+    assert!(!server.data_dir().join("secret.key").exists());
+    server.restart();
+    admin.at(server.url()).get("/api/v1/user").success();
 }

@@ -65,11 +65,11 @@ fn fill(
     installation: Installation<'_>,
     key: Option<(&str, &str)>,
 ) -> Result<Rebuilt, BackupError> {
-    let mut tables = Tables::fresh(installation.database, &manifest.schema)?;
-    // As long as it is there, no server starts.
+    // Before anything else: as long as it is there, no server starts.
     let draft = installation.data_dir.join(UNFINISHED);
     make_private_folder(&draft).map_err(at(&draft))?;
     sync_folder_of(&draft)?;
+    let mut tables = Tables::fresh(installation.database, &manifest.schema)?;
     unpack(path, manifest, &draft, &mut tables)?;
     put_in_place(&draft, installation.data_dir, key)?;
     let containers = tables.live_in_containers()?;
