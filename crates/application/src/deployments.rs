@@ -26,7 +26,7 @@ pub(crate) use self::{
     request::{Request, job_about},
 };
 use crate::{
-    Error, Tools,
+    Basics, Error,
     applications::{APPLICATION, titled},
 };
 
@@ -40,7 +40,7 @@ const DEPLOYMENT: Error = Error::NotFound("the deployment");
 pub struct Deployments {
     applications: Arc<dyn ApplicationRepository>,
     deployments: Arc<dyn DeploymentRepository>,
-    tools: Tools,
+    tools: Basics,
 }
 
 impl Deployments {
@@ -48,7 +48,7 @@ impl Deployments {
     pub fn new(
         applications: Arc<dyn ApplicationRepository>,
         deployments: Arc<dyn DeploymentRepository>,
-        tools: Tools,
+        tools: Basics,
     ) -> Self {
         Self { applications, deployments, tools }
     }
