@@ -1,5 +1,6 @@
 //! The front proxy: how applications are reached, and that they stay so.
 
+mod confinement;
 mod load;
 mod names;
 mod pages;

@@ -24,7 +24,7 @@ use launchway_domain::{
 
 pub use self::changes::ApplicationChange;
 pub(crate) use self::secrets::{OpenSecrets, Vault};
-use crate::{Error, Tools, deployments::Request, organizations::ORGANIZATION, routes::Routes};
+use crate::{Basics, Error, deployments::Request, organizations::ORGANIZATION, routes::Routes};
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
@@ -44,6 +44,14 @@ pub struct NewApplication {
     pub build_variables: Variables,
     /// What its environment is told.
     pub environment_variables: Variables,
+}
+
+impl From<Blueprint> for NewApplication {
+    /// An application that is told nothing, from where nobody has to be let in.
+    fn from(blueprint: Blueprint) -> Self {
+        let (build_variables, environment_variables) = (Variables::default(), Variables::default());
+        Self { blueprint, credentials: None, build_variables, environment_variables }
+    }
 }
 
 /// The variables of an application, as far as somebody may see them.
@@ -67,9 +75,10 @@ pub struct ApplicationPolicy {
 }
 
 /// What the use cases of applications read, and tell.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct ApplicationPorts {
+    /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
+    /// Leads their traffic.
     pub routes: Arc<Routes>,
 }
 
@@ -79,7 +88,7 @@ pub struct Applications {
     routes: Arc<Routes>,
     vault: Vault,
     policy: ApplicationPolicy,
-    tools: Tools,
+    tools: Basics,
 }
 
 impl Applications {
@@ -88,7 +97,7 @@ impl Applications {
         ports: ApplicationPorts,
         secrets: Arc<dyn SecretBox>,
         policy: ApplicationPolicy,
-        tools: Tools,
+        tools: Basics,
     ) -> Self {
         let ApplicationPorts { applications, routes } = ports;
         Self { applications, routes, vault: Vault::new(secrets), policy, tools }

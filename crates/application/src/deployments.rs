@@ -27,7 +27,7 @@ pub(crate) use self::{
     request::{Request, job_about},
 };
 use crate::{
-    Error, Tools,
+    Basics, Error,
     applications::{APPLICATION, titled},
 };
 
@@ -42,7 +42,7 @@ pub struct Deployments {
     applications: Arc<dyn ApplicationRepository>,
     deployments: Arc<dyn DeploymentRepository>,
     kept: KeptVersions,
-    tools: Tools,
+    tools: Basics,
 }
 
 impl Deployments {
@@ -51,7 +51,7 @@ impl Deployments {
         applications: Arc<dyn ApplicationRepository>,
         deployments: Arc<dyn DeploymentRepository>,
         kept: KeptVersions,
-        tools: Tools,
+        tools: Basics,
     ) -> Self {
         Self { applications, deployments, kept, tools }
     }

@@ -40,10 +40,12 @@ const EXECUTION: Error = Error::NotFound("the execution");
 const LINES: i64 = 1000;
 
 /// What extensions are shown with.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct ExtensionPorts {
+    /// Reads extensions.
     pub extensions: Arc<dyn ExtensionRepository>,
+    /// Reads their runs.
     pub executions: Arc<dyn ExecutionRepository>,
+    /// Seals the values that a run is given.
     pub secrets: Arc<dyn SecretBox>,
     /// The name that this installation is reached by, which leads nowhere else.
     pub public_host: Option<String>,

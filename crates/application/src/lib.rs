@@ -8,6 +8,7 @@ mod bell;
 mod companions;
 mod course;
 pub mod deployments;
+pub mod embedding;
 mod error;
 pub mod extensions;
 pub mod idempotency;
@@ -27,5 +28,5 @@ pub use self::{
     bell::{Bell, Listener},
     error::Error,
     runtime_logs::RuntimeLogs,
-    services::{OutsidePorts, Ports, Services, Tools},
+    services::{Basics, OutsidePorts, Ports, Services, Tools},
 };

@@ -39,11 +39,14 @@ const DELETE: Permission = Permission::new(Resource::Notification, Action::Delet
 const ORGANIZATION: Error = Error::NotFound("the organization");
 
 /// What the use cases of notifications work with.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct NotificationPorts {
+    /// Reads where messages go.
     pub notifications: Arc<dyn NotificationRepository>,
+    /// Seals addresses, passwords and signing secrets.
     pub secrets: Arc<dyn SecretBox>,
+    /// Tells which addresses may be connected to.
     pub guard: Arc<dyn OutboundGuard>,
+    /// Brings a message to try a way out.
     pub courier: Arc<Courier>,
 }
 

@@ -14,12 +14,16 @@ use launchway_domain::{
 use tokio::sync::Mutex;
 
 /// What routes are made with.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct RoutePorts {
+    /// Which names an application has.
     pub applications: Arc<dyn ApplicationRepository>,
+    /// Which version is live.
     pub deployments: Arc<dyn DeploymentRepository>,
-    pub extensions: Arc<dyn ExtensionRepository>,
+    /// Which names lead to containers of extensions; none do where it is absent.
+    pub extensions: Option<Arc<dyn ExtensionRepository>>,
+    /// Where published files are.
     pub sites: Arc<dyn SiteStore>,
+    /// Who leads the traffic.
     pub router: Arc<dyn TrafficRouter>,
 }
 
@@ -163,7 +167,10 @@ impl Routes {
             };
             routes.push(Route { subject: named.id.into(), hosts: named.hosts, target });
         }
-        let of_extensions = self.ports.extensions.routes().await?;
+        let of_extensions = match &self.ports.extensions {
+            Some(extensions) => extensions.routes().await?,
+            None => Vec::new(),
+        };
         routes.extend(of_extensions.into_iter().map(|route| {
             let address = SocketAddr::new(route.address, route.port.get());
             let target = match route.leads_nowhere() {

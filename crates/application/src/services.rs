@@ -39,18 +39,37 @@ use crate::{
     webhooks::{WebhookPorts, Webhooks},
 };
 
-/// What nearly every use case works with.
+/// What every use case works with.
 #[derive(Clone)]
-#[expect(missing_docs, reason = "the types say it")]
-pub struct Tools {
+pub struct Basics {
+    /// Makes changes durable.
     pub store: Arc<dyn UnitOfWork>,
+    /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// Makes ids for new records.
     pub ids: Arc<dyn Ids>,
-    pub entropy: Arc<dyn Entropy>,
+    /// Wakes who waits for work.
     pub bell: Bell,
 }
 
-impl Tools {
+/// The [`Basics`], and chance for use cases that give out secrets.
+#[derive(Clone)]
+pub struct Tools {
+    /// What every use case works with.
+    pub basics: Basics,
+    /// Gives what nobody can guess.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl std::ops::Deref for Tools {
+    type Target = Basics;
+
+    fn deref(&self) -> &Basics {
+        &self.basics
+    }
+}
+
+impl Basics {
     /// The write that says that a request was carried out, and made `resource`; none without a key.
     /// It comes first in its unit, so that of two twins the second one learns that it is one.
     pub(crate) fn claim(&self, key: Option<IdempotencyKey>, resource: Uuid) -> Option<Write> {
@@ -72,64 +91,104 @@ impl Tools {
 }
 
 /// Everything that the services need from outside.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct Ports {
+    /// What use cases work with.
     pub tools: Tools,
+    /// Recognises tokens.
     pub identities: Arc<dyn IdentityRepository>,
+    /// What logins are checked against.
     pub credentials: Arc<dyn CredentialRepository>,
+    /// Reads users.
     pub users: Arc<dyn UserRepository>,
+    /// Reads organizations and their members.
     pub organizations: Arc<dyn OrganizationRepository>,
+    /// Reads the audit trail.
     pub audit: Arc<dyn AuditRepository>,
+    /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
+    /// Reads deployments.
     pub deployments: Arc<dyn DeploymentRepository>,
+    /// Reads extensions.
     pub extensions: Arc<dyn ExtensionRepository>,
+    /// Reads runs of extensions.
     pub executions: Arc<dyn ExecutionRepository>,
+    /// Reads logs.
     pub logs: Arc<dyn LogReader>,
+    /// Remembers requests that are carried out once.
     pub idempotency: Arc<dyn IdempotencyStore>,
+    /// Reads the keys that private repositories are fetched with.
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
+    /// Reads the secrets of repositories.
     pub webhooks: Arc<dyn WebhookRepository>,
+    /// Reads where messages go.
     pub notifications: Arc<dyn NotificationRepository>,
+    /// The ways out of the installation.
     pub outside: OutsidePorts,
+    /// Makes ssh keys.
     pub key_maker: Arc<dyn KeyMaker>,
+    /// Which addresses and names applications may use.
     pub policy: ApplicationPolicy,
+    /// Leads traffic.
     pub routes: Arc<Routes>,
+    /// Slows down who guesses passwords.
     pub throttle: Arc<dyn LoginThrottle>,
+    /// Hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
+    /// Seals what has to be read again later.
     pub secrets: Arc<dyn SecretBox>,
     /// What recognises the token that the first administrator needs from elsewhere.
     pub setup_token: TokenHash,
 }
 
 /// The ways out of the installation.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct OutsidePorts {
+    /// Tells which addresses may be connected to.
     pub guard: Arc<dyn OutboundGuard>,
+    /// Sends messages by HTTP.
     pub webhooks: Arc<dyn WebhookSender>,
+    /// Sends mail.
     pub mailer: Arc<dyn Mailer>,
     /// Where people find this installation, if that is known.
     pub public_url: Option<String>,
 }
 
 /// Every use case, by feature.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct Services {
+    /// Tells who holds a token.
     pub authentication: Authentication,
+    /// Makes the first administrator.
     pub registration: Registration,
+    /// Opens and ends sessions.
     pub logins: Logins,
+    /// Sets, changes and resets passwords.
     pub passwords: Passwords,
+    /// Makes, lists and revokes tokens for programs.
     pub api_tokens: ApiTokens,
+    /// Sets up and removes the second factor of a login.
     pub two_factor: TwoFactorLogin,
+    /// Shows users, and changes their names and settings.
     pub users: Users,
+    /// Makes, shows, changes and deletes organizations, and their members.
     pub organizations: Organizations,
+    /// Shows the audit trail, and checks it.
     pub audit: AuditTrail,
+    /// Shows and replaces the key for private repositories.
     pub deploy_keys: DeployKeys,
+    /// Makes, shows, changes and deletes applications, and starts and stops them.
     pub applications: Applications,
+    /// Asks for deployments, shows them and cancels them.
     pub deployments: Deployments,
+    /// Shows, forks, runs and removes extensions.
     pub extensions: Extensions,
+    /// Takes in the definitions that come along.
     pub catalog: Catalog,
+    /// Shows logs, also as they are written.
     pub logs: Logs,
+    /// Tells what came of a request that was carried out already.
     pub idempotency: Idempotency,
+    /// Takes what code hosts send, and shows and replaces secrets.
     pub webhooks: Webhooks,
+    /// Says where messages go, and what became of them.
     pub notifications: Notifications,
     /// Who brings messages, for who does that in the background.
     pub courier: Arc<Courier>,
@@ -215,13 +274,13 @@ impl Services {
                 ApplicationPorts { applications: applications.clone(), routes },
                 secrets.clone(),
                 policy,
-                tools.clone(),
+                tools.basics.clone(),
             ),
             deployments: Deployments::new(
                 applications.clone(),
                 deployments.clone(),
                 kept_versions,
-                tools.clone(),
+                tools.basics.clone(),
             ),
             extensions: Extensions::new(extension_ports, tools.clone()),
             catalog: Catalog::new(extensions, tools.clone()),

@@ -33,19 +33,30 @@ use crate::{
 };
 
 /// What upkeep works with.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct UpkeepPorts {
+    /// The jobs of lost workers.
     pub queue: Arc<dyn JobQueue>,
+    /// Which versions are live, and what the records account for.
     pub deployments: Arc<dyn DeploymentRepository>,
+    /// What extensions made.
     pub extensions: Arc<dyn ExtensionRepository>,
+    /// Removes what no run accounts for.
     pub runner: Arc<dyn ExtensionRunner>,
+    /// Asks how containers are.
     pub deployer: Arc<dyn Deployer>,
+    /// What is on the engine.
     pub inventory: Arc<dyn EngineInventory>,
+    /// Removes published folders that are kept no longer.
     pub sites: Arc<dyn SiteStore>,
+    /// Leads traffic to where containers are now.
     pub routes: Arc<Routes>,
+    /// Keeps logs within bounds.
     pub logs: Arc<dyn LogSink>,
+    /// Collects what containers print.
     pub runtime_logs: Arc<RuntimeLogs>,
+    /// Forgets old requests.
     pub idempotency: Arc<dyn IdempotencyStore>,
+    /// Forgets old deliveries of code hosts.
     pub deliveries: Arc<dyn DeliveryMemory>,
 }
 

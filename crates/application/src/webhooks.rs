@@ -22,11 +22,14 @@ pub use self::{
 use crate::Tools;
 
 /// What the use cases of webhooks read.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct WebhookPorts {
+    /// Reads the secrets of repositories, and who follows a branch.
     pub webhooks: Arc<dyn WebhookRepository>,
+    /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
+    /// Reads deployments.
     pub deployments: Arc<dyn DeploymentRepository>,
+    /// Opens the secrets of repositories.
     pub secrets: Arc<dyn SecretBox>,
 }
 

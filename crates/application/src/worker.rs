@@ -16,7 +16,7 @@ use launchway_domain::{
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
-    Tools,
+    Basics,
     course::{Course, Stop, Wish},
     deployments::Pipeline,
     extensions::Runs,
@@ -56,10 +56,17 @@ fn backoff(attempt: i32) -> TimeDelta {
 }
 
 /// Those who know how to do the jobs.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct Crew {
+    /// Carries out what is done to applications.
     pub pipeline: Arc<Pipeline>,
-    pub runs: Arc<Runs>,
+    /// Carries out runs of extensions; nobody does where it is absent.
+    pub runs: Option<Arc<Runs>>,
+}
+
+impl Crew {
+    fn runs(&self) -> Result<&Runs, Stop> {
+        self.runs.as_deref().ok_or_else(|| Stop::Refused("no extensions are run here".to_owned()))
+    }
 }
 
 /// Takes jobs and carries them out, several at once.
@@ -69,7 +76,7 @@ pub struct Worker {
     identity: WorkerId,
     limits: ClaimLimits,
     timings: WorkerTimings,
-    tools: Tools,
+    tools: Basics,
 }
 
 /// Why work on a job ends before its end.
@@ -92,7 +99,7 @@ impl Worker {
         identity: WorkerId,
         limits: ClaimLimits,
         timings: WorkerTimings,
-        tools: Tools,
+        tools: Basics,
     ) -> Self {
         Self { queue, crew, identity, limits, timings, tools }
     }
@@ -175,8 +182,8 @@ impl Worker {
             JobKind::Restart => self.crew.pipeline.restart(claimed).await,
             JobKind::Stop => self.crew.pipeline.stop(claimed).await,
             JobKind::Remove => self.crew.pipeline.remove(claimed).await,
-            JobKind::RunExtension => self.crew.runs.run(claimed, course).await,
-            JobKind::UninstallExtension => self.crew.runs.uninstall(claimed).await,
+            JobKind::RunExtension => self.crew.runs()?.run(claimed, course).await,
+            JobKind::UninstallExtension => self.crew.runs()?.uninstall(claimed).await,
         }
     }
 

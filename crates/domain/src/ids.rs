@@ -12,6 +12,13 @@ pub trait Ids: Send + Sync {
     fn next(&self) -> Uuid;
 }
 
+/// A function that makes ids will do, if it keeps the promises.
+impl<F: Fn() -> Uuid + Send + Sync> Ids for F {
+    fn next(&self) -> Uuid {
+        self()
+    }
+}
+
 /// A text that is no UUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("is not a UUID")]

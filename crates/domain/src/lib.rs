@@ -15,6 +15,7 @@ pub mod network;
 pub mod notifications;
 pub mod organizations;
 pub mod page;
+pub mod records;
 pub mod routes;
 pub mod secret;
 pub mod store;

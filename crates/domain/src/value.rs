@@ -98,8 +98,7 @@ macro_rules! named {
     ($(#[$doc:meta])* $name:ident, $what:literal, { $($variant:ident => $text:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[expect(missing_docs, reason = "the names say it")]
-        pub enum $name { $($variant),+ }
+        pub enum $name { $(#[doc = concat!("`", $text, "`.")] $variant),+ }
 
         impl $name {
             /// Every one, in the order of the contract.

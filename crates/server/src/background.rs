@@ -112,7 +112,7 @@ async fn worker(
         applications: database.clone(),
         deployments: database.clone(),
         logs: database.clone(),
-        runtime_logs,
+        runtime_logs: Some(runtime_logs),
         deploy_keys: database.clone(),
         secrets: Arc::clone(&wiring.secrets),
         source,
@@ -126,12 +126,12 @@ async fn worker(
         routes: Arc::clone(&wiring.routes),
     };
     let timings = HealthTimings::within(config.deployments.health_timeout);
-    let pipeline = Pipeline::new(ports, timings, wiring.tools.clone());
+    let pipeline = Pipeline::new(ports, timings, wiring.tools.basics.clone());
     let most = config.deployments.max_builds;
     let limits = ClaimLimits { global: most, per_organization: most };
     let timings = WorkerTimings::default();
-    let crew = Crew { pipeline: Arc::new(pipeline), runs: Arc::new(runs) };
-    Ok(Worker::new(database, crew, identity, limits, timings, wiring.tools.clone()))
+    let crew = Crew { pipeline: Arc::new(pipeline), runs: Some(Arc::new(runs)) };
+    Ok(Worker::new(database, crew, identity, limits, timings, wiring.tools.basics.clone()))
 }
 
 fn run_ports(wiring: &Wiring, outside: &Outside) -> RunPorts {

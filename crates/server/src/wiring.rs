@@ -3,7 +3,7 @@
 use std::{error::Error, net::SocketAddr, sync::Arc};
 
 use launchway_application::{
-    Bell, OutsidePorts, Ports, Services, Tools,
+    Basics, Bell, OutsidePorts, Ports, Services, Tools,
     applications::ApplicationPolicy,
     extensions::CatalogFile,
     routes::{RoutePorts, Routes},
@@ -198,7 +198,7 @@ fn routes(
     let ports = RoutePorts {
         applications: Arc::new(database.clone()),
         deployments: Arc::new(database.clone()),
-        extensions: Arc::new(database.clone()),
+        extensions: Some(Arc::new(database.clone())),
         sites: sites.clone(),
         router,
     };
@@ -216,11 +216,13 @@ fn ports(
     let store = Arc::new(database.clone());
     Ok(Ports {
         tools: Tools {
-            store: store.clone(),
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(TimeOrderedIds),
+            basics: Basics {
+                store: store.clone(),
+                clock: Arc::new(SystemClock),
+                ids: Arc::new(TimeOrderedIds),
+                bell: Bell::default(),
+            },
             entropy: entropy.clone(),
-            bell: Bell::default(),
         },
         identities: store.clone(),
         credentials: store.clone(),

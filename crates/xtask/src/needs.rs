@@ -94,6 +94,12 @@ const TABLE: &[Need] = &[
         packages: &["caddy"],
     },
     Need {
+        name: "systemd-analyze",
+        purpose: "tests have it read and rate the units, and expand their filters; nothing is started by it",
+        detection: Detection::Program(&["systemd-analyze"]),
+        packages: &["systemd"],
+    },
+    Need {
         name: "wrk",
         purpose: "it makes the load of benchmarks, and of tests that no request fails",
         detection: Detection::Program(&["wrk"]),

@@ -16,7 +16,7 @@ use actix_web::{
 };
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
-    Bell, OutsidePorts, Ports, Services, Tools,
+    Basics, Bell, OutsidePorts, Ports, Services, Tools,
     applications::ApplicationPolicy,
     routes::{RoutePorts, Routes},
 };
@@ -95,17 +95,17 @@ async fn panics() -> &'static str {
 }
 
 fn api() -> Api {
-    let tools = Tools {
+    let basics = Basics {
         store: Arc::new(MockUnitOfWork::new()),
         clock: Arc::new(FixedClock::default()),
         ids: Arc::new(CountingIds::default()),
-        entropy: Arc::new(CountingEntropy::default()),
         bell: Bell::default(),
     };
+    let tools = Tools { basics, entropy: Arc::new(CountingEntropy::default()) };
     let routes = RoutePorts {
         applications: Arc::new(MockApplicationRepository::new()),
         deployments: Arc::new(MockDeploymentRepository::new()),
-        extensions: Arc::new(MockExtensionRepository::new()),
+        extensions: Some(Arc::new(MockExtensionRepository::new())),
         sites: Arc::new(MockSiteStore::new()),
         router: Arc::new(MockTrafficRouter::new()),
     };

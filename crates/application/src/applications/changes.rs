@@ -27,25 +27,40 @@ const TRIES: u32 = 8;
 
 /// What is to be different about an application. What is absent stays as it is.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the fields are the specification's own")]
 pub struct ApplicationChange {
+    /// What it is called.
     pub name: Option<ApplicationName>,
     /// As it was written: what it is depends on the build pack.
     pub repository: Option<String>,
+    /// Which branch is deployed.
     pub branch: Option<Branch>,
+    /// The folder of the repository that counts.
     pub base_path: Option<BasePath>,
+    /// The Dockerfile or compose file in there.
     pub dockerfile_path: Option<DockerfilePath>,
+    /// What is made of the source.
     pub build_pack: Option<BuildPack>,
+    /// What it runs for.
     pub environment: Option<Environment>,
+    /// The name that it is reached by beside its automatic one.
     pub domain: Option<Hostname>,
+    /// Where it listens inside its container.
     pub port: Option<Port>,
+    /// What runs before a new version starts.
     pub pre_run_command: Option<RunCommand>,
+    /// What runs when a new version is live.
     pub post_run_command: Option<RunCommand>,
+    /// What stands in front of it.
     pub proxy_server: Option<ProxyServer>,
+    /// The words to find it by.
     pub labels: Option<Labels>,
+    /// What is asked by HTTP to learn whether it works.
     pub health_check_path: Option<HealthCheckPath>,
+    /// Whether a push deploys it.
     pub auto_deploy: Option<bool>,
+    /// What its build is told.
     pub build_variables: Option<Variables>,
+    /// What its environment is told.
     pub environment_variables: Option<Variables>,
 }
 

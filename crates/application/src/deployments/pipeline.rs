@@ -28,7 +28,7 @@ use launchway_domain::{
 
 use super::log::{DeploymentLog, secrets_of};
 use crate::{
-    Error, Tools,
+    Basics, Error,
     applications::{OpenSecrets, Vault, titled},
     course::{Course, Stop},
     routes::Routes,
@@ -36,22 +36,36 @@ use crate::{
 };
 
 /// What deployments are made with.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct PipelinePorts {
+    /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
+    /// Reads deployments.
     pub deployments: Arc<dyn DeploymentRepository>,
+    /// Keeps the log of a deployment.
     pub logs: Arc<dyn LogSink>,
-    pub runtime_logs: Arc<RuntimeLogs>,
+    /// Collects what containers print before they go; nobody does where it is absent.
+    pub runtime_logs: Option<Arc<RuntimeLogs>>,
+    /// The keys for private repositories.
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
+    /// Opens variables, credentials and keys.
     pub secrets: Arc<dyn SecretBox>,
+    /// Fetches source.
     pub source: Arc<dyn SourceFetcher>,
+    /// Plans builds of source without a Dockerfile.
     pub planner: Arc<dyn BuildPlanner>,
+    /// Builds and gets images.
     pub images: Arc<dyn ImageBuilder>,
+    /// Runs the services of compose files.
     pub composer: Arc<dyn Composer>,
+    /// Runs containers.
     pub deployer: Arc<dyn Deployer>,
+    /// What is on the engine.
     pub inventory: Arc<dyn EngineInventory>,
+    /// Asks a container whether it works.
     pub probe: Arc<dyn HealthProbe>,
+    /// Keeps published files.
     pub sites: Arc<dyn SiteStore>,
+    /// Leads the traffic.
     pub routes: Arc<Routes>,
 }
 
@@ -79,7 +93,7 @@ pub struct Pipeline {
     ports: PipelinePorts,
     vault: Vault,
     timings: HealthTimings,
-    tools: Tools,
+    tools: Basics,
 }
 
 impl From<Error> for Stop {
@@ -102,7 +116,7 @@ struct Attempt<'a> {
 
 impl Pipeline {
     /// Works with `ports`.
-    pub fn new(ports: PipelinePorts, timings: HealthTimings, tools: Tools) -> Self {
+    pub fn new(ports: PipelinePorts, timings: HealthTimings, tools: Basics) -> Self {
         let vault = Vault::new(Arc::clone(&ports.secrets));
         Self { ports, vault, timings, tools }
     }

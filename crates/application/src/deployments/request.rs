@@ -10,7 +10,7 @@ use launchway_domain::{
     store,
 };
 
-use crate::Tools;
+use crate::Basics;
 
 /// A deployment that is asked for, and the job that will do it.
 pub(crate) struct Request {
@@ -20,7 +20,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// A deployment of `application` that waits.
-    pub(crate) fn of(application: &Application, kind: DeploymentKind, tools: &Tools) -> Self {
+    pub(crate) fn of(application: &Application, kind: DeploymentKind, tools: &Basics) -> Self {
         let mut job = job_about(application, JobKind::Deploy, tools);
         let ids = (tools.ids.next().into(), tools.ids.next().into());
         let whose = (application.organization_id, application.id);
@@ -30,13 +30,13 @@ impl Request {
     }
 
     /// What makes it durable. One that waits already for the same application gives way.
-    pub(crate) fn writes(self, actor: &Actor, tools: &Tools) -> Vec<store::Write> {
+    pub(crate) fn writes(self, actor: &Actor, tools: &Basics) -> Vec<store::Write> {
         let username = actor.user().username.as_str();
         self.writes_because(username, &format!("by {username}"), tools)
     }
 
     /// The same where nobody who is known here asked for it, but `by`; `reason` says so in the log.
-    pub(crate) fn writes_because(mut self, by: &str, reason: &str, tools: &Tools) -> Vec<store::Write> {
+    pub(crate) fn writes_because(mut self, by: &str, reason: &str, tools: &Basics) -> Vec<store::Write> {
         self.deployment.requested_by = by.to_owned();
         let text = match self.deployment.kind {
             DeploymentKind::Fresh => format!("Deployment requested {reason}"),
@@ -61,7 +61,7 @@ impl Request {
 }
 
 /// A job that works on `application`. A newer one of its kind takes its place while it waits.
-pub(crate) fn job_about(application: &Application, kind: JobKind, tools: &Tools) -> NewJob {
+pub(crate) fn job_about(application: &Application, kind: JobKind, tools: &Basics) -> NewJob {
     let now = tools.clock.now();
     NewJob {
         id: tools.ids.next().into(),

@@ -31,12 +31,16 @@ use crate::{
 };
 
 /// What runs are made with.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct RunPorts {
+    /// Where runs are read.
     pub executions: Arc<dyn ExecutionRepository>,
+    /// Carries out the steps.
     pub runner: Arc<dyn ExtensionRunner>,
+    /// Keeps what the steps print.
     pub log: Arc<dyn ExecutionLog>,
+    /// Opens the values that a run was given.
     pub secrets: Arc<dyn SecretBox>,
+    /// Leads names to containers of extensions.
     pub routes: Arc<Routes>,
     /// What this machine is called.
     pub hostname: String,

@@ -28,14 +28,20 @@ use super::{
 const LAST_LINES: i64 = 15;
 
 /// What a courier works with.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct CourierPorts {
+    /// What the organization of a message is called.
     pub organizations: Arc<dyn OrganizationRepository>,
+    /// The end of a deployment's log.
     pub logs: Arc<dyn LogReader>,
+    /// What a run of an extension came to.
     pub executions: Arc<dyn ExecutionRepository>,
+    /// Opens addresses, passwords and signing secrets.
     pub secrets: Arc<dyn SecretBox>,
+    /// Sends messages by HTTP.
     pub webhooks: Arc<dyn WebhookSender>,
+    /// Sends mail.
     pub mailer: Arc<dyn Mailer>,
+    /// Tells when a message is signed.
     pub clock: Arc<dyn Clock>,
 }
 

@@ -40,16 +40,24 @@ pub struct NewSmtp {
 
 /// What is to change about it.
 #[derive(Debug, Default)]
-#[expect(missing_docs, reason = "they are those of a wish")]
 pub struct SmtpChange {
+    /// The server.
     pub host: Option<MailHost>,
+    /// Its port.
     pub port: Option<u16>,
+    /// How it is spoken to.
     pub security: Option<MailSecurity>,
+    /// Who logs in there.
     pub username: Option<MailUsername>,
+    /// With what.
     pub password: Option<Secret<String>>,
+    /// Whom mail is from.
     pub from_email: Option<EmailAddress>,
+    /// What they are called.
     pub from_name: Option<SenderName>,
+    /// Who gets it.
     pub to: Option<Recipients>,
+    /// Whether mail is sent at all.
     pub is_active: Option<bool>,
 }
 

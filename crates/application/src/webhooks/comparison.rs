@@ -30,11 +30,14 @@ use crate::{
 };
 
 /// What the comparison works with.
-#[expect(missing_docs, reason = "the types say it")]
 pub struct ComparisonPorts {
+    /// Which applications follow a branch.
     pub branches: Arc<dyn FollowedBranches>,
+    /// The keys for private repositories.
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
+    /// Opens keys and credentials.
     pub secrets: Arc<dyn SecretBox>,
+    /// Tells where a branch is.
     pub source: Arc<dyn SourceFetcher>,
 }
 

@@ -12,6 +12,7 @@ mod authentication;
 mod authenticator;
 mod deploy_keys;
 mod deployments;
+mod embedding;
 mod errors;
 mod extensions;
 mod guesses;

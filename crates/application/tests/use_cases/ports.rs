@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use launchway_application::{
-    Bell, OutsidePorts, Ports, Services, Tools,
+    Basics, Bell, OutsidePorts, Ports, Services, Tools,
     applications::ApplicationPolicy,
     auth::Guesses,
     routes::{RoutePorts, Routes},
@@ -150,7 +150,7 @@ impl MockedPorts {
         let routes = RoutePorts {
             applications: Arc::clone(&applications),
             deployments: Arc::clone(&deployments),
-            extensions: Arc::clone(&extensions),
+            extensions: Some(Arc::clone(&extensions)),
             sites: Arc::new(MockSiteStore::new()),
             router: Arc::new(self.router),
         };
@@ -193,13 +193,8 @@ impl MockedPorts {
 }
 
 fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>, bell: Bell) -> Tools {
-    Tools {
-        store: Arc::new(store),
-        clock,
-        ids: Arc::new(CountingIds::default()),
-        entropy: Arc::new(CountingEntropy::default()),
-        bell,
-    }
+    let basics = Basics { store: Arc::new(store), clock, ids: Arc::new(CountingIds::default()), bell };
+    Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
 }
 
 /// The id of the attempt that a use case makes before anything else.

@@ -154,7 +154,7 @@ async fn where_nobody_leads_traffic_nothing_is_read() {
     let ports = RoutePorts {
         applications: Arc::new(MockApplicationRepository::new()),
         deployments: Arc::new(MockDeploymentRepository::new()),
-        extensions: Arc::new(MockExtensionRepository::new()),
+        extensions: Some(Arc::new(MockExtensionRepository::new())),
         sites: Arc::new(MockSiteStore::new()),
         router: Arc::new(router),
     };

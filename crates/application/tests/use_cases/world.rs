@@ -15,7 +15,7 @@ use std::{
 };
 
 use launchway_application::{
-    Bell, RuntimeLogs, Tools,
+    Basics, Bell, RuntimeLogs, Tools,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
@@ -166,11 +166,11 @@ impl World {
 
     pub(crate) fn worker_with(self: &Arc<Self>, limits: ClaimLimits) -> Arc<Worker> {
         let timings = HealthTimings::within(Duration::from_secs(60));
-        let pipeline = Arc::new(Pipeline::new(self.pipeline_ports(), timings, self.tools()));
-        let runs = Arc::new(Runs::new(self.run_ports(), self.tools()));
+        let pipeline = Arc::new(Pipeline::new(self.pipeline_ports(), timings, self.tools().basics));
+        let runs = Some(Arc::new(Runs::new(self.run_ports(), self.tools())));
         let queue = Arc::clone(self) as _;
         let (crew, timings) = (Crew { pipeline, runs }, WorkerTimings::default());
-        Arc::new(Worker::new(queue, crew, a_worker_id(), limits, timings, self.tools()))
+        Arc::new(Worker::new(queue, crew, a_worker_id(), limits, timings, self.tools().basics))
     }
 
     fn run_ports(self: &Arc<Self>) -> RunPorts {
@@ -217,13 +217,13 @@ impl World {
     }
 
     fn tools(self: &Arc<Self>) -> Tools {
-        Tools {
+        let basics = Basics {
             store: Arc::clone(self) as _,
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::new(CountingIds::default()),
-            entropy: Arc::new(CountingEntropy::default()),
             bell: self.bell.clone(),
-        }
+        };
+        Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
     }
 
     fn runtime_logs(self: &Arc<Self>) -> Arc<RuntimeLogs> {
@@ -236,7 +236,7 @@ impl World {
         let ports = RoutePorts {
             applications: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
-            extensions: Arc::clone(self) as _,
+            extensions: Some(Arc::clone(self) as _),
             sites: Arc::clone(self) as _,
             router: Arc::clone(self) as _,
         };
@@ -248,7 +248,7 @@ impl World {
             applications: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
             logs: Arc::clone(self) as _,
-            runtime_logs: self.runtime_logs(),
+            runtime_logs: Some(self.runtime_logs()),
             deploy_keys: Arc::clone(self) as _,
             secrets: Arc::new(a_box()),
             source: Arc::clone(self) as _,

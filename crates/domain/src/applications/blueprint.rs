@@ -2,7 +2,7 @@
 
 use super::{
     ApplicationName, BasePath, Branch, BuildPack, DockerfilePath, Environment, HealthCheckPath, Hostname,
-    Labels, Port, ProxyServer, Repository,
+    ImageRef, Labels, Port, ProxyServer, Repository,
 };
 use crate::value::{InvalidValue, text_value};
 
@@ -24,23 +24,36 @@ impl RunCommand {
 
 /// What is to be deployed, and how. Its parts fit together: see [`Blueprint::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the specification's own")]
 pub struct Blueprint {
+    /// What it is called.
     pub name: ApplicationName,
+    /// Where it comes from.
     pub repository: Repository,
     /// None for a prebuilt image.
     pub branch: Option<Branch>,
+    /// The folder of the repository that counts.
     pub base_path: BasePath,
+    /// The Dockerfile or compose file in there.
     pub dockerfile_path: DockerfilePath,
+    /// What is made of the source.
     pub build_pack: BuildPack,
+    /// What it runs for.
     pub environment: Environment,
+    /// The name that it is reached by beside its automatic one.
     pub domain: Option<Hostname>,
+    /// Where it listens inside its container.
     pub port: Port,
+    /// What runs before a new version starts; the version fails with it.
     pub pre_run_command: Option<RunCommand>,
+    /// What runs when a new version is live.
     pub post_run_command: Option<RunCommand>,
+    /// What stands in front of it.
     pub proxy_server: ProxyServer,
+    /// The words to find it by.
     pub labels: Labels,
+    /// What is asked by HTTP to learn whether it works; without, it is enough that somebody listens.
     pub health_check_path: Option<HealthCheckPath>,
+    /// Whether a push deploys it.
     pub auto_deploy: bool,
 }
 
@@ -55,6 +68,29 @@ pub struct InvalidBlueprint {
 }
 
 impl Blueprint {
+    /// A prebuilt image that listens on `port`, in `environment`, and everything else as it is when
+    /// nobody says anything about it.
+    #[must_use]
+    pub fn of_image(name: ApplicationName, environment: Environment, image: ImageRef, port: Port) -> Self {
+        Self {
+            name,
+            repository: Repository::Image(image),
+            branch: None,
+            base_path: BasePath::default(),
+            dockerfile_path: DockerfilePath::default(),
+            build_pack: BuildPack::Image,
+            environment,
+            domain: None,
+            port,
+            pre_run_command: None,
+            post_run_command: None,
+            proxy_server: ProxyServer::default(),
+            labels: Labels::default(),
+            health_check_path: None,
+            auto_deploy: true,
+        }
+    }
+
     /// Tells which fields do not fit the build pack.
     ///
     /// # Errors
@@ -87,7 +123,7 @@ impl Blueprint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::applications::{GitUrl, ImageRef};
+    use crate::applications::GitUrl;
 
     fn blueprint(build_pack: BuildPack) -> Blueprint {
         let git = || GitUrl::try_from("https://example.com/x.git".to_owned()).unwrap();
@@ -112,6 +148,18 @@ mod tests {
             health_check_path: None,
             auto_deploy: true,
         }
+    }
+
+    #[test]
+    fn a_prebuilt_image_needs_no_more_than_its_name_and_its_port() {
+        let image = "nginx:1".parse().unwrap();
+        let usual = Blueprint::of_image(
+            "web".parse().unwrap(),
+            "production".parse().unwrap(),
+            image,
+            Port::try_from(8080).unwrap(),
+        );
+        assert_eq!(usual, blueprint(BuildPack::Image));
     }
 
     #[test]

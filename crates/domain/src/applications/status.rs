@@ -17,11 +17,14 @@ pub enum ApplicationState {
 
 /// How far a version has come that is not live yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the contract's own")]
 pub enum Progress {
+    /// It waits for a worker.
     Queued,
+    /// Its source is fetched.
     Cloning,
+    /// Its image is built.
     Building,
+    /// It is started, checked and given the traffic.
     Deploying,
 }
 

@@ -145,8 +145,7 @@ macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($variant:ident => $text:literal),* $(,)? }, $allowed:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the names are the contract's own")]
-        pub enum $name { $($variant),* }
+        pub enum $name { $(#[doc = concat!("`", $text, "`.")] $variant),* }
 
         impl $name {
             /// The name in the contract.

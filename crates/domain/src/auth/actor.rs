@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::{Credential, Identity, Origin, Permission, Permissions, Session};
 use crate::{
     audit::{Author, Chain},
     ids::{OrganizationId, UserId},
-    organizations::{MembershipDetail, Scope},
+    organizations::{Membership, MembershipDetail, Organization, Role, Scope},
     users::{Profile, User, UserKind},
 };
 
@@ -47,6 +49,24 @@ impl Actor {
         origin: Origin,
     ) -> Self {
         Self { identity, organization, permissions, origin }
+    }
+
+    /// Somebody who acts as `role` in an organization because the service that embeds Launchway says
+    /// so. It has its own users, and recognises them before it comes here.
+    #[must_use]
+    pub fn vouched_for(user: User, organization: Organization, role: Role) -> Self {
+        let (id, now) = (organization.id, user.created_at);
+        let membership = Membership::new(Uuid::from(user.id).into(), id, user.id, role, now);
+        let memberships = vec![MembershipDetail { membership, organization }];
+        let profile = Arc::new(Profile { user, settings: None, memberships });
+        let identity = Arc::new(Identity { credential: Credential::Vouched, profile });
+        Self::new(identity, Some(id), role.permissions(), Origin::within())
+    }
+
+    /// The same one, by a request that came to the embedding service.
+    #[must_use]
+    pub fn by_request(self, origin: Origin) -> Self {
+        Self { origin, ..self }
     }
 
     /// Who acts.
@@ -145,7 +165,7 @@ impl Actor {
     pub fn session(&self) -> Result<&Session, Forbidden> {
         match &self.identity.credential {
             Credential::Session(session) => Ok(session),
-            Credential::ApiToken(_) => Err(Forbidden::NeedsSession),
+            Credential::ApiToken(_) | Credential::Vouched => Err(Forbidden::NeedsSession),
         }
     }
 }

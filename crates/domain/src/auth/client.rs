@@ -1,6 +1,6 @@
 //! Where a request came from.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// The other end of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,4 +18,13 @@ pub struct Origin {
     pub client: Client,
     /// The request's id.
     pub request_id: String,
+}
+
+impl Origin {
+    /// No request: who acts is in this process, as the trail is told by the address of this machine.
+    #[must_use]
+    pub fn within() -> Self {
+        let client = Client { address: Ipv4Addr::LOCALHOST.into(), user_agent: String::new() };
+        Self { client, request_id: String::new() }
+    }
 }

@@ -16,6 +16,8 @@ pub enum Credential {
     Session(Session),
     /// A program's access.
     ApiToken(ApiToken),
+    /// Nothing: the service that embeds Launchway knows who it is, and says so.
+    Vouched,
 }
 
 /// The holder of a token that was recognised.
@@ -34,6 +36,7 @@ impl Identity {
         match &self.credential {
             Credential::Session(session) => session.expires_at <= now,
             Credential::ApiToken(token) => token.expires_at.is_some_and(|end| end <= now),
+            Credential::Vouched => false,
         }
     }
 
@@ -50,7 +53,7 @@ impl Identity {
         origin: Origin,
     ) -> Result<Option<Actor>, Forbidden> {
         match &self.credential {
-            Credential::Session(_) => {
+            Credential::Session(_) | Credential::Vouched => {
                 let membership = match requested {
                     None => self.profile.memberships.first(),
                     Some(id) => Some(self.membership_of(id).ok_or(Forbidden::NotAMember)?),

@@ -6,13 +6,18 @@ use crate::value::InvalidValue;
 
 /// What a permission is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the contract's own")]
 pub enum Resource {
+    /// Users and their settings.
     User,
+    /// The organization and its members.
     Organization,
+    /// Applications, their deployments and their logs.
     Deploy,
+    /// Extensions and their runs.
     Extension,
+    /// Where messages go.
     Notification,
+    /// The audit trail.
     Audit,
 }
 
@@ -23,11 +28,14 @@ impl Resource {
 
 /// What a permission lets its holder do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the contract's own")]
 pub enum Action {
+    /// Make one.
     Create,
+    /// See it.
     Read,
+    /// Change it.
     Update,
+    /// Remove it.
     Delete,
 }
 

@@ -109,11 +109,14 @@ pub struct ContainerRecord {
 
 /// How a container is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the contract's own")]
 pub enum ContainerState {
+    /// It was made, and has not been started.
     Created,
+    /// It runs.
     Running,
+    /// It stands still, and can be started again.
     Exited,
+    /// It is gone.
     Removed,
 }
 

@@ -106,13 +106,18 @@ pub enum ComposeText {
 
 /// What a service is told to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum ServiceVerb {
+    /// Starts it.
     Start,
+    /// Ends it.
     Stop,
+    /// Starts it anew, whether or not it runs.
     Restart,
+    /// Lets it read its settings again.
     Reload,
+    /// Starts it with the machine from now on.
     Enable,
+    /// Does not start it with the machine any more.
     Disable,
 }
 

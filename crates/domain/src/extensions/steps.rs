@@ -15,14 +15,20 @@ use crate::{
 
 /// What kind of thing a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum StepKind {
+    /// Runs a program on the server's machine.
     Command,
+    /// Makes, changes or removes a file of the workspace.
     File,
+    /// Runs a container, or does something to one.
     Docker,
+    /// Runs several containers by a compose file.
     DockerCompose,
+    /// Tells a service of the machine what to do.
     Service,
+    /// Makes or removes a user of the machine.
     User,
+    /// Leads a name to a container.
     Proxy,
 }
 

@@ -10,12 +10,16 @@ use crate::{
 
 /// What kind of line it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the contract's own")]
 pub enum Level {
+    /// What Launchway did.
     Info,
+    /// What did not work, and is made up for.
     Warn,
+    /// Why something came to nothing.
     Error,
+    /// What a build printed.
     Build,
+    /// What a container printed.
     Runtime,
 }
 

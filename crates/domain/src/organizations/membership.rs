@@ -8,14 +8,20 @@ use crate::{
 
 /// That a user belongs to an organization, and as what.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the specification's own")]
 pub struct Membership {
+    /// Which.
     pub id: MembershipId,
+    /// Where.
     pub organization_id: OrganizationId,
+    /// Who.
     pub user_id: UserId,
+    /// As what.
     pub role: Role,
+    /// Since when.
     pub created_at: Timestamp,
+    /// When the role last changed.
     pub updated_at: Timestamp,
+    /// When it ended; readers never see such a one.
     pub deleted_at: Option<Timestamp>,
 }
 

@@ -9,13 +9,18 @@ use crate::{
 
 /// A tenant: a group of people who share applications.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the specification's own")]
 pub struct Organization {
+    /// Which.
     pub id: OrganizationId,
+    /// What it is called.
     pub name: OrganizationName,
+    /// What it is for; may be empty.
     pub description: Description,
+    /// When it was made.
     pub created_at: Timestamp,
+    /// When it was last changed.
     pub updated_at: Timestamp,
+    /// When it was deleted; readers never see such a one.
     pub deleted_at: Option<Timestamp>,
 }
 

@@ -8,17 +8,26 @@ use crate::{
 
 /// The settings of one user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the specification's own")]
 pub struct Settings {
+    /// Which.
     pub id: SettingsId,
+    /// Whose.
     pub user_id: UserId,
+    /// Whether Launchway keeps itself up to date.
     pub auto_update: bool,
+    /// The colours.
     pub theme: Theme,
+    /// The typeface.
     pub font_family: FontFamily,
+    /// Its size.
     pub font_size: FontSize,
+    /// The language of the texts.
     pub language: Language,
+    /// When they were first used.
     pub created_at: Timestamp,
+    /// When they were last changed.
     pub updated_at: Timestamp,
+    /// When they were deleted; readers never see such ones.
     pub deleted_at: Option<Timestamp>,
 }
 

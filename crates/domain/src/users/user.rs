@@ -12,18 +12,28 @@ use crate::{
 /// The password and the second factor are not part of it: they live in tables of their own, so
 /// that no answer can show them by accident.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the specification's own")]
 pub struct User {
+    /// Which.
     pub id: UserId,
+    /// What they are called.
     pub username: Username,
+    /// Where they are reached, and what they log in with.
     pub email: EmailAddress,
+    /// The address of their picture; empty without one.
     pub avatar: String,
+    /// What they are to the installation.
     pub kind: UserKind,
+    /// Whether they have been here.
     pub is_verified: bool,
+    /// Whether a login needs a code, too.
     pub two_factor_enabled: bool,
+    /// Who they are to an identity provider; empty without one.
     pub idp_user_id: String,
+    /// When the account was made.
     pub created_at: Timestamp,
+    /// When it was last changed.
     pub updated_at: Timestamp,
+    /// When it was deleted; readers never see such a one.
     pub deleted_at: Option<Timestamp>,
 }
 

@@ -2,12 +2,16 @@
 
 /// A kind of code host, told by the headers of its webhooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are those of the products")]
 pub enum CodeHost {
+    /// github.com, or GitHub Enterprise.
     GitHub,
+    /// gitlab.com, or one of one's own.
     GitLab,
+    /// Gitea.
     Gitea,
+    /// Forgejo, such as codeberg.org.
     Forgejo,
+    /// bitbucket.org.
     Bitbucket,
 }
 

@@ -26,7 +26,7 @@ async fn session_of(db: &Database, session: &Session) -> Option<Session> {
     let identity = db.by_token(&session.token_hash).await.unwrap()?;
     match &identity.credential {
         Credential::Session(session) => Some(session.clone()),
-        Credential::ApiToken(token) => panic!("{token:?} is no session"),
+        other => panic!("{other:?} is no session"),
     }
 }
 

@@ -228,6 +228,7 @@ impl Pipeline {
         application: &Application,
         deployment: &Deployment,
     ) -> Result<(), String> {
+        let Some(runtime_logs) = &self.ports.runtime_logs else { return Ok(()) };
         let is_composition = deployment.image.as_ref().is_some_and(ImageName::is_of_service);
         let found = match is_composition {
             true => self.ports.inventory.containers().await.map_err(|error| error.to_string())?,
@@ -235,6 +236,6 @@ impl Pipeline {
         };
         let companions = companions_of(deployment, &found);
         let now = self.tools.clock.now();
-        self.ports.runtime_logs.collect(application, deployment, &companions, now).await
+        runtime_logs.collect(application, deployment, &companions, now).await
     }
 }

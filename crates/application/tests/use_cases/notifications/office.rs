@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use launchway_application::{
-    Bell, Tools,
+    Basics, Bell, Tools,
     notifications::{Courier, CourierPorts, Sender, SenderTimings},
 };
 use launchway_domain::{
@@ -144,13 +144,13 @@ impl Office {
     }
 
     pub(super) fn tools(self: &Arc<Self>, store: MockUnitOfWork) -> Tools {
-        Tools {
+        let basics = Basics {
             store: Arc::new(store),
             clock: Arc::clone(self) as _,
             ids: Arc::new(CountingIds::default()),
-            entropy: Arc::new(CountingEntropy::default()),
             bell: self.bell.clone(),
-        }
+        };
+        Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
     }
 
     /// Sends with `timings` until `stop` says so.

@@ -1,0 +1,109 @@
+//! How a service that embeds Launchway tests a use case: each port is a mock of `launchway-domain`
+//! (feature `mock`), and the test says exactly what may be read and what has to be written.
+//!
+//! `cargo test -p launchway-application --example mocked` runs it.
+
+fn main() {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use launchway_application::{Basics, Bell, Error, deployments::Deployments};
+    use launchway_domain::{
+        applications::{Application, ApplicationSecrets, Blueprint, MockApplicationRepository, Port},
+        auth::{Action, Actor, Forbidden, Permission, Resource},
+        clock::Timestamp,
+        deployments::{self, MockDeploymentRepository},
+        ids::ApplicationId,
+        jobs::{self, JobKind},
+        organizations::{Description, Organization, Role},
+        secret::Sealed,
+        store::{MockUnitOfWork, StoreError, Write},
+        users::User,
+    };
+    use uuid::Uuid;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    /// Ada, in an organization.
+    fn ada(role: Role) -> Actor {
+        let engines = Organization::new(id(1).into(), parsed("Engines"), Description::default(), NOW);
+        Actor::vouched_for(
+            User::invited(id(2).into(), parsed("ada"), parsed("ada@example.com"), NOW),
+            engines,
+            role,
+        )
+    }
+
+    /// An application of hers.
+    fn web(ada: &Actor) -> Application {
+        let port = Port::try_from(80).unwrap();
+        let blueprint = Blueprint::of_image(parsed("web"), parsed("production"), parsed("nginx:1"), port);
+        let sealed = || Sealed("sealed".to_owned());
+        let secrets = ApplicationSecrets {
+            build_variables: sealed(),
+            environment_variables: sealed(),
+            credentials: None,
+        };
+        let membership = ada.membership().unwrap();
+        Application::new(
+            (id(3).into(), id(4).into()),
+            &membership.organization,
+            ada.user_id(),
+            blueprint,
+            secrets,
+            NOW,
+        )
+    }
+
+    fn id(number: u128) -> Uuid {
+        Uuid::from_u128(number)
+    }
+
+    fn parsed<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+        text.parse().unwrap()
+    }
+
+    /// The use cases of deployments over mocks. A call that no test foresaw fails it.
+    fn deployments(
+        applications: MockApplicationRepository,
+        deployments: MockDeploymentRepository,
+        store: MockUnitOfWork,
+    ) -> Deployments {
+        let (clock, ids) = (Arc::new(|| NOW), Arc::new(|| id(9)));
+        let basics = Basics { store: Arc::new(store), clock, ids, bell: Bell::default() };
+        Deployments::new(Arc::new(applications), Arc::new(deployments), basics)
+    }
+
+    #[tokio::test]
+    async fn who_may_not_deploy_is_refused_before_anything_is_read() {
+        let nothing = deployments(Default::default(), Default::default(), Default::default());
+        let refused = nothing.redeploy(&ada(Role::Viewer), ApplicationId::from(id(3)), None).await;
+        let lacking = Permission::new(Resource::Deploy, Action::Create);
+        assert!(
+            matches!(refused, Err(Error::Forbidden(Forbidden::Lacks(permission))) if permission == lacking)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_deployment_is_asked_for_by_a_job_and_a_record_that_are_written_together() {
+        let (mut applications, mut store) = (MockApplicationRepository::new(), MockUnitOfWork::new());
+        let ada = ada(Role::Member);
+        let web = web(&ada);
+        applications.expect_get().once().returning(move |_, _| Ok(Some(web.clone())));
+        store.expect_commit().once().returning(|writes| {
+            let is_job = |write: &Write| {
+                matches!(write, Write::Job(jobs::Write::Enqueue(job)) if job.kind == JobKind::Deploy)
+            };
+            assert!(writes.iter().any(is_job), "{writes:?}");
+            let is_record = |write: &Write| matches!(write, Write::Deployment(deployments::Write::Insert(_)));
+            assert!(writes.iter().any(is_record), "{writes:?}");
+            // The database refuses all of it: somebody deleted the application meanwhile.
+            Err(StoreError::Stale)
+        });
+        let asked = deployments(applications, MockDeploymentRepository::new(), store);
+        let refused = asked.redeploy(&ada, ApplicationId::from(id(3)), None).await;
+        assert!(matches!(refused, Err(Error::NotFound("the application"))), "{refused:?}");
+    }
+}

@@ -1,0 +1,136 @@
+//! For a service that has Launchway as a part of itself: deployments of prebuilt images, with as few
+//! ports as that needs.
+//!
+//! The service says where [records](RecordKeeper) are kept and where versions [run](Host), and gets
+//! the use cases of deployments and the worker that carries them out. Whoever wants more puts
+//! [`Pipeline`] and [`Services`](crate::Services) together over ports of their own.
+
+mod absent;
+mod host;
+mod keeper;
+
+use std::{sync::Arc, time::Duration};
+
+use launchway_domain::{
+    clock::Clock,
+    deployments::Write as DeploymentWrite,
+    ids::Ids,
+    jobs::{ClaimLimits, JobQueue as _, WorkerId},
+    secret::SecretBox,
+    store::UnitOfWork as _,
+};
+use uuid::Uuid;
+
+use self::{absent::Absent, host::Hosted, keeper::Kept};
+pub use self::{
+    absent::NoSecrets,
+    host::{Host, Version},
+    keeper::{RecordKeeper, Visit},
+};
+use crate::{
+    Basics, Bell, Error,
+    applications::{ApplicationPolicy, ApplicationPorts, Applications},
+    deployments::{Deployments, HealthTimings, Pipeline, PipelinePorts},
+    routes::{RoutePorts, Routes},
+    worker::{Crew, Worker, WorkerTimings},
+};
+
+/// How long a version may take until it works.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many deployments are carried out at once.
+const AT_ONCE: usize = 4;
+
+/// Applications and their deployments inside another service.
+pub struct Embedded {
+    /// Makes, shows, changes and deletes applications.
+    pub applications: Applications,
+    /// Asks for deployments, shows them and cancels them.
+    pub deployments: Deployments,
+    /// Carries them out: in the background by [`Worker::run`], or what is due now by
+    /// [`Worker::drain`].
+    pub worker: Arc<Worker>,
+    kept: Kept,
+    identity: WorkerId,
+    basics: Basics,
+}
+
+impl Embedded {
+    /// Puts everything together. Nothing is done before a method of the parts is called.
+    ///
+    /// Applications have secrets if `secrets` takes any: [`NoSecrets`] does not.
+    #[must_use]
+    pub fn new(
+        keeper: impl RecordKeeper + 'static,
+        host: impl Host + 'static,
+        secrets: impl SecretBox + 'static,
+        clock: impl Clock + 'static,
+        ids: impl Ids + 'static,
+    ) -> Self {
+        let kept = Kept(Arc::new(keeper));
+        let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
+        // One service has one worker, whichever run of it; the runs are told apart.
+        let identity = WorkerId { instance: Uuid::nil().into(), boot: ids.next().into(), worker: 1 };
+        let repository = || Arc::new(kept.clone());
+        let basics =
+            Basics { store: repository(), clock: Arc::new(clock), ids: Arc::new(ids), bell: Bell::default() };
+        let ports = pipeline_ports(&kept, Arc::new(host), Arc::clone(&secrets));
+        let of_applications =
+            ApplicationPorts { applications: repository(), routes: Arc::clone(&ports.routes) };
+        let policy = ApplicationPolicy::default();
+        let pipeline = Pipeline::new(ports, HealthTimings::within(PATIENCE), basics.clone());
+        let crew = Crew { pipeline: Arc::new(pipeline), runs: None };
+        let limits = ClaimLimits { global: AT_ONCE, per_organization: AT_ONCE };
+        let timings = WorkerTimings::default();
+        let worker = Worker::new(repository(), crew, identity, limits, timings, basics.clone());
+        Self {
+            applications: Applications::new(of_applications, secrets, policy, basics.clone()),
+            deployments: Deployments::new(repository(), repository(), basics.clone()),
+            worker: Arc::new(worker),
+            kept,
+            identity,
+            basics,
+        }
+    }
+
+    /// Takes up what an earlier run of the service left under way. For who keeps records for longer
+    /// than one run: once, before the worker begins.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] or [`Error::Internal`], as the keeper of records says.
+    pub async fn take_over(&self) -> Result<(), Error> {
+        let WorkerId { instance, boot, .. } = self.identity;
+        let at = self.basics.clock.now();
+        self.kept.rescue(instance, boot, at).await?;
+        let follow = DeploymentWrite::FollowJobs { application: None, at };
+        Ok(self.kept.commit(vec![follow.into()]).await?)
+    }
+}
+
+fn pipeline_ports(kept: &Kept, host: Arc<dyn Host>, secrets: Arc<dyn SecretBox>) -> PipelinePorts {
+    let hosted = Arc::new(Hosted { host, kept: kept.clone() });
+    let (kept, absent) = (Arc::new(kept.clone()), Arc::new(Absent));
+    let routes = RoutePorts {
+        applications: kept.clone(),
+        deployments: kept.clone(),
+        extensions: None,
+        sites: absent.clone(),
+        router: hosted.clone(),
+    };
+    PipelinePorts {
+        applications: kept.clone(),
+        deployments: kept.clone(),
+        logs: kept,
+        runtime_logs: None,
+        deploy_keys: absent.clone(),
+        secrets,
+        source: absent.clone(),
+        planner: absent.clone(),
+        images: hosted.clone(),
+        composer: absent.clone(),
+        deployer: hosted.clone(),
+        inventory: hosted.clone(),
+        probe: hosted,
+        sites: absent,
+        routes: Arc::new(Routes::new(routes, None)),
+    }
+}

@@ -1,0 +1,244 @@
+//! What runs versions for an embedding service, seen as the ports that deployments use.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use launchway_domain::{
+    applications::{Application, ApplicationRepository as _, ImageRef, Repository, RunCommand, Variables},
+    clock::Timestamp,
+    deployments::{
+        BuildPlan, Condition, Container, ContainerId, ContainerPlan, Deployer, EngineInventory, Found,
+        FoundObject, HealthProbe, ImageBuilder, ImageName, Output, Owner, PrintedLine, ProbeTarget,
+        StepError,
+    },
+    ids::{ApplicationId, DeploymentId},
+    organizations::Scope,
+    routes::{Route, Target, TrafficRouter},
+    store::StoreError,
+    value::InvalidValue,
+};
+use uuid::Uuid;
+
+use super::keeper::Kept;
+
+/// A version that is to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// What it is known by from now on.
+    pub deployment: DeploymentId,
+    /// Of what it is one.
+    pub application: Application,
+    /// What it is made of.
+    pub image: ImageRef,
+    /// What it is told.
+    pub environment: Variables,
+}
+
+/// Runs versions.
+///
+/// Promises: a call that is dropped ends what it started; doing a thing a second time is no error.
+#[async_trait]
+pub trait Host: Send + Sync {
+    /// Starts a version beside whatever else runs, and tells where it is reached, on the
+    /// [port](launchway_domain::applications::Blueprint::port) of its application.
+    ///
+    /// # Errors
+    /// [`StepError::Refused`] when it cannot be run, [`StepError::Fault`] when trying again may help.
+    async fn start(&self, version: &Version) -> Result<IpAddr, StepError>;
+
+    /// Where the version of a deployment is reached; `None` when none runs.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when that cannot be told now.
+    async fn find(&self, deployment: DeploymentId) -> Result<Option<IpAddr>, StepError>;
+
+    /// Ends the version of a deployment, if one runs.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when trying again may help.
+    async fn end(&self, deployment: DeploymentId) -> Result<(), StepError>;
+
+    /// Whether a version works. Unless this says more, one works that goes on running.
+    ///
+    /// # Errors
+    /// A sentence that says what was answered instead.
+    async fn check(&self, _target: &ProbeTarget) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Leads the names of an application there from now on. Unless this does more, versions are
+    /// reached at their own address alone.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when trying again may help.
+    async fn lead(&self, _route: &Route) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
+/// The ports over a host.
+pub(super) struct Hosted {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) kept: Kept,
+}
+
+/// A host knows versions by their deployment. Containers have ids of 64 digits: it says it twice.
+fn container_of(deployment: DeploymentId) -> Result<ContainerId, StepError> {
+    let id = Uuid::from(deployment).simple();
+    let unlikely = |error: InvalidValue| StepError::Fault(format!("no id of a container: {error}"));
+    ContainerId::try_from(format!("{id}{id}")).map_err(unlikely)
+}
+
+fn deployment_of(container: &ContainerId) -> Result<DeploymentId, StepError> {
+    let (id, _) = container.as_str().split_at(32);
+    id.parse::<DeploymentId>()
+        .map_err(|error| StepError::Fault(format!("no deployment has that container: {error}")))
+}
+
+fn unreadable(error: StoreError) -> StepError {
+    StepError::Fault(format!("the records cannot be read: {error}"))
+}
+
+fn refused<T>(reason: &str) -> Result<T, StepError> {
+    Err(StepError::Refused(reason.to_owned()))
+}
+
+#[async_trait]
+impl ImageBuilder for Hosted {
+    async fn build(&self, _: &BuildPlan, _: Arc<dyn Output>) -> Result<ImageName, StepError> {
+        refused("nothing is built here: only prebuilt images are deployed")
+    }
+
+    /// The host gets the image when it starts the version.
+    async fn obtain(&self, owner: &Owner, _: &ImageRef, _: Arc<dyn Output>) -> Result<ImageName, StepError> {
+        Ok(ImageName::of(owner.application, owner.deployment))
+    }
+
+    async fn reuse(&self, _: &Owner, _: &ImageName) -> Result<ImageName, StepError> {
+        refused("earlier versions are not kept here")
+    }
+}
+
+#[async_trait]
+impl Deployer for Hosted {
+    async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError> {
+        let Owner { organization, application, deployment, .. } = plan.owner;
+        let found = self.kept.get(Scope::of_record(organization), application).await;
+        let Some(application) = found.map_err(unreadable)? else { return refused("the application is gone") };
+        let Repository::Image(image) = application.blueprint.repository.clone() else {
+            return refused("only prebuilt images are deployed here");
+        };
+        let version = Version { deployment, application, image, environment: plan.environment.clone() };
+        let address = self.host.start(&version).await?;
+        Ok(Container { id: container_of(deployment)?, name: deployment.to_string(), address })
+    }
+
+    async fn run_once(&self, _: &ContainerPlan, _: &RunCommand, _: Arc<dyn Output>) -> Result<(), StepError> {
+        refused("no commands are run here")
+    }
+
+    /// Whether a version is started again when it ends is the host's own business.
+    async fn keep(&self, _: &ContainerId) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError> {
+        let found = self.host.find(deployment_of(container)?).await?;
+        Ok(found.map_or(Condition::Gone, |address| Condition::Running { address, restarts: 0 }))
+    }
+
+    async fn restart(&self, _: &ContainerId) -> Result<Container, StepError> {
+        refused("versions are not started again here: deploy once more")
+    }
+
+    async fn stop(&self, container: &ContainerId) -> Result<(), StepError> {
+        self.host.end(deployment_of(container)?).await
+    }
+
+    async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError> {
+        self.host.end(deployment).await
+    }
+}
+
+/// What runs is what the host finds of all deployments that are recorded, those of applications that
+/// are gone included.
+#[async_trait]
+impl EngineInventory for Hosted {
+    async fn everything(&self) -> Result<Vec<Found>, StepError> {
+        self.containers().await
+    }
+
+    async fn containers(&self) -> Result<Vec<Found>, StepError> {
+        let mut containers = Vec::new();
+        for deployment in self.kept.not_removed().await.map_err(unreadable)? {
+            let Some(address) = self.host.find(deployment.id).await? else { continue };
+            let owner = Owner {
+                organization: deployment.organization_id,
+                application: deployment.application_id,
+                deployment: deployment.id,
+                attempt: 1,
+            };
+            let what = FoundObject::Container {
+                id: container_of(deployment.id)?,
+                condition: Condition::Running { address, restarts: 0 },
+                created_at: deployment.created_at,
+                service: None,
+            };
+            containers.push(Found { owner, what });
+        }
+        Ok(containers)
+    }
+
+    async fn remove(&self, found: &Found) -> Result<(), StepError> {
+        self.host.end(found.owner.deployment).await
+    }
+
+    async fn printed(
+        &self,
+        _: &ContainerId,
+        _: Option<Timestamp>,
+        _: usize,
+    ) -> Result<Vec<PrintedLine>, StepError> {
+        Ok(Vec::new())
+    }
+
+    async fn last_words(&self, _: &ContainerId, _: usize) -> Result<Vec<PrintedLine>, StepError> {
+        Err(StepError::Fault("what versions print stays where they run".to_owned()))
+    }
+
+    async fn wait_for_news(&self, patience: Duration) -> bool {
+        tokio::time::sleep(patience).await;
+        false
+    }
+}
+
+#[async_trait]
+impl HealthProbe for Hosted {
+    async fn probe(&self, target: &ProbeTarget) -> Result<(), String> {
+        self.host.check(target).await
+    }
+}
+
+#[async_trait]
+impl TrafficRouter for Hosted {
+    async fn set(&self, route: &Route) -> Result<(), StepError> {
+        self.host.lead(route).await
+    }
+
+    async fn remove(&self, application: ApplicationId) -> Result<(), StepError> {
+        let (subject, hosts) = (application.into(), Vec::new());
+        self.host.lead(&Route { subject, hosts, target: Target::Absent }).await
+    }
+
+    async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError> {
+        for route in routes {
+            self.host.lead(route).await?;
+        }
+        Ok(())
+    }
+
+    /// A host that has to wait for requests does so when it ends a version.
+    async fn drain(&self, _: ApplicationId) -> Result<(), StepError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! Records that an embedding service keeps, seen as the ports that deployments use.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use launchway_domain::{
+    applications::{
+        Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
+        NamedApplication,
+    },
+    clock::Timestamp,
+    deployments::{
+        ContainerState, Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, LiveVersion,
+        Standing,
+    },
+    ids::{ApplicationId, BootId, DeploymentId, InstanceId, JobId},
+    jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, JobQueue, JobState, Lease, Rescued, WorkerId},
+    logs::{LogSink, NewLine},
+    organizations::Scope,
+    page::{Page, PageRequest},
+    records::Records,
+    store::{StoreError, UnitOfWork, Write},
+};
+
+/// What somebody does with records.
+pub type Visit<'a> = Box<dyn FnOnce(&mut Records) -> Result<(), StoreError> + Send + 'a>;
+
+/// Keeps records.
+///
+/// Promises: one visit takes place at a time, and sees what earlier ones left; what a visit that
+/// returns `Ok` has changed is as durable as the service wants it to be when the call returns. One
+/// that returns an error has changed nothing.
+#[async_trait]
+pub trait RecordKeeper: Send + Sync {
+    /// Lets somebody in, and gives back what they say.
+    ///
+    /// # Errors
+    /// What the visit says; [`StoreError::Unavailable`] or [`StoreError::Internal`] when nobody can
+    /// be let in, or what was changed cannot be kept.
+    async fn visit(&self, visit: Visit<'_>) -> Result<(), StoreError>;
+}
+
+/// The ports over a keeper.
+#[derive(Clone)]
+pub(super) struct Kept(pub(super) Arc<dyn RecordKeeper>);
+
+impl Kept {
+    async fn change<T: Send>(
+        &self,
+        change: impl FnOnce(&mut Records) -> Result<T, StoreError> + Send,
+    ) -> Result<T, StoreError> {
+        let mut found = None;
+        let into = &mut found;
+        let visit: Visit<'_> = Box::new(move |records| {
+            *into = Some(change(records)?);
+            Ok(())
+        });
+        self.0.visit(visit).await?;
+        found.ok_or_else(|| StoreError::Internal("the keeper of records let nobody in".into()))
+    }
+
+    /// The deployments whose container is not recorded as gone, also of applications that are.
+    pub(super) async fn not_removed(&self) -> Result<Vec<Deployment>, StoreError> {
+        let is_removed = |found: &&Deployment| {
+            found.container.as_ref().is_some_and(|container| container.state == ContainerState::Removed)
+        };
+        self.read(|records| records.deployments().filter(|found| !is_removed(found)).cloned().collect()).await
+    }
+
+    async fn read<T: Send>(&self, look: impl FnOnce(&Records) -> T + Send) -> Result<T, StoreError> {
+        self.change(|records| Ok(look(records))).await
+    }
+}
+
+#[async_trait]
+impl UnitOfWork for Kept {
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.change(|records| records.commit(&writes)).await
+    }
+}
+
+#[async_trait]
+impl ApplicationRepository for Kept {
+    async fn page(
+        &self,
+        scope: Scope,
+        filter: &ApplicationFilter,
+        page: PageRequest,
+    ) -> Result<Page<ApplicationSummary>, StoreError> {
+        self.read(|records| {
+            let mut wanted: Vec<&Application> = records
+                .applications()
+                .filter(|found| found.organization_id == scope.id() && is_wanted(found, filter))
+                .collect();
+            wanted.sort_by_key(|found| std::cmp::Reverse((found.created_at, found.id)));
+            let summaries = wanted.into_iter().filter_map(|found| records.application(scope, found.id));
+            paged(summaries.collect(), page)
+        })
+        .await
+    }
+
+    async fn get(&self, scope: Scope, id: ApplicationId) -> Result<Option<Application>, StoreError> {
+        self.read(|records| records.application(scope, id).map(|summary| summary.application)).await
+    }
+
+    async fn detail(&self, scope: Scope, id: ApplicationId) -> Result<Option<ApplicationDetail>, StoreError> {
+        self.read(|records| {
+            let summary = records.application(scope, id)?;
+            let deployments = records.deployments().filter(|found| found.application_id == id);
+            let deployments = deployments.take(usize_of(ApplicationDetail::DEPLOYMENTS)).cloned().collect();
+            let newest = records.lines().iter().rev().filter(|line| line.application_id == id);
+            let mut logs: Vec<_> = newest.take(usize_of(ApplicationDetail::LOGS)).cloned().collect();
+            logs.reverse();
+            Some(ApplicationDetail { summary, deployments, logs })
+        })
+        .await
+    }
+
+    async fn named(&self) -> Result<Vec<NamedApplication>, StoreError> {
+        self.read(|records| {
+            let named = records.applications().map(|found| NamedApplication {
+                id: found.id,
+                hosts: found.hosts().map(str::to_owned).collect(),
+            });
+            named.collect()
+        })
+        .await
+    }
+
+    async fn is_named(&self, host: &str) -> Result<bool, StoreError> {
+        self.read(|records| records.is_named(host)).await
+    }
+}
+
+fn is_wanted(found: &Application, filter: &ApplicationFilter) -> bool {
+    let blueprint = &found.blueprint;
+    let is_found = |text: &str| {
+        let text = text.to_lowercase();
+        let contains = |value: &str| value.to_lowercase().contains(&text);
+        contains(blueprint.name.as_str())
+            || contains(blueprint.repository.as_str())
+            || blueprint.domain.iter().chain(&found.further_domains).any(|domain| contains(domain.as_str()))
+    };
+    filter.search.as_deref().is_none_or(is_found)
+        && filter.environment.as_ref().is_none_or(|wanted| *wanted == blueprint.environment)
+        && filter.state.is_none_or(|wanted| wanted == found.status.state)
+}
+
+fn paged<T>(all: Vec<T>, request: PageRequest) -> Page<T> {
+    let total = i64::try_from(all.len()).unwrap_or(i64::MAX);
+    let items = all.into_iter().skip(usize_of(request.offset())).take(usize_of(request.size())).collect();
+    Page { items, request, total }
+}
+
+/// A number that is never negative, as one that counts.
+fn usize_of(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[async_trait]
+impl DeploymentRepository for Kept {
+    async fn page(
+        &self,
+        scope: Scope,
+        application: ApplicationId,
+        page: PageRequest,
+    ) -> Result<Page<Deployment>, StoreError> {
+        self.read(|records| {
+            let is_of = |found: &&Deployment| found.application_id == application;
+            let is_there = records.application(scope, application).is_some();
+            paged(records.deployments().filter(is_of).filter(|_| is_there).cloned().collect(), page)
+        })
+        .await
+    }
+
+    async fn get(&self, scope: Scope, id: DeploymentId) -> Result<Option<Deployment>, StoreError> {
+        self.read(|records| records.deployment(scope, id).cloned()).await
+    }
+
+    async fn many(&self, scope: Scope, ids: &[DeploymentId]) -> Result<Vec<Deployment>, StoreError> {
+        self.read(|records| ids.iter().filter_map(|id| records.deployment(scope, *id)).cloned().collect())
+            .await
+    }
+
+    async fn detail(&self, scope: Scope, id: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError> {
+        self.read(|records| records.deployment_detail(scope, id)).await
+    }
+
+    async fn live(&self) -> Result<Vec<LiveVersion>, StoreError> {
+        self.read(|records| {
+            let live = records.applications().filter_map(|application| {
+                let scope = Scope::of_record(application.organization_id);
+                let deployment = records.deployment(scope, application.live?)?.clone();
+                Some(LiveVersion { application: application.clone(), deployment })
+            });
+            live.collect()
+        })
+        .await
+    }
+
+    async fn standing(&self, deployments: &[DeploymentId]) -> Result<Vec<Standing>, StoreError> {
+        self.read(|records| {
+            let known = records.deployments().filter(|found| deployments.contains(&found.id));
+            let is_live = |id| records.applications().any(|application| application.live == Some(id));
+            let standing = known.map(|found| Standing {
+                deployment: found.id,
+                is_live: is_live(found.id),
+                is_open: !found.status.state.is_over(),
+                is_worth_keeping: found.status.state == DeploymentState::Deployed,
+            });
+            standing.collect()
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl LogSink for Kept {
+    async fn append(&self, lines: Vec<NewLine>) -> Result<(), StoreError> {
+        self.change(|records| {
+            records.append(&lines);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn trim(&self, keep: i64) -> Result<usize, StoreError> {
+        self.change(|records| Ok(records.trim(keep))).await
+    }
+}
+
+#[async_trait]
+impl JobQueue for Kept {
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        limits: ClaimLimits,
+        now: Timestamp,
+        lease_until: Timestamp,
+    ) -> Result<Option<ClaimedJob>, StoreError> {
+        self.change(|records| Ok(records.claim(*worker, limits, now, lease_until))).await
+    }
+
+    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Heartbeat, StoreError> {
+        self.change(|records| Ok(records.heartbeat(lease, until))).await
+    }
+
+    async fn release(&self, lease: &Lease, now: Timestamp) -> Result<JobState, StoreError> {
+        self.change(|records| records.give_back(lease, "the worker had to stop", false, (now, now))).await
+    }
+
+    async fn retry(
+        &self,
+        lease: &Lease,
+        reason: &str,
+        now: Timestamp,
+        run_at: Timestamp,
+    ) -> Result<JobState, StoreError> {
+        self.change(|records| records.give_back(lease, reason, true, (now, run_at))).await
+    }
+
+    async fn rescue(
+        &self,
+        instance: InstanceId,
+        boot: BootId,
+        now: Timestamp,
+    ) -> Result<Vec<Rescued>, StoreError> {
+        self.change(|records| Ok(records.rescue(instance, boot, now))).await
+    }
+
+    async fn get(&self, scope: Scope, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.read(|records| records.job(scope, id).cloned()).await
+    }
+}

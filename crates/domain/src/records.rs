@@ -1,0 +1,201 @@
+//! Records without a database: what the writes of a deployment mean, as plain values.
+//!
+//! For a service that embeds Launchway and keeps its records in a place of its own: it decides where
+//! the value lies and when it is durable, and need not know what a write means. Whoever has a
+//! database implements the ports instead.
+
+mod applications;
+mod deployments;
+mod jobs;
+
+use std::collections::BTreeMap;
+
+use self::jobs::KeptJob;
+use crate::{
+    applications::{Application, ApplicationSummary},
+    audit,
+    auth::Actor,
+    clock::Timestamp,
+    deployments::{Deployment, DeploymentDetail},
+    idempotency::{self, IdempotencyKey},
+    ids::{ApplicationId, DeploymentId, JobId, OrganizationId, UserId},
+    logs::{self, LogLine, NewLine},
+    organizations::{MembershipDetail, Organization, Scope},
+    store::{StoreError, Unique, Write, are_audited},
+    users::User,
+};
+
+/// Applications with their deployments, the jobs that carry them out, their logs and the audit trail.
+///
+/// Each call costs as much as there is: this is for hundreds of deployments, not for millions.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    organizations: BTreeMap<OrganizationId, Organization>,
+    users: BTreeMap<UserId, User>,
+    applications: BTreeMap<ApplicationId, Application>,
+    deployments: BTreeMap<DeploymentId, Deployment>,
+    jobs: BTreeMap<JobId, KeptJob>,
+    /// Whose job was claimed when, counted in claims.
+    turns: BTreeMap<OrganizationId, u64>,
+    lines: Vec<LogLine>,
+    trail: Vec<audit::Entry>,
+    requests: Vec<(IdempotencyKey, Timestamp)>,
+}
+
+impl Records {
+    /// Records of nothing but who may act here.
+    #[must_use]
+    pub fn of(actors: &[&Actor]) -> Self {
+        let mut records = Self::default();
+        actors.iter().for_each(|actor| records.know(actor));
+        records
+    }
+
+    /// Knows somebody, and their organizations, as they are now.
+    pub fn know(&mut self, actor: &Actor) {
+        let profile = actor.profile();
+        self.users.insert(profile.user.id, profile.user.clone());
+        for MembershipDetail { organization, .. } in &profile.memberships {
+            self.organizations.insert(organization.id, organization.clone());
+        }
+    }
+
+    /// Carries out `writes` as one unit, as [`UnitOfWork::commit`](crate::store::UnitOfWork::commit)
+    /// promises.
+    ///
+    /// # Errors
+    /// As there, and [`StoreError::Internal`] for a write about something else than applications,
+    /// deployments, jobs, logs, requests and the trail; then nothing was changed.
+    pub fn commit(&mut self, writes: &[Write]) -> Result<(), StoreError> {
+        if !are_audited(writes) {
+            return Err(StoreError::Unaudited);
+        }
+        let mut next = self.clone();
+        for write in writes {
+            next.apply(write)?;
+        }
+        *self = next;
+        Ok(())
+    }
+
+    fn apply(&mut self, write: &Write) -> Result<(), StoreError> {
+        match write {
+            Write::Application(write) => self.apply_application(write),
+            Write::Deployment(write) => self.apply_deployment(write),
+            Write::Job(write) => self.apply_job(write),
+            Write::Log(logs::Write::Append(lines)) => {
+                self.append(lines);
+                Ok(())
+            }
+            Write::Audit(audit::Write::Append(entry)) => {
+                self.trail.push(entry.clone());
+                Ok(())
+            }
+            Write::Idempotency(idempotency::Write::Claim { key, since, at, .. }) => {
+                self.claim_request(key, *since, *at)
+            }
+            other => Err(StoreError::Internal(format!("no place is kept for {other:?}").into())),
+        }
+    }
+
+    /// Appends lines to the logs of their applications. Those of an application that is not there
+    /// are dropped.
+    pub fn append(&mut self, lines: &[NewLine]) {
+        for line in lines.iter().filter(|line| self.applications.contains_key(&line.application_id)) {
+            let newest = self.lines.iter().rev().find(|kept| kept.application_id == line.application_id);
+            let number = newest.map_or(1, |newest| newest.number + 1);
+            self.lines.push(LogLine {
+                number,
+                application_id: line.application_id,
+                deployment_id: line.deployment_id,
+                level: line.level,
+                text: line.text.clone(),
+                at: line.at,
+            });
+        }
+    }
+
+    /// The same request within the time that it is remembered is a twin.
+    fn claim_request(
+        &mut self,
+        key: &IdempotencyKey,
+        since: Timestamp,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let place = key.place();
+        if self.requests.iter().any(|(kept, kept_at)| *kept_at > since && kept.place() == place) {
+            return Err(StoreError::Taken(Unique::IdempotencyKey));
+        }
+        self.requests.retain(|(_, kept_at)| *kept_at > since);
+        self.requests.push((key.clone(), at));
+        Ok(())
+    }
+
+    /// One application with whom it belongs to; `None` when the organization has none with that id.
+    #[must_use]
+    pub fn application(&self, scope: Scope, id: ApplicationId) -> Option<ApplicationSummary> {
+        let application = self.applications.get(&id).filter(|found| found.organization_id == scope.id())?;
+        let organization = self.organizations.get(&application.organization_id)?.clone();
+        let user = self.users.get(&application.user_id)?.clone();
+        Some(ApplicationSummary { application: application.clone(), organization, user })
+    }
+
+    /// Every application, whosever it is.
+    pub fn applications(&self) -> impl Iterator<Item = &Application> {
+        self.applications.values()
+    }
+
+    /// Every deployment, whosever it is, newest first; also of applications that are gone.
+    pub fn deployments(&self) -> impl Iterator<Item = &Deployment> {
+        let mut newest_first: Vec<&Deployment> = self.deployments.values().collect();
+        newest_first.sort_by_key(|deployment| std::cmp::Reverse((deployment.created_at, deployment.id)));
+        newest_first.into_iter()
+    }
+
+    /// One deployment; `None` when the organization has none with that id.
+    #[must_use]
+    pub fn deployment(&self, scope: Scope, id: DeploymentId) -> Option<&Deployment> {
+        let found = self.deployments.get(&id).filter(|found| found.organization_id == scope.id());
+        found.filter(|found| self.applications.contains_key(&found.application_id))
+    }
+
+    /// The same with everything around it.
+    #[must_use]
+    pub fn deployment_detail(&self, scope: Scope, id: DeploymentId) -> Option<DeploymentDetail> {
+        let deployment = self.deployment(scope, id)?.clone();
+        let application = self.application(scope, deployment.application_id)?;
+        let mut logs: Vec<LogLine> =
+            self.lines.iter().filter(|line| line.deployment_id == id).cloned().collect();
+        let most = usize::try_from(DeploymentDetail::LOGS).unwrap_or(usize::MAX);
+        logs.drain(..logs.len().saturating_sub(most));
+        Some(DeploymentDetail { deployment, application, logs })
+    }
+
+    /// Every line of every log, in the order in which they came.
+    #[must_use]
+    pub fn lines(&self) -> &[LogLine] {
+        &self.lines
+    }
+
+    /// Forgets the oldest lines of every application, so that each keeps the newest `keep`; tells how
+    /// many went.
+    pub fn trim(&mut self, keep: i64) -> usize {
+        let mut newest = BTreeMap::new();
+        for line in &self.lines {
+            newest.insert(line.application_id, line.number);
+        }
+        let before = self.lines.len();
+        self.lines
+            .retain(|line| newest.get(&line.application_id).is_some_and(|last| line.number + keep > *last));
+        before - self.lines.len()
+    }
+
+    /// What the audit trail was told, in order.
+    #[must_use]
+    pub fn trail(&self) -> &[audit::Entry] {
+        &self.trail
+    }
+}
+
+#[cfg(test)]
+mod tests;

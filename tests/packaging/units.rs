@@ -1,0 +1,87 @@
+//! The units are what systemd understands, and leave little to whoever breaks in.
+
+use std::{
+    fs,
+    process::{Command, Output},
+};
+
+use crate::{packaging, read};
+
+const UNITS: [&str; 2] = ["launchway.service", "launchway-proxy.service"];
+
+/// The worst exposure that a unit may have, in tenths of what `systemd-analyze security` tells: 0 is
+/// none, 100 is a service without any of this.
+const MOST_EXPOSED: &str = "20";
+
+fn analyze(arguments: &[&str]) -> Output {
+    let output = Command::new("systemd-analyze").args(arguments).output();
+    output.expect("this test needs systemd-analyze: install the package systemd")
+}
+
+/// What systemd complains about in units of these texts.
+fn complaints(texts: &[(&str, String)]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut arguments = vec!["verify".to_owned()];
+    for (name, text) in texts {
+        let path = folder.path().join(name);
+        // The program has to be there, and is not on a machine that only tests.
+        fs::write(&path, text.replace("=/usr/bin/launchway", "=/bin/true")).unwrap();
+        arguments.push(path.display().to_string());
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    String::from_utf8(analyze(&arguments).stderr).unwrap()
+}
+
+fn unit(name: &str) -> String {
+    read(&format!("systemd/{name}"))
+}
+
+/// The value of a line of a unit.
+pub(crate) fn value_of(unit_name: &str, key: &str) -> String {
+    let text = unit(unit_name);
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    line.unwrap_or_else(|| panic!("{unit_name} has no {key}")).to_owned()
+}
+
+#[test]
+fn systemd_understands_every_line() {
+    let texts = UNITS.map(|name| (name, unit(name)));
+    assert_eq!(complaints(&texts), "");
+    let mistaken = unit(UNITS[0]).replace("ProtectSystem=strict", "ProtectSystem=very");
+    assert!(complaints(&[(UNITS[0], mistaken)]).contains("protect system"), "mistakes are told");
+}
+
+#[test]
+fn units_are_hardly_exposed() {
+    for name in UNITS {
+        let path = packaging(&format!("systemd/{name}")).display().to_string();
+        let threshold = format!("--threshold={MOST_EXPOSED}");
+        let rated = analyze(&["security", "--offline=true", &threshold, &path]);
+        let table = String::from_utf8(rated.stdout).unwrap();
+        let missing: Vec<&str> = table.lines().filter(|line| line.starts_with('✗')).collect();
+        assert!(rated.status.success(), "{}\n{}", table.lines().last().unwrap(), missing.join("\n"));
+    }
+}
+
+#[test]
+fn the_user_of_the_units_is_made_and_may_use_the_engine() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("etc")).unwrap();
+    let (folder, file) = (root.path().display(), packaging("systemd/sysusers.conf"));
+    // By standard input: with a root, paths are looked for in there.
+    let made = Command::new("systemd-sysusers")
+        .args([&format!("--root={folder}"), "-"])
+        .stdin(fs::File::open(file).unwrap())
+        .output()
+        .expect("this test needs systemd-sysusers: install the package systemd");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let users = fs::read_to_string(root.path().join("etc/passwd")).unwrap();
+    let groups = fs::read_to_string(root.path().join("etc/group")).unwrap();
+    for name in UNITS {
+        let user = value_of(name, "User");
+        let entry = users.lines().find(|line| line.starts_with(&format!("{user}:"))).unwrap();
+        assert!(entry.contains(":/var/lib/launchway:"), "{entry}");
+        let docker = groups.lines().find(|line| line.starts_with("docker:")).unwrap();
+        assert!(docker.ends_with(&format!(":{user}")), "{docker}");
+    }
+}
