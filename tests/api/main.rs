@@ -17,7 +17,6 @@ use on_both_databases;
 mod administration;
 mod audit;
 mod auth;
-mod authenticator;
 mod authorization;
 mod availability;
 mod bodies;
