@@ -5,10 +5,13 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer, command};
+use launchway_testkit::{
+    authenticator::Authenticator,
+    server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer, command},
+};
 use serde_json::json;
 
-use crate::{auth::credentials, authenticator::Authenticator};
+use crate::auth::credentials;
 
 const NEW_PASSWORD: &str = "forgotten no more";
 

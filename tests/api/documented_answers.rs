@@ -94,6 +94,44 @@ fn answers_about_applications_have_the_form_that_is_documented() {
 }
 
 #[test]
+fn events_of_a_stream_have_the_form_that_is_documented() {
+    const DEPLOYMENTS: &str = "/api/v1/deploy/application/deployments";
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let wish = json!({
+        "name": "shop", "repository": "registry.example/shop", "port": 8080, "environment": "production",
+        "build_pack": "image",
+    });
+    let deployment =
+        admin.post("/api/v1/deploy/application", &wish).success()["deployments"][0]["id"].clone();
+    admin.post("/api/v1/deploy/application/cancel-deployment", &json!({ "id": deployment })).success();
+    let stream = admin.get(&format!("{DEPLOYMENTS}/{}/logs/stream", deployment.as_str().unwrap()));
+
+    let document = printed_document();
+    let operation = &document["paths"][format!("{DEPLOYMENTS}/{{deployment_id}}/logs/stream")]["get"];
+    let schema = &operation["responses"]["200"]["content"]["text/event-stream"]["schema"];
+    let (mut problems, mut kinds) = (Vec::new(), Vec::new());
+    for event in stream.text.split_terminator("\n\n") {
+        let fields = event.lines().filter_map(|line| line.split_once(": "));
+        let event: Value = fields.map(|(name, value)| (name.to_owned(), json!(value))).collect();
+        compare(&document, schema, &event, "event", &mut problems);
+        kinds.push(event["event"].as_str().unwrap().to_owned());
+        if event["event"] == "log" {
+            let line: Value = serde_json::from_str(event["data"].as_str().unwrap()).unwrap();
+            compare(
+                &document,
+                &json!({"$ref": "#/components/schemas/ApplicationLog"}),
+                &line,
+                "line",
+                &mut problems,
+            );
+        }
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+    assert!(kinds.len() >= 2 && kinds.last().is_some_and(|kind| kind == "end"), "{kinds:?}");
+}
+
+#[test]
 fn answers_about_webhooks_have_the_form_that_is_documented() {
     const SECRET: &str = "/api/v1/deploy/application/webhook-secret";
     let server = TestServer::on_sqlite();

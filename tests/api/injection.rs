@@ -7,75 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use launchway_testkit::{client::Client, docker::FakeDocker, server::TestServer};
+use launchway_testkit::{client::Client, docker::FakeDocker, hostile::PAYLOADS, server::TestServer};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(240);
-
-/// Texts that make a careless program run a command: each would make the file `CANARY`. `§` stands
-/// for its folder.
-pub(crate) const PAYLOADS: [&str; 60] = [
-    "; touch §/CANARY",
-    ";touch §/CANARY;",
-    "| touch §/CANARY",
-    "|touch §/CANARY",
-    "|| touch §/CANARY",
-    "& touch §/CANARY",
-    "&& touch §/CANARY",
-    "&touch §/CANARY&",
-    "$(touch §/CANARY)",
-    "$(touch${IFS}§/CANARY)",
-    "`touch §/CANARY`",
-    "`touch${IFS}§/CANARY`",
-    "${IFS}$(touch${IFS}§/CANARY)",
-    "$((touch §/CANARY))",
-    "<(touch §/CANARY)",
-    ">(touch §/CANARY)",
-    "> §/CANARY",
-    ">> §/CANARY",
-    "main\ntouch §/CANARY",
-    "main\r\ntouch §/CANARY\r\n",
-    "main\n\ntouch §/CANARY #",
-    "main;touch${IFS}§/CANARY",
-    "main|touch${IFS}§/CANARY",
-    "main&&touch${IFS}§/CANARY",
-    "'; touch §/CANARY; '",
-    "\"; touch §/CANARY; \"",
-    "'$(touch §/CANARY)'",
-    "\"$(touch §/CANARY)\"",
-    "\\\"; touch §/CANARY; \\\"",
-    "\\'; touch §/CANARY; \\'",
-    "--upload-pack=touch §/CANARY",
-    "--upload-pack=touch§/CANARY",
-    "-u touch §/CANARY",
-    "--exec=touch §/CANARY",
-    "-oProxyCommand=touch §/CANARY",
-    "--config=core.sshCommand=touch §/CANARY",
-    "-c core.fsmonitor=touch §/CANARY",
-    "--template=§",
-    "--output=§/CANARY",
-    "-o§/CANARY",
-    "--file=§/CANARY",
-    "--iidfile=§/CANARY",
-    "--cidfile=§/CANARY",
-    "--privileged",
-    "-v /:/host",
-    "--volume=/:/host",
-    "--env-file=/etc/passwd",
-    "--entrypoint=touch",
-    "ext::sh -c touch% §/CANARY",
-    "ext::touch §/CANARY",
-    "ssh://-oProxyCommand=touch${IFS}§/CANARY/x",
-    "git@-oProxyCommand=touch${IFS}§/CANARY:x",
-    "file://§/../../etc/passwd",
-    "../../../../../../../../§/CANARY",
-    "/../../../../../../../../etc/passwd",
-    "{{ .Env }} $(touch §/CANARY)",
-    "%0atouch %20§/CANARY",
-    "$HOME/$(touch §/CANARY)",
-    "!touch §/CANARY",
-    "\u{202e}; touch §/CANARY",
-];
 
 /// How a text is put into the wish for an application.
 type Put = fn(&mut Value, &str);

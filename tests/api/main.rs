@@ -18,7 +18,6 @@ use on_both_databases;
 mod administration;
 mod audit;
 mod auth;
-mod authenticator;
 mod authorization;
 mod availability;
 mod backups;

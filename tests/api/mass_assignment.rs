@@ -44,6 +44,32 @@ fn no_write_takes_a_field_that_is_not_its_own() {
 }
 
 #[test]
+fn what_is_documented_as_required_is_and_nothing_else() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let document = printed_document();
+    let (mut missing, mut optional) = (0, 0);
+    for operation in operations(&document).iter().filter(|operation| operation.method != "GET") {
+        let Some(own) = fields(&document, operation) else { continue };
+        let required = required(&document, operation);
+        let answer = admin.send(&operation.method, &operation.filled_path(), Some("{}"));
+        let message = answer.message();
+        for name in own {
+            let is_missed = message.split("; ").any(|problem| problem == format!("{name} is required"));
+            assert_eq!(
+                is_missed,
+                required.contains(&name),
+                "{} {}: {message}",
+                operation.method,
+                operation.path
+            );
+            if is_missed { missing += 1 } else { optional += 1 }
+        }
+    }
+    assert!(missing >= 20 && optional >= 20, "{missing} required, {optional} optional");
+}
+
+#[test]
 fn a_field_too_many_spoils_an_otherwise_good_request() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
@@ -62,6 +88,25 @@ fn fields(document: &Value, operation: &Documented) -> Option<Vec<String>> {
     let mut names = Vec::new();
     collect_fields(document, schema, &mut names);
     (!names.is_empty()).then_some(names)
+}
+
+/// Those of them that the document says it cannot do without.
+fn required(document: &Value, operation: &Documented) -> Vec<String> {
+    let schema = &operation.operation["requestBody"]["content"]["application/json"]["schema"];
+    let mut names = Vec::new();
+    collect_required(document, schema, &mut names);
+    names
+}
+
+fn collect_required(document: &Value, schema: &Value, names: &mut Vec<String>) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        collect_required(document, document.pointer(reference.trim_start_matches('#')).unwrap(), names);
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        collect_required(document, part, names);
+    }
+    let own = schema["required"].as_array().into_iter().flatten();
+    names.extend(own.map(|name| name.as_str().unwrap().to_owned()));
 }
 
 fn collect_fields(document: &Value, schema: &Value, names: &mut Vec<String>) {

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use launchway_testkit::{
+    authenticator::Authenticator,
     client::Client,
     server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
 };
 use serde_json::json;
 
-use crate::{auth::credentials, authenticator::Authenticator, patience::until};
+use crate::{auth::credentials, patience::until};
 
 const NEW_PASSWORD: &str = "canary in a coal mine";
 const WRONG_PASSWORD: &str = "canary that flew away";

@@ -1,12 +1,13 @@
 //! Two-factor login, from the set-up to turning it off.
 
 use launchway_testkit::{
+    authenticator::Authenticator,
     client::Answer,
     server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
 };
 use serde_json::{Value, json};
 
-use crate::{authenticator::Authenticator, patience::at_once};
+use crate::patience::at_once;
 
 const SETUP: &str = "/api/v1/auth/two-factor/setup";
 const ENABLE: &str = "/api/v1/auth/two-factor/enable";

@@ -15,7 +15,7 @@ use launchway_domain::{
 };
 
 pub(crate) use self::views::LogView;
-use self::views::{Embedding, LogsView};
+use self::views::{Embedding, LogEvent, LogsView};
 use crate::{
     Api,
     caller::Caller,
@@ -97,7 +97,7 @@ pub(crate) async fn deployment_logs(
         ("deployment_id" = String, Path, description = "A deployment of this organization"),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last line that was seen"),
     ),
-    responses((status = 200, content_type = "text/event-stream", body = String)))]
+    responses((status = 200, content_type = "text/event-stream", body = LogEvent)))]
 pub(crate) async fn stream_deployment_logs(
     api: Data<Api>,
     caller: Caller,

@@ -119,8 +119,8 @@ impl Applications {
         let NewApplication { blueprint, credentials, build_variables, environment_variables } = wish;
         self.check(&blueprint)?;
         let id: ApplicationId = self.tools.ids.next().into();
-        let secrets =
-            self.vault.seal(id, &OpenSecrets { build_variables, environment_variables, credentials })?;
+        let secrets = OpenSecrets { build_variables, environment_variables, credentials, former: Vec::new() };
+        let secrets = self.vault.seal(id, &secrets)?;
         let now = self.tools.clock.now();
         let ids = (id, self.tools.ids.next().into());
         let organization = &actor.membership().ok_or(ORGANIZATION)?.organization;

@@ -1,11 +1,16 @@
 //! The campaigns, by their names.
 
+mod canaries;
 mod clock_jumps;
+mod conformance;
 mod crash_points;
 mod full_disk;
+mod guesses;
+mod injections;
 mod kills;
 mod outages;
 mod power_cuts;
+mod slow_clients;
 
 use crate::{options::Options, section::Section};
 
@@ -13,7 +18,7 @@ use crate::{options::Options, section::Section};
 type Campaign = fn(&Options) -> Section;
 
 /// In the order of the report.
-pub(crate) const CAMPAIGNS: [(&str, Campaign); 7] = [
+pub(crate) const CAMPAIGNS: [(&str, Campaign); 12] = [
     ("kills-sqlite", kills::on_sqlite),
     ("kills-postgres", kills::on_postgres),
     ("crash-points", crash_points::run),
@@ -21,4 +26,9 @@ pub(crate) const CAMPAIGNS: [(&str, Campaign); 7] = [
     ("power-cuts", power_cuts::run),
     ("outages", outages::run),
     ("clock-jumps", clock_jumps::run),
+    ("slow-clients", slow_clients::run),
+    ("guesses", guesses::run),
+    ("canaries", canaries::run),
+    ("injections", injections::run),
+    ("conformance", conformance::run),
 ];

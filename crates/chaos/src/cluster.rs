@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use diesel::{Connection as _, PgConnection, connection::SimpleConnection as _};
+use diesel::{
+    Connection as _, PgConnection, QueryableByName, RunQueryDsl as _, connection::SimpleConnection as _,
+    sql_query, sql_types::Text,
+};
 use tempfile::TempDir;
 
 use crate::stage::free_port;
@@ -23,6 +26,12 @@ pub(crate) struct Cluster {
     binaries: PathBuf,
     port: u16,
     folder: TempDir,
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = Text)]
+    value: String,
 }
 
 /// How a server ends.
@@ -65,6 +74,25 @@ impl Cluster {
     /// Where its database is.
     pub(crate) fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Where its files are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Every table, with all of its rows as text.
+    pub(crate) fn tables(&self) -> Vec<(String, String)> {
+        let mut connection = PgConnection::establish(&self.url()).unwrap();
+        let mut texts = |query: String| -> Vec<Row> { sql_query(query).load(&mut connection).unwrap() };
+        let names =
+            texts("SELECT tablename::text AS value FROM pg_tables WHERE schemaname = 'public'".to_owned());
+        let tables = names.into_iter().map(|Row { value: name }| {
+            let rows = format!("SELECT COALESCE(string_agg(t::text, E'\n'), '') AS value FROM \"{name}\" t");
+            let rows = texts(rows).remove(0).value;
+            (name, rows)
+        });
+        tables.collect()
     }
 
     /// Ends the server.

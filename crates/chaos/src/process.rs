@@ -112,6 +112,28 @@ impl Server {
         found.and_then(|task| task.file_name()?.to_str()?.parse().ok()).expect("a thread of that name")
     }
 
+    /// How much of its memory is in use, in MiB.
+    pub(crate) fn memory(&self) -> usize {
+        self.status("VmRSS:")
+    }
+
+    /// How much of its memory was in use at most, in MiB.
+    pub(crate) fn peak_memory(&self) -> usize {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, name: &str) -> usize {
+        let told = fs::read_to_string(format!("/proc/{}/status", self.process_id())).unwrap_or_default();
+        let line = told.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        let kibibytes: usize = line.trim().trim_end_matches(" kB").parse().unwrap_or_default();
+        kibibytes / 1024
+    }
+
+    /// How many files and connections it has open.
+    pub(crate) fn open_files(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.process_id())).map_or(0, Iterator::count)
+    }
+
     fn last_words(&self) -> String {
         let log = fs::read_to_string(&self.launch.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();

@@ -23,7 +23,8 @@ pub(crate) fn container(folder: &Path) -> PathBuf {
     make(folder, &[("index.html", "a page\n"), ("Dockerfile", &dockerfile)])
 }
 
-fn make(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
+/// Makes a repository with these files.
+pub(crate) fn make(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     git(folder, &["init", "--quiet", "--initial-branch", "main"]);
     for (name, text) in files {

@@ -25,6 +25,9 @@ use crate::{
 
 /// The path of applications.
 pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
+/// Who registered first, and with which password.
+pub(crate) const EMAIL: &str = "ada@example.com";
+pub(crate) const PASSWORD: &str = "correct horse battery";
 /// How long the first deployments may take.
 const FIRST: Duration = Duration::from_secs(120);
 
@@ -51,9 +54,17 @@ pub(crate) struct Stage {
     pub(crate) applications: Vec<String>,
     engine: Option<Traces>,
     instance: String,
+    session: String,
     postgres: Option<String>,
     verifier: PathBuf,
     folder: TempDir,
+}
+
+/// Somebody who was added to the organization.
+pub(crate) struct Joined {
+    pub(crate) setup_token: String,
+    pub(crate) session: String,
+    pub(crate) client: Client,
 }
 
 impl Stage {
@@ -63,10 +74,10 @@ impl Stage {
         let launch = launch(options, plan, folder.path());
         let server = Server::start(&launch);
         let client = Client::new(&launch.url);
-        let registration =
-            json!({"email": "ada@example.com", "username": "ada", "password": "correct horse battery"});
+        let registration = json!({"email": EMAIL, "username": "ada", "password": PASSWORD});
         let token = client.post("/api/v1/auth/register", &registration).success();
-        let admin = client.with_token(token["access_token"].as_str().unwrap());
+        let session = token["access_token"].as_str().unwrap().to_owned();
+        let admin = client.with_token(&session);
         let mut stage = Self {
             server,
             launch,
@@ -74,19 +85,56 @@ impl Stage {
             applications: Vec::new(),
             engine: None,
             instance: String::new(),
+            session,
             postgres: plan.postgres.clone(),
             verifier: options.verifier.clone(),
             folder,
         };
         stage.instance = fs::read_to_string(stage.data_seen().join("instance-id")).unwrap().trim().to_owned();
         if plan.containers > 0 {
-            stage.engine = Some(Traces::of(stage.instance.parse().unwrap()));
+            stage.watch_engine();
         }
         stage.deploy_first(plan);
         stage
     }
 
+    /// Has what the server leaves on the engine looked at, and removed at the end.
+    pub(crate) fn watch_engine(&mut self) {
+        self.engine = Some(Traces::of(self.instance.parse().unwrap()));
+    }
+
+    /// What the server has on the engine.
+    pub(crate) fn engine(&self) -> &Traces {
+        self.engine.as_ref().expect("the engine is watched")
+    }
+
+    /// The token that the administrator calls with.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Somebody without a token.
+    pub(crate) fn stranger(&self) -> Client {
+        Client::new(&self.launch.url)
+    }
+
+    /// Adds somebody to the organization, who sets a password and logs in.
+    pub(crate) fn join(&self, email: &str, role: &str, password: &str) -> Joined {
+        let stranger = self.stranger();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let wish = json!({"email": email, "role": role});
+        let added = self.admin.post("/api/v1/organizations/users", &wish).success();
+        let setup_token = text(&added["setup_token"]);
+        let setup = json!({"token": setup_token, "password": password});
+        stranger.post("/api/v1/auth/password/setup", &setup).success();
+        let login = json!({"email": email, "password": password});
+        let session = text(&stranger.post("/api/v1/auth/login", &login).success()["access_token"]);
+        Joined { setup_token, client: stranger.with_token(&session), session }
+    }
+
     fn deploy_first(&mut self, plan: &Plan) {
+        // The verifier wants to read one, also when there is nothing in it.
+        let _empty = Ledger::open(&self.ledger()).unwrap();
         if plan.sites > 0 {
             repository::site(&self.folder.path().join("repositories/site"));
         }

@@ -1,6 +1,6 @@
 //! What tests of every crate share: builders, a clock that stands still, ids that count, a real
-//! PostgreSQL, the Docker engine of this machine, receivers of messages, repositories,
-//! and the running binary.
+//! PostgreSQL, the Docker engine of this machine, receivers of messages, repositories, an
+//! authenticator, and the running binary.
 //!
 //! Values are neither random nor shared between tests: the same arrangement gives the same ones.
 //! Only `[dev-dependencies]` and the fault campaigns may name this crate.
@@ -8,11 +8,13 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be arranged must stop")]
 #![warn(missing_docs)]
 
+pub mod authenticator;
 pub mod builders;
 pub mod client;
 pub mod clock;
 pub mod docker;
 pub mod entropy;
+pub mod hostile;
 pub mod ids;
 pub mod outside;
 pub mod patience;

@@ -1,13 +1,15 @@
-//! Others, to whom messages go: receivers by HTTP, a real mail server, and who vouches for both.
+//! Others: receivers of messages by HTTP, a real mail server, who vouches for both, and a code host.
 
 mod authority;
 mod mail_server;
 mod postbox;
 mod receiver;
+mod web;
 
 pub use self::{
     authority::{Authority, Identity},
     mail_server::{MailServer, MailServerOptions, Safety, TakenMail},
     postbox::{Message, Postbox, Reply},
     receiver::{Conversation, Receiver, Request},
+    web::{Manner, Web},
 };

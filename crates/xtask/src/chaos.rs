@@ -13,8 +13,20 @@ use crate::{
 };
 
 /// The campaigns of `crates/chaos`, in the order of the report.
-pub(crate) const CAMPAIGNS: [&str; 7] =
-    ["kills-sqlite", "kills-postgres", "crash-points", "full-disk", "power-cuts", "outages", "clock-jumps"];
+pub(crate) const CAMPAIGNS: [&str; 12] = [
+    "kills-sqlite",
+    "kills-postgres",
+    "crash-points",
+    "full-disk",
+    "power-cuts",
+    "outages",
+    "clock-jumps",
+    "slow-clients",
+    "guesses",
+    "canaries",
+    "injections",
+    "conformance",
+];
 
 /// Builds, runs each campaign, and prints what it tells; fails when a figure is not its goal.
 pub(crate) fn run(options: &ChaosOptions) -> Outcome {

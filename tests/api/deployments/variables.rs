@@ -85,6 +85,31 @@ fn values_are_masked_in_the_log_and_are_in_no_command_line() {
     }
 }
 
+#[test]
+fn a_value_that_was_replaced_is_masked_in_what_the_old_version_goes_on_printing() {
+    let stage = Stage::on_sqlite(&[]);
+    let repository = stage.repository("shop");
+    let telling = web_server("").replace(
+        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
+        "CMD httpd -p 8080 -h /www; n=0; while true; do n=$((n+1)); echo \"$n with $PASSWORD\"; sleep 0.5; done",
+    );
+    repository.write("Dockerfile", telling).write("index.html", "a page").commit();
+    let mut wish = wish("shop", &repository);
+    wish["environment_variables"] = json!({"PASSWORD": SECRET});
+    let (id, deployment) = stage.create_live(&wish);
+    let change = json!({"environment_variables": {"PASSWORD": "another-one-altogether"}});
+    stage.admin.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &change).success();
+
+    let deployment = text(&deployment["id"]);
+    let lines = |story: &str| story.matches("runtime: ").count();
+    let before = lines(&stage.story_of(&deployment));
+    let story = crate::patience::until("what it prints afterwards", || {
+        let story = stage.story_of(&deployment);
+        (lines(&story) >= before + 4).then_some(story)
+    });
+    assert!(story.contains(" with [secret]") && !story.contains(SECRET), "{story}");
+}
+
 /// Asserts that no process of this machine has the secret among its arguments. The build's own
 /// processes have it only in their environment.
 fn in_no_command_line() {

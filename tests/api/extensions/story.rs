@@ -1,10 +1,9 @@
 //! The whole story: fork the example, run it well and badly, and see what came of it.
 
-use launchway_testkit::server::TestServer;
+use launchway_testkit::{hostile::PAYLOADS, server::TestServer};
 use serde_json::{Value, json};
 
 use super::{EXTENSIONS, command, definition, end_of, execution, folder, forked, started, steps_of, text};
-use crate::injection::PAYLOADS;
 use crate::shapes::{
     EXECUTION, EXECUTION_STEP, EXTENSION, EXTENSION_VARIABLE, expect_fields, expect_id, expect_moment,
 };

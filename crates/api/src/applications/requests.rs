@@ -29,11 +29,11 @@ pub(crate) struct CreateApplication {
     #[schema(value_type = Option<String>, example = "main")]
     branch: Option<Branch>,
     /// The port that the application listens on inside its container.
-    #[schema(value_type = u16, example = 8080)]
+    #[schema(value_type = u16, minimum = 1, maximum = 65535, example = 8080)]
     port: Port,
     #[schema(value_type = String, example = "production")]
     environment: Environment,
-    /// `dockerfile`, `image` or `static`.
+    /// `dockerfile`, `docker-compose`, `image`, `static` or `nixpacks`.
     #[schema(value_type = String, example = "dockerfile")]
     build_pack: BuildPack,
     #[serde(flatten)]
@@ -55,6 +55,7 @@ struct OptionalFields {
     /// Runs in the new image after it got traffic.
     #[schema(value_type = Option<String>)]
     post_run_command: Option<RunCommand>,
+    /// An image keeps them in its history: they are no place for secrets.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     build_variables: Option<Variables>,
     #[schema(value_type = Option<BTreeMap<String, String>>)]
@@ -198,7 +199,7 @@ pub(crate) struct UpdateApplication {
     repository: Option<String>,
     #[schema(value_type = Option<String>)]
     branch: Option<Branch>,
-    #[schema(value_type = Option<u16>)]
+    #[schema(value_type = Option<u16>, minimum = 1, maximum = 65535)]
     port: Option<Port>,
     #[schema(value_type = Option<String>)]
     environment: Option<Environment>,

@@ -8,7 +8,8 @@ use crate::{body::Input, error::ApiError, fields::Fields};
 
 #[derive(ToSchema)]
 pub(crate) struct RunExtension {
-    /// The values of its variables, by name.
+    /// The values of its variables, by name; none unless given.
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub(super) variables: BTreeMap<String, String>,
 }
 
@@ -37,6 +38,7 @@ impl Input for ForkExtension {
 #[derive(ToSchema)]
 pub(crate) struct UninstallExtension {
     /// Whether its volumes go too, and with them everything that it kept; false unless given.
+    #[schema(value_type = Option<bool>)]
     pub(super) volumes: bool,
 }
 

@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::LogView;
+use super::views::{LogEvent, LogView};
 use crate::{Api, caller::Caller, error::ApiError};
 
 /// How many lines are read at once.
@@ -94,7 +94,7 @@ impl Follower {
                 Some(lines) => return Some(lines),
                 None if is_complete => {
                     self.is_over = true;
-                    return Some(Bytes::from_static(b"event: end\ndata: {}\n\n"));
+                    return Some(LogEvent::end().to_string().into());
                 }
                 None => {}
             }
@@ -115,7 +115,7 @@ impl Follower {
         for line in &lines {
             let data =
                 serde_json::to_string(&LogView::from(line)).map_err(|error| Error::Internal(error.into()))?;
-            events.push_str(&format!("id: {}\nevent: log\ndata: {data}\n\n", line.id()));
+            events.push_str(&LogEvent::of(line.id(), data).to_string());
         }
         Ok(Some(events.into()))
     }

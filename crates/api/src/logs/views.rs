@@ -1,9 +1,13 @@
 //! Log lines on the wire.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 use launchway_application::logs::LogPage;
-use launchway_domain::{ids::DeploymentId, logs::LogLine, value::InvalidValue};
+use launchway_domain::{
+    ids::DeploymentId,
+    logs::{LogLine, LogLineId},
+    value::InvalidValue,
+};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -99,5 +103,38 @@ impl LogsView {
             page_size: lines.request.size(),
             total_pages: lines.total_pages(),
         }
+    }
+}
+
+/// One event of a stream.
+#[derive(ToSchema)]
+pub(super) struct LogEvent {
+    /// The id of the line; an end has none.
+    id: Option<String>,
+    /// `log` or `end`.
+    #[schema(value_type = String, example = "log")]
+    event: &'static str,
+    /// An `ApplicationLog` as JSON text; of an end `{}`.
+    data: String,
+}
+
+impl LogEvent {
+    /// A line, which is JSON already.
+    pub(super) fn of(id: LogLineId, data: String) -> Self {
+        Self { id: Some(id.to_string()), event: "log", data }
+    }
+
+    /// The last event.
+    pub(super) fn end() -> Self {
+        Self { id: None, event: "end", data: "{}".to_owned() }
+    }
+}
+
+impl fmt::Display for LogEvent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(id) = &self.id {
+            writeln!(formatter, "id: {id}")?;
+        }
+        writeln!(formatter, "event: {}\ndata: {}\n", self.event, self.data)
     }
 }

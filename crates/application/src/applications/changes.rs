@@ -69,7 +69,7 @@ impl ApplicationChange {
     fn apply(
         self,
         old: Blueprint,
-        mut secrets: OpenSecrets,
+        old_secrets: &OpenSecrets,
     ) -> Result<(Blueprint, OpenSecrets, Vec<&'static str>), Error> {
         let mut given = Vec::new();
         let mut note = |is_given: bool, name: &'static str| {
@@ -96,11 +96,12 @@ impl ApplicationChange {
         note(self.environment_variables.is_some(), "environment_variables");
 
         let build_pack = self.build_pack.unwrap_or(old.build_pack);
+        let mut credentials = old_secrets.credentials.clone();
         let repository = match self.repository {
             Some(raw) => {
-                let (repository, credentials) = Repository::parse(&raw, build_pack)
+                let (repository, given) = Repository::parse(&raw, build_pack)
                     .map_err(|refused| Error::Invalid(format!("repository {refused}")))?;
-                secrets.credentials = credentials;
+                credentials = given;
                 repository
             }
             None => old.repository,
@@ -122,12 +123,14 @@ impl ApplicationChange {
             health_check_path: self.health_check_path.or(old.health_check_path),
             auto_deploy: self.auto_deploy.unwrap_or(old.auto_deploy),
         };
+        let OpenSecrets { build_variables, environment_variables, .. } = old_secrets.clone();
         let secrets = OpenSecrets {
-            build_variables: self.build_variables.unwrap_or(secrets.build_variables),
-            environment_variables: self.environment_variables.unwrap_or(secrets.environment_variables),
-            credentials: secrets.credentials,
+            build_variables: self.build_variables.unwrap_or(build_variables),
+            environment_variables: self.environment_variables.unwrap_or(environment_variables),
+            credentials,
+            former: Vec::new(),
         };
-        Ok((blueprint, secrets, given))
+        Ok((blueprint, secrets.instead_of(old_secrets), given))
     }
 }
 
@@ -179,7 +182,7 @@ impl Applications {
     ) -> Result<Made, Error> {
         let id = application.id;
         let secrets = self.vault.open(&application)?;
-        let (blueprint, secrets, given) = change.apply(application.blueprint.clone(), secrets)?;
+        let (blueprint, secrets, given) = change.apply(application.blueprint.clone(), &secrets)?;
         self.check(&blueprint)?;
         if given.is_empty() && !redeploy {
             return Ok(Made::Yes);

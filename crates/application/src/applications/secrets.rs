@@ -1,6 +1,9 @@
 //! What of an application is kept encrypted: sealing it, and opening it again.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use launchway_domain::{
     applications::{Application, ApplicationSecrets, GitCredentials, Variables},
@@ -13,6 +16,8 @@ use crate::Error;
 const BUILD: &str = "build_variables";
 const ENVIRONMENT: &str = "environment_variables";
 const CREDENTIALS: &str = "credentials";
+/// How many bytes of former values are remembered.
+const MOST_FORMER: usize = 256 * 1024;
 
 /// Seals and opens the secrets of applications.
 #[derive(Clone)]
@@ -24,6 +29,37 @@ pub(crate) struct OpenSecrets {
     pub(crate) build_variables: Variables,
     pub(crate) environment_variables: Variables,
     pub(crate) credentials: Option<GitCredentials>,
+    /// Values that were replaced, the newest first. A container that was started with them goes on
+    /// printing them, and a log may not show them either.
+    pub(crate) former: Vec<String>,
+}
+
+impl OpenSecrets {
+    /// Every value that no log may show.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
+        self.current().chain(self.former.iter().map(String::as_str))
+    }
+
+    fn current(&self) -> impl Iterator<Item = &str> {
+        let variables = self.build_variables.iter().chain(self.environment_variables.iter());
+        let password = self.credentials.as_ref().map(|credentials| credentials.password.expose().as_str());
+        variables.map(|(_, value)| value).chain(password)
+    }
+
+    /// The same, which remembers what it took the place of.
+    pub(crate) fn instead_of(mut self, old: &Self) -> Self {
+        let current: BTreeSet<&str> = self.current().collect();
+        let (mut known, mut room) = (BTreeSet::new(), MOST_FORMER);
+        let mut former = Vec::new();
+        for value in old.values().filter(|value| !value.is_empty() && !current.contains(value)) {
+            if known.insert(value) && value.len() <= room {
+                room -= value.len();
+                former.push(value.to_owned());
+            }
+        }
+        self.former = former;
+        self
+    }
 }
 
 impl Vault {
@@ -38,7 +74,7 @@ impl Vault {
         };
         Ok(ApplicationSecrets {
             build_variables: self.seal_variables(id, BUILD, &secrets.build_variables)?,
-            environment_variables: self.seal_variables(id, ENVIRONMENT, &secrets.environment_variables)?,
+            environment_variables: self.seal_environment(id, secrets)?,
             credentials,
         })
     }
@@ -49,10 +85,12 @@ impl Vault {
             Some(credentials) => Some(self.open_credentials(id, credentials)?),
             None => None,
         };
+        let (environment_variables, former) = self.open_environment(id, &sealed.environment_variables)?;
         Ok(OpenSecrets {
             build_variables: self.open_variables(id, BUILD, &sealed.build_variables)?,
-            environment_variables: self.open_variables(id, ENVIRONMENT, &sealed.environment_variables)?,
+            environment_variables,
             credentials,
+            former,
         })
     }
 
@@ -74,6 +112,32 @@ impl Vault {
         map.try_into().map_err(|error| Error::Internal(Box::new(error)))
     }
 
+    /// The variables alone, or, once there are any, a list of them and of former values.
+    fn seal_environment(&self, id: ApplicationId, secrets: &OpenSecrets) -> Result<Sealed, Error> {
+        if secrets.former.is_empty() {
+            return self.seal_variables(id, ENVIRONMENT, &secrets.environment_variables);
+        }
+        let map: BTreeMap<&str, &str> = secrets.environment_variables.iter().collect();
+        let plain =
+            serde_json::to_vec(&(map, &secrets.former)).map_err(|error| Error::Internal(error.into()))?;
+        Ok(self.0.seal(&ApplicationSecrets::place(id, ENVIRONMENT), &plain)?)
+    }
+
+    fn open_environment(
+        &self,
+        id: ApplicationId,
+        sealed: &Sealed,
+    ) -> Result<(Variables, Vec<String>), Error> {
+        let plain = self.0.open(&ApplicationSecrets::place(id, ENVIRONMENT), sealed)?;
+        if !plain.expose().starts_with(b"[") {
+            return Ok((self.open_variables(id, ENVIRONMENT, sealed)?, Vec::new()));
+        }
+        let (map, former): (BTreeMap<String, String>, Vec<String>) =
+            serde_json::from_slice(plain.expose()).map_err(|error| Error::Internal(error.into()))?;
+        let variables = map.try_into().map_err(|error| Error::Internal(Box::new(error)))?;
+        Ok((variables, former))
+    }
+
     fn seal_credentials(&self, id: ApplicationId, credentials: &GitCredentials) -> Result<Sealed, Error> {
         let pair = (&credentials.username, credentials.password.expose());
         let plain = serde_json::to_vec(&pair).map_err(|error| Error::Internal(error.into()))?;
@@ -85,5 +149,36 @@ impl Vault {
         let (username, password) =
             serde_json::from_slice(plain.expose()).map_err(|error| Error::Internal(error.into()))?;
         Ok(GitCredentials { username, password: Secret::new(password) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Variables with that many values of 64 KiB, which differ by `mark`.
+    fn filled(count: usize, mark: char) -> OpenSecrets {
+        let values = (0..count).map(|number| {
+            let value = format!("{number}{mark}");
+            (format!("NAME_{number}"), value.repeat(64 * 1024 / value.len()))
+        });
+        let environment_variables =
+            values.collect::<BTreeMap<_, _>>().try_into().unwrap_or_else(|refused| panic!("{refused}"));
+        OpenSecrets { environment_variables, ..OpenSecrets::default() }
+    }
+
+    #[test]
+    fn so_many_bytes_of_former_values_are_remembered_and_no_more() {
+        assert_eq!(filled(1, 'b').instead_of(&filled(4, 'a')).former.len(), 4);
+        assert_eq!(filled(1, 'b').instead_of(&filled(5, 'a')).former.len(), 4);
+    }
+
+    #[test]
+    fn the_newest_are_remembered_first() {
+        let second = filled(3, 'b').instead_of(&filled(3, 'a'));
+        let third = filled(0, 'c').instead_of(&second);
+        let newest: Vec<_> = second.current().collect();
+        assert_eq!(third.former[..3], newest);
+        assert_eq!(third.former.len(), 4);
     }
 }

@@ -75,7 +75,5 @@ impl DeploymentLog {
 
 /// What no line of an application's log may show.
 pub(crate) fn secrets_of(secrets: &OpenSecrets) -> Masker {
-    let variables = secrets.build_variables.iter().chain(secrets.environment_variables.iter());
-    let password = secrets.credentials.as_ref().map(|credentials| credentials.password.expose().as_str());
-    Masker::new(variables.map(|(_, value)| value).chain(password))
+    Masker::new(secrets.values())
 }

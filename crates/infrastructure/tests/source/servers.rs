@@ -2,15 +2,12 @@
 
 mod daemon;
 mod sshd;
-mod web;
 
 use std::process::{Child, Command, Stdio};
 
-pub(crate) use self::{
-    daemon::Daemon,
-    sshd::Sshd,
-    web::{Manner, Web},
-};
+pub(crate) use launchway_testkit::outside::{Manner, Web};
+
+pub(crate) use self::{daemon::Daemon, sshd::Sshd};
 
 /// A program that ends with its test, even if the test is killed.
 pub(crate) struct Program(Child);

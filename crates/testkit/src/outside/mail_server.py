@@ -1,6 +1,6 @@
 """A real mail server on a free port of this machine, which takes note of what it takes.
 
-Its one argument is JSON. It prints its port, and then a line of JSON for each mail. It ends when
+Its one argument is the name of a file with JSON. It prints its port, and then a line of JSON for each mail. It ends when
 its standard input does.
 """
 
@@ -15,7 +15,8 @@ import threading
 
 from aiosmtpd.smtp import SMTP, AuthResult
 
-options = json.loads(sys.argv[1])
+with open(sys.argv[1]) as file:
+    options = json.load(file)
 
 
 class Notes:

@@ -135,9 +135,11 @@ impl MailServer {
             "foreign_addresses": options.takes_foreign_addresses,
         });
         let script = write("server.py", include_str!("mail_server.py"));
+        // Everybody on this machine can read the arguments of a program, and a password is among these.
+        let options = write("options.json", &options.to_string());
         // Debian's own, which has the package; another one may come first on the path.
         let mut process = Command::new("/usr/bin/python3")
-            .args([script, options.to_string()])
+            .args([script, options])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -12,8 +12,9 @@ use crate::{
 const HEAD: &str = "\
 # Reliability
 
-What is left of the promises when the server, its database, its disk or its clock breaks. Each section is what a campaign
-of `crates/chaos` printed when it was last run in its long form; `cargo xtask test` runs the short forms of all of them.
+What is left of the promises when the server, its database, its disk or its clock breaks, or when somebody means no good.
+Each section is what a campaign of `crates/chaos` printed when it was last run in its long form; `cargo xtask test` runs
+the short forms of all of them, except `conformance`: it needs `schemathesis`, or `pip`, which then installs it.
 
 ```sh
 cargo xtask chaos                                      # the short forms
@@ -25,6 +26,8 @@ Callers note in a **ledger** what they were answered: deployments that were acce
 of its own, `launchway-verify`, compares the ledger with the database, by plain SQL, and with the engine, by labels; it
 shares no code with the server and asks it nothing. It also looks for deployments and jobs that are not at their end, gaps
 in logs, containers that no live version is recorded with, live versions without their container, and damage.
+
+From `slow-clients` on nothing breaks: the server is called as nobody should call it, and has to go on as if nobody did.
 
 A row that begins with **control** is about the campaign itself: a guard was removed, or a loss invented, and that has to
 be noticed. A figure that is not its goal is marked FAIL, and ends the command with 1.

@@ -101,7 +101,8 @@ async fn everything_can_be_given() {
         health_check_path: Some(parsed("/up")),
         auto_deploy: false,
     };
-    let kept = secrets(id(), r#"{"B":"1"}"#, r#"{"E":"2"}"#);
+    // A version that runs goes on printing what was replaced.
+    let kept = secrets(id(), r#"{"B":"1"}"#, r#"[{"E":"2"},["build-token","open-sesame"]]"#);
     let given = [
         ("name", "shop"),
         ("repository", "https://git.example.com/shop.git"),
@@ -150,6 +151,29 @@ async fn everything_can_be_given() {
 }
 
 #[tokio::test]
+async fn values_that_were_replaced_are_remembered_until_they_are_back() {
+    const TOKEN: &str = r#"{"TOKEN":"build-token"}"#;
+    for (before, password, after) in [
+        (r#"{"PASSWORD":"first"}"#, "second", r#"[{"PASSWORD":"second"},["first"]]"#),
+        (r#"[{"PASSWORD":"second"},["first"]]"#, "third", r#"[{"PASSWORD":"third"},["second","first"]]"#),
+        (r#"[{"PASSWORD":"second"},["first"]]"#, "first", r#"[{"PASSWORD":"first"},["second"]]"#),
+        (r#"{"PASSWORD":"first"}"#, "first", r#"{"PASSWORD":"first"}"#),
+    ] {
+        let mut ports = MockedPorts::with_a_box();
+        expect_application(&mut ports, id(), Some(web().with_secrets(secrets(id(), TOKEN, before)).build()));
+        let at = ports.now();
+        ports.expect_commit(vec![
+            update(web().build().blueprint, secrets(id(), TOKEN, after), at),
+            entry(1, "web", &[("environment_variables", "[changed]")], at),
+        ]);
+        expect_detail(&mut ports, id(), Some(detail(web())));
+        let given = variables(&[("PASSWORD", password)]);
+        let given = ApplicationChange { environment_variables: Some(given), ..Default::default() };
+        change(ports, given, false).await;
+    }
+}
+
+#[tokio::test]
 async fn without_a_deployment_no_job_is_made() {
     let ports = changing(|at| {
         vec![
@@ -175,8 +199,10 @@ async fn a_new_repository_brings_its_own_credentials() {
         let application = web().with_secrets(with_credentials).build();
         expect_application(&mut ports, id(), Some(application));
         let shop = an_application().from_git("https://git.example.com/shop.git").build().blueprint;
+        let environment = r#"[{"PASSWORD":"open-sesame"},["ghp_token"]]"#;
         let kept = ApplicationSecrets {
             credentials: credentials.map(|pair| sealed_for(id(), "credentials", pair)),
+            environment_variables: sealed_for(id(), "environment_variables", environment),
             ..old_secrets()
         };
         let at = ports.now();

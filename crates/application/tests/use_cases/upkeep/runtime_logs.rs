@@ -83,6 +83,21 @@ async fn secrets_are_masked_and_what_is_empty_is_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_secret_that_was_replaced_is_masked_as_before() {
+    let world = arranged(|state| {
+        let LiveVersion { application, .. } = &mut state.live[0];
+        let kept = r#"[{"PASSWORD":"shut-sesame"},["open-sesame"]]"#;
+        application.secrets.environment_variables = sealed_for(application.id, "environment_variables", kept);
+        prints(state, 1, "started with open-sesame");
+        prints(state, 2, "shut-sesame");
+    });
+
+    look_after(&world, wait(10)).await;
+
+    assert_eq!(world.log(), ["runtime: started with [secret]", "runtime: [secret]"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_secret_that_is_new_is_masked_from_then_on() {
     let world = arranged(|state| prints(state, 1, "shut-sesame"));
 

@@ -1,13 +1,15 @@
 //! An authenticator, as an app on a telephone is one.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    thread::sleep,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use data_encoding::BASE32_NOPAD;
 use launchway_domain::auth::TotpSecret;
-use launchway_testkit::client::Client;
 use serde_json::{Value, json};
 
-use crate::patience::until;
+use crate::client::Client;
 
 /// Seconds that a code is valid for.
 const STEP: u64 = 30;
@@ -15,19 +17,21 @@ const STEP: u64 = 30;
 const ON_THE_WAY: u64 = 2;
 
 /// An authenticator that never gives the same code twice.
-pub(crate) struct Authenticator {
-    pub(crate) secret: String,
+pub struct Authenticator {
+    /// What it shares with the server.
+    pub secret: String,
     last_step: i64,
 }
 
 impl Authenticator {
     /// Holds the secret that a set-up gave.
-    pub(crate) fn new(setup: &Value) -> Self {
+    #[must_use]
+    pub fn new(setup: &Value) -> Self {
         Self { secret: setup["secret"].as_str().unwrap().to_owned(), last_step: 0 }
     }
 
     /// Sets two-factor login up and turns it on. Gives the recovery codes, too.
-    pub(crate) fn enabled_for(client: &Client) -> (Self, Vec<String>) {
+    pub fn enabled_for(client: &Client) -> (Self, Vec<String>) {
         let mut authenticator =
             Self::new(&client.post("/api/v1/auth/two-factor/setup", &json!({})).success());
         let enabling = json!({"code": authenticator.next_code()});
@@ -40,21 +44,25 @@ impl Authenticator {
     ///
     /// The server takes the codes of the present step and of its neighbours, so that three can be
     /// had without waiting.
-    pub(crate) fn next_code(&mut self) -> String {
+    pub fn next_code(&mut self) -> String {
         let oldest = step_at(now() + ON_THE_WAY) - 1;
         let step = oldest.max(self.last_step + 1);
-        until("the time of the next code", || (step <= step_at(now()) + 1).then_some(()));
+        while step > step_at(now()) + 1 {
+            sleep(Duration::from_millis(10));
+        }
         self.last_step = step;
         self.code_at(step)
     }
 
     /// The code that was given last.
-    pub(crate) fn last_code(&self) -> String {
+    #[must_use]
+    pub fn last_code(&self) -> String {
         self.code_at(self.last_step)
     }
 
     /// A code that is not valid, as far from valid as chance allows.
-    pub(crate) fn wrong_code(&self) -> String {
+    #[must_use]
+    pub fn wrong_code(&self) -> String {
         let valid: Vec<_> = (-3..=3).map(|near| self.code_at(step_at(now()) + near)).collect();
         (0..).map(|guess| format!("{guess:06}")).find(|guess| !valid.contains(guess)).unwrap()
     }

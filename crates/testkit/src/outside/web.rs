@@ -13,11 +13,9 @@ use std::{
 
 use data_encoding::BASE64;
 
-use crate::arena::git;
-
 /// How the server treats who asks.
 #[derive(Debug, Clone)]
-pub(crate) enum Manner {
+pub enum Manner {
     /// It lets everyone in.
     Open,
     /// It wants to see a name and a password, `name:password`.
@@ -33,8 +31,9 @@ pub(crate) enum Manner {
 }
 
 /// A server on a port of its own. Its threads end with the process of the test.
-pub(crate) struct Web {
-    pub(crate) port: u16,
+pub struct Web {
+    /// The port.
+    pub port: u16,
     state: Arc<State>,
 }
 
@@ -51,10 +50,12 @@ struct State {
 
 impl Web {
     /// Serves every repository in `folder`.
-    pub(crate) fn serve(folder: &Path, manner: Manner) -> Self {
+    #[must_use]
+    pub fn serve(folder: &Path, manner: Manner) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let backend = format!("{}/git-http-backend", git(folder, &["--exec-path"], ""));
+        let told = Command::new("git").arg("--exec-path").output().unwrap();
+        let backend = format!("{}/git-http-backend", String::from_utf8(told.stdout).unwrap().trim());
         let state = Arc::new(State {
             manner,
             folder: folder.to_owned(),
@@ -76,36 +77,43 @@ impl Web {
         Self { port, state }
     }
 
-    pub(crate) fn url(&self, name: &str) -> String {
+    /// The address of a repository.
+    #[must_use]
+    pub fn url(&self, name: &str) -> String {
         format!("http://127.0.0.1:{}/{name}", self.port)
     }
 
     /// With credentials, `name:password`.
-    pub(crate) fn url_for(&self, credentials: &str, name: &str) -> String {
+    #[must_use]
+    pub fn url_for(&self, credentials: &str, name: &str) -> String {
         format!("http://{credentials}@127.0.0.1:{}/{name}", self.port)
     }
 
     /// How many requests came.
-    pub(crate) fn requests(&self) -> u64 {
+    #[must_use]
+    pub fn requests(&self) -> u64 {
         self.state.requests.load(Ordering::SeqCst)
     }
 
     /// How many bytes were sent.
-    pub(crate) fn sent(&self) -> u64 {
+    #[must_use]
+    pub fn sent(&self) -> u64 {
         self.state.sent.load(Ordering::SeqCst)
     }
 
     /// Whether anybody showed a name and a password.
-    pub(crate) fn has_seen_credentials(&self) -> bool {
+    #[must_use]
+    pub fn has_seen_credentials(&self) -> bool {
         self.state.has_seen_credentials.load(Ordering::SeqCst)
     }
 
     /// Lets every request wait, once it has come, until the gate is opened.
-    pub(crate) fn close_gate(&self) {
+    pub fn close_gate(&self) {
         *self.state.is_closed.lock().unwrap() = true;
     }
 
-    pub(crate) fn open_gate(&self) {
+    /// Lets them go on.
+    pub fn open_gate(&self) {
         *self.state.is_closed.lock().unwrap() = false;
         self.state.opened.notify_all();
     }

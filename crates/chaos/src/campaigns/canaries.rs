@@ -1,0 +1,88 @@
+//! Secrets that are recognised wherever they turn up.
+
+mod command_lines;
+mod net;
+mod planting;
+mod sweep;
+
+use std::fs;
+
+use launchway_testkit::docker::docker;
+
+use self::{
+    command_lines::Watch,
+    net::Net,
+    planting::{BUILD_VARIABLE, House},
+    sweep::Sweep,
+};
+use crate::{cluster::Cluster, options::Options, section::Section};
+
+const METHOD: &str = "\
+Every secret of an installation is a value that is nowhere else: passwords, sessions, tokens, the second factor, build and \
+environment variables, a token in a repository's address, the secrets of webhooks, the addresses of receivers, the password \
+of a mail server, the variable of an extension. They are used: applications that print what they are told are built, \
+deployed, fail and are pushed to, from a code host that wants the token, extensions run, messages go to real receivers and \
+to one that does not answer, requests fail. Meanwhile the command lines of all processes are read every few milliseconds. \
+Then everything is searched, also for hexadecimal and base64 forms: the database's files (on PostgreSQL also its tables, \
+row by row), the data folder, the log at its most talkative, every answer of every operation that reads, messages and mails \
+as received, and what the engine tells of images and containers. Left out is where a secret has to be: the variables of an \
+application for members, an administrator's own configuration, a container's environment. One value is planted on purpose \
+in each place. The long form is on both databases, and adds a compose file.";
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Secrets in the wrong place", METHOD);
+    search(&mut section, options, None);
+    if options.is_long {
+        search(&mut section, options, Some(Cluster::start()));
+    }
+    section
+}
+
+fn search(section: &mut Section, options: &Options, cluster: Option<Cluster>) {
+    let database = if cluster.is_some() { "PostgreSQL" } else { "SQLite" };
+    let watch = Watch::begin();
+    let mut house = House::inhabited(options, cluster.as_ref().map(Cluster::url));
+    let seen = watch.end();
+    let net = Net::of(house.canaries.clone());
+    let mut sweep = Sweep::with(&net);
+    for line in &seen.lines {
+        sweep.look("command lines", &String::from_utf8_lossy(line).replace('\0', " "), line);
+    }
+    sweep.answers(&house);
+    sweep.messages(&house);
+    sweep.engine(&house);
+    let images = house.stage.engine().images();
+    let histories = images.iter().map(|image| docker(&["history", "--no-trunc", image]));
+    let kept = histories.filter(|told| net.caught(told.as_bytes()).contains(BUILD_VARIABLE)).count();
+    // Once while the write-ahead log is beside the database, and once when it went into it.
+    sweep.files("data folder", &house.stage.data());
+    house.stage.server.terminate();
+    sweep.files("data folder", &house.stage.data());
+    let log = fs::read(&house.stage.launch.log).unwrap();
+    sweep.look("log of the server", "server.log", &log);
+    if let Some(cluster) = &cluster {
+        for (table, rows) in cluster.tables() {
+            sweep.look("tables", &table, rows.as_bytes());
+        }
+        sweep.files("files of PostgreSQL", cluster.folder());
+    }
+    section.told(
+        &format!("{database}: secrets / forms that were searched for"),
+        format_args!("{} / {}", house.canaries.len() - 1, net.forms()),
+    );
+    section.told(&format!("{database}: looks at the command lines of all processes"), seen.looks);
+    section.told(
+        &format!("{database}: images that keep a build variable in their history, as documented"),
+        kept,
+    );
+    for (place, there) in sweep.places() {
+        for (thing, what) in &there.found {
+            eprintln!("  FOUND the {what} in the {place}: {thing}");
+        }
+        let searched =
+            format!("{database}, {place}: secrets in {} things, {} KiB", there.things, there.bytes / 1024);
+        section.never(&searched, there.found.len());
+        section
+            .control(&format!("{database}, {place}: the one that was planted there, found"), there.planted);
+    }
+}

@@ -1,0 +1,121 @@
+//! The API is compared with the document that it shows.
+
+mod real;
+mod tool;
+
+use launchway_testkit::{client::Client, outside::Receiver};
+
+use self::{
+    real::Installation,
+    tool::{Report, Tool, Wish},
+};
+use crate::{
+    cluster::Cluster,
+    document::{Operation, operations},
+    options::Options,
+    section::Section,
+    stage::Stage,
+};
+
+const METHOD: &str = "\
+Schemathesis reads the document that the server shows, and calls every operation of it with values that fit, and with \
+values that do not, with a real token. Hooks put real ids and values in the place of most: applications with deployments \
+and lines of a log, members, tokens, extensions and runs, channels, and messages that came to nothing; of what an operation \
+ends there are a dozen. Never ended are the session, the organization and the account that it works with. Every answer has \
+to be below 500, with a documented status, media type, headers and form. For the control, a proxy stands between: it \
+changes the name of one field of one operation's answers, and answers another operation with 500. Both databases; the short \
+form is on SQLite, and needs `schemathesis` or `pip` like the long one, so that no test runs it.";
+
+/// The operations that the proxy of the control spoils.
+const RENAMED: &str = "/api/v1/user/settings";
+const BROKEN: &str = "/api/v1/user/organizations";
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Conformance of the API", METHOD);
+    let folder = tempfile::tempdir().unwrap();
+    let tool = Tool::find(folder.path());
+    compare(&mut section, options, &tool, None);
+    if options.is_long {
+        let cluster = Cluster::start();
+        compare(&mut section, options, &tool, Some(cluster.url()));
+    }
+    section
+}
+
+fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Option<String>) {
+    let database = if postgres.is_some() { "PostgreSQL" } else { "SQLite" };
+    let mut installation = Installation::furnished(options, postgres);
+    let stage = &installation.stage;
+    let document = format!("{}/api/v1/openapi.json", stage.launch.url);
+    let (seconds, examples) = (options.count(20, 240), options.count(5, 60));
+    let wish = Wish { document: &document, base: &stage.launch.url, seconds, examples, only: &[] };
+    let report = tool.run(&wish, &installation.real);
+    let documented = operations(&stage.admin.get("/api/v1/openapi.json").json());
+    // The document itself is read, and not taken for something to be tried.
+    let documented = documented.iter().filter(|operation| !operation.path.ends_with("/openapi.json"));
+    let documented: Vec<_> = documented.map(Operation::name).collect();
+    tell(section, database, &report, &documented);
+
+    let proxy = spoiling(stage);
+    let base = format!("http://127.0.0.1:{}", proxy.port);
+    let only = [RENAMED, BROKEN];
+    let wish = Wish { document: &document, base: &base, seconds: 10, examples: 5, only: &only };
+    let report = tool.run(&wish, &installation.real);
+    let noticed = |words: &str| usize::try_from(report.wrong(words)).unwrap_or(usize::MAX);
+    section.control(&format!("{database}: answers with a renamed field, reported"), noticed(RENAMED));
+    section.control(&format!("{database}: answers of 500, reported"), noticed(BROKEN));
+    let has_ended = installation.stage.server.exit().is_some();
+    section.never(&format!("{database}: ends of the server"), usize::from(has_ended));
+}
+
+fn tell(section: &mut Section, database: &str, report: &Report, documented: &[String]) {
+    section.told(&format!("{database}: requests, by Schemathesis {}", report.version), report.cases);
+    let classes = [200..300, 400..500, 500..600].map(|class| report.answered(class).to_string());
+    section.told(&format!("{database}: answers of 2xx / 4xx / 5xx"), classes.join(" / "));
+    let without: Vec<_> = documented.iter().filter(|name| !report.has_succeeded(name)).cloned().collect();
+    let shown = if without.is_empty() { "none".to_owned() } else { without.join(", ") };
+    section.told(&format!("{database}: operations that never succeeded"), shown);
+    for (what, count) in &report.failures {
+        eprintln!("  {count} times: {what}");
+    }
+    section.never(
+        &format!("{database}: answers of 500 and above"),
+        usize::try_from(report.answered(500..600)).unwrap_or(usize::MAX),
+    );
+    section.never(
+        &format!("{database}: answers that the document does not allow, and errors"),
+        report.failures.len(),
+    );
+    let asked = documented.iter().filter(|name| report.answers.contains_key(*name)).count();
+    section.goal(
+        &format!("{database}: operations of the document that were called"),
+        asked,
+        &format!("all {}", documented.len()),
+        asked == documented.len(),
+    );
+}
+
+/// A proxy that is not honest about two operations.
+fn spoiling(stage: &Stage) -> Receiver {
+    let server = Client::new(&stage.launch.url);
+    Receiver::talking(move |conversation| {
+        let Some(request) = conversation.read_request() else { return };
+        let mut words = request.line.split(' ');
+        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let client = match request.header("authorization") {
+            Some(token) => server.with_header("authorization", token),
+            None => server.clone(),
+        };
+        let body = (!request.body.is_empty()).then_some(request.body.as_str());
+        let Ok(answer) = client.try_send(method, path, body) else { return };
+        let (status, text) = match path.split('?').next() {
+            Some(RENAMED) => (answer.status, answer.text.replace("\"theme\"", "\"thema\"")),
+            Some(BROKEN) => (500, answer.text),
+            _ => (answer.status, answer.text),
+        };
+        conversation.say(format!(
+            "HTTP/1.1 {status} So\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+            text.len()
+        ));
+    })
+}

@@ -1,0 +1,176 @@
+"""Gives Schemathesis real ids and values, and counts what was answered.
+
+The variable `LAUNCHWAY_REAL` names a file of JSON with what there is, `LAUNCHWAY_ANSWERS` the file that
+the counts are written to.
+"""
+
+import atexit
+import collections
+import json
+import os
+import random
+
+import schemathesis
+
+with open(os.environ["LAUNCHWAY_REAL"]) as file:
+    real = json.load(file)
+
+chance = random.Random(int(os.environ.get("LAUNCHWAY_SEED", "1")))
+answers = collections.defaultdict(collections.Counter)
+numbers = iter(range(1_000_000))
+
+
+def one_of(kind):
+    return chance.choice(real[kind])
+
+
+def used_up(kind, otherwise):
+    """One that the request will end; then one that is gone already."""
+    return real[kind].pop() if real[kind] else one_of(otherwise)
+
+
+# What a name stands for, whatever the operation. Paths below are looked at first.
+NAMES = {
+    "application_id": lambda: one_of("applications"),
+    "deployment_id": lambda: one_of("deployments"),
+    "extension_id": lambda: one_of("extensions"),
+    "execution_id": lambda: one_of("executions"),
+    "delivery_id": lambda: one_of("deliveries"),
+    "user_id": lambda: one_of("members"),
+    "id": lambda: one_of("applications"),
+    "after": lambda: one_of("lines"),
+    "type": lambda: chance.choice(["slack", "discord", "generic"]),
+    "channel": lambda: chance.choice(["slack", "discord", "generic", "smtp"]),
+    "state": lambda: chance.choice(["pending", "delivered", "dead"]),
+    "status": lambda: chance.choice(["running", "failed", "queued"]),
+    "level": lambda: chance.choice(["info", "build", "error"]),
+    "action": lambda: chance.choice(["create", "update", "delete", "access"]),
+    "resource_type": lambda: chance.choice(["user", "application", "token"]),
+    "category": lambda: chance.choice(["Database", "Utility"]),
+    "embed": lambda: "none",
+    "page": lambda: chance.randint(1, 3),
+    "page_size": lambda: chance.choice([1, 10, 1000]),
+    "after_seq": lambda: chance.randint(0, 3),
+    "from": lambda: "2020-01-01T00:00:00Z",
+    "to": lambda: "2040-01-01T00:00:00+02:00",
+    "start_time": lambda: "2020-01-01T00:00:00Z",
+    "end_time": lambda: "2040-01-01T00:00:00Z",
+    "role": lambda: chance.choice(["viewer", "member"]),
+    "email": lambda: f"made-{next(numbers)}@example.com",
+    "username": lambda: f"made-{next(numbers)}",
+    "name": lambda: f"made-{next(numbers)}",
+    "organization": lambda: "Another team",
+    "description": lambda: "A description",
+    "password": lambda: "a password of their own",
+    "permissions": lambda: ["deploy:read", "audit:read"],
+    "expires_at": lambda: "2040-01-01T00:00:00Z",
+    "repository": lambda: real["repository"],
+    "branch": lambda: "main",
+    "port": lambda: chance.randint(1, 65535),
+    "environment": lambda: chance.choice(["production", "staging"]),
+    "build_pack": lambda: "static",
+    "base_path": lambda: "/",
+    "dockerfile_path": lambda: "Dockerfile",
+    "health_check_path": lambda: "/",
+    "proxy_server": lambda: "launchway",
+    "labels": lambda: ["a"],
+    "build_variables": lambda: {"A": "b"},
+    "environment_variables": lambda: {"A": "b"},
+    "domain": lambda: f"made-{next(numbers)}.example.com",
+    "webhook_url": lambda: real["receiver"],
+    "host": lambda: "smtp.example.com",
+    "from_email": lambda: "launchway@example.com",
+    "security": lambda: "starttls",
+    "theme": lambda: "dark",
+    "language": lambda: "pt-BR",
+    "font_family": lambda: "outfit",
+    "font_size": lambda: 16,
+    "pre_run_command": lambda: "true",
+    "post_run_command": lambda: "true",
+    "yaml_content": lambda: None,
+    "variables": lambda: {},
+    "totp_code": lambda: None,
+}
+
+# What an operation wants that a name alone does not say. What it ends must not be anybody else's.
+OPERATIONS = {
+    ("DELETE", "/api/v1/deploy/application"): {"id": lambda: used_up("doomed_applications", "applications_gone")},
+    ("DELETE", "/api/v1/auth/tokens/{id}"): {"id": lambda: used_up("doomed_tokens", "tokens_gone")},
+    ("DELETE", "/api/v1/extensions/{extension_id}"): {
+        "extension_id": lambda: used_up("doomed_extensions", "extensions")
+    },
+    ("DELETE", "/api/v1/organizations"): {"id": lambda: used_up("doomed_organizations", "organizations_gone")},
+    ("DELETE", "/api/v1/organizations/users"): {"user_id": lambda: used_up("doomed_members", "members_gone")},
+    ("GET", "/api/v1/organizations"): {"id": lambda: one_of("organizations")},
+    ("GET", "/api/v1/organizations/users"): {"id": lambda: one_of("organizations")},
+    ("POST", "/api/v1/deploy/application/rollback"): {"id": lambda: one_of("deployments")},
+    ("POST", "/api/v1/deploy/application/cancel-deployment"): {"id": lambda: one_of("deployments")},
+    ("GET", "/api/v1/deploy/application/deployments/{deployment_id}/logs/stream"): {
+        "deployment_id": lambda: one_of("ended")
+    },
+    ("POST", "/api/v1/auth/login"): {
+        "email": lambda: real["email"],
+        "password": lambda: real["password"],
+    },
+    ("POST", "/api/v1/notification/deliveries/{delivery_id}/replay"): {
+        "delivery_id": lambda: used_up("doomed_deliveries", "deliveries")
+    },
+    ("GET", "/api/v1/extensions"): {"type": lambda: "run"},
+    ("GET", "/api/v1/proxy/ask"): {"domain": lambda: real["domain"]},
+    ("POST", "/api/v1/notification/smtp"): {"to": lambda: ["ops@example.com"]},
+    ("PUT", "/api/v1/notification/smtp"): {"to": lambda: ["ops@example.com"]},
+}
+# These have a body that may be absent, and an id of their own kind: the only one there is will do.
+WITHOUT_ID = {"/api/v1/notification/smtp", "/api/v1/api/v1/notification/smtp"}
+
+
+# What an operation can do without by the document, and not by its rules.
+ALSO = {("POST", "/api/v1/deploy/application"): ["branch"]}
+
+
+def fill(case, values, careful):
+    """Puts something real in the place of every value whose name is known, or of most of them."""
+    if not isinstance(values, dict):
+        return
+    own = OPERATIONS.get((case.method, case.path), {})
+    if careful and values is case.body:
+        for name in ALSO.get((case.method, case.path), []):
+            values.setdefault(name, None)
+    for name in list(values):
+        if name == "id" and case.path in WITHOUT_ID:
+            del values[name]
+            continue
+        make = own.get(name) or NAMES.get(name)
+        if make is not None and (careful or chance.random() < 0.7):
+            value = make()
+            if value is None:
+                del values[name]
+            else:
+                values[name] = value
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    token = real["session"]
+    if case.path == "/api/v1/auth/logout" and real["doomed_sessions"]:
+        token = real["doomed_sessions"].pop()
+    elif case.path == "/api/v1/auth/logout":
+        token = "lws_gone"
+    # A stream of what is still live does not end.
+    careful = case.path.endswith("/logs/stream") or chance.random() < 0.5
+    if careful or chance.random() < 0.5:
+        fill(case, case.path_parameters, careful)
+        fill(case, case.query, careful)
+        fill(case, case.body, careful)
+    case.headers["Authorization"] = f"Bearer {token}"
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    answers[f"{case.method} {case.path}"][response.status_code] += 1
+
+
+@atexit.register
+def write():
+    with open(os.environ["LAUNCHWAY_ANSWERS"], "w") as file:
+        json.dump(answers, file)

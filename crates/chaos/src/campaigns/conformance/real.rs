@@ -1,0 +1,124 @@
+//! An installation in which there is something of every kind, also to be ended.
+
+use std::{
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::{
+    client::Client,
+    outside::{Postbox, Reply},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    options::Options,
+    stage::{DEPLOY, EMAIL, PASSWORD, Plan, Stage},
+};
+
+const EXTENSIONS: &str = "/api/v1/extensions";
+const MEMBERS: &str = "/api/v1/organizations/users";
+const DELIVERIES: &str = "/api/v1/notification/deliveries?page_size=100";
+/// How many of a kind may be ended.
+const DOOMED: usize = 12;
+/// How long the first deployments and messages may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Fields go in their order: the server ends before whom it talks to.
+pub(crate) struct Installation {
+    pub(crate) stage: Stage,
+    /// What there is, for the hooks.
+    pub(crate) real: Value,
+    _postbox: Postbox,
+}
+
+impl Installation {
+    pub(crate) fn furnished(options: &Options, postgres: Option<String>) -> Self {
+        // The first messages come to nothing, so that there are some to be tried again.
+        let postbox =
+            Postbox::answering(|number, _| Reply::Status(if number < 4 * DOOMED { 500 } else { 204 }));
+        let settings = [
+            ("LAUNCHWAY_OUTBOUND_ALLOW", format!("127.0.0.1/32:{}", postbox.port)),
+            ("LAUNCHWAY_NOTIFICATION_RETRIES", "100ms".to_owned()),
+            ("LAUNCHWAY_NOTIFICATION_TIMEOUT", "2s".to_owned()),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        let plan = Plan { postgres, settings, sites: 3, ..Plan::default() };
+        let stage = Stage::set(options, &plan);
+        let real = furnish(&stage, &postbox);
+        Self { stage, real, _postbox: postbox }
+    }
+}
+
+fn furnish(stage: &Stage, postbox: &Postbox) -> Value {
+    let admin = &stage.admin;
+    let made = |path: &str, body: Value, name: &str| text(&admin.post(path, &body).success()[name]);
+    let many = |make: &dyn Fn(usize) -> String| (0..DOOMED).map(make).collect::<Vec<_>>();
+    let channel = json!({"type": "generic", "webhook_url": postbox.url()});
+    admin.post("/api/v1/notification/webhook", &channel).success();
+    let members = many(&|number| {
+        made(MEMBERS, json!({"email": format!("doomed-{number}@example.com"), "role": "viewer"}), "user_id")
+    });
+    let deliveries = dead(admin, DOOMED);
+    let gone = json!({"user_id": members[0]});
+    admin.send_json("DELETE", MEMBERS, &gone).success();
+    let organization = text(&admin.get("/api/v1/organizations").success()["id"]);
+    let mut failing = stage.site("failing");
+    (failing["branch"], failing["domain"]) = (json!("nowhere"), json!("shop.example.com"));
+    let failing = admin.post(DEPLOY, &failing).success();
+    let ended = text(&failing["deployments"][0]["id"]);
+    wait(admin, &ended);
+    let doomed = many(&|number| made(DEPLOY, stage.site(&format!("doomed-{number}")), "id"));
+    admin.delete(&format!("{DEPLOY}?id={}", doomed[0])).success();
+    let run = made(&format!("{EXTENSIONS}/hello-note/run"), json!({"variables": {}}), "id");
+    let fork = |_: usize| made(&format!("{EXTENSIONS}/hello-note/fork"), json!({}), "extension_id");
+    let login = json!({"email": EMAIL, "password": PASSWORD});
+    let application = &stage.applications[0];
+    let deployments = admin.get(&format!("{DEPLOY}/deployments?id={application}")).success();
+    let lines = admin.get(&format!("{DEPLOY}/logs/{application}")).success();
+    json!({
+        "session": stage.session(), "email": EMAIL, "password": PASSWORD, "domain": "shop.example.com",
+        "repository": stage.site("")["repository"], "receiver": postbox.url(),
+        "applications": stage.applications, "doomed_applications": doomed[1..], "applications_gone": [doomed[0]],
+        "deployments": [deployments["deployments"][0]["id"], ended], "ended": [ended],
+        "lines": lines["logs"].as_array().unwrap().iter().map(|line| text(&line["id"])).collect::<Vec<_>>(),
+        "extensions": ["hello-note", fork(0)], "doomed_extensions": many(&fork), "executions": [run],
+        "members": [made(MEMBERS, json!({"email": "grace@example.com", "role": "viewer"}), "user_id")],
+        "doomed_members": members[1..], "members_gone": [members[0]],
+        "organizations": [organization],
+        "doomed_organizations": many(&|number| made("/api/v1/organizations", json!({"name": format!("Doomed {number}")}), "id")),
+        "organizations_gone": ["01980000-0000-7000-8000-0000000000ff"],
+        "doomed_tokens": many(&|number| made("/api/v1/auth/tokens", json!({"name": format!("doomed {number}")}), "id")),
+        "tokens_gone": ["01980000-0000-7000-8000-0000000000ff"],
+        "doomed_sessions": many(&|_| made("/api/v1/auth/login", login.clone(), "access_token")),
+        "deliveries": [deliveries[0]], "doomed_deliveries": deliveries[1..],
+    })
+}
+
+/// Messages that came to nothing.
+fn dead(admin: &Client, count: usize) -> Vec<String> {
+    let started = Instant::now();
+    loop {
+        let page = admin.get(&format!("{DELIVERIES}&state=dead")).success();
+        let dead: Vec<_> =
+            page["deliveries"].as_array().unwrap().iter().map(|one| text(&one["id"])).collect();
+        if dead.len() >= count {
+            return dead;
+        }
+        assert!(started.elapsed() < PATIENCE, "{} of {count} messages came to nothing", dead.len());
+        sleep(Duration::from_millis(100));
+    }
+}
+
+/// Waits for a deployment that comes to nothing.
+fn wait(admin: &Client, deployment: &str) {
+    let (started, path) = (Instant::now(), format!("{DEPLOY}/deployments/{deployment}"));
+    while admin.get(&path).success()["status"]["status"] != "failed" {
+        assert!(started.elapsed() < PATIENCE, "the deployment does not fail");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}

@@ -1,0 +1,181 @@
+//! Passwords and codes are guessed, from one address, from forged ones, and from many real ones.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use launchway_testkit::{authenticator::Authenticator, client::Client};
+use serde_json::{Value, json};
+
+use crate::{
+    load::Tally,
+    options::Options,
+    regular::Regular,
+    section::Section,
+    stage::{EMAIL, PASSWORD, Plan, Stage},
+};
+
+const METHOD: &str = "\
+Sixteen callers guess at once, each kind of guess at an installation of its own, on SQLite. They guess the password of one \
+account; the same with another forged `X-Forwarded-For` and `Forwarded` each time; those of 200 accounts, 20 of which \
+exist; and the codes of an account whose password they know. Every tenth guess, from the 101st on, is the right one: it \
+must not get in. Another caller is many: a proxy that is trusted names another address for each guess, so that only the \
+count of failures of the account is left, and of unknown accounts none; each guess costs the server a whole look at a \
+password. Meanwhile a client with a session asks for its own user. For the control, the server believes whoever names an \
+address, and the right password comes early: somebody gets in, and is counted.";
+
+const LOGIN: &str = "/api/v1/auth/login";
+const USER: &str = "/api/v1/user";
+/// How many guess at once.
+const CALLERS: usize = 16;
+/// From which guess on the right one is among them. By then everything is locked.
+const RIGHT_FROM: usize = 100;
+/// How much more memory the server may use after the guesses, in MiB.
+const MORE_MEMORY: usize = 64;
+
+/// What the guess of a number is: who sends it, and what.
+type Guess<'a> = dyn Fn(usize) -> (Client, Value) + Sync + 'a;
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Guesses", METHOD);
+    let count = options.count(150, 10_000);
+    let wrong = |number: usize| format!("not the password {number}");
+    // Nobody locks out whoever guessed right before it was too late.
+    let is_right = |number: usize| number >= RIGHT_FROM && number.is_multiple_of(10);
+    let password = |number: usize| if is_right(number) { PASSWORD.to_owned() } else { wrong(number) };
+
+    let emails: Vec<_> = (0..200).map(|number| format!("someone-{number}@example.com")).collect();
+    {
+        let stage = stage(options, "");
+        let one = |number| (stage.stranger(), credentials(EMAIL, &password(number)));
+        try_all(&mut section, "one account, one address", &stage, count, &one);
+    }
+    {
+        let stage = stage(options, "");
+        let forged = |number| (from(&stage, number), credentials(EMAIL, &password(number)));
+        try_all(&mut section, "one account, forged addresses", &stage, count, &forged);
+    }
+    {
+        let stage = stage(options, "");
+        for email in emails.iter().take(20) {
+            let member = json!({"email": email, "role": "viewer"});
+            stage.admin.post("/api/v1/organizations/users", &member).success();
+        }
+        let many = |number: usize| {
+            let email = if is_right(number) { EMAIL } else { emails[number % emails.len()].as_str() };
+            (stage.stranger(), credentials(email, &password(number)))
+        };
+        try_all(&mut section, "many accounts, one address", &stage, count, &many);
+    }
+    codes(&mut section, options, count);
+    {
+        // None is right here: whom a stranger elsewhere cannot lock out gets in, as it should be.
+        let stage = stage(options, "127.0.0.1");
+        let others = |number: usize| {
+            (from(&stage, number), credentials(&emails[number % emails.len()], &wrong(number)))
+        };
+        try_all(&mut section, "many accounts, many real addresses", &stage, count / 5, &others);
+    }
+    let stage = stage(options, "127.0.0.1");
+    let early = |number| {
+        let password = if number == 20 { PASSWORD } else { "not the password" };
+        (from(&stage, number / 5), credentials(EMAIL, password))
+    };
+    let tally = guess(40, &early);
+    section.control("forged addresses are believed: right passwords that got in", successes(&tally));
+    section
+}
+
+/// The password is right, the codes are guessed.
+fn codes(section: &mut Section, options: &Options, count: usize) {
+    let stage = stage(options, "");
+    let (authenticator, recovery) = Authenticator::enabled_for(&stage.admin);
+    let wrong = authenticator.wrong_code();
+    let code = |number: usize| {
+        let mut body = credentials(EMAIL, PASSWORD);
+        let is_right = number >= RIGHT_FROM && number.is_multiple_of(10);
+        body["totp_code"] = json!(if is_right { &recovery[number / 10 % recovery.len()] } else { &wrong });
+        (stage.stranger(), body)
+    };
+    try_all(section, "codes of one account, right password", &stage, count, &code);
+}
+
+fn try_all(section: &mut Section, what: &str, stage: &Stage, count: usize, next: &Guess<'_>) {
+    let before = stage.server.memory();
+    let alone = Regular::during(&stage.admin, USER, Duration::from_millis(500));
+    let regular = Regular::begin(&stage.admin, USER);
+    let tally = guess(count, next);
+    let waits = regular.end();
+    let after = stage.server.memory();
+    section.told(&format!("{what}: guesses, by answer"), tally.shown());
+    section.never(&format!("{what}: got in"), successes(&tally));
+    let odd = tally.statuses.iter().filter(|(status, _)| ![200, 401, 429].contains(*status));
+    let odd = odd.map(|(_, count)| count).sum::<usize>() + tally.unanswered;
+    section.never(&format!("{what}: answers other than 401 and 429, or none"), odd);
+    let shown = format!("{before} MiB / {after} MiB / {} MiB", stage.server.peak_memory());
+    section.goal(
+        &format!("{what}: memory of the server before / after / at most"),
+        shown,
+        &format!("at most {MORE_MEMORY} MiB more after"),
+        after <= before + MORE_MEMORY,
+    );
+    section.told(
+        &format!("{what}: 99th percentile of a regular client, before / meanwhile"),
+        format_args!("{:.1} ms / {:.1} ms", millis(alone.percentile(99)), millis(waits.percentile(99))),
+    );
+    section.never(&format!("{what}: answers to it other than 200, or none"), waits.unserved);
+}
+
+/// Has everything guessed; gives what was answered.
+fn guess(count: usize, next: &Guess<'_>) -> Tally {
+    let (number, tally) = (AtomicUsize::default(), Mutex::new(Tally::default()));
+    thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(|| {
+                loop {
+                    let number = number.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        break;
+                    }
+                    let (client, body) = next(number);
+                    let answer = client.try_send("POST", LOGIN, Some(&body.to_string()));
+                    let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+                    match answer {
+                        Ok(answer) => *tally.statuses.entry(answer.status).or_default() += 1,
+                        Err(_) => tally.unanswered += 1,
+                    }
+                }
+            });
+        }
+    });
+    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn successes(tally: &Tally) -> usize {
+    tally.statuses.get(&200).copied().unwrap_or_default()
+}
+
+fn stage(options: &Options, trusted: &str) -> Stage {
+    let settings = vec![("LAUNCHWAY_TRUSTED_PROXIES".to_owned(), trusted.to_owned())];
+    Stage::set(options, &Plan { settings, ..Plan::default() })
+}
+
+/// Somebody who says that they are elsewhere.
+fn from(stage: &Stage, number: usize) -> Client {
+    let address = format!("198.51.{}.{}", 100 + number / 250 % 100, number % 250 + 1);
+    let client = stage.stranger().with_header("x-forwarded-for", &address);
+    client.with_header("forwarded", &format!("for={address}"))
+}
+
+fn credentials(email: &str, password: &str) -> Value {
+    json!({"email": email, "password": password})
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}

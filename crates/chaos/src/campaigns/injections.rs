@@ -1,0 +1,251 @@
+//! Hostile texts in every place of every request.
+
+mod bystander;
+mod corpus;
+mod places;
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::Path,
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::{
+    client::{Client, Connection},
+    docker::FakeDocker,
+};
+use serde_json::{Value, json};
+
+use self::{
+    bystander::Bystander,
+    places::{Request, World, places},
+};
+use crate::{
+    cluster::Cluster,
+    document::{Ids, Operation, operations},
+    options::Options,
+    repository,
+    section::Section,
+    stage::{DEPLOY, Plan, Stage},
+};
+
+const METHOD: &str = "\
+From the document that the server shows, requests are made that would be good, with real ids, were it not for one text: in \
+each field of each body, in lists, as value and as name in objects, in each parameter of path, query and header. The texts \
+are SQL, words for a shell, options of git and docker, paths, zero bytes, line breaks, escape sequences, templates, pages, \
+letters that turn around, numbers, and long ones. To each operation with a body also go bodies that are no UTF-8, repeat a \
+name, have numbers that no type holds, or are 100,000 levels deep. What is accepted is deployed, by real git and an engine \
+that only takes notes. A text that reached a shell would leave a file. Another organization is next door: every row of the \
+database that names it, or its application, is compared before and after. Both databases; the short form takes one text \
+of twelve for each place, on SQLite, and lets every build fail.";
+
+/// An engine that builds and makes containers and starts none: what a container would run is harmless
+/// here, and what this machine would run is not.
+const ENGINE: &str = r#"
+id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+case "$1 $2" in
+  "network ls") echo $id;;
+  "network inspect") echo '{"id":"'$id'","created":"1","subnets":[{"Subnet":"10.192.0.0/24"}]}';;
+  "create "*) cat > /dev/null; echo $id;;
+  "build "*) cat > /dev/null; echo built;;
+  "start "*) echo 'Error response from daemon: this engine starts nothing' >&2; exit 1;;
+esac
+"#;
+
+/// How long everything that was accepted may take to come to its end.
+const REST: Duration = Duration::from_secs(600);
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Hostile texts", METHOD);
+    inject(&mut section, options, None);
+    if options.is_long {
+        let cluster = Cluster::start();
+        inject(&mut section, options, Some(cluster.url()));
+    }
+    section
+}
+
+fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
+    let database = if postgres.is_some() { "PostgreSQL" } else { "SQLite" };
+    // Whose build fails is not tried again.
+    let short = ENGINE.replace("echo built", "echo 'returned a non-zero code: 1' >&2; exit 1");
+    let engine = FakeDocker::running(if options.is_long { ENGINE } else { &short });
+    let folder = engine.program().parent().unwrap().display().to_string();
+    let settings = vec![
+        ("PATH".to_owned(), format!("{folder}:{}", env::var("PATH").unwrap_or_default())),
+        ("LAUNCHWAY_NOTIFICATION_TIMEOUT".to_owned(), "1s".to_owned()),
+    ];
+    let stage = Stage::set(options, &Plan { postgres, settings, sites: 1, ..Plan::default() });
+    let marks = stage.folder().join("marks");
+    fs::create_dir(&marks).unwrap();
+    let repository = stage.folder().join("repositories/hostile");
+    repository::make(&repository, &[("Dockerfile", "FROM scratch\n")]);
+    let ids = ids(&stage);
+    let bystander = Bystander::of(&stage);
+    wait_until_nothing_is_under_way(&bystander.client);
+    let before = bystander.rows();
+
+    let mut tally = Outcome::default();
+    let document = stage.admin.get("/api/v1/openapi.json").json();
+    let texts = corpus::texts(marks.to_str().unwrap());
+    let step = options.count(12, 1);
+    let mut number = 0;
+    for operation in operations(&document) {
+        for place in places(&document, &operation) {
+            tally.places += 1;
+            for text in texts.iter().skip(tally.places % step).step_by(step) {
+                number += 1;
+                let world = World { ids: &ids, repository: repository.to_str().unwrap(), number };
+                for request in Request::with(&document, &operation, &place, text, &world) {
+                    tally.note(request.send(&stage.admin), || {
+                        format!("{} {place:?} {text:?}", operation.name())
+                    });
+                }
+            }
+        }
+        send_bodies(&stage, &operation, &ids, &mut tally);
+    }
+    wait_until_nothing_is_under_way(&stage.admin);
+    tell(section, database, &tally);
+    section.never(&format!("{database}: files that a shell left"), left_in(&marks));
+    let builds = engine
+        .calls()
+        .iter()
+        .filter(|call| call.arguments.first().is_some_and(|word| word == "build"))
+        .count();
+    let what = format!("{database}: builds of what was accepted");
+    section.goal(&what, builds, "at least 1", builds > 0);
+    let after = bystander.rows();
+    for row in before.symmetric_difference(&after) {
+        eprintln!("  CHANGED {row}");
+    }
+    section.told(&format!("{database}: rows of the organization next door"), before.len());
+    section.never(
+        &format!("{database}: of them changed, removed or added"),
+        before.symmetric_difference(&after).count(),
+    );
+    let figures = stage.question().ask().expect("the verifier can read everything");
+    section.never(&format!("{database}: complaints of the database about itself"), figures.damage.len());
+    controls(section, database, &bystander, &marks, &texts);
+}
+
+/// What was answered.
+#[derive(Default)]
+struct Outcome {
+    places: usize,
+    statuses: BTreeMap<u16, usize>,
+    unanswered: usize,
+}
+
+impl Outcome {
+    fn note(&mut self, status: Option<u16>, what: impl Fn() -> String) {
+        match status {
+            Some(status) => {
+                *self.statuses.entry(status).or_default() += 1;
+                if status >= 500 {
+                    eprintln!("  {status}: {}", what());
+                }
+            }
+            None => {
+                eprintln!("  no answer: {}", what());
+                self.unanswered += 1;
+            }
+        }
+    }
+}
+
+fn tell(section: &mut Section, database: &str, tally: &Outcome) {
+    let shown: Vec<_> = tally.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
+    section.told(&format!("{database}: places of the document in which a text may be"), tally.places);
+    section.told(&format!("{database}: requests, by answer"), shown.join(", "));
+    let of = |range: std::ops::Range<u16>| tally.statuses.range(range).map(|(_, count)| count).sum::<usize>();
+    section.never(&format!("{database}: answers of 500 and above"), of(500..600));
+    section.never(&format!("{database}: requests without an answer"), tally.unanswered);
+    // Were one of them always the case, nothing would be shown.
+    let (accepted, refused) = (of(200..300), of(400..500));
+    section.goal(
+        &format!("{database}: accepted / refused"),
+        format_args!("{accepted} / {refused}"),
+        "some of both",
+        accepted > 0 && refused > 0,
+    );
+}
+
+/// One of everything, made before anything hostile comes.
+fn ids(stage: &Stage) -> Ids {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let admin = &stage.admin;
+    let member = json!({"email": "grace@example.com", "role": "viewer"});
+    let member = admin.post("/api/v1/organizations/users", &member).success();
+    let fork = admin.post("/api/v1/extensions/hello-note/fork", &json!({})).success();
+    let run = admin.post("/api/v1/extensions/hello-note/run", &json!({"variables": {}})).success();
+    let application = stage.applications[0].clone();
+    let deployments = admin.get(&format!("{DEPLOY}/deployments?id={application}")).success();
+    Ids {
+        organization: text(&member["organization_id"]),
+        user: text(&member["user_id"]),
+        token: text(&admin.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success()["id"]),
+        deployment: text(&deployments["deployments"][0]["id"]),
+        // None is needed whose stream ends: with a hostile text it is never found.
+        ended: "01980000-0000-7000-8000-0000000000ff".to_owned(),
+        application,
+        extension: text(&fork["extension_id"]),
+        execution: text(&run["id"]),
+        delivery: "01980000-0000-7000-8000-0000000000ff".to_owned(),
+        domain: "shop.example.com".to_owned(),
+    }
+}
+
+/// Bodies that no client library sends.
+fn send_bodies(stage: &Stage, operation: &Operation, ids: &Ids, tally: &mut Outcome) {
+    if !operation.about["requestBody"].is_object() {
+        return;
+    }
+    let token = stage.session();
+    for body in corpus::bodies() {
+        let mut connection = Connection::open(stage.launch.url.trim_start_matches("http://"));
+        let head = format!(
+            "{} {} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n",
+            operation.method,
+            operation.filled(ids),
+            body.len()
+        );
+        connection.send(head).send(&body);
+        let status = connection.try_answer().map(|answer| answer.status);
+        tally.note(status, || {
+            format!("{} {}", operation.name(), String::from_utf8_lossy(&body[..body.len().min(80)]))
+        });
+    }
+}
+
+fn controls(section: &mut Section, database: &str, bystander: &Bystander, marks: &Path, texts: &[String]) {
+    let text = texts.iter().find(|text| text.starts_with("; touch ")).expect("one for a shell");
+    let ran = Command::new("sh").args(["-c", &format!("echo {text}")]).output();
+    assert!(ran.is_ok_and(|output| output.status.success()));
+    section.control(
+        &format!("{database}: a text that a shell reads on purpose, files that it left"),
+        left_in(marks),
+    );
+    let before = bystander.rows();
+    bystander.client.put("/api/v1/organizations", &json!({"description": "changed"})).success();
+    let changed = before.symmetric_difference(&bystander.rows()).count();
+    section.control(&format!("{database}: a change next door on purpose, rows that are noticed"), changed);
+}
+
+fn left_in(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+fn wait_until_nothing_is_under_way(client: &Client) {
+    let started = Instant::now();
+    for state in ["queued", "cloning", "building", "deploying"] {
+        let path = format!("/api/v1/deploy/applications?page_size=1&status={state}");
+        while client.get(&path).success()["pagination"]["total_count"] != 0 {
+            assert!(started.elapsed() < REST, "applications are still {state}");
+            sleep(Duration::from_millis(200));
+        }
+    }
+}

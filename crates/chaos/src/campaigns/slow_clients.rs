@@ -1,0 +1,166 @@
+//! Clients that take their time, and what others notice of them.
+
+mod crowd;
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    process::{Command, id},
+    thread::{sleep, spawn},
+    time::Duration,
+};
+
+use self::crowd::{Crowd, Pace, Stays};
+use super::kills::seconds;
+use crate::{
+    options::Options,
+    regular::{Regular, Waits},
+    section::Section,
+    stage::{Plan, Stage},
+};
+
+const METHOD: &str = "\
+1,000 connections send their heads byte by byte, 1,000 their bodies, and 1,000 nothing, a byte a second each; a connection \
+that the server ends is replaced at once. Beside them a client asks for its own user, again and again. It does so alone, \
+and with the crowd, in turns; the ratio of the two waits of each turn counts. Then no connection is replaced any more, and \
+each has to be ended by the server: heads have 5 s, bodies `LAUNCHWAY_BODY_TIMEOUT`, and closing may take 5 s more. For the \
+controls that setting is an hour, and a listener that ends nobody takes the place of the server. The short form has 60 of \
+each, a body timeout of 2 s, and does not judge the ratio, because other tests run beside it.";
+
+/// How many files the campaign and the server may have open.
+const FILES: usize = 10_000;
+/// How long the head of a request may take.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long closing may take on top.
+const CLOSING: Duration = Duration::from_secs(5);
+const USER: &str = "/api/v1/user";
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Slow clients", METHOD);
+    allow_files();
+    let (count, turns) = (options.count(60, 1000), options.count(1, 6));
+    let body_timeout = Duration::from_secs(if options.is_long { 15 } else { 2 });
+    let stage = stage(options, body_timeout);
+    let address = address(&stage);
+    let patience = body_timeout.max(HEAD_TIMEOUT) + CLOSING;
+    let measured = Duration::from_secs(if options.is_long { 10 } else { 2 });
+    let unlimited = self::stage(options, Duration::from_secs(3600));
+    let controls = Controls::begin(self::address(&unlimited), patience);
+    let memory = stage.server.memory();
+    let files = stage.server.open_files();
+    let (mut alone, mut beside, mut stays) = (Vec::new(), Vec::new(), Stays::default());
+    let _warm = Regular::during(&stage.admin, USER, measured / 2);
+    for _ in 0..turns {
+        alone.push(Regular::during(&stage.admin, USER, measured));
+        let crowd = Crowd::gather(address, &Pace::ALL, count, patience);
+        // Until all of them are there.
+        sleep(Duration::from_millis(1500));
+        beside.push(Regular::during(&stage.admin, USER, measured));
+        stays.add(crowd.disperse());
+    }
+    section.told(
+        "connections at once: heads byte by byte, bodies byte by byte, nothing",
+        format_args!("{count} each"),
+    );
+    section.told(
+        "connections opened / ended by the server",
+        format_args!("{} / {}", stays.opened, stays.ended()),
+    );
+    section.never("connections that were not accepted", stays.refused);
+    tell_waits(&mut section, options, &alone, &beside);
+    for (pace, limit) in Pace::ALL.into_iter().zip([HEAD_TIMEOUT, body_timeout, HEAD_TIMEOUT]) {
+        let (longest, limit) = (stays.longest(pace), limit + CLOSING);
+        let what = format!("longest stay of one that sends {}", pace.name());
+        section.goal(&what, seconds(longest), &format!("under {} s", limit.as_secs()), longest < limit);
+        section
+            .never(&format!("connections that stay, of those that send {}", pace.name()), stays.left(pace));
+    }
+    section.told(
+        "memory of the server, before / after",
+        format_args!("{memory} MiB / {} MiB", stage.server.memory()),
+    );
+    let (before, after) = (files, stage.server.open_files());
+    section.goal(
+        "open files of the server, before / after",
+        format_args!("{before} / {after}"),
+        "at most 20 more",
+        after <= before + 20,
+    );
+    controls.end(&mut section);
+    section
+}
+
+fn tell_waits(section: &mut Section, options: &Options, alone: &[Waits], beside: &[Waits]) {
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let millis = |waits: &[Waits], percent| {
+        median(waits.iter().map(|waits| waits.percentile(percent).as_secs_f64() * 1000.0).collect())
+    };
+    for percent in [50, 99] {
+        let shown = format!("{:.2} ms / {:.2} ms", millis(alone, percent), millis(beside, percent));
+        section.told(
+            &format!("{percent}th percentile of a regular client, alone / beside them, median of turns"),
+            shown,
+        );
+    }
+    let ratios = alone.iter().zip(beside);
+    let ratios = ratios.map(|(alone, beside)| {
+        beside.percentile(99).as_secs_f64() / alone.percentile(99).as_secs_f64().max(f64::MIN_POSITIVE)
+    });
+    let ratio = median(ratios.collect());
+    let what = "99th percentile beside them, as a multiple of that alone, median of turns";
+    match options.is_long {
+        true => section.goal(what, format_args!("{ratio:.2}"), "under 2", ratio < 2.0),
+        false => section.told(what, format_args!("{ratio:.2}")),
+    }
+    let all = alone.iter().chain(beside);
+    section.told("answers to the regular client", all.clone().map(Waits::answers).sum::<usize>());
+    section.never("answers to it other than 200, or none", all.map(|waits| waits.unserved).sum());
+}
+
+/// Connections that nobody ends: they have to stay, and that has to be noticed.
+struct Controls {
+    /// At a server that gives bodies an hour.
+    bodies: Crowd,
+    /// At a listener that ends nobody.
+    others: Crowd,
+}
+
+impl Controls {
+    fn begin(unlimited: SocketAddr, patience: Duration) -> Self {
+        const FEW: usize = 20;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endless = listener.local_addr().unwrap();
+        // It ends with the campaign.
+        spawn(move || listener.incoming().flatten().collect::<Vec<_>>());
+        Self {
+            bodies: Crowd::gather(unlimited, &[Pace::Body], FEW, patience),
+            others: Crowd::gather(endless, &[Pace::Head, Pace::Idle], FEW, patience),
+        }
+    }
+
+    fn end(self, section: &mut Section) {
+        let (bodies, others) = (self.bodies.disperse(), self.others.disperse());
+        section.control("with a body timeout of an hour, bodies that stay", bodies.left(Pace::Body));
+        section.control("at a listener that ends nobody, heads that stay", others.left(Pace::Head));
+        section.control("at a listener that ends nobody, idle ones that stay", others.left(Pace::Idle));
+    }
+}
+
+fn stage(options: &Options, body_timeout: Duration) -> Stage {
+    let settings = vec![("LAUNCHWAY_BODY_TIMEOUT".to_owned(), format!("{}s", body_timeout.as_secs()))];
+    let wrapper = vec!["prlimit".to_owned(), format!("--nofile={FILES}")];
+    Stage::set(options, &Plan { settings, wrapper, ..Plan::default() })
+}
+
+fn address(stage: &Stage) -> SocketAddr {
+    stage.launch.url.trim_start_matches("http://").parse().unwrap()
+}
+
+/// Allows this process as many files as there will be connections.
+fn allow_files() {
+    let limit = format!("--nofile={FILES}");
+    let raised = Command::new("prlimit").args(["--pid", &id().to_string(), &limit]).status();
+    assert!(raised.is_ok_and(|status| status.success()), "this process may have {FILES} files open");
+}

@@ -1,0 +1,187 @@
+//! Many connections that take their time, each replaced as soon as the server ends it.
+
+use std::{
+    io::{ErrorKind, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{JoinHandle, sleep, spawn},
+    time::{Duration, Instant},
+};
+
+/// How often each connection is looked after: then it sends its next byte.
+const ROUND: Duration = Duration::from_secs(1);
+/// Into how many parts a round is divided, so that bytes do not come all at once.
+const PARTS: usize = 50;
+
+/// How a connection takes its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// It sends its head byte by byte.
+    Head,
+    /// It sends its body byte by byte.
+    Body,
+    /// It sends nothing at all.
+    Idle,
+}
+
+impl Pace {
+    pub(crate) const ALL: [Self; 3] = [Self::Head, Self::Body, Self::Idle];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Head => "heads byte by byte",
+            Self::Body => "bodies byte by byte",
+            Self::Idle => "nothing",
+        }
+    }
+}
+
+/// What each sends: a login, because that needs no token.
+const HEAD: &[u8] = b"POST /api/v1/auth/login HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900\r\n\r\n";
+
+/// Connections of every pace.
+pub(crate) struct Crowd {
+    is_over: Arc<AtomicBool>,
+    caring: JoinHandle<Stays>,
+}
+
+/// How long connections lasted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stays {
+    pub(crate) opened: usize,
+    /// Those that nobody accepted.
+    pub(crate) refused: usize,
+    /// How long each lasted that the server ended.
+    ended: Vec<(Pace, Duration)>,
+    /// Those that were still there after the longest wait.
+    left: Vec<Pace>,
+}
+
+impl Stays {
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.len()
+    }
+
+    pub(crate) fn longest(&self, pace: Pace) -> Duration {
+        let of_pace = self.ended.iter().filter(|(own, _)| *own == pace);
+        of_pace.map(|(_, stay)| *stay).max().unwrap_or_default()
+    }
+
+    pub(crate) fn left(&self, pace: Pace) -> usize {
+        self.left.iter().filter(|own| **own == pace).count()
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.opened += other.opened;
+        self.refused += other.refused;
+        self.ended.extend(other.ended);
+        self.left.extend(other.left);
+    }
+}
+
+struct Slow {
+    pace: Pace,
+    stream: TcpStream,
+    opened: Instant,
+    sent: usize,
+}
+
+impl Crowd {
+    /// Opens `count` connections of each of these paces, over a round. At the end, each is given
+    /// `patience` from its beginning.
+    pub(crate) fn gather(
+        address: SocketAddr,
+        paces: &'static [Pace],
+        count: usize,
+        patience: Duration,
+    ) -> Self {
+        let is_over = Arc::new(AtomicBool::default());
+        let end = Arc::clone(&is_over);
+        let caring = spawn(move || {
+            let mut stays = Stays::default();
+            let paces = paces.iter().flat_map(|pace| vec![*pace; count]);
+            let mut places: Vec<(Pace, Option<Slow>)> = paces.map(|pace| (pace, None)).collect();
+            let part = places.len().div_ceil(PARTS);
+            loop {
+                let is_over = end.load(Ordering::Relaxed);
+                for part in places.chunks_mut(part) {
+                    for (pace, place) in part {
+                        look_after(*pace, place, address, is_over, &mut stays);
+                    }
+                    sleep(ROUND / u32::try_from(PARTS).unwrap_or(1));
+                }
+                let mut open = places.iter().filter_map(|(_, place)| place.as_ref());
+                if is_over && !open.any(|slow| slow.opened.elapsed() < patience) {
+                    break;
+                }
+            }
+            stays.left.extend(places.iter().filter(|(_, place)| place.is_some()).map(|(pace, _)| *pace));
+            stays
+        });
+        Self { is_over, caring }
+    }
+
+    /// Replaces none from now on, and waits until all were ended, or their patience is.
+    pub(crate) fn disperse(self) -> Stays {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.caring.join().expect("a crowd that only waits")
+    }
+}
+
+fn look_after(pace: Pace, place: &mut Option<Slow>, address: SocketAddr, is_over: bool, stays: &mut Stays) {
+    if let Some(slow) = place {
+        if slow.goes_on() {
+            return;
+        }
+        stays.ended.push((pace, slow.opened.elapsed()));
+        *place = None;
+    }
+    if !is_over {
+        match Slow::open(pace, address) {
+            Ok(slow) => {
+                stays.opened += 1;
+                *place = Some(slow);
+            }
+            Err(_) => stays.refused += 1,
+        }
+    }
+}
+
+impl Slow {
+    fn open(pace: Pace, address: SocketAddr) -> std::io::Result<Self> {
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        if pace == Pace::Body {
+            stream.write_all(HEAD)?;
+        }
+        Ok(Self { pace, stream, opened: Instant::now(), sent: 0 })
+    }
+
+    /// Sends the next byte; whether the connection is still there.
+    fn goes_on(&mut self) -> bool {
+        let byte = match self.pace {
+            Pace::Head => HEAD.get(self.sent).copied(),
+            Pace::Body => Some(b' '),
+            Pace::Idle => None,
+        };
+        if let Some(byte) = byte {
+            self.sent += 1;
+            if self.stream.write_all(&[byte]).is_err_and(|error| error.kind() != ErrorKind::WouldBlock) {
+                return false;
+            }
+        }
+        // An answer is read to its end; the connection ends with it or goes on.
+        let mut answer = [0; 2048];
+        loop {
+            match self.stream.read(&mut answer) {
+                Ok(0) => return false,
+                Ok(_) => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+    }
+}

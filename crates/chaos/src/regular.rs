@@ -1,0 +1,90 @@
+//! A client that behaves, and how long it waits for its answers.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{JoinHandle, sleep, spawn},
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::client::Client;
+
+/// The pause between an answer and the next request.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A client at work.
+pub(crate) struct Regular {
+    is_over: Arc<AtomicBool>,
+    calling: JoinHandle<Waits>,
+}
+
+/// How long each answer took, the shortest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Waits {
+    answered: Vec<Duration>,
+    /// Answers other than 200, and none.
+    pub(crate) unserved: usize,
+}
+
+impl Regular {
+    /// Begins to ask for what `path` shows, again and again.
+    pub(crate) fn begin(client: &Client, path: &'static str) -> Self {
+        let is_over = Arc::new(AtomicBool::default());
+        let (end, client) = (Arc::clone(&is_over), client.clone());
+        let calling = spawn(move || {
+            let mut waits = Waits::default();
+            while !end.load(Ordering::Relaxed) {
+                let asked = Instant::now();
+                match client.try_send("GET", path, None) {
+                    Ok(answer) if answer.status == 200 => waits.answered.push(asked.elapsed()),
+                    _ => waits.unserved += 1,
+                }
+                sleep(PAUSE);
+            }
+            waits.answered.sort_unstable();
+            waits
+        });
+        Self { is_over, calling }
+    }
+
+    pub(crate) fn end(self) -> Waits {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.calling.join().expect("a client that only asks")
+    }
+
+    /// Asks for a while.
+    pub(crate) fn during(client: &Client, path: &'static str, time: Duration) -> Waits {
+        let regular = Self::begin(client, path);
+        sleep(time);
+        regular.end()
+    }
+}
+
+impl Waits {
+    pub(crate) fn answers(&self) -> usize {
+        self.answered.len()
+    }
+
+    /// The wait that so many percent were not longer than.
+    pub(crate) fn percentile(&self, percent: usize) -> Duration {
+        let place = (self.answered.len() * percent).div_ceil(100).max(1) - 1;
+        self.answered.get(place).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_the_wait_that_so_many_did_not_exceed() {
+        let answered = (1..=200).map(Duration::from_millis).collect();
+        let waits = Waits { answered, unserved: 0 };
+        assert_eq!(waits.percentile(50), Duration::from_millis(100));
+        assert_eq!(waits.percentile(99), Duration::from_millis(198));
+        assert_eq!(waits.percentile(100), Duration::from_millis(200));
+        assert_eq!(Waits::default().percentile(99), Duration::ZERO);
+    }
+}
