@@ -73,7 +73,7 @@ mod tests {
     ) -> Deployments {
         let (clock, ids) = (Arc::new(|| NOW), Arc::new(|| id(9)));
         let basics = Basics { store: Arc::new(store), clock, ids, bell: Bell::default() };
-        Deployments::new(Arc::new(applications), Arc::new(deployments), basics)
+        Deployments::new(Arc::new(applications), Arc::new(deployments), KeptVersions::default(), basics)
     }
 
     #[tokio::test]

@@ -77,6 +77,7 @@ impl Embedded {
         let of_applications =
             ApplicationPorts { applications: repository(), routes: Arc::clone(&ports.routes) };
         let policy = ApplicationPolicy::default();
+        let kept_versions = policy.kept_versions;
         let pipeline = Pipeline::new(ports, HealthTimings::within(PATIENCE), basics.clone());
         let crew = Crew { pipeline: Arc::new(pipeline), runs: None };
         let limits = ClaimLimits { global: AT_ONCE, per_organization: AT_ONCE };
@@ -84,7 +85,7 @@ impl Embedded {
         let worker = Worker::new(repository(), crew, identity, limits, timings, basics.clone());
         Self {
             applications: Applications::new(of_applications, secrets, policy, basics.clone()),
-            deployments: Deployments::new(repository(), repository(), basics.clone()),
+            deployments: Deployments::new(repository(), repository(), kept_versions, basics.clone()),
             worker: Arc::new(worker),
             kept,
             identity,

@@ -117,6 +117,14 @@ impl SiteStore for Absent {
         None
     }
 
+    async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError> {
+        Ok(Vec::new())
+    }
+
+    async fn withdraw(&self, _: ApplicationId, _: DeploymentId) -> Result<(), StepError> {
+        Ok(())
+    }
+
     async fn remove(&self, _: ApplicationId) -> Result<(), StepError> {
         Ok(())
     }

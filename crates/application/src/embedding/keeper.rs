@@ -10,7 +10,7 @@ use launchway_domain::{
     },
     clock::Timestamp,
     deployments::{
-        ContainerState, Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, LiveVersion,
+        ContainerState, Deployment, DeploymentDetail, DeploymentRepository, KeptVersions, LiveVersion,
         Standing,
     },
     ids::{ApplicationId, BootId, DeploymentId, InstanceId, JobId},
@@ -198,19 +198,12 @@ impl DeploymentRepository for Kept {
         .await
     }
 
-    async fn standing(&self, deployments: &[DeploymentId]) -> Result<Vec<Standing>, StoreError> {
-        self.read(|records| {
-            let known = records.deployments().filter(|found| deployments.contains(&found.id));
-            let is_live = |id| records.applications().any(|application| application.live == Some(id));
-            let standing = known.map(|found| Standing {
-                deployment: found.id,
-                is_live: is_live(found.id),
-                is_open: !found.status.state.is_over(),
-                is_worth_keeping: found.status.state == DeploymentState::Deployed,
-            });
-            standing.collect()
-        })
-        .await
+    async fn standing(
+        &self,
+        deployments: &[DeploymentId],
+        kept: KeptVersions,
+    ) -> Result<Vec<Standing>, StoreError> {
+        self.read(|records| deployments.iter().filter_map(|id| records.standing(*id, kept)).collect()).await
     }
 }
 
@@ -266,6 +259,10 @@ impl JobQueue for Kept {
         now: Timestamp,
     ) -> Result<Vec<Rescued>, StoreError> {
         self.change(|records| Ok(records.rescue(instance, boot, now))).await
+    }
+
+    async fn forget(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.change(|records| Ok(records.forget_jobs(before))).await
     }
 
     async fn get(&self, scope: Scope, id: JobId) -> Result<Option<Job>, StoreError> {

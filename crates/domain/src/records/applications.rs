@@ -13,7 +13,11 @@ impl Records {
     pub(super) fn apply_application(&mut self, write: &Write) -> Result<(), StoreError> {
         match write {
             Write::Insert(application) => self.insert_application(application),
-            Write::Update { scope, id, blueprint, secrets, at } => {
+            Write::Update { scope, id, seen, blueprint, secrets, at } => {
+                let known = self.applications.get(id).map(|application| application.updated_at);
+                if seen.is_some_and(|seen| known != Some(seen)) {
+                    return Err(StoreError::Stale);
+                }
                 self.require_unique_name(*scope, Some(*id), blueprint)?;
                 if let Some(domain) = &blueprint.domain {
                     self.require_free(domain, Some(*id))?;

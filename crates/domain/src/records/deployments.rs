@@ -4,7 +4,9 @@ use super::{Records, applications::set_state};
 use crate::{
     applications::{Application, ApplicationState, Progress as Way},
     clock::Timestamp,
-    deployments::{Deployment, DeploymentState, Progress, Write},
+    deployments::{
+        Deployment, DeploymentKind, DeploymentState, KeptVersions, Progress, Standing, Write,
+    },
     ids::{ApplicationId, DeploymentId},
     jobs::{Job, JobState},
     logs::{Level, NewLine},
@@ -12,6 +14,32 @@ use crate::{
 };
 
 impl Records {
+    /// What is known about a deployment, when the newest `kept` of each application are kept; `None`
+    /// when it is unknown.
+    #[must_use]
+    pub fn standing(&self, deployment: DeploymentId, kept: KeptVersions) -> Option<Standing> {
+        let found = self.deployments.get(&deployment)?;
+        let application = self.applications.get(&found.application_id);
+        let is_live = application.is_some_and(|application| application.live == Some(deployment));
+        let of_same = || self.deployments.values().filter(|one| one.application_id == found.application_id);
+        let newest: Vec<&Deployment> = of_same()
+            .rev()
+            .filter(|one| one.status.state == DeploymentState::Deployed)
+            .take(kept.0.into())
+            .chain(of_same().filter(|one| !one.status.state.is_over()))
+            .chain(of_same().filter(|one| application.is_some_and(|known| known.live == Some(one.id))))
+            .collect();
+        let goes_back = |one: &Deployment| one.kind == DeploymentKind::Rollback { to: deployment };
+        let is_wanted =
+            newest.iter().any(|one| goes_back(one) || one.id == deployment && one.status.state.is_over());
+        Some(Standing {
+            deployment,
+            is_live,
+            is_open: !found.status.state.is_over(),
+            is_worth_keeping: application.is_some() && (is_live || is_wanted),
+        })
+    }
+
     pub(super) fn apply_deployment(&mut self, write: &Write) -> Result<(), StoreError> {
         match write {
             Write::Insert(deployment) => self.insert(deployment),

@@ -5,7 +5,7 @@ use crate::{
     clock::Timestamp,
     ids::{BootId, InstanceId, JobId},
     jobs::{
-        ClaimLimits, ClaimedJob, Event, Heartbeat, Job, JobState, Lease, NewJob, Rescued, WorkerId, Write,
+        ClaimLimits, ClaimedJob, Event, Heartbeat, Job, JobKind, JobState, Lease, NewJob, Rescued, WorkerId, Write,
     },
     organizations::Scope,
     store::StoreError,
@@ -45,6 +45,15 @@ impl KeptJob {
 }
 
 impl Records {
+    /// Forgets the jobs that were over before then, and says how many; those that stopped an
+    /// application stay, as [`JobQueue::forget`](crate::jobs::JobQueue::forget) promises.
+    pub fn forget_jobs(&mut self, before: Timestamp) -> usize {
+        let count = self.jobs.len();
+        let is_old = |job: &Job| job.finished_at.is_some_and(|finished| finished < before);
+        self.jobs.retain(|_, kept| kept.job.kind == JobKind::Stop || !is_old(&kept.job));
+        count - self.jobs.len()
+    }
+
     pub(super) fn apply_job(&mut self, write: &Write) -> Result<(), StoreError> {
         match write {
             Write::Enqueue(new) => self.enqueue(new),
