@@ -56,7 +56,7 @@ esac
 "#;
 
 /// How long everything that was accepted may take to come to its end.
-const REST: Duration = Duration::from_secs(600);
+const REST: Duration = Duration::from_secs(1800);
 
 pub(crate) fn run(options: &Options) -> Section {
     let mut section = Section::new("Hostile texts", METHOD);
@@ -77,6 +77,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     let settings = vec![
         ("PATH".to_owned(), format!("{folder}:{}", env::var("PATH").unwrap_or_default())),
         ("LAUNCHWAY_NOTIFICATION_TIMEOUT".to_owned(), "1s".to_owned()),
+        ("LAUNCHWAY_MAX_BUILDS".to_owned(), "8".to_owned()),
     ];
     let stage = Stage::set(options, &Plan { postgres, settings, sites: 1, ..Plan::default() });
     let marks = stage.folder().join("marks");
