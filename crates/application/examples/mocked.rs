@@ -14,7 +14,7 @@ mod tests {
         applications::{Application, ApplicationSecrets, Blueprint, MockApplicationRepository, Port},
         auth::{Action, Actor, Forbidden, Permission, Resource},
         clock::Timestamp,
-        deployments::{self, MockDeploymentRepository},
+        deployments::{self, KeptVersions, MockDeploymentRepository},
         ids::ApplicationId,
         jobs::{self, JobKind},
         organizations::{Description, Organization, Role},
