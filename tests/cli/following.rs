@@ -1,8 +1,9 @@
 //! Following a log through whatever happens to the connection and to the server.
 
 use std::{
-    io::{BufRead as _, BufReader, Lines, Read as _},
-    process::{Child, ChildStdout, Stdio},
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, Stdio},
+    sync::{Arc, Mutex},
     thread,
 };
 
@@ -61,8 +62,7 @@ fn newest(stage: &Stage, application: &str) -> (String, u64) {
 /// Somebody who follows the application's log, and whose first line came already.
 struct Follower {
     process: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    ids: Vec<String>,
+    ids: Arc<Mutex<Vec<String>>>,
 }
 
 impl Follower {
@@ -70,17 +70,24 @@ impl Follower {
         let mut command = person.command(&["logs", "shop", "-f", "--output", "json"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let mut follower = Self { process, lines, ids: Vec::new() };
-        follower.reads(1);
+        let ids = Arc::new(Mutex::new(Vec::new()));
+        let read = Arc::clone(&ids);
+        // Always read, so that it never has to wait for a reader.
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let line: Value = serde_json::from_str(&line).unwrap();
+                read.lock().unwrap().push(text(&line["id"]));
+            }
+        });
+        let follower = Self { process, ids };
+        follower.read(1);
         follower
     }
 
-    /// Reads until there are so many lines.
-    fn reads(&mut self, count: usize) {
-        while self.ids.len() < count {
-            let line: Value = serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap();
-            self.ids.push(text(&line["id"]));
-        }
+    /// The ids of the lines, when there are so many.
+    fn read(&self, count: usize) -> Vec<String> {
+        until("enough lines", || (self.ids.lock().unwrap().len() >= count).then_some(()));
+        self.ids.lock().unwrap().clone()
     }
 }
 
@@ -102,7 +109,7 @@ fn fifty_broken_connections_cost_no_line_and_double_none() {
     thread::scope(|scope| {
         let deploy = scope.spawn(|| { deploy }.output().unwrap());
         until("the deployment", || (newest(&stage, &id).1 == 2).then_some(()));
-        let mut followers = [Follower::of(&script), Follower::of(&script)];
+        let followers = [Follower::of(&script), Follower::of(&script)];
         tunnel.cut(60);
         let told = Told::new(&["deploy"], deploy.join().unwrap());
         told.succeeded();
@@ -118,9 +125,8 @@ fn fifty_broken_connections_cost_no_line_and_double_none() {
         let all = stage.admin.get(&path).success();
         let mut ids: Vec<_> = all["logs"].as_array().unwrap().iter().map(|line| text(&line["id"])).collect();
         ids.reverse();
-        for follower in &mut followers {
-            follower.reads(ids.len());
-            assert_eq!(follower.ids, ids);
+        for follower in &followers {
+            assert_eq!(follower.read(ids.len()), ids);
         }
     });
 }

@@ -35,10 +35,12 @@ impl Tunnel {
             for caller in listener.incoming() {
                 let (caller, server) = (caller.unwrap(), TcpStream::connect(&address));
                 let Ok(server) = server else { continue };
-                let cuts = Arc::clone(&of_thread);
+                let (cuts, of_answers) = (Arc::clone(&of_thread), Arc::clone(&of_thread));
+                let allowance = Arc::new(AtomicU64::new(u64::MAX));
+                let left = Arc::clone(&allowance);
                 let (back, forth) = (caller.try_clone().unwrap(), server.try_clone().unwrap());
-                thread::spawn(move || carry(caller, forth, None));
-                thread::spawn(move || carry(server, back, Some(&cuts)));
+                thread::spawn(move || ask(caller, forth, &cuts, &allowance));
+                thread::spawn(move || answer(server, back, &of_answers, &left));
             }
         });
         Self { url, cuts }
@@ -60,12 +62,13 @@ impl Tunnel {
 }
 
 impl Cuts {
-    /// How many bytes are let through: a few or many, so that cuts are in heads and in bodies.
+    /// How many bytes of the next answer are let through: all, or a few, or more, so that cuts are
+    /// in heads and in bodies. What was cut gets through sooner or later.
     fn next(&self) -> u64 {
         let seed = self.seed.fetch_add(1, Ordering::SeqCst).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (seed ^ (seed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20;
-        let magnitude = 1 << (mixed % 17);
-        magnitude + (mixed >> 8) % magnitude
+        let magnitude = 1 << ((mixed >> 1) % 13);
+        if mixed.is_multiple_of(2) { u64::MAX } else { magnitude + (mixed >> 8) % magnitude }
     }
 
     fn take(&self) -> bool {
@@ -77,26 +80,34 @@ impl Cuts {
     }
 }
 
-/// Carries bytes until one side ends, or until it is cut.
-fn carry(mut from: TcpStream, mut to: TcpStream, cuts: Option<&Cuts>) {
-    let mut allowance = cuts.map_or(u64::MAX, Cuts::next);
+/// Carries questions; each decides anew where its answer is cut.
+fn ask(mut from: TcpStream, mut to: TcpStream, cuts: &Cuts, allowance: &AtomicU64) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        let passed = usize::try_from(allowance).unwrap_or(usize::MAX).min(count);
-        if to.write_all(&buffer[..passed]).is_err() {
+        allowance.store(cuts.next(), Ordering::SeqCst);
+        if to.write_all(&buffer[..count]).is_err() {
             break;
         }
-        allowance -= passed as u64;
-        if passed < count {
-            if cuts.is_some_and(Cuts::take) {
-                break;
-            }
-            allowance = cuts.map_or(u64::MAX, Cuts::next);
-            if to.write_all(&buffer[passed..count]).is_err() {
-                break;
-            }
+    }
+    end(&from, &to);
+}
+
+/// Carries answers until they are cut.
+fn answer(mut from: TcpStream, mut to: TcpStream, cuts: &Cuts, allowance: &AtomicU64) {
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        let left = allowance.load(Ordering::SeqCst);
+        let is_cut = left < count as u64 && cuts.take();
+        let passed = if is_cut { usize::try_from(left).unwrap() } else { count };
+        allowance.store(left.saturating_sub(count as u64), Ordering::SeqCst);
+        if to.write_all(&buffer[..passed]).is_err() || is_cut {
+            break;
         }
     }
+    end(&from, &to);
+}
+
+fn end(from: &TcpStream, to: &TcpStream) {
     let _ = from.shutdown(Shutdown::Both);
     let _ = to.shutdown(Shutdown::Both);
 }
