@@ -23,6 +23,7 @@ mod authorization;
 mod availability;
 mod bodies;
 mod body_limits;
+mod changes;
 mod configuration;
 mod deployments;
 mod documented_answers;

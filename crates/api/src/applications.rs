@@ -77,6 +77,8 @@ pub(crate) async fn application(api: Data<Api>, caller: Caller, query: Query) ->
     params(
         ("id" = String, Query, description = "An application of this organization"),
         ("redeploy" = Option<bool>, Query, description = "Whether a deployment follows; true unless given"),
+        ("unchanged_since" = Option<String>, Query,
+            description = "The `updated_at` that you know: 409 if it is another one by now"),
     ),
     request_body = UpdateApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
 pub(crate) async fn update_application(
@@ -88,10 +90,12 @@ pub(crate) async fn update_application(
     let mut query = query.read()?;
     let id = query.required_id("id");
     let redeploy = query.optional::<Choice>("redeploy");
+    let unchanged_since = query.optional("unchanged_since");
     query.finish_query()?;
     let redeploy = redeploy?.is_none_or(|choice| choice.0);
     let change = body.read().await?.into();
-    let detail = api.services.applications.update(&caller, id?, change, redeploy).await?;
+    let applications = &api.services.applications;
+    let detail = applications.update(&caller, id?, change, redeploy, unchanged_since?).await?;
     Ok(success("Application updated successfully", detail.into()))
 }
 

@@ -239,12 +239,15 @@ pub enum Write {
     /// installation has the domain, `Stale` when the organization is gone.
     Insert(Box<Application>),
     /// Another blueprint and other secrets. A domain that was one of its further ones is its domain
-    /// from now on. `Stale` when the application is gone; `Taken` as above.
+    /// from now on. `Stale` when the application is gone, or when it was last changed at another
+    /// moment than who changes it has seen; `Taken` as above.
     Update {
         /// Whose.
         scope: Scope,
         /// Which.
         id: ApplicationId,
+        /// When it was last changed, as far as who changes it knows.
+        seen: Option<Timestamp>,
         /// What is to be deployed from now on.
         blueprint: Box<Blueprint>,
         /// What is kept encrypted from now on.

@@ -2,15 +2,17 @@
 
 use launchway_domain::{
     applications::{
-        ApplicationDetail, ApplicationName, BasePath, Blueprint, Branch, BuildPack, DockerfilePath,
-        Environment, HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository, RunCommand, Variables,
-        Write,
+        Application, ApplicationDetail, ApplicationName, BasePath, Blueprint, Branch, BuildPack,
+        DockerfilePath, Environment, HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository,
+        RunCommand, Variables, Write,
     },
     audit::{Action as Did, Event, Resource as Audited},
     auth::Actor,
+    clock::Timestamp,
     deployments::{DeploymentKind, Write as DeploymentWrite},
     ids::ApplicationId,
     jobs::{JobKind, Write as JobWrite},
+    organizations::Scope,
     store::StoreError,
 };
 
@@ -20,8 +22,11 @@ use crate::{
     deployments::{Request, job_about},
 };
 
+/// How often a change is tried when others change the same application meanwhile.
+const TRIES: u32 = 8;
+
 /// What is to be different about an application. What is absent stays as it is.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "the fields are the specification's own")]
 pub struct ApplicationChange {
     pub name: Option<ApplicationName>,
@@ -111,28 +116,58 @@ impl ApplicationChange {
     }
 }
 
+/// What became of a change.
+#[derive(Debug, PartialEq, Eq)]
+enum Made {
+    Yes,
+    /// Somebody changed or deleted the application since it was read.
+    ChangedMeanwhile,
+}
+
 impl Applications {
     /// Changes an application of the actor's organization, and asks for a deployment of it unless
-    /// `redeploy` is false.
+    /// `redeploy` is false. What others change at the same moment is kept: the change is then made
+    /// to what they left.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none with that id, [`Error::Invalid`] and
-    /// [`Error::Conflict`] as for a new one, [`Error::Forbidden`] without the permission
-    /// `deploy:update`.
+    /// [`Error::Conflict`] as for a new one, [`Error::Conflict`] when it was last changed at another
+    /// moment than `unchanged_since`, [`Error::Forbidden`] without the permission `deploy:update`.
     pub async fn update(
         &self,
         actor: &Actor,
         id: ApplicationId,
         change: ApplicationChange,
         redeploy: bool,
+        unchanged_since: Option<Timestamp>,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
         let scope = actor.require(UPDATE)?;
-        let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
+        for _ in 0..TRIES {
+            let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
+            if unchanged_since.is_some_and(|seen| seen != application.updated_at) {
+                break;
+            }
+            if self.change(actor, scope, application, change.clone(), redeploy).await? == Made::Yes {
+                return self.detail(actor, id).await;
+            }
+        }
+        Err(Error::Conflict("the application was changed meanwhile: read it again".to_owned()))
+    }
+
+    async fn change(
+        &self,
+        actor: &Actor,
+        scope: Scope,
+        application: Application,
+        change: ApplicationChange,
+        redeploy: bool,
+    ) -> Result<Made, Error> {
+        let id = application.id;
         let secrets = self.vault.open(&application)?;
         let (blueprint, secrets, given) = change.apply(application.blueprint.clone(), secrets)?;
         self.check(&blueprint)?;
         if given.is_empty() && !redeploy {
-            return self.detail(actor, id).await;
+            return Ok(Made::Yes);
         }
         let what = format!("changed {}", titled(&blueprint));
         let event =
@@ -146,6 +181,7 @@ impl Applications {
         let update = Write::Update {
             scope,
             id,
+            seen: Some(application.updated_at),
             blueprint: Box::new(blueprint),
             secrets: self.vault.seal(id, &secrets)?,
             at: self.tools.clock.now(),
@@ -156,12 +192,15 @@ impl Applications {
             writes.extend(request.writes(actor, &self.tools));
         }
         writes.push(self.tools.record(actor.author(), event));
-        self.tools.store.commit(writes).await.map_err(conflict)?;
+        match self.tools.store.commit(writes).await {
+            Err(StoreError::Stale) => return Ok(Made::ChangedMeanwhile),
+            committed => committed.map_err(conflict)?,
+        }
         self.tools.bell.ring();
         if given.contains(&"domain") {
             self.lead_traffic(scope, id).await;
         }
-        self.detail(actor, id).await
+        Ok(Made::Yes)
     }
 
     /// Deletes an application of the actor's organization. What it has on the engine goes by and

@@ -32,6 +32,7 @@ use crate::{
 contract!(
     an_application_is_read_as_it_was_made,
     an_application_is_changed_as_a_whole,
+    a_change_to_what_was_changed_meanwhile_is_refused,
     a_name_is_taken_once_in_an_organization_and_environment,
     of_two_who_take_a_name_at_once_one_gets_it,
     a_domain_is_taken_once_in_the_installation,
@@ -83,6 +84,7 @@ fn update(application: &Application) -> Write {
     Write::Update {
         scope: Scope::of_record(application.organization_id),
         id: application.id,
+        seen: None,
         blueprint: Box::new(application.blueprint.clone()),
         secrets: application.secrets.clone(),
         at: at(5),
@@ -136,6 +138,25 @@ async fn an_application_is_changed_as_a_whole(db: Database) {
         commit(&db, update(&application)).await.unwrap();
         assert_eq!(again(&db, &application).await, application);
     }
+}
+
+async fn a_change_to_what_was_changed_meanwhile_is_refused(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let web = stored(&db, &ada, "web").await;
+    let knowing = |application: &Application, known| match update(application) {
+        Write::Update { scope, id, blueprint, secrets, at, .. } => {
+            Write::Update { scope, id, seen: Some(known), blueprint, secrets, at }
+        }
+        other => other,
+    };
+    let mut shop = web.clone();
+    shop.blueprint.name = parsed("shop");
+    assert!(is_stale(&commit(&db, knowing(&shop, at(1))).await));
+    assert_eq!(again(&db, &web).await, web);
+    commit(&db, knowing(&shop, web.updated_at)).await.unwrap();
+    assert!(is_stale(&commit(&db, knowing(&web, web.updated_at)).await));
+    assert_eq!(again(&db, &web).await.blueprint.name, shop.blueprint.name);
+    commit(&db, knowing(&web, at(5))).await.unwrap();
 }
 
 async fn a_name_is_taken_once_in_an_organization_and_environment(db: Database) {

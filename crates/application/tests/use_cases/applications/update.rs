@@ -7,7 +7,7 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::DeploymentKind,
     ids::ApplicationId,
-    store,
+    store::{self, StoreError},
 };
 use launchway_testkit::builders::{a_blueprint, an_actor, an_application, an_entry, parsed};
 
@@ -27,7 +27,8 @@ fn old_secrets() -> ApplicationSecrets {
 }
 
 fn update(blueprint: Blueprint, secrets: ApplicationSecrets, at: Timestamp) -> store::Write {
-    Write::Update { scope: scope(), id: id(), blueprint: Box::new(blueprint), secrets, at }.into()
+    let seen = Some(web().build().updated_at);
+    Write::Update { scope: scope(), id: id(), seen, blueprint: Box::new(blueprint), secrets, at }.into()
 }
 
 /// The entry number `n`: it tells which fields were given, and what they hold unless that may be secret.
@@ -49,7 +50,7 @@ fn changing(writes: impl FnOnce(Timestamp) -> Vec<store::Write>) -> MockedPorts 
 }
 
 async fn change(ports: MockedPorts, change: ApplicationChange, redeploy: bool) {
-    let outcome = ports.services().applications.update(&a_member(), id(), change, redeploy).await;
+    let outcome = ports.services().applications.update(&a_member(), id(), change, redeploy, None).await;
     match outcome {
         Ok(seen) => assert_eq!(seen, (detail(web()), shown())),
         Err(refusal) => panic!("{refusal}"),
@@ -258,7 +259,26 @@ async fn an_admin_may_change_applications_too() {
     });
     let given = ApplicationChange { auto_deploy: Some(false), ..Default::default() };
 
-    let outcome = ports.services().applications.update(&an_actor().build(), id(), given, false).await;
+    let outcome = ports.services().applications.update(&an_actor().build(), id(), given, false, None).await;
 
     assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_others_change_meanwhile_is_kept() {
+    let mut ports = MockedPorts::with_a_box();
+    let moved = blueprint(|blueprint| blueprint.branch = Some(parsed("next")));
+    expect_application(&mut ports, id(), Some(web().build()));
+    ports.expect_failing_commit(StoreError::Stale);
+    expect_application(&mut ports, id(), Some(web().with_blueprint(moved.clone()).build()));
+    let both = Blueprint { auto_deploy: false, ..moved };
+    let at = ports.now();
+    ports.expect_commit(vec![
+        update(both, old_secrets(), at),
+        entry(2, "web", &[("auto_deploy", "false")], at),
+    ]);
+    expect_detail(&mut ports, id(), Some(detail(web())));
+    let given = ApplicationChange { auto_deploy: Some(false), ..Default::default() };
+
+    change(ports, given, false).await;
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 async fn update(ports: MockedPorts, actor: &Actor, change: ApplicationChange) -> Result<Seen, Error> {
-    ports.services().applications.update(actor, id(), change, true).await
+    ports.services().applications.update(actor, id(), change, true, None).await
 }
 
 fn renamed() -> ApplicationChange {
@@ -92,7 +92,6 @@ async fn what_is_taken_and_who_is_gone_is_named() {
             StoreError::Taken(Unique::Domain),
             Error::Conflict("the domain `shop.example.com` is in use by another application".to_owned()),
         ),
-        (StoreError::Stale, NO_APPLICATION),
         (unavailable(), unavailable().into()),
     ] {
         let mut ports = with_application();
@@ -100,4 +99,38 @@ async fn what_is_taken_and_who_is_gone_is_named() {
 
         assert_refused(update(ports, &an_actor().build(), renamed()).await, refusal);
     }
+}
+
+fn changed_meanwhile() -> Error {
+    Error::Conflict("the application was changed meanwhile: read it again".to_owned())
+}
+
+#[tokio::test]
+async fn an_application_that_is_deleted_meanwhile_is_not_found() {
+    let mut ports = with_application();
+    ports.expect_failing_commit(StoreError::Stale);
+    expect_application(&mut ports, id(), None);
+
+    assert_refused(update(ports, &an_actor().build(), renamed()).await, NO_APPLICATION);
+}
+
+#[tokio::test]
+async fn an_application_that_others_never_leave_alone_is_given_up() {
+    let mut ports = MockedPorts::with_a_box();
+    for _ in 0..8 {
+        expect_application(&mut ports, id(), Some(web().build()));
+        ports.expect_failing_commit(StoreError::Stale);
+    }
+
+    assert_refused(update(ports, &an_actor().build(), renamed()).await, changed_meanwhile());
+}
+
+#[tokio::test]
+async fn who_knows_an_older_version_changes_nothing() {
+    let known = web().build().updated_at - chrono::TimeDelta::microseconds(1);
+    let services = with_application().services();
+
+    let outcome = services.applications.update(&an_actor().build(), id(), renamed(), true, Some(known)).await;
+
+    assert_refused(outcome, changed_meanwhile());
 }

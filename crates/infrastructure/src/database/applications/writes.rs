@@ -1,6 +1,6 @@
 //! Applications in the database: what changes.
 
-use diesel::prelude::*;
+use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
     applications::{Application, ApplicationSecrets, ApplicationState, Blueprint, Hostname, Write},
     clock::Timestamp,
@@ -24,8 +24,8 @@ use crate::database::{
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Insert(application) => insert(connection, application),
-        Write::Update { scope, id, blueprint, secrets, at } => {
-            update(connection, (*scope, *id), blueprint, secrets, *at)
+        Write::Update { scope, id, seen, blueprint, secrets, at } => {
+            update(connection, (*scope, *id), *seen, (blueprint, secrets), *at)
         }
         Write::AddDomain { scope, id, domain, at } => add_domain(connection, (*scope, *id), domain, *at),
         Write::RemoveDomain { scope, id, domain, at } => {
@@ -75,11 +75,16 @@ fn insert(connection: &mut AnyConnection, application: &Application) -> Result<(
 fn update(
     connection: &mut AnyConnection,
     (scope, id): (Scope, ApplicationId),
-    blueprint: &Blueprint,
-    secrets: &ApplicationSecrets,
+    seen: Option<Timestamp>,
+    (blueprint, secrets): (&Blueprint, &ApplicationSecrets),
     at: Timestamp,
 ) -> Result<(), QueryError> {
     let mut names = Names::held(connection, scope, id)?;
+    if let Some(seen) = seen {
+        let known = applications::table.find(DbId::from(id)).filter(applications::updated_at.eq(DbTs(seen)));
+        let is_unchanged: bool = diesel::select(exists(known)).get_result(connection)?;
+        guarded(is_unchanged.into())?;
+    }
     let before: Vec<Hostname> = names.chosen().cloned().collect();
     names.follow(blueprint);
     diesel::update(applications::table.find(DbId::from(id)))

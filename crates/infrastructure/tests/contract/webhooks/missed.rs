@@ -173,6 +173,7 @@ async fn who_does_not_follow_the_branch_any_more_misses_nothing(db: Database) {
     let update = |blueprint| applications::Write::Update {
         scope: Scope::of_record(web.organization_id),
         id: web.id,
+        seen: None,
         blueprint: Box::new(blueprint),
         secrets: web.secrets.clone(),
         at: at(3),
