@@ -1,14 +1,22 @@
 //! The command line as people and scripts use it, against a real server.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod accounts;
 mod applications;
+mod asked;
 mod deploying;
+mod domains;
+mod env;
+mod extensions;
 mod following;
 mod logs;
+mod notifications;
+mod organizations;
 mod person;
 mod repositories;
 mod seen;
 mod sessions;
 mod stage;
 mod terminal;
+mod tokens;
 mod tunnel;

@@ -117,7 +117,7 @@ fn a_password_is_not_shown() {
     let mut terminal = Terminal::of(&ada, &["login", server.url()]);
     terminal.shows("E-mail address:");
     terminal.types(&format!("{ADMIN_EMAIL}\r")).shows("Password:");
-    terminal.types(&format!("{ADMIN_PASSWORD}\r"));
+    terminal.types_unseen(&format!("{ADMIN_PASSWORD}\r"));
     let left = terminal.ends();
     assert!(left.status.success() && !left.raw.contains(ADMIN_PASSWORD), "{}", left.raw);
     ada.runs(&["whoami"]).succeeded();

@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use launchway_testkit::server::binary;
+use launchway_testkit::{patience::until, server::binary};
 use rustix::{
     pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
-    termios::{Winsize, tcsetwinsize},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
 
 use crate::person::Person;
@@ -100,6 +100,16 @@ impl Terminal {
     pub(crate) fn types(&mut self, keys: &str) -> &mut Self {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
         self
+    }
+
+    /// Presses keys when they are not shown any more, as for a password.
+    #[track_caller]
+    pub(crate) fn types_unseen(&mut self, keys: &str) -> &mut Self {
+        until("hidden keys", || {
+            let modes = tcgetattr(&self.keyboard).unwrap().local_modes;
+            (!modes.contains(LocalModes::ECHO)).then_some(())
+        });
+        self.types(keys)
     }
 
     /// Waits until the binary has ended.

@@ -8,10 +8,20 @@ use crate::verbs::{
     context::ContextVerb,
     deploy::Deploy,
     deployments::{Cancel, List, Rollback},
+    domains::DomainsVerb,
+    env::EnvVerb,
+    extensions::{Extensions, run::Run},
     init::Init,
+    keys::{DeployKey, WebhookSecret},
     login::Login,
     logs::Logs,
+    members::MembersVerb,
+    notifications::NotificationsVerb,
+    org::OrgVerb,
+    register::{Join, Register},
     running::Which,
+    tokens::TokensVerb,
+    two_factor::TwoFactorVerb,
 };
 
 /// What every verb of the client takes.
@@ -44,6 +54,10 @@ pub enum Format {
 pub enum Verb {
     /// Log in to a server and remember it
     Login(Login),
+    /// Become the first administrator of a new server, and log in
+    Register(Register),
+    /// Set your first password with the token that you were given, and log in
+    Join(Join),
     /// List, choose and forget servers
     #[command(subcommand)]
     Context(ContextVerb),
@@ -82,4 +96,47 @@ pub enum SessionVerb {
     Stop(Which),
     /// Show an application in a browser
     Open(Which),
+    /// List and change the variables of an application
+    #[command(subcommand)]
+    Env(EnvVerb),
+    /// List and change the names that an application is reached by
+    #[command(subcommand)]
+    Domains(DomainsVerb),
+    /// Print the secret by which a code host signs pushes of an application
+    WebhookSecret(WebhookSecret),
+    /// Print the key by which private repositories let the organization in
+    DeployKey(DeployKey),
+    /// List, show and fork extensions, and see what became of their runs
+    Extensions(Extensions),
+    /// Run an extension, such as postgres
+    Run(Run),
+    /// List, choose, make and delete organizations
+    #[command(subcommand)]
+    Org(OrgVerb),
+    /// List, add and remove members of the organization
+    #[command(subcommand)]
+    Members(MembersVerb),
+    /// List, issue and revoke API tokens, for programs
+    #[command(subcommand)]
+    Tokens(TokensVerb),
+    /// See where messages go, and what became of them
+    #[command(subcommand)]
+    Notifications(NotificationsVerb),
+    /// Change your password
+    Password,
+    /// Let logins need a code of your authenticator, or not
+    #[command(subcommand)]
+    TwoFactor(TwoFactorVerb),
+}
+
+impl SessionVerb {
+    /// Whether it has nothing to do with an organization, so that it works when the one that is
+    /// remembered is gone.
+    pub(crate) fn is_of_oneself(&self) -> bool {
+        match self {
+            Self::Logout | Self::Password | Self::TwoFactor(_) => true,
+            Self::Org(verb) => verb.is_of_oneself(),
+            _ => false,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod addresses;
 mod cli;
 mod contexts;
+mod dotenv;
 mod failure;
 mod following;
 mod manifest;
@@ -23,6 +24,7 @@ mod when;
 use std::process::ExitCode;
 
 pub use self::cli::{Options, SessionVerb, Verb};
+pub use self::verbs::audit::AuditFilter;
 use self::{failure::Outcome, screen::Screen, session::Session};
 
 /// The environment variables that the client reads; a server ignores them.
@@ -36,8 +38,18 @@ pub const VARIABLES: &[&str] = &[
 
 /// Carries a verb out, and says what went wrong if something did.
 pub fn run(verb: Verb, options: &Options) -> ExitCode {
+    speaking(options, |screen| carry_out(verb, options, screen))
+}
+
+/// Shows the audit trail of an organization; a verb of its own because the server's files have one
+/// of the same name.
+pub fn show_audit_trail(filter: AuditFilter, options: &Options) -> ExitCode {
+    speaking(options, |screen| verbs::audit::list(filter, &Session::open(options, screen)?))
+}
+
+fn speaking(options: &Options, act: impl FnOnce(&Screen) -> Outcome) -> ExitCode {
     let screen = Screen::new(options.output);
-    match carry_out(verb, options, &screen) {
+    match act(&screen) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             screen.complain(&failure);
@@ -51,6 +63,11 @@ fn carry_out(verb: Verb, options: &Options, screen: &Screen) -> Outcome {
         Verb::Login(login) => verbs::login::log_in(login, options, screen),
         Verb::Context(verb) => verbs::context::run(verb, screen),
         Verb::Init(init) => verbs::init::init(&init, screen),
+        Verb::Register(register) => verbs::register::register(register, options, screen),
+        Verb::Join(join) => verbs::register::join(join, options, screen),
+        Verb::Session(verb) if verb.is_of_oneself() => {
+            in_session(verb, &Session::of_oneself(options, screen)?)
+        }
         Verb::Session(verb) => in_session(verb, &Session::open(options, screen)?),
     }
 }
@@ -69,5 +86,17 @@ fn in_session(verb: SessionVerb, session: &Session<'_>) -> Outcome {
         SessionVerb::Restart(which) => verbs::running::restart(&which, session),
         SessionVerb::Stop(which) => verbs::running::stop(&which, session),
         SessionVerb::Open(which) => verbs::running::open(&which, session),
+        SessionVerb::Env(verb) => verbs::env::run(verb, session),
+        SessionVerb::Domains(verb) => verbs::domains::run(verb, session),
+        SessionVerb::WebhookSecret(wish) => verbs::keys::webhook_secret(wish, session),
+        SessionVerb::DeployKey(wish) => verbs::keys::deploy_key(wish, session),
+        SessionVerb::Extensions(extensions) => verbs::extensions::run(extensions, session),
+        SessionVerb::Run(run) => verbs::extensions::run::run(run, session),
+        SessionVerb::Org(verb) => verbs::org::run(verb, session),
+        SessionVerb::Members(verb) => verbs::members::run(verb, session),
+        SessionVerb::Tokens(verb) => verbs::tokens::run(verb, session),
+        SessionVerb::Notifications(verb) => verbs::notifications::run(verb, session),
+        SessionVerb::Password => verbs::password::change(session),
+        SessionVerb::TwoFactor(verb) => verbs::two_factor::run(verb, session),
     }
 }

@@ -84,6 +84,16 @@ pub(crate) fn is_id(name: &str) -> bool {
     name.len() == 36 && name.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
+/// What somebody wrote as the id of something, as far as it can be one: it becomes part of a path.
+pub(crate) fn id(text: &str) -> Outcome<&str> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match !text.is_empty() && text.chars().all(is_allowed) {
+        true => Ok(text),
+        false => Err(Failure::new(Kind::Missing, format!("there is nothing with the id `{text}`"))
+            .hint("an id has letters, digits and dashes")),
+    }
+}
+
 /// That no context has this name.
 pub(crate) fn no_context(name: &str, contexts: &Contexts) -> Failure {
     let known: Vec<_> = contexts.contexts.keys().map(String::as_str).collect();
@@ -91,5 +101,20 @@ pub(crate) fn no_context(name: &str, contexts: &Contexts) -> Failure {
     match known.is_empty() {
         true => failure.hint("`launchway login https://your.server` remembers one"),
         false => failure.hint(format!("there are: {}", known.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_cannot_lead_to_another_route() {
+        for fine in ["postgres", "postgres-fork-ab12cd34", "0190b2c4-0000-7000-8000-00000000000a"] {
+            assert_eq!(id(fine).unwrap(), fine);
+        }
+        for wrong in ["", "..", "../users", "a/b", "a?b", "a%2fb", "a b"] {
+            assert_eq!(id(wrong).unwrap_err().kind, Kind::Missing, "{wrong}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Asking whoever sits at the terminal.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
 use crate::{
     failure::{Failure, Kind, Outcome, failed},
@@ -68,6 +68,56 @@ pub(crate) fn secret(question: &str) -> Outcome<String> {
         }
         Ok(line.trim_end_matches(['\r', '\n']).to_owned())
     }
+}
+
+/// A secret that is new: asked for twice at a terminal, so that nobody locks themselves out by a
+/// slip of the finger.
+pub(crate) fn new_secret(screen: &Screen, question: &str) -> Outcome<String> {
+    loop {
+        let first = secret(question)?;
+        if !io::stdin().is_terminal() || secret(&format!("{question}, again"))? == first {
+            return Ok(first);
+        }
+        screen.warn("the two are not the same: once more");
+    }
+}
+
+/// Secrets, one for each question: unseen from a terminal. In a pipe one secret is all that comes,
+/// so that it may have several lines; several are a line each.
+pub(crate) fn secrets(questions: &[String]) -> Outcome<Vec<String>> {
+    if io::stdin().is_terminal() {
+        return questions.iter().map(|question| secret(question)).collect();
+    }
+    match questions {
+        [question] => Ok(vec![all(question)?]),
+        questions => {
+            let secrets = questions.iter().map(|question| secret(question)).collect::<Outcome<_>>()?;
+            match all("standard input")? {
+                rest if rest.is_empty() => Ok(secrets),
+                _ => Err(Failure::new(Kind::Usage, "standard input has more lines than there are values")
+                    .hint("values of several lines are given one at a time")),
+            }
+        }
+    }
+}
+
+/// Everything in the pipe, without the line end at its end.
+fn all(question: &str) -> Outcome<String> {
+    let mut text = String::new();
+    io::stdin().lock().read_to_string(&mut text).map_err(failed(format!("{question} cannot be read")))?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
+}
+
+/// What is in a file, or in the pipe for `-`.
+pub(crate) fn file(name: &str) -> Outcome<String> {
+    let cannot = || failed(format!("{name} cannot be read"));
+    if name != "-" {
+        return std::fs::read_to_string(name).map_err(cannot());
+    }
+    let mut text = String::new();
+    io::stdin().lock().read_to_string(&mut text).map_err(cannot())?;
+    Ok(text)
 }
 
 /// Whether somebody agrees; `--yes` agrees without being asked.

@@ -39,6 +39,16 @@ pub(crate) struct Pagination {
     pub(crate) has_next: bool,
 }
 
+impl Pagination {
+    /// What to say below a page when there is another one.
+    pub(crate) fn more(&self, page: u32) -> String {
+        match self.has_next {
+            true => format!("{} in all; --page {} shows more\n", self.total_count, page + 1),
+            false => String::new(),
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(crate) struct Applications {
     pub(crate) applications: Vec<Application>,

@@ -24,6 +24,8 @@ pub(crate) enum Tone {
     /// Of less interest than what is around it.
     Quiet,
     Strong,
+    /// Light on dark, whatever the terminal's own colours are.
+    Contrast,
 }
 
 /// Standard output for what was asked for, standard error for everything said besides.
@@ -189,6 +191,7 @@ fn tinted(text: &str, tone: Tone, is_coloured: bool) -> String {
         Tone::Doubtful => "33",
         Tone::Quiet => "2",
         Tone::Strong => "1",
+        Tone::Contrast => "97;40",
     };
     format!("\u{1b}[{code}m{text}\u{1b}[0m")
 }

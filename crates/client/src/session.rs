@@ -17,11 +17,21 @@ pub(crate) struct Session<'a> {
     pub(crate) screen: &'a Screen,
     /// The name of the context; `None` when the environment said where and who.
     pub(crate) context: Option<String>,
+    /// The organization that was asked for, by its name or id.
+    pub(crate) wanted: Option<String>,
 }
 
 impl<'a> Session<'a> {
-    /// By the environment, or else by the context that is meant.
+    /// By the environment, or else by the context that is meant; in the organization that is meant.
     pub(crate) fn open(options: &Options, screen: &'a Screen) -> Outcome<Self> {
+        let Self { server, screen, context, wanted } = Self::of_oneself(options, screen)?;
+        let organization = wanted.as_deref().map(|name| naming::organization(&server, name)).transpose()?;
+        Ok(Self { server: server.in_organization(organization), screen, context, wanted })
+    }
+
+    /// The same for what has nothing to do with an organization: it works also when the one that is
+    /// remembered is gone.
+    pub(crate) fn of_oneself(options: &Options, screen: &'a Screen) -> Outcome<Self> {
         let (server, context, remembered) = match (set("LAUNCHWAY_URL"), set("LAUNCHWAY_TOKEN")) {
             (Some(url), Some(token)) => (Server::at(&url)?.with_token(Some(token)), None, None),
             (Some(_), None) => return Err(half("LAUNCHWAY_URL", "LAUNCHWAY_TOKEN")),
@@ -37,8 +47,7 @@ impl<'a> Session<'a> {
             }
         };
         let wanted = options.organization.clone().or(remembered);
-        let organization = wanted.map(|name| naming::organization(&server, &name)).transpose()?;
-        Ok(Self { server: server.in_organization(organization), screen, context })
+        Ok(Self { server, screen, context, wanted })
     }
 }
 

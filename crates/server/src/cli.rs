@@ -20,8 +20,28 @@ pub(crate) struct Arguments {
 pub(crate) enum Verb {
     #[command(flatten)]
     Client(launchway_client::Verb),
+    /// Show the audit trail, or check it
+    Audit(Audit),
     #[command(flatten)]
     Server(ServerVerb),
+    #[command(flatten)]
+    Manual(ManualVerb),
+}
+
+/// What is written about the command line itself.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum ManualVerb {
+    /// Print what lets a shell complete commands
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the page of the manual, or write a page for every verb
+    Man {
+        /// The folder to write the pages to, such as /usr/local/share/man/man1
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 /// What is done with the server's own configuration and files.
@@ -38,9 +58,6 @@ pub(crate) enum ServerVerb {
     /// Run or ask the front proxy, which leads traffic to applications
     #[command(subcommand)]
     Proxy(ProxyVerb),
-    /// Check the audit trail
-    #[command(subcommand)]
-    Audit(AuditVerb),
     /// Do without the API what needs the server's own files
     #[command(subcommand)]
     Admin(AdminVerb),
@@ -58,9 +75,19 @@ pub(crate) enum ProxyVerb {
     Caddyfile,
 }
 
+/// Without a verb it asks a server, as the client does; with one it opens the server's files.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    pub(crate) verb: Option<AuditVerb>,
+    #[command(flatten)]
+    pub(crate) filter: launchway_client::AuditFilter,
+}
+
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum AuditVerb {
-    /// Check that nobody changed or removed an entry; fails if somebody did
+    /// Check in the server's files that nobody changed or removed an entry; fails if somebody did
     Verify,
 }
 

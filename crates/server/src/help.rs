@@ -16,7 +16,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Install what others made", &["extensions", "run"]),
     (
         "Talk to servers",
-        &["login", "register", "logout", "whoami", "context", "password", "two-factor", "tokens"],
+        &["login", "register", "join", "logout", "whoami", "context", "password", "two-factor", "tokens"],
     ),
     ("Work together", &["org", "members", "audit", "notifications"]),
     ("Set up this command", &["completions", "man"]),

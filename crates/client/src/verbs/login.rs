@@ -36,37 +36,72 @@ pub struct Login {
 }
 
 #[derive(Deserialize)]
-struct LoggedIn {
-    access_token: String,
+pub(crate) struct LoggedIn {
+    pub(crate) access_token: String,
 }
 
 /// Logs in, and remembers where and with which token. The password comes from the terminal or
 /// from standard input.
 pub(crate) fn log_in(login: Login, options: &Options, screen: &Screen) -> Outcome {
-    let mut contexts = Contexts::load()?;
-    let name =
-        options.context.clone().or_else(|| contexts.current.clone()).unwrap_or_else(|| UNNAMED.to_owned());
-    let known = contexts.contexts.get(&name).map(|context| context.url.clone());
-    let url = login.url.clone().or(known).unwrap_or_else(|| HERE.to_owned());
-    let server = Server::at(&url)?;
-    if server.is_in_the_open() {
-        screen.warn(&format!("what you send to {} can be read on the way: use https there", server.url()));
-    }
-    let token =
-        if login.with_token { prompt::secret("API token")? } else { session_of(login, &server, screen)? };
-    let server = server.with_token(Some(token.clone()));
-    let user: User = server.get("/user").receive()?;
-
-    let context = Context {
-        url: server.url().to_owned(),
-        token: Some(token),
-        organization: options.organization.clone(),
+    let door = Door::find(login.url.as_deref(), options, screen)?;
+    let token = if login.with_token {
+        prompt::secret("API token")?
+    } else {
+        expect_somebody(&door.server)?;
+        session_of(login, &door.server, screen)?
     };
-    contexts.contexts.insert(name.clone(), context);
-    contexts.current = Some(name.clone());
-    contexts.save()?;
-    screen.remark(&format!("Logged in to {} as {} ({name})", server.url(), user.username));
-    Ok(())
+    door.enter(token, options.organization.clone(), screen)
+}
+
+/// A server that nobody is logged in to yet, and the name that it will be remembered by.
+pub(crate) struct Door {
+    pub(crate) server: Server,
+    name: String,
+}
+
+impl Door {
+    /// By its address; without, where it was the last time, or on this machine.
+    pub(crate) fn find(url: Option<&str>, options: &Options, screen: &Screen) -> Outcome<Self> {
+        let contexts = Contexts::load()?;
+        let name = options.context.clone().or(contexts.current).unwrap_or_else(|| UNNAMED.to_owned());
+        let known = contexts.contexts.get(&name).map(|context| context.url.as_str());
+        let server = Server::at(url.or(known).unwrap_or(HERE))?;
+        if server.is_in_the_open() {
+            screen
+                .warn(&format!("what you send to {} can be read on the way: use https there", server.url()));
+        }
+        Ok(Self { server, name })
+    }
+
+    /// Sees who holds the token, and remembers it with the server.
+    pub(crate) fn enter(self, token: String, organization: Option<String>, screen: &Screen) -> Outcome {
+        let Self { server, name } = self;
+        let server = server.with_token(Some(token.clone()));
+        let user: User = server.get("/user").receive()?;
+        let mut contexts = Contexts::load()?;
+        let context = Context { url: server.url().to_owned(), token: Some(token), organization };
+        contexts.contexts.insert(name.clone(), context);
+        contexts.current = Some(name.clone());
+        contexts.save()?;
+        screen.remark(&format!("Logged in to {} as {} ({name})", server.url(), user.username));
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct Registered {
+    admin_registered: bool,
+}
+
+/// Nobody can log in to a server that nobody has registered at.
+fn expect_somebody(server: &Server) -> Outcome {
+    let Registered { admin_registered } = server.get("/auth/is-admin-registered").receive()?;
+    if admin_registered {
+        return Ok(());
+    }
+    let url = server.url();
+    Err(Failure::new(Kind::Denied, format!("the server at {url} is new, and nobody is registered there"))
+        .hint(format!("`launchway register {url}` makes you its administrator")))
 }
 
 fn session_of(login: Login, server: &Server, screen: &Screen) -> Outcome<String> {

@@ -1,0 +1,146 @@
+//! Running an extension, and watching it.
+
+use std::{thread, time::Duration};
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Extension, executions::Execution, read, variables};
+use crate::{
+    failure::{Failure, Kind, Outcome},
+    naming, records,
+    screen::{Screen, Tone, printed, tone_of},
+    server::{Request, Server, fresh_key, patiently},
+    session::Session,
+};
+
+/// How long a server that does not answer is waited for: longer than a restart or an upgrade takes.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Between two looks at a run that prints nothing.
+const PAUSE: Duration = Duration::from_millis(400);
+
+#[derive(Args, Debug)]
+pub struct Run {
+    /// The id of the extension, such as postgres
+    extension: String,
+    /// The value of a variable; what is required and not given is asked for
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// An .env file with values, or - for standard input: for what is secret
+    #[arg(long, value_name = "FILE")]
+    file: Option<String>,
+    /// Do not wait for its end
+    #[arg(long, short)]
+    detach: bool,
+}
+
+#[derive(Deserialize)]
+struct Lines {
+    logs: Vec<Line>,
+    next_seq: u64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    /// The step that it came from.
+    step_id: Option<String>,
+    level: String,
+    log: String,
+}
+
+/// Starts a run, and watches it until it is over.
+pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
+    let screen = session.screen;
+    let mut values = variables::given(&wish.set, wish.file.as_deref())?;
+    let extension: Extension = records::read(read(&wish.extension, session)?)?;
+    variables::complete(&extension, &mut values, screen)?;
+    let path = format!("/extensions/{}/run", naming::id(&wish.extension)?);
+    let begun = loop {
+        let (key, body) = (fresh_key()?, json!({"variables": values}));
+        // However often it is asked for, it is run once.
+        match ask(session, |server| server.post(&path).body(body.clone()).once(&key)) {
+            Err(failure)
+                if failure.is("validation_failed")
+                    && screen.is_interactive()
+                    && variables::correct(&extension, &failure, &mut values, screen)? => {}
+            outcome => break outcome?,
+        }
+    };
+    let id = begun["id"].as_str().unwrap_or_default().to_owned();
+    if wish.detach {
+        screen.remark(&format!("`launchway extensions follow {id}` shows how it goes"));
+        return screen.show(begun, |execution: Execution| format!("{}\n", execution.id));
+    }
+    screen.remark(&format!("Run {id}; it goes on when nobody watches"));
+    follow(&id, session)
+}
+
+/// Shows what a run prints, from its beginning to its end. Lines have numbers without a gap, so that
+/// none is lost and none comes twice, whatever happens to the connection.
+pub(super) fn follow(id: &str, session: &Session<'_>) -> Outcome {
+    let screen = session.screen;
+    let path = format!("/extensions/execution/{}", naming::id(id)?);
+    let logs = format!("{path}/logs");
+    let mut seen = 0;
+    loop {
+        // Asked before its lines, so that what is over has no line more.
+        let whole = ask(session, |server| server.get(&path))?;
+        let execution: Execution = records::read(whole.clone())?;
+        loop {
+            let lines = ask(session, |server| server.get(&logs).with("after_seq", seen))?;
+            let lines: Lines = records::read(lines)?;
+            if lines.logs.is_empty() {
+                break;
+            }
+            for line in &lines.logs {
+                screen.remark(&shown(line, screen));
+            }
+            seen = lines.next_seq;
+        }
+        if execution.is_over() {
+            return end(&execution, &whole, screen);
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+fn ask<'a>(session: &'a Session<'_>, request: impl Fn(&'a Server) -> Request<'a>) -> Outcome<Value> {
+    let lost = |failure: &Failure| session.screen.warn(&format!("{failure}; waiting for it"));
+    patiently(PATIENCE, || request(&session.server).send(), lost)
+}
+
+/// A line: what steps print is quieter than what is said about them.
+fn shown(line: &Line, screen: &Screen) -> String {
+    let text = printed(&line.log);
+    match line.level.as_str() {
+        "runtime" => screen.tint_remark(&format!("  {text}"), Tone::Quiet),
+        "warn" => screen.tint_remark(&text, Tone::Doubtful),
+        "error" => screen.tint_remark(&text, Tone::Bad),
+        _ if line.step_id.is_some() => screen.tint_remark(&text, Tone::Strong),
+        _ => text,
+    }
+}
+
+fn end(execution: &Execution, whole: &Value, screen: &Screen) -> Outcome {
+    if screen.is_for_programs() {
+        screen.json(whole)?;
+    }
+    if execution.status == "completed" {
+        screen.remark(&screen.tint_remark("completed", tone_of("completed")));
+        return Ok(());
+    }
+    let reason = match execution.error_message.as_str() {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    let failure = Failure::new(Kind::Failed, format!("the run {}{reason}", said(&execution.status)));
+    Err(match execution.exit_code {
+        0 => failure.hint("what it did is taken back; the lines above say where it stood"),
+        code => failure.hint(format!("a command ended with {code}; what the run did is taken back")),
+    })
+}
+
+fn said(status: &str) -> &str {
+    if status == "cancelled" { "was cancelled" } else { status }
+}

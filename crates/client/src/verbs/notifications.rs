@@ -1,0 +1,175 @@
+//! Where messages go, and what became of them.
+
+use clap::{Subcommand, ValueEnum};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    failure::{Failure, Kind, Outcome},
+    naming,
+    records::{self, Pagination},
+    screen::tone_of,
+    session::Session,
+    table::{Cell, Table},
+    when::ago,
+};
+
+/// A way that messages go.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Channel {
+    Slack,
+    Discord,
+    /// A receiver of your own
+    Generic,
+    /// Mail
+    Smtp,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum NotificationsVerb {
+    /// List where messages go
+    List,
+    /// Send one message now, and say what came of it
+    Test {
+        /// Which way
+        #[arg(value_enum)]
+        channel: Channel,
+    },
+    /// List messages, and what became of them
+    Deliveries {
+        /// Only those in this state: pending, sending, delivered or dead
+        #[arg(long)]
+        state: Option<String>,
+        /// Only those that went this way
+        #[arg(long, value_enum)]
+        channel: Option<Channel>,
+        /// Which page
+        #[arg(long, default_value_t = 1)]
+        page: u32,
+    },
+    /// Try a dead message again
+    Replay {
+        /// Its id
+        delivery: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Deliveries {
+    deliveries: Vec<Delivery>,
+    pagination: Pagination,
+}
+
+#[derive(Deserialize)]
+struct Delivery {
+    id: String,
+    event: String,
+    channel: String,
+    status: String,
+    reason: String,
+    attempts: Vec<Value>,
+    created_at: String,
+}
+
+#[derive(Deserialize)]
+struct Tried {
+    delivered: bool,
+    error: String,
+}
+
+pub(crate) fn run(verb: NotificationsVerb, session: &Session<'_>) -> Outcome {
+    match verb {
+        NotificationsVerb::List => list(session),
+        NotificationsVerb::Test { channel } => test(channel, session),
+        NotificationsVerb::Deliveries { state, channel, page } => deliveries(state, channel, page, session),
+        NotificationsVerb::Replay { delivery } => {
+            let path = format!("/notification/deliveries/{}/replay", naming::id(&delivery)?);
+            let data = session.server.post(&path).body(json!({})).send()?;
+            if session.screen.is_for_programs() {
+                return session.screen.json(&data);
+            }
+            session.screen.remark("It is tried again");
+            Ok(())
+        }
+    }
+}
+
+/// Everything that is configured: programs get the API's records, by channel.
+fn list(session: &Session<'_>) -> Outcome {
+    let mut found = serde_json::Map::new();
+    for channel in Channel::value_variants() {
+        let path = match channel {
+            Channel::Smtp => "/notification/smtp".to_owned(),
+            channel => format!("/notification/webhook/{}", name(*channel)),
+        };
+        match session.server.get(&path).send() {
+            Ok(config) => drop(found.insert(name(*channel).to_owned(), config)),
+            Err(failure) if failure.kind == Kind::Missing => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    if session.screen.is_for_programs() {
+        return session.screen.json(&Value::Object(found));
+    }
+    let mut table = Table::new(&["CHANNEL", "ON", "WHERE"], "Messages go nowhere yet");
+    for (channel, config) in &found {
+        let is_on = if config["is_active"] == true { "yes" } else { "no" };
+        let place = config["webhook_url"].as_str().or(config["host"].as_str()).unwrap_or_default();
+        table.row([channel.as_str().into(), is_on.into(), place.into()]);
+    }
+    session.screen.print(&session.screen.table(&table))
+}
+
+fn test(channel: Channel, session: &Session<'_>) -> Outcome {
+    let data = session.server.post("/notification/test").body(json!({"channel": name(channel)})).send()?;
+    let tried: Tried = records::read(data.clone())?;
+    if session.screen.is_for_programs() {
+        session.screen.json(&data)?;
+    }
+    match tried.delivered {
+        true => session.screen.remark("The message was delivered"),
+        false => {
+            return Err(Failure::new(
+                Kind::Failed,
+                format!("the message was not delivered: {}", tried.error),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn deliveries(state: Option<String>, channel: Option<Channel>, page: u32, session: &Session<'_>) -> Outcome {
+    let data = session
+        .server
+        .get("/notification/deliveries")
+        .with_some("state", state)
+        .with_some("channel", channel.map(name))
+        .with("page", page)
+        .with("page_size", 100)
+        .send()?;
+    session.screen.show(data, |listed: Deliveries| {
+        let headings = ["ID", "EVENT", "CHANNEL", "STATE", "TRIES", "WHEN", "REASON"];
+        let mut table = Table::new(&headings, "There is no such message");
+        for one in &listed.deliveries {
+            table.row([
+                one.id.as_str().into(),
+                one.event.as_str().into(),
+                one.channel.as_str().into(),
+                Cell::toned(&one.status, tone_of(&one.status)),
+                one.attempts.len().to_string().into(),
+                ago(&one.created_at).into(),
+                one.reason.as_str().into(),
+            ]);
+        }
+        session.screen.table(&table) + &listed.pagination.more(page)
+    })
+}
+
+fn name(channel: Channel) -> &'static str {
+    match channel {
+        Channel::Slack => "slack",
+        Channel::Discord => "discord",
+        Channel::Generic => "generic",
+        Channel::Smtp => "smtp",
+    }
+}

@@ -1,0 +1,170 @@
+//! Organizations.
+
+use clap::Subcommand;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    contexts::Contexts,
+    failure::{Failure, Kind, Outcome},
+    naming, prompt,
+    records::Organization,
+    screen::{Tone, visible},
+    session::Session,
+    table::{Cell, Table},
+};
+
+/// What is done in the organization that is meant.
+#[derive(Debug, Subcommand)]
+pub enum OrgVerb {
+    /// List the organizations that you are in
+    List,
+    /// Act in this one from now on
+    Use {
+        /// Its name or id
+        name: String,
+    },
+    /// Show the organization that you act in, or another one
+    Show {
+        /// Its name or id
+        name: Option<String>,
+    },
+    /// Make an organization, with you as its admin
+    Create {
+        /// Its name, which no other organization of the server has
+        name: String,
+        /// What it is for
+        #[arg(long)]
+        description: Option<String>,
+    },
+    /// Give the organization that you act in another name
+    Rename {
+        /// The new name
+        name: String,
+        /// What it is for
+        #[arg(long)]
+        description: Option<String>,
+    },
+    /// Delete an organization that has no applications any more
+    Delete {
+        /// Its name or id
+        name: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+impl OrgVerb {
+    /// Whether it has nothing to do with the organization that is remembered.
+    pub(crate) fn is_of_oneself(&self) -> bool {
+        matches!(self, Self::List | Self::Use { .. } | Self::Delete { .. })
+    }
+}
+
+#[derive(Deserialize)]
+struct Place {
+    roles: Vec<String>,
+    organization: Option<Organization>,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    id: String,
+    name: String,
+    description: String,
+    users: Vec<Member>,
+}
+
+#[derive(Deserialize)]
+struct Member {
+    username: String,
+}
+
+pub(crate) fn run(verb: OrgVerb, session: &Session<'_>) -> Outcome {
+    match verb {
+        OrgVerb::List => list(session),
+        OrgVerb::Use { name } => choose(&name, session),
+        OrgVerb::Show { name } => show(name.as_deref(), session),
+        OrgVerb::Create { name, description } => {
+            let body = json!({"name": name, "description": description});
+            let data = session.server.post("/organizations").body(body).send()?;
+            session.screen.remark(&format!("`launchway org use {name:?}` acts in it"));
+            session.screen.show(data, |made: Organization| format!("{}\n", made.id))
+        }
+        OrgVerb::Rename { name, description } => {
+            let body = json!({"name": name, "description": description});
+            let data = session.server.put("/organizations").body(body).send()?;
+            session.screen.remark(&format!("The organization is called {name} now"));
+            session.screen.show(data, |made: Organization| format!("{}\n", made.id))
+        }
+        OrgVerb::Delete { name, yes } => delete(&name, yes, session),
+    }
+}
+
+fn list(session: &Session<'_>) -> Outcome {
+    let data = session.server.get("/user/organizations").send()?;
+    let is_meant = |one: &Organization, is_oldest: bool| match &session.wanted {
+        Some(name) => one.id == *name || one.name.eq_ignore_ascii_case(name),
+        // The server takes the oldest membership when nobody says.
+        None => is_oldest,
+    };
+    session.screen.show(data, |places: Vec<Place>| {
+        let mut table = Table::new(&["", "NAME", "ROLE", "ID"], "You are in no organization");
+        let places = places.iter().filter_map(|place| Some((place, place.organization.as_ref()?)));
+        for (number, (place, one)) in places.enumerate() {
+            let mark = if is_meant(one, number == 0) { Cell::toned("*", Tone::Good) } else { "".into() };
+            let role = place.roles.join(", ");
+            table.row([mark, one.name.as_str().into(), role.into(), one.id.as_str().into()]);
+        }
+        session.screen.table(&table)
+    })
+}
+
+/// Remembers an organization by its id, which stays when it is renamed.
+fn choose(name: &str, session: &Session<'_>) -> Outcome {
+    let Some(context) = &session.context else {
+        return Err(Failure::new(Kind::Usage, "LAUNCHWAY_URL says where to go, and nothing is remembered")
+            .hint("set LAUNCHWAY_ORGANIZATION instead; an API token acts in its own organization only"));
+    };
+    let id = naming::organization(&session.server, name)?;
+    let mut contexts = Contexts::load()?;
+    if let Some(context) = contexts.contexts.get_mut(context) {
+        context.organization = Some(id);
+    }
+    contexts.save()?;
+    session.screen.remark(&format!("Commands act in {name} now"));
+    Ok(())
+}
+
+fn show(name: Option<&str>, session: &Session<'_>) -> Outcome {
+    let id = name.map(|name| naming::organization(&session.server, name)).transpose()?;
+    let data = session.server.get("/organizations").with_some("id", id).send()?;
+    session.screen.show(data, |one: Shown| {
+        let members: Vec<_> = one.users.iter().map(|member| member.username.as_str()).collect();
+        let text = match one.description.as_str() {
+            "" => format!("{}\nid: {}\nmembers: {}\n", one.name, one.id, members.join(", ")),
+            about => format!("{}: {about}\nid: {}\nmembers: {}\n", one.name, one.id, members.join(", ")),
+        };
+        visible(&text)
+    })
+}
+
+fn delete(name: &str, yes: bool, session: &Session<'_>) -> Outcome {
+    let id = naming::organization(&session.server, name)?;
+    let question = format!("Delete the organization {name}, and with it its members' places and API tokens?");
+    if !prompt::agreed(session.screen, &question, yes)? {
+        return Ok(());
+    }
+    session.server.delete("/organizations").with("id", &id).send()?;
+    let mut contexts = Contexts::load()?;
+    for context in contexts.contexts.values_mut() {
+        let is_meant = |known: &str| known == id || known.eq_ignore_ascii_case(name);
+        if context.url == session.server.url() && context.organization.as_deref().is_some_and(is_meant) {
+            context.organization = None;
+        }
+    }
+    contexts.save()?;
+    session.screen.remark(&format!("{name} is deleted"));
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! One's own password.
+
+use serde_json::json;
+
+use crate::{failure::Outcome, prompt, session::Session};
+
+/// Asks for both passwords; in a pipe they are a line each, the present one first.
+pub(crate) fn change(session: &Session<'_>) -> Outcome {
+    let current = prompt::secret("Present password")?;
+    let new = prompt::new_secret(session.screen, "New password")?;
+    let body = json!({"current_password": current, "new_password": new});
+    session.server.patch("/user/password").body(body).send()?;
+    session.screen.remark("The password is changed, and your other sessions are over");
+    Ok(())
+}

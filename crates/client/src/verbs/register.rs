@@ -1,0 +1,95 @@
+//! The first time: an administrator of a new server, and somebody whom others added.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    cli::Options,
+    failure::{Failure, Outcome},
+    prompt,
+    screen::Screen,
+    verbs::login::{Door, LoggedIn},
+};
+
+#[derive(Args, Debug)]
+pub struct Register {
+    /// Where the server is; without, where it was the last time, or on this machine
+    url: Option<String>,
+    /// Your e-mail address; asked for when it is not given
+    #[arg(long)]
+    email: Option<String>,
+    /// Your name; asked for when it is not given
+    #[arg(long)]
+    username: Option<String>,
+    /// The name of your organization; without, your name and "'s Team"
+    #[arg(long, value_name = "NAME")]
+    team: Option<String>,
+    /// From elsewhere than the server's machine: ask for the setup token that the server printed,
+    /// or read it from standard input, in the line before the password
+    #[arg(long)]
+    setup_token: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Join {
+    /// Where the server is; without, where it was the last time, or on this machine
+    url: Option<String>,
+    /// Your e-mail address; asked for when it is not given
+    #[arg(long)]
+    email: Option<String>,
+}
+
+/// Makes the first administrator of a server, and logs them in. The password comes from the terminal
+/// or from standard input.
+pub(crate) fn register(wish: Register, options: &Options, screen: &Screen) -> Outcome {
+    let door = Door::find(wish.url.as_deref(), options, screen)?;
+    let asked =
+        |given: Option<String>, question| given.map_or_else(|| prompt::text(screen, question, None), Ok);
+    let email = asked(wish.email, "E-mail address")?;
+    let username = asked(wish.username, "Name")?;
+    let token = wish.setup_token.then(|| prompt::secret("Setup token")).transpose()?;
+    let password = prompt::new_secret(screen, "Password")?;
+    let ask = |token: Option<String>| {
+        let body = json!({"email": email, "username": username, "password": password,
+            "organization": wish.team, "setup_token": token});
+        door.server.post("/auth/register").body(body).receive::<LoggedIn>()
+    };
+    let answer = match ask(token) {
+        // Only who is elsewhere is asked for it.
+        Err(failure) if is_token_needed(&failure) && !wish.setup_token && screen.is_interactive() => {
+            screen.remark("The server printed a setup token when it started; from elsewhere it is needed");
+            ask(Some(prompt::secret("Setup token")?))
+        }
+        answer => answer,
+    };
+    let logged_in = answer.map_err(|failure| match failure {
+        failure if failure.is("registration_closed") => failure.hint(
+            "log in with `launchway login`; who was added by somebody else begins with `launchway join`",
+        ),
+        failure if is_token_needed(&failure) => {
+            failure.hint("--setup-token reads it; it is in `setup-token` in the server's data directory, too")
+        }
+        failure => failure,
+    })?;
+    door.enter(logged_in.access_token, None, screen)
+}
+
+fn is_token_needed(failure: &Failure) -> bool {
+    failure.is("forbidden")
+}
+
+/// Sets the first password of somebody whom others added, and logs them in. In a pipe the token is
+/// the first line, and the password the second.
+pub(crate) fn join(wish: Join, options: &Options, screen: &Screen) -> Outcome {
+    let door = Door::find(wish.url.as_deref(), options, screen)?;
+    let email = wish.email.map_or_else(|| prompt::text(screen, "E-mail address", None), Ok)?;
+    let token = prompt::secret("Token that you were given")?;
+    let password = prompt::new_secret(screen, "Password")?;
+    let body = json!({"token": token, "password": password});
+    door.server.post("/auth/password/setup").body(body).send()?;
+    let body = json!({"email": email, "password": password});
+    let logged_in: LoggedIn = door.server.post("/auth/login").body(body).receive().map_err(|failure| {
+        failure.hint("the password is set: `launchway login` with the address that you were added by")
+    })?;
+    door.enter(logged_in.access_token, None, screen)
+}

@@ -1,0 +1,137 @@
+//! A second factor: a code of an authenticator at every login.
+
+use std::io::{self, IsTerminal as _};
+
+use clap::Subcommand;
+use qrcode::{QrCode, render::unicode::Dense1x2};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    failure::Outcome,
+    prompt,
+    screen::{Screen, Tone},
+    session::Session,
+};
+
+#[derive(Debug, Subcommand)]
+pub enum TwoFactorVerb {
+    /// Show what an authenticator needs, and turn it on with its first code
+    Setup,
+    /// Turn it on with a code of the authenticator that was set up
+    Enable {
+        /// The code; asked for when it is not given
+        #[arg(long)]
+        code: Option<String>,
+    },
+    /// Turn it off with a code of the authenticator, or a recovery code
+    Disable {
+        /// The code; asked for when it is not given
+        #[arg(long)]
+        code: Option<String>,
+    },
+}
+
+#[derive(Deserialize)]
+struct Setup {
+    secret: String,
+    otpauth_url: String,
+}
+
+#[derive(Deserialize)]
+struct Enabled {
+    recovery_codes: Vec<String>,
+}
+
+pub(crate) fn run(verb: TwoFactorVerb, session: &Session<'_>) -> Outcome {
+    match verb {
+        TwoFactorVerb::Setup => set_up(session),
+        TwoFactorVerb::Enable { code } => enable(&asked(code)?, session),
+        TwoFactorVerb::Disable { code } => {
+            session.server.post("/auth/two-factor/disable").body(json!({"code": asked(code)?})).send()?;
+            session.screen.remark("Logging in needs a password only");
+            Ok(())
+        }
+    }
+}
+
+fn asked(code: Option<String>) -> Outcome<String> {
+    code.map_or_else(|| prompt::secret("Code of your authenticator"), Ok)
+}
+
+fn set_up(session: &Session<'_>) -> Outcome {
+    let screen = session.screen;
+    let data = session.server.post("/auth/two-factor/setup").body(json!({})).send()?;
+    screen.show(data, |Setup { secret, otpauth_url }| {
+        format!("{}{otpauth_url}\nor, to be typed: {secret}\n", picture(&otpauth_url, screen))
+    })?;
+    if screen.is_for_programs() {
+        return Ok(());
+    }
+    if !screen.is_interactive() {
+        screen.remark("Nothing is demanded yet: `launchway two-factor enable` turns it on with a code");
+        return Ok(());
+    }
+    loop {
+        let code = prompt::text(screen, "Code that your authenticator shows", None)?;
+        match enable(&code, session) {
+            // A slip of the finger is no reason to begin anew.
+            Err(failure) if failure.is("invalid_credentials") => screen.complain(&failure),
+            outcome => return outcome,
+        }
+    }
+}
+
+fn enable(code: &str, session: &Session<'_>) -> Outcome {
+    let data = session.server.post("/auth/two-factor/enable").body(json!({"code": code})).send()?;
+    session.screen.remark("Logging in needs a code from now on. Each of these stands in for one, once:");
+    session.screen.show(data, |enabled: Enabled| {
+        enabled.recovery_codes.iter().map(|code| format!("{code}\n")).collect()
+    })?;
+    session.screen.remark("They are not shown again: keep them where your authenticator is not");
+    Ok(())
+}
+
+/// The address as a QR code, where somebody can hold a telephone in front of it.
+fn picture(text: &str, screen: &Screen) -> String {
+    if !io::stdout().is_terminal() {
+        return String::new();
+    }
+    drawn(text).map_or_else(String::new, |lines| {
+        // Cameras want dark on light, whatever the colours of the terminal are.
+        lines.iter().map(|line| format!("{}\n", screen.tint(line, Tone::Contrast))).collect()
+    })
+}
+
+/// The lines of a QR code, in which a full block is light; nothing when the text is too long for one.
+fn drawn(text: &str) -> Option<Vec<String>> {
+    let code = QrCode::new(text).ok()?;
+    // What the library calls dark is a full block, and a block is light here.
+    let image = code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build();
+    Some(image.lines().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_light_around_and_as_wide_as_high() {
+        let lines =
+            drawn("otpauth://totp/Launchway:ada%40example.com?secret=ABCDEFGH234567&issuer=Launchway")
+                .unwrap();
+        let width = lines[0].chars().count();
+        assert!(lines.iter().all(|line| line.chars().count() == width));
+        // Two rows to a line.
+        assert_eq!(lines.len(), width.div_ceil(2));
+        assert!(lines[0].chars().all(|c| c == '█'), "{}", lines[0]);
+        let (last, others) = lines.split_last().unwrap();
+        assert!(others.iter().all(|line| line.starts_with("████") && line.ends_with("████")));
+        assert!(last.chars().all(|c| c == '▀'), "{last}");
+    }
+
+    #[test]
+    fn what_is_too_long_has_no_picture() {
+        assert_eq!(drawn(&"x".repeat(4_000)), None);
+    }
+}
