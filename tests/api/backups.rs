@@ -10,6 +10,7 @@ use std::{
 };
 
 use launchway_testkit::{
+    authenticator::Authenticator,
     postgres::FreshDatabase,
     server::{TestServer, WITH_A_FRONT},
 };
@@ -17,7 +18,6 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    authenticator::Authenticator,
     deployments::stage::{DEPLOY, Stage, wish},
     front::{page, site},
     patience::until,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use launchway_testkit::{
+    authenticator::Authenticator,
     client::Client,
     server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer, binary},
 };
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 
 use crate::{
     auth::credentials,
-    authenticator::Authenticator,
     backups::{Kept, fail, succeed},
     deployments::stage::DEPLOY,
 };

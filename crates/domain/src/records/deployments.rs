@@ -4,9 +4,7 @@ use super::{Records, applications::set_state};
 use crate::{
     applications::{Application, ApplicationState, Progress as Way},
     clock::Timestamp,
-    deployments::{
-        Deployment, DeploymentKind, DeploymentState, KeptVersions, Progress, Standing, Write,
-    },
+    deployments::{Deployment, DeploymentKind, DeploymentState, KeptVersions, Progress, Standing, Write},
     ids::{ApplicationId, DeploymentId},
     jobs::{Job, JobState},
     logs::{Level, NewLine},

@@ -5,7 +5,8 @@ use crate::{
     clock::Timestamp,
     ids::{BootId, InstanceId, JobId},
     jobs::{
-        ClaimLimits, ClaimedJob, Event, Heartbeat, Job, JobKind, JobState, Lease, NewJob, Rescued, WorkerId, Write,
+        ClaimLimits, ClaimedJob, Event, Heartbeat, Job, JobKind, JobState, Lease, NewJob, Rescued, WorkerId,
+        Write,
     },
     organizations::Scope,
     store::StoreError,
