@@ -15,7 +15,7 @@ const MOST_EXPOSED: &str = "20";
 
 fn analyze(arguments: &[&str]) -> Output {
     let output = Command::new("systemd-analyze").args(arguments).output();
-    output.expect("this test needs systemd-analyze: install the package systemd")
+    output.unwrap_or_else(|error| panic!("systemd-analyze: {error}: install the package systemd"))
 }
 
 /// What systemd complains about in units of these texts.

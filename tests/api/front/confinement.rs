@@ -28,7 +28,7 @@ impl Confined {
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("this test needs strace");
+            .unwrap_or_else(|error| panic!("strace: {error}: install the package strace"));
         let mut lines = BufReader::new(tracer.stderr.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         assert!(first.contains("attached"), "{first}");
@@ -74,7 +74,8 @@ fn calls_of(name: &str) -> BTreeSet<String> {
         return BTreeSet::from([name.to_owned()]);
     }
     let listed = Command::new("systemd-analyze").args(["syscall-filter", name]).output();
-    let listed = listed.expect("this test needs systemd-analyze: install the package systemd");
+    let listed =
+        listed.unwrap_or_else(|error| panic!("systemd-analyze: {error}: install the package systemd"));
     assert!(listed.status.success(), "{name}: {}", String::from_utf8_lossy(&listed.stderr));
     let text = String::from_utf8(listed.stdout).unwrap();
     let names = text.lines().filter_map(|line| line.strip_prefix("    ")).map(str::trim);
