@@ -88,6 +88,12 @@ const TABLE: &[Need] = &[
         packages: &["curl"],
     },
     Need {
+        name: "pkill",
+        purpose: "the README's five minutes end a server by it",
+        detection: Detection::Program(&["pkill"]),
+        packages: &["procps"],
+    },
+    Need {
         name: "caddy",
         purpose: "tests put it in front of applications, and the benchmark beside the front proxy",
         detection: Detection::Program(&["caddy"]),
