@@ -18,23 +18,20 @@ impl Records {
     pub fn standing(&self, deployment: DeploymentId, kept: KeptVersions) -> Option<Standing> {
         let found = self.deployments.get(&deployment)?;
         let application = self.applications.get(&found.application_id);
-        let is_live = application.is_some_and(|application| application.live == Some(deployment));
-        let of_same = || self.deployments.values().filter(|one| one.application_id == found.application_id);
-        let newest: Vec<&Deployment> = of_same()
-            .rev()
-            .filter(|one| one.status.state == DeploymentState::Deployed)
-            .take(kept.0.into())
-            .chain(of_same().filter(|one| !one.status.state.is_over()))
-            .chain(of_same().filter(|one| application.is_some_and(|known| known.live == Some(one.id))))
-            .collect();
+        let live = application.and_then(|application| application.live);
+        let siblings = || self.deployments.values().filter(|one| one.application_id == found.application_id);
+        // Ids rise with time.
+        let newest =
+            siblings().rev().filter(|one| one.status.state == DeploymentState::Deployed).take(kept.0.into());
+        let mut stay = newest.chain(siblings().filter(|one| live == Some(one.id)));
         let goes_back = |one: &Deployment| one.kind == DeploymentKind::Rollback { to: deployment };
-        let is_wanted =
-            newest.iter().any(|one| goes_back(one) || one.id == deployment && one.status.state.is_over());
+        let is_wanted = stay.any(|one| one.id == deployment || goes_back(one))
+            || siblings().any(|one| !one.status.state.is_over() && goes_back(one));
         Some(Standing {
             deployment,
-            is_live,
+            is_live: live == Some(deployment),
             is_open: !found.status.state.is_over(),
-            is_worth_keeping: application.is_some() && (is_live || is_wanted),
+            is_worth_keeping: application.is_some() && is_wanted,
         })
     }
 

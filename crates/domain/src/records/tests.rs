@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     applications::{ApplicationSecrets, ApplicationState, Blueprint, Port, Write as ApplicationWrite},
     audit::Event,
-    deployments::{DeploymentKind, DeploymentState, Progress, Write as DeploymentWrite},
+    deployments::{DeploymentKind, DeploymentState, KeptVersions, Progress, Write as DeploymentWrite},
     idempotency::{BodyHash, Write as IdempotencyWrite},
     jobs::{
         ClaimLimits, ClaimedJob, Heartbeat, JobKind, JobState, NewJob, Outcome, WorkerId, Write as JobWrite,
@@ -167,6 +167,77 @@ fn names_and_hosts_are_unique() {
     let taken = records.commit(&[add(2).into(), entry()]);
     assert!(matches!(taken, Err(StoreError::Taken(Unique::Domain))));
     assert!(records.is_named("www.example.com") && !records.is_named("example.com"));
+}
+
+#[test]
+fn a_change_is_refused_when_somebody_else_made_one_meanwhile() {
+    let mut records = records();
+    let update = |seen: Option<Timestamp>, at: Timestamp| {
+        let Application { blueprint, secrets, .. } = application(1, 1, "shop");
+        let blueprint = Box::new(blueprint);
+        ApplicationWrite::Update { scope: scope(1), id: id(1).into(), seen, blueprint, secrets, at }.into()
+    };
+    let later = NOW + chrono::TimeDelta::seconds(1);
+    records.commit(&[update(Some(NOW), later), entry()]).unwrap();
+    assert!(is_stale(records.commit(&[update(Some(NOW), later), entry()])), "it was changed since");
+    records.commit(&[update(Some(later), later), entry()]).unwrap();
+    records.commit(&[update(None, later), entry()]).unwrap();
+}
+
+#[test]
+fn the_newest_versions_are_kept_and_those_that_one_of_them_goes_back_to() {
+    let mut records = records();
+    for number in 11..=14 {
+        records.commit(&request(number, 1, 1)).unwrap();
+        let claimed = records.claim(worker(1), LIMITS, NOW, NOW).unwrap();
+        records.commit(&[advance(number, DeploymentState::Deploying), go_live(number)]).unwrap();
+        records.commit(&[settle(&claimed, Outcome::Succeeded), follow()]).unwrap();
+    }
+    let stay = |records: &Records, kept: u16| -> Vec<u128> {
+        let standing = |number| records.standing(id(number).into(), KeptVersions(kept));
+        (11..=20).filter(|number| standing(*number).is_some_and(|one| one.is_worth_keeping)).collect()
+    };
+    assert_eq!(stay(&records, 10), [11, 12, 13, 14]);
+    assert_eq!(stay(&records, 2), [13, 14]);
+    assert_eq!(stay(&records, 0), [14], "the live one stays");
+    let standing = records.standing(id(14).into(), KeptVersions(0)).unwrap();
+    assert!(standing.is_live && !standing.is_open);
+    assert!(records.standing(id(19).into(), KeptVersions(10)).is_none(), "nobody knows it");
+
+    let mut back = request(15, 1, 1);
+    for write in &mut back {
+        if let Write::Deployment(DeploymentWrite::Insert(deployment)) = write {
+            deployment.kind = DeploymentKind::Rollback { to: id(11).into() };
+        }
+    }
+    records.commit(&back).unwrap();
+    assert_eq!(stay(&records, 2), [11, 13, 14], "one that waits goes back to it");
+    records
+        .commit(&[ApplicationWrite::Delete { scope: scope(1), id: id(1).into(), at: NOW }.into(), entry()])
+        .unwrap();
+    assert!(stay(&records, 10).is_empty(), "their application is gone");
+}
+
+#[test]
+fn jobs_that_were_over_for_long_are_forgotten_but_for_those_that_stopped_something() {
+    let (mut records, claimed) = under_way();
+    let later = NOW + chrono::TimeDelta::seconds(1);
+    assert_eq!(records.forget_jobs(later), 0, "it runs");
+    records.commit(&[settle(&claimed, Outcome::Succeeded), follow()]).unwrap();
+    assert_eq!(records.forget_jobs(NOW), 0, "it was not over before");
+    assert_eq!(records.forget_jobs(later), 1);
+
+    let mut stop = request(12, 1, 1);
+    for write in &mut stop {
+        if let Write::Job(JobWrite::Enqueue(job)) = write {
+            job.kind = JobKind::Stop;
+        }
+    }
+    records.commit(&stop).unwrap();
+    let claimed = records.claim(worker(1), LIMITS, NOW, NOW).unwrap();
+    records.commit(&[settle(&claimed, Outcome::Succeeded), follow()]).unwrap();
+    assert_eq!(records.forget_jobs(later), 0);
+    assert!(records.job(scope(1), claimed.job.id).is_some());
 }
 
 #[test]
