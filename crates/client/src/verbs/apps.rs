@@ -51,11 +51,6 @@ pub(crate) fn list(apps: Apps, session: &Session<'_>) -> Outcome {
                 ago(&one.updated_at).into(),
             ]);
         }
-        let more = if listed.pagination.has_next {
-            format!("{} in all; --page {} shows more\n", listed.pagination.total_count, apps.page + 1)
-        } else {
-            String::new()
-        };
-        session.screen.table(&table) + &more
+        session.screen.table(&table) + &listed.pagination.more(apps.page)
     })
 }
