@@ -7,7 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use launchway_testkit::{client::Client, docker::FakeDocker, hostile::PAYLOADS, server::TestServer};
+use launchway_testkit::{
+    client::Client,
+    docker::FakeDocker,
+    hostile::{INERT_ENGINE, PAYLOADS},
+    server::TestServer,
+};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -42,26 +47,13 @@ const FIELDS: [(&str, Put); 15] = [
     ("name of an environment variable", |body, text| body["environment_variables"] = json!({text: "value"})),
 ];
 
-/// An engine that builds and makes containers and starts none: what a container would run is
-/// harmless here, and what this machine would run is not.
-const ENGINE: &str = r#"
-id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
-case "$1 $2" in
-  "network ls") echo $id;;
-  "network inspect") echo '{"id":"'$id'","created":"1","subnets":[{"Subnet":"10.192.0.0/24"}]}';;
-  "create "*) cat > /dev/null; echo $id;;
-  "build "*) cat > /dev/null; echo built;;
-  "start "*) echo 'Error response from daemon: this engine starts nothing' >&2; exit 1;;
-esac
-"#;
-
 #[test]
 fn no_payload_in_any_field_reaches_a_shell() {
     let folder = tempfile::tempdir().unwrap();
     let (canaries, repository) = (folder.path().join("canaries"), folder.path().join("repository"));
     fs::create_dir(&canaries).unwrap();
     make_repository(&repository);
-    let engine = FakeDocker::running(ENGINE);
+    let engine = FakeDocker::running(INERT_ENGINE);
     let server = server(&engine, &repository);
     let admin = server.admin();
 

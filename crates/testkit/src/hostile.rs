@@ -1,4 +1,4 @@
-//! Texts that nobody means well with.
+//! Texts that nobody means well with, and an engine to try them on.
 
 /// Texts that make a careless program run a command: each would make the file `CANARY`. `§` stands
 /// for its folder.
@@ -64,3 +64,16 @@ pub const PAYLOADS: [&str; 60] = [
     "!touch §/CANARY",
     "\u{202e}; touch §/CANARY",
 ];
+
+/// A docker, for `FakeDocker`, that builds and makes containers and starts none: what a container
+/// would run is harmless here, and what this machine would run is not.
+pub const INERT_ENGINE: &str = r#"
+id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+case "$1 $2" in
+  "network ls") echo $id;;
+  "network inspect") echo '{"id":"'$id'","created":"1","subnets":[{"Subnet":"10.192.0.0/24"}]}';;
+  "create "*) cat > /dev/null; echo $id;;
+  "build "*) cat > /dev/null; echo built;;
+  "start "*) echo 'Error response from daemon: this engine starts nothing' >&2; exit 1;;
+esac
+"#;

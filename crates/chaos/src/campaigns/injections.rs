@@ -16,6 +16,7 @@ use std::{
 use launchway_testkit::{
     client::{Client, Connection},
     docker::FakeDocker,
+    hostile::INERT_ENGINE,
 };
 use serde_json::{Value, json};
 
@@ -42,19 +43,6 @@ that only takes notes. A text that reached a shell would leave a file. Another o
 database that names it, or its application, is compared before and after. Both databases; the short form takes one text \
 of twelve for each place, on SQLite, and lets every build fail.";
 
-/// An engine that builds and makes containers and starts none: what a container would run is harmless
-/// here, and what this machine would run is not.
-const ENGINE: &str = r#"
-id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
-case "$1 $2" in
-  "network ls") echo $id;;
-  "network inspect") echo '{"id":"'$id'","created":"1","subnets":[{"Subnet":"10.192.0.0/24"}]}';;
-  "create "*) cat > /dev/null; echo $id;;
-  "build "*) cat > /dev/null; echo built;;
-  "start "*) echo 'Error response from daemon: this engine starts nothing' >&2; exit 1;;
-esac
-"#;
-
 /// How long everything that was accepted may take to come to its end.
 const REST: Duration = Duration::from_secs(1800);
 
@@ -71,8 +59,8 @@ pub(crate) fn run(options: &Options) -> Section {
 fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     let database = if postgres.is_some() { "PostgreSQL" } else { "SQLite" };
     // Whose build fails is not tried again.
-    let short = ENGINE.replace("echo built", "echo 'returned a non-zero code: 1' >&2; exit 1");
-    let engine = FakeDocker::running(if options.is_long { ENGINE } else { &short });
+    let short = INERT_ENGINE.replace("echo built", "echo 'returned a non-zero code: 1' >&2; exit 1");
+    let engine = FakeDocker::running(if options.is_long { INERT_ENGINE } else { &short });
     let folder = engine.program().parent().unwrap().display().to_string();
     let settings = vec![
         ("PATH".to_owned(), format!("{folder}:{}", env::var("PATH").unwrap_or_default())),
