@@ -150,7 +150,17 @@ impl Stage {
         }
         let figures = self.ask_at_rest(FIRST).ask().unwrap();
         assert_eq!(figures.wrong(), 0, "{figures:?}");
-        assert_eq!(figures.succeeded, self.applications.len(), "the first deployments: {figures:?}");
+        let all = self.applications.len();
+        assert_eq!(figures.succeeded, all, "the first deployments: {figures:?}\n{}", self.last_lines());
+    }
+
+    /// The log of every application, newest line first: a deployment tells there why it failed.
+    fn last_lines(&self) -> String {
+        let logs = self.applications.iter().map(|application| {
+            let page = self.admin.get(&format!("{DEPLOY}/logs/{application}?page=1&page_size=20")).success();
+            page["logs"].as_array().unwrap().iter().map(|line| format!("{}\n", line["log"])).collect()
+        });
+        logs.collect::<Vec<String>>().join("\n")
     }
 
     /// What it takes to publish a site.

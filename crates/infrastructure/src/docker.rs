@@ -25,6 +25,7 @@ mod images;
 mod inventory;
 mod labels;
 mod lines;
+mod neighbours;
 mod networks;
 mod notice;
 mod references;

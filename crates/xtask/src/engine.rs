@@ -26,9 +26,12 @@ const START: &str = r#"
 exec dockerd --data-root "$PWD/data" --exec-root "$PWD/run" --pidfile "$PWD/engine.pid" &
 echo $! > pid
 "#;
-/// Asks the engine to stop and waits until it has, so that nothing is left mounted in its folder.
+/// Has the engine take its bridges away, asks it to stop and waits until it has, so that nothing is left
+/// of it on the machine, nor mounted in its folder.
 const FAREWELL: &str = r#"
 pid=$(cat pid) || exit 0
+docker ps --all --quiet | xargs --no-run-if-empty docker rm --force > /dev/null 2>&1
+docker network prune --force > /dev/null 2>&1
 kill "$pid"
 for _ in $(seq 300); do
     kill -0 "$pid" 2>/dev/null || exit 0

@@ -10,7 +10,7 @@ use ipnet::Ipv4Net;
 use launchway_domain::{deployments::StepError, ids::OrganizationId};
 use serde_json::Value;
 
-use super::{DockerEngine, command::NetworkId, complaints::Failure, labels::Label};
+use super::{DockerEngine, command::NetworkId, complaints::Failure, labels::Label, neighbours::neighbours};
 
 /// The length of the prefix of an organization's network: 253 containers.
 const PREFIX: u8 = 24;
@@ -101,11 +101,13 @@ impl DockerEngine {
         for _ in 0..MOST_TRIES {
             let everyone = self.docker.networks(&[]).await.map_err(Failure::or_fault)?;
             let others = self.read_networks(&everyone).await?;
-            let others = others.iter().flat_map(|network| &network.subnets).chain(&taken);
-            let subnet =
-                lowest_free(self.options.network_pool, others.copied().collect()).ok_or_else(|| {
-                    StepError::Fault("there is no room for another network in the pool".to_owned())
-                })?;
+            let others = others.iter().flat_map(|network| &network.subnets).chain(&taken).copied().collect();
+            let neighbours = neighbours().await.map_err(|error| {
+                StepError::Fault(format!("the routes of this machine cannot be read: {error}"))
+            })?;
+            let subnet = best_free(self.options.network_pool, others, neighbours).ok_or_else(|| {
+                StepError::Fault("there is no room for another network in the pool".to_owned())
+            })?;
             match self.docker.create_network(name, subnet, labels).await {
                 Ok(ours) => {
                     let Some(network) = self.oldest_network(labels).await? else { continue };
@@ -137,6 +139,17 @@ impl DockerEngine {
     }
 }
 
+/// The lowest subnet that is neither another network's nor a neighbour's; where neighbours fill the
+/// pool, the lowest one inside of a wider neighbour, whose other addresses are reached as before.
+fn best_free(pool: Ipv4Net, others: Vec<Ipv4Net>, neighbours: Vec<Ipv4Net>) -> Option<Ipv4Net> {
+    let without = |neighbours: &[Ipv4Net]| lowest_free(pool, [&others, neighbours].concat());
+    let narrow = |neighbour: &Ipv4Net| neighbour.prefix_len() >= pool.prefix_len().max(PREFIX);
+    without(&neighbours).or_else(|| {
+        let narrow = neighbours.into_iter().filter(narrow).collect::<Vec<_>>();
+        without(&narrow)
+    })
+}
+
 /// The lowest subnet of the pool that shares no address with others.
 fn lowest_free(pool: Ipv4Net, taken: Vec<Ipv4Net>) -> Option<Ipv4Net> {
     let overlaps = |one: &Ipv4Net, other: &Ipv4Net| one.contains(other) || other.contains(one);
@@ -164,6 +177,22 @@ mod tests {
         ] {
             let taken = taken.into_iter().map(net).collect();
             assert_eq!(lowest_free(pool, taken), free.map(net));
+        }
+    }
+
+    #[test]
+    fn a_subnet_of_a_neighbour_is_avoided_while_there_is_another() {
+        let pool = net("10.0.0.0/23");
+        for (others, neighbours, best) in [
+            (vec![], vec!["10.0.0.0/24"], Some("10.0.1.0/24")),
+            (vec!["10.0.1.0/24"], vec!["10.0.0.128/32"], None),
+            // A wide one that holds the whole pool leaves no choice.
+            (vec![], vec!["10.0.0.0/8"], Some("10.0.0.0/24")),
+            (vec![], vec!["10.0.0.0/8", "10.0.0.0/24"], Some("10.0.1.0/24")),
+            (vec!["10.0.0.0/24", "10.0.1.0/24"], vec!["10.0.0.0/8"], None),
+        ] {
+            let nets = |texts: Vec<&str>| texts.into_iter().map(net).collect();
+            assert_eq!(best_free(pool, nets(others), nets(neighbours)), best.map(net));
         }
     }
 

@@ -127,11 +127,46 @@ async fn a_network_that_somebody_removed_is_made_anew() {
     assert_eq!(installation.traces.networks().len(), 1);
 }
 
+/// A pool of four networks that no other test has, by the bytes that vary.
+fn pool_of_its_own() -> (u8, u8) {
+    let bytes = *uuid::Uuid::from(owner().deployment).as_bytes();
+    (160 + bytes[14] % 16, bytes[15] & 0b1111_1100)
+}
+
+#[tokio::test]
+async fn a_subnet_that_the_machine_reaches_already_is_left_alone() {
+    let (second, third) = pool_of_its_own();
+    let on_the_machine = |script: &str| {
+        docker(&[
+            "run",
+            "--rm",
+            "--cap-add",
+            "NET_ADMIN",
+            "--network",
+            "host",
+            base_image(),
+            "sh",
+            "-c",
+            script,
+        ])
+    };
+    // A bridge that the engine knows nothing of, such as another engine or a VPN leaves.
+    let bridge = format!("lw-{second}-{third}");
+    on_the_machine(&format!(
+        "ip link add {bridge} type bridge && ip addr add 10.{second}.{third}.1/24 dev {bridge} \
+         && ip link set {bridge} up"
+    ));
+    let pool = format!("10.{second}.{third}.0/22");
+    let installation = Installation::with(|options| options.network_pool = pool.parse().unwrap());
+    let container = installation.container(owner(), "sleep 600").await;
+    on_the_machine(&format!("ip link del {bridge}"));
+    let expected = format!("10.{second}.{}.", third + 1);
+    assert!(container.address.to_string().starts_with(&expected), "{container:?}");
+}
+
 #[tokio::test]
 async fn a_subnet_that_somebody_has_is_left_alone() {
-    // A pool that no other test has.
-    let bytes = *uuid::Uuid::from(owner().deployment).as_bytes();
-    let (second, third) = (160 + bytes[14] % 16, bytes[15] & 0b1111_1100);
+    let (second, third) = pool_of_its_own();
     let pool = format!("10.{second}.{third}.0/22");
     let installation = Installation::with(|options| options.network_pool = pool.parse().unwrap());
     let owners = [owner(), owner(), owner(), owner()];
