@@ -24,6 +24,7 @@ mod openapi;
 mod organizations;
 mod pages;
 mod query;
+mod repeated;
 mod request_ids;
 mod routes;
 mod state;

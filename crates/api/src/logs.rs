@@ -121,7 +121,7 @@ async fn read_logs(api: &Api, caller: &Caller, subject: LogSubject, query: &Quer
         Some(after) => logs.after(caller, log, Some(after), page).await?,
         None => logs.page(caller, log, page).await?,
     };
-    Ok(success("Logs retrieved successfully", LogsView::new(&found, embedding)))
+    Ok(success("Logs retrieved successfully", LogsView::new(found, embedding)?))
 }
 
 /// Which lines are asked for.

@@ -28,7 +28,8 @@ usage: cargo xtask <verb>
   --report <file>   also writes the measurements as Markdown: those of `bench` with plots in
                     `benchmarks` beside it, of one campaign only its section
   <campaign>        runs this alone: kills-sqlite, kills-postgres, crash-points, full-disk,
-                    power-cuts, outages or clock-jumps
+                    power-cuts, outages, clock-jumps, slow-clients, guesses, canaries,
+                    injections or conformance
   --long            tries the release build, as often as a report needs
   --kills <n>       how often the campaigns that kill the server do so; 1000 without, in the long form
   --every <n>       tries only every n-th write of `crash-points`
@@ -343,5 +344,12 @@ mod tests {
         assert_eq!(parse("chaos kills-sqlite --long --kills 7"), Ok(Command::Chaos(expected)));
         assert_eq!(parse("chaos"), Ok(Command::Chaos(ChaosOptions::default())));
         assert!(parse("chaos kills-oracle").is_err() && parse("chaos --kills many").is_err());
+    }
+
+    #[test]
+    fn every_campaign_is_in_the_usage() {
+        for campaign in CAMPAIGNS {
+            assert!(USAGE.contains(campaign), "{campaign}");
+        }
     }
 }

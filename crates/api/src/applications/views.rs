@@ -159,7 +159,7 @@ impl From<(ApplicationDetail, ShownVariables)> for ApplicationView {
     fn from((detail, variables): (ApplicationDetail, ShownVariables)) -> Self {
         Self {
             deployments: detail.deployments.iter().map(DeploymentView::with_status).collect(),
-            logs: detail.logs.iter().map(LogView::from).collect(),
+            logs: detail.logs.into_iter().map(LogView::from).collect(),
             ..Self::from(&detail.summary).with_variables(&variables)
         }
     }

@@ -91,7 +91,7 @@ impl From<DeploymentDetail> for DeploymentView {
     fn from(DeploymentDetail { deployment, application, logs }: DeploymentDetail) -> Self {
         Self {
             application: Some(Box::new((&application).into())),
-            logs: logs.iter().map(LogView::from).collect(),
+            logs: logs.into_iter().map(LogView::from).collect(),
             ..Self::with_status(&deployment)
         }
     }

@@ -112,10 +112,11 @@ impl Follower {
         self.seen = Some(last.id());
         self.last_sign = Instant::now();
         let mut events = String::new();
-        for line in &lines {
+        for line in lines {
+            let id = line.id();
             let data =
                 serde_json::to_string(&LogView::from(line)).map_err(|error| Error::Internal(error.into()))?;
-            events.push_str(&LogEvent::of(line.id(), data).to_string());
+            events.push_str(&LogEvent::of(id, data).to_string());
         }
         Ok(Some(events.into()))
     }

@@ -2,9 +2,9 @@
 
 use std::{collections::HashMap, fmt};
 
-use launchway_application::logs::LogPage;
+use launchway_application::{Error, logs::LogPage};
 use launchway_domain::{
-    ids::DeploymentId,
+    deployments::Deployment,
     logs::{LogLine, LogLineId},
     value::InvalidValue,
 };
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     applications::ApplicationView, deployments::DeploymentView, fields::Field, moment::Moment,
-    pages::Pagination,
+    pages::Pagination, repeated::Repeated,
 };
 
 /// A line of a log. What it is of is cut unless it is attached.
@@ -24,11 +24,11 @@ use crate::{
 pub(crate) struct LogView {
     id: Uuid,
     application_id: Uuid,
-    #[schema(no_recursion)]
-    application: Option<Box<ApplicationView>>,
+    #[schema(no_recursion, value_type = Option<ApplicationView>)]
+    application: Option<Repeated>,
     application_deployment_id: Uuid,
-    #[schema(no_recursion)]
-    application_deployment: Option<Box<DeploymentView>>,
+    #[schema(no_recursion, value_type = Option<DeploymentView>)]
+    application_deployment: Option<Repeated>,
     #[schema(example = "build")]
     level: &'static str,
     log: String,
@@ -36,8 +36,8 @@ pub(crate) struct LogView {
     updated_at: Moment,
 }
 
-impl From<&LogLine> for LogView {
-    fn from(line: &LogLine) -> Self {
+impl From<LogLine> for LogView {
+    fn from(line: LogLine) -> Self {
         Self {
             id: line.id().into(),
             application_id: line.application_id.into(),
@@ -45,7 +45,7 @@ impl From<&LogLine> for LogView {
             application_deployment_id: line.deployment_id.into(),
             application_deployment: None,
             level: line.level.as_str(),
-            log: line.text.clone(),
+            log: line.text,
             created_at: line.at.into(),
             updated_at: line.at.into(),
         }
@@ -83,26 +83,29 @@ pub(crate) struct LogsView {
 }
 
 impl LogsView {
-    pub(super) fn new(found: &LogPage, embedding: Embedding) -> Self {
-        let lines = &found.lines;
-        let mut logs: Vec<LogView> = lines.items.iter().map(LogView::from).collect();
-        if embedding == Embedding::Whole {
-            let application = Box::new(ApplicationView::from(&found.application));
-            let deployments: HashMap<DeploymentId, Box<DeploymentView>> =
-                found.deployments.iter().map(|one| (one.id, Box::new(DeploymentView::from(one)))).collect();
-            for (log, line) in logs.iter_mut().zip(&lines.items) {
-                log.application = Some(application.clone());
-                log.application_deployment = deployments.get(&line.deployment_id).cloned();
+    pub(super) fn new(found: LogPage, embedding: Embedding) -> Result<Self, Error> {
+        let LogPage { application, deployments, lines } = found;
+        let (application, deployments) = match embedding {
+            Embedding::None => (None, HashMap::new()),
+            Embedding::Whole => {
+                let of = |one: &Deployment| Ok((one.id, Repeated::new(&DeploymentView::from(one))?));
+                let deployments = deployments.iter().map(of).collect::<Result<_, Error>>()?;
+                (Some(Repeated::new(&ApplicationView::from(&application))?), deployments)
             }
-        }
-        Self {
-            logs,
-            pagination: Pagination::from(lines),
+        };
+        let view = |line: LogLine| LogView {
+            application: application.clone(),
+            application_deployment: deployments.get(&line.deployment_id).cloned(),
+            ..line.into()
+        };
+        Ok(Self {
+            pagination: Pagination::from(&lines),
             total_count: lines.total,
             page: lines.request.number(),
             page_size: lines.request.size(),
             total_pages: lines.total_pages(),
-        }
+            logs: lines.items.into_iter().map(view).collect(),
+        })
     }
 }
 

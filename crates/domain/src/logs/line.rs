@@ -44,10 +44,10 @@ impl TryFrom<String> for Level {
     type Error = InvalidValue;
 
     fn try_from(raw: String) -> Result<Self, InvalidValue> {
-        let name = raw.trim().to_ascii_lowercase();
+        let name = raw.trim();
         Self::ALL
             .into_iter()
-            .find(|level| level.as_str() == name)
+            .find(|level| level.as_str().eq_ignore_ascii_case(name))
             .ok_or_else(|| InvalidValue::text("one of info, warn, error, build or runtime", &raw))
     }
 }

@@ -171,3 +171,26 @@ fn living(pool: &Pool) -> Result<PooledConnection<Manager>, QueryError> {
     }
     Ok(pool.get()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::Text};
+
+    use super::*;
+
+    #[derive(QueryableByName)]
+    struct CompileOption {
+        #[diesel(sql_type = Text)]
+        compile_options: String,
+    }
+
+    #[test]
+    fn sqlite_is_compiled_as_the_configuration_of_cargo_says() {
+        let mut connection = SqliteConnection::establish(":memory:").unwrap();
+        let told: Vec<CompileOption> = sql_query("PRAGMA compile_options").load(&mut connection).unwrap();
+        let told: Vec<_> = told.into_iter().map(|option| option.compile_options).collect();
+        for wanted in ["THREADSAFE=2", "DEFAULT_MEMSTATUS=0", "ENABLE_QPSG"] {
+            assert!(told.iter().any(|option| option == wanted), "{wanted} is not among {told:?}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ use crate::{
     workspace::{self, release},
 };
 
-const ROUNDS: u32 = 11;
+const ROUNDS: u32 = 21;
 const MOST_OVERHEAD: f64 = 1.10;
 const BASE: &str = "launchway-bench/base:bb";
 const BY_HAND: &str = "launchway-bench";
