@@ -1,4 +1,8 @@
 //! Whether two reports agree: whether the spreads of the same figure overlap.
+//!
+//! What is counted in time goes up and down with the machine, and with who else is on it: the bare
+//! server of the same report does, too. Such figures are compared and told, but only ratios and sizes
+//! decide.
 
 use std::{fs, path::Path};
 
@@ -14,11 +18,20 @@ struct Kept {
     median: f64,
     least: f64,
     greatest: f64,
+    unit: String,
     /// What one more in the last printed digit is worth.
     step: f64,
 }
 
-/// Prints how far two reports agree; fails when a figure differs, or is in one of them only.
+impl Kept {
+    /// Whether another machine, or the same at another time, has its own.
+    fn is_of_the_moment(&self) -> bool {
+        !matches!(self.unit.as_str(), "" | "MB")
+    }
+}
+
+/// Prints how far two reports agree; fails when a ratio or a size differs, or a figure is in one of
+/// them only.
 pub(crate) fn run(one: &Path, other: &Path) -> Outcome {
     let (ours, theirs) = (read(one)?, read(other)?);
     let mut differing = 0;
@@ -30,8 +43,12 @@ pub(crate) fn run(one: &Path, other: &Path) -> Outcome {
             println!("| {} | {} | – | – | missing |", kept.name, shown(kept));
             continue;
         };
-        let verdict = if agree(kept, twin) { "agree" } else { "DIFFER" };
-        differing += usize::from(verdict != "agree");
+        let verdict = match agree(kept, twin) {
+            true => "agree",
+            false if kept.is_of_the_moment() => "another moment",
+            false => "DIFFER",
+        };
+        differing += usize::from(verdict == "DIFFER");
         let ratio = twin.median / kept.median;
         println!("| {} | {} | {} | {ratio:.2} | {verdict} |", kept.name, shown(kept), shown(twin));
     }
@@ -77,7 +94,7 @@ fn figures(report: &str) -> Option<Vec<Kept>> {
 
 fn kept(row: &str) -> Option<Kept> {
     let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-    let [name, median, least, greatest, ..] = cells[..] else { return None };
+    let [name, median, least, greatest, unit, ..] = cells[..] else { return None };
     let digits = median.split_once('.').map_or(0, |(_, behind)| behind.len());
     (cells.len() == Figure::COLUMNS.len()).then_some(())?;
     Some(Kept {
@@ -85,6 +102,7 @@ fn kept(row: &str) -> Option<Kept> {
         median: median.parse().ok()?,
         least: least.parse().ok()?,
         greatest: greatest.parse().ok()?,
+        unit: unit.to_owned(),
         step: 10_f64.powi(-i32::try_from(digits).ok()?),
     })
 }
@@ -96,12 +114,12 @@ mod tests {
     use super::*;
     use crate::{bench::report::Report, scratch::Scratch};
 
-    fn written(scratch: &Scratch, name: &str, figures: &[(&str, [f64; 3])]) -> PathBuf {
+    fn written(scratch: &Scratch, name: &str, unit: &'static str, figures: &[(&str, [f64; 3])]) -> PathBuf {
         let mut report = Report::default();
         report.section("Something else");
         report.columns(&["round", "value"]);
         for (name, values) in figures {
-            report.figure(Figure::new(*name, "ms", 1, values.iter().copied().collect()).at_most(100.0));
+            report.figure(Figure::new(*name, unit, 1, values.iter().copied().collect()).at_most(100.0));
         }
         let file = scratch.path().join(name);
         report.write(&file).unwrap();
@@ -109,8 +127,12 @@ mod tests {
     }
 
     fn outcome(one: &[(&str, [f64; 3])], other: &[(&str, [f64; 3])]) -> Outcome {
+        outcome_in("", one, other)
+    }
+
+    fn outcome_in(unit: &'static str, one: &[(&str, [f64; 3])], other: &[(&str, [f64; 3])]) -> Outcome {
         let scratch = Scratch::create(&env::temp_dir(), "compare", &[]).unwrap();
-        run(&written(&scratch, "one.md", one), &written(&scratch, "other.md", other))
+        run(&written(&scratch, "one.md", unit, one), &written(&scratch, "other.md", unit, other))
     }
 
     #[test]
@@ -126,6 +148,16 @@ mod tests {
         let failure =
             outcome(&[("start", [10.0, 12.0, 14.0])], &[("start", [15.0, 16.0, 18.0])]).unwrap_err();
         assert_eq!(failure.to_string(), "1 of 1 figures do not agree");
+    }
+
+    #[test]
+    fn figures_in_units_of_time_are_told_and_do_not_decide() {
+        let (slow, fast) = ([("start", [10.0, 12.0, 14.0])], [("start", [5.0, 6.0, 7.0])]);
+        for unit in ["ms", "s", "µs", "1/s", "ms of CPU"] {
+            assert!(outcome_in(unit, &slow, &fast).is_ok(), "{unit}");
+        }
+        assert!(outcome_in("MB", &slow, &fast).is_err());
+        assert!(outcome_in("ms", &slow, &[("stop", [10.0; 3])]).is_err());
     }
 
     #[test]

@@ -24,6 +24,11 @@ const REASONS: &[(&str, &str)] = &[
          change threads, would have to come.",
     ),
     (
+        "front proxy: requests/s of Caddy's",
+        "The median lies at its goal within the spread of the rounds, and on either side of it from run to run: both \
+         proxies, the server behind them and who asks share two processors, of which Caddy uses more.",
+    ),
+    (
         "accepted, SQLite",
         "Both processors are busy: the worker fetches and publishes what was accepted meanwhile, and the processes of git \
          that this takes cost more than accepting does. A cheaper look at a repository than a process of git would have \

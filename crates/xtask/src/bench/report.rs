@@ -87,7 +87,8 @@ impl Report {
         let mut whole = format!("{}\n{FIGURES}\n\n", self.head);
         whole.push_str(
             "Median, least and greatest of the rounds. `cargo xtask bench --compare` reads this table: two \
-             reports agree where these spreads overlap.\n\n",
+             reports agree where these spreads overlap. What is counted in time is of the machine's moment, as the \
+             bare server's is, and is compared by its ratios.\n\n",
         );
         whole.push_str(&titles_of(&Figure::COLUMNS));
         whole.push('\n');
