@@ -7,8 +7,8 @@ use std::{io, net::Ipv4Addr};
 use ipnet::Ipv4Net;
 use tokio::fs;
 
-/// The routes of the kernel, where it tells them.
-const ROUTES: &str = "/proc/net/route";
+/// The routes of the kernel, where it tells them; below the process, where a confined one sees them too.
+const ROUTES: &str = "/proc/self/net/route";
 
 /// Every network that there is a route to, except for the whole internet.
 pub(super) async fn neighbours() -> io::Result<Vec<Ipv4Net>> {
