@@ -123,30 +123,19 @@ impl Blueprint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::applications::GitUrl;
 
     fn blueprint(build_pack: BuildPack) -> Blueprint {
-        let git = || GitUrl::try_from("https://example.com/x.git".to_owned()).unwrap();
-        let (repository, branch) = match build_pack {
-            BuildPack::Image => (Repository::Image("nginx:1".parse::<ImageRef>().unwrap()), None),
-            _ => (Repository::Git(git()), Some("main".parse().unwrap())),
-        };
-        Blueprint {
-            name: "web".parse().unwrap(),
-            repository,
-            branch,
-            base_path: BasePath::default(),
-            dockerfile_path: DockerfilePath::default(),
-            build_pack,
-            environment: "production".parse().unwrap(),
-            domain: None,
-            port: Port::try_from(8080).unwrap(),
-            pre_run_command: None,
-            post_run_command: None,
-            proxy_server: ProxyServer::default(),
-            labels: Labels::default(),
-            health_check_path: None,
-            auto_deploy: true,
+        let (name, environment) = ("web".parse().unwrap(), "production".parse().unwrap());
+        let image = "nginx:1".parse().unwrap();
+        let plain = Blueprint::of_image(name, environment, image, Port::try_from(8080).unwrap());
+        match build_pack {
+            BuildPack::Image => plain,
+            _ => Blueprint {
+                repository: Repository::Git("https://example.com/x.git".to_owned().try_into().unwrap()),
+                branch: Some("main".parse().unwrap()),
+                build_pack,
+                ..plain
+            },
         }
     }
 

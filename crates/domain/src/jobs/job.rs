@@ -167,6 +167,30 @@ impl Job {
     }
 }
 
+impl From<NewJob> for Job {
+    /// The job as it waits for the first time.
+    fn from(new: NewJob) -> Self {
+        Self {
+            id: new.id,
+            kind: new.kind,
+            scope: new.scope,
+            subject: new.subject,
+            replaceable: new.replaceable,
+            payload: new.payload,
+            state: JobState::Queued,
+            attempt: 0,
+            excused: 0,
+            run_at: new.run_at,
+            enqueued_at: new.enqueued_at,
+            started_at: None,
+            finished_at: None,
+            cancel_requested_at: None,
+            superseded_by: None,
+            reason: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;

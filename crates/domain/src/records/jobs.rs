@@ -86,25 +86,7 @@ impl Records {
             older.job.superseded_by = Some(new.id);
             older.meet(Event::Supersede, new.enqueued_at)?;
         }
-        let job = Job {
-            id: new.id,
-            kind: new.kind,
-            scope: new.scope,
-            subject: new.subject,
-            replaceable: new.replaceable,
-            payload: new.payload.clone(),
-            state: JobState::Queued,
-            attempt: 0,
-            excused: 0,
-            run_at: new.run_at,
-            enqueued_at: new.enqueued_at,
-            started_at: None,
-            finished_at: None,
-            cancel_requested_at: None,
-            superseded_by: None,
-            reason: None,
-        };
-        self.jobs.insert(new.id, KeptJob { job, held: None });
+        self.jobs.insert(new.id, KeptJob { job: new.clone().into(), held: None });
         Ok(())
     }
 

@@ -160,24 +160,7 @@ impl Model {
 
     async fn enqueue(&mut self, new: NewJob) {
         enqueue(&self.db, &new).await;
-        let job = Job {
-            id: new.id,
-            kind: new.kind,
-            scope: new.scope,
-            subject: new.subject,
-            replaceable: new.replaceable,
-            payload: new.payload,
-            state: JobState::Queued,
-            attempt: 0,
-            excused: 0,
-            run_at: new.run_at,
-            enqueued_at: new.enqueued_at,
-            started_at: None,
-            finished_at: None,
-            cancel_requested_at: None,
-            superseded_by: None,
-            reason: None,
-        };
+        let job = Job::from(new);
         if let Some(older) = self.waiting_in_place_of(&job).filter(|_| job.replaceable) {
             self.change(older, Event::Supersede);
             self.jobs.get_mut(&older).unwrap().superseded_by = Some(job.id);
