@@ -66,11 +66,13 @@ impl Repository {
 /// A Dockerfile of a web server on port 8080 that shows `index.html`, with more lines before the last.
 /// It ends at once when it is told to.
 pub fn web_server(more: &str) -> String {
-    format!(
-        "FROM {}\nSTOPSIGNAL SIGKILL\nCOPY index.html /www/index.html\n{more}\n\
-         CMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n",
-        base_image()
-    )
+    web_server_by(more, r#"["httpd", "-f", "-p", "8080", "-h", "/www"]"#)
+}
+
+/// The same, started by a line of shell.
+pub fn web_server_by(more: &str, line: &str) -> String {
+    let base = base_image();
+    format!("FROM {base}\nSTOPSIGNAL SIGKILL\nCOPY index.html /www/index.html\n{more}\nCMD {line}\n")
 }
 
 /// A Dockerfile whose container runs a line of shell.

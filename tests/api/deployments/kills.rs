@@ -9,7 +9,7 @@ use launchway_testkit::{client::Client, docker::docker};
 use serde_json::{Value, json};
 
 use super::{
-    repository::{Repository, web_server},
+    repository::{Repository, web_server, web_server_by},
     stage::{DEPLOY, Stage, page_of, text, wish},
     trap::{Moment, Trap},
 };
@@ -127,10 +127,7 @@ fn kill(
     let is_probe = point.program.is_empty();
     match point.pattern {
         "" => {
-            let late = web_server("").replace(
-                r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
-                "CMD sleep 2; exec httpd -f -p 8080 -h /www",
-            );
+            let late = web_server_by("", "sleep 2; exec httpd -f -p 8080 -h /www");
             repository.write("Dockerfile", late).write("index.html", NEW).commit();
         }
         BUILD => {

@@ -4,7 +4,7 @@ use launchway_testkit::client::Client;
 use serde_json::Value;
 
 use super::{
-    repository::{running, web_server},
+    repository::{running, web_server_by},
     stage::{DEPLOY, Stage, text, wish},
 };
 use crate::patience::until;
@@ -156,10 +156,11 @@ fn the_last_words_of_a_container_are_kept() {
 /// the log; with its live deployment.
 fn printing(stage: &Stage) -> (String, String) {
     let repository = stage.repository("shop");
-    let printing = web_server("").replace("STOPSIGNAL SIGKILL\n", "").replace(
-        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
-        "CMD trap 'echo goodbye; exit 0' TERM; echo hello; echo complaint >&2; httpd -f -p 8080 -h /www & wait",
-    );
+    let printing = web_server_by(
+        "",
+        "trap 'echo goodbye; exit 0' TERM; echo hello; echo complaint >&2; httpd -f -p 8080 -h /www & wait",
+    )
+    .replace("STOPSIGNAL SIGKILL\n", "");
     repository.write("Dockerfile", printing).write("index.html", "a page").commit();
     let (id, first) = stage.create_live(&wish("shop", &repository));
     let first = text(&first["id"]);
@@ -173,10 +174,7 @@ fn printing(stage: &Stage) -> (String, String) {
 fn an_application_that_does_not_stay_up_is_said_to_have_failed() {
     let stage = Stage::on_sqlite(&[]);
     let repository = stage.repository("shop");
-    let dying = web_server("").replace(
-        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
-        "CMD httpd -p 8080 -h /www; echo alive; sleep 2; exit 1",
-    );
+    let dying = web_server_by("", "httpd -p 8080 -h /www; echo alive; sleep 2; exit 1");
     repository.write("Dockerfile", dying).write("index.html", "a page").commit();
     let (id, deployment) = stage.create_live(&wish("shop", &repository));
     crate::patience::until_within(std::time::Duration::from_secs(60), "the failure", || {

@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 use serde_json::json;
 
 use super::{
-    repository::web_server,
+    repository::web_server_by,
     stage::{DEPLOY, Stage, address_of, page_at, text, wish},
 };
 
@@ -17,13 +17,10 @@ const SECRET: &str = "correct-horse-battery-staple";
 fn variables_arrive_byte_for_byte_in_the_container_and_in_the_build() {
     let stage = Stage::on_sqlite(&[]);
     let repository = stage.repository("shop");
-    let built = web_server(
+    let serving = web_server_by(
         "ARG WILD\nARG PLAIN\nRUN printf '%s' \"$WILD\" > /www/built && printf '%s' \"$PLAIN\" > /www/plain",
-    );
-    // What a container's first process was given, before any shell has seen it.
-    let serving = built.replace(
-        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
-        "CMD cat /proc/1/environ > /www/environ; printf '%s' \"$WILD\" > /www/wild; exec httpd -f -p 8080 -h /www",
+        // What a container's first process was given, before any shell has seen it.
+        "cat /proc/1/environ > /www/environ; printf '%s' \"$WILD\" > /www/wild; exec httpd -f -p 8080 -h /www",
     );
     repository.write("Dockerfile", serving).write("index.html", "a page").commit();
     let mut wish = wish("shop", &repository);
@@ -55,10 +52,7 @@ fn values_are_masked_in_the_log_and_are_in_no_command_line() {
     let repository = stage.repository("shop");
     let leaking =
         "ARG TOKEN\nRUN echo \"the token is $TOKEN.\" && printf '%s' \"$TOKEN\" | base64 && sleep 2";
-    let dockerfile = web_server(leaking).replace(
-        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
-        "CMD echo \"serving with $PASSWORD\"; exec httpd -f -p 8080 -h /www",
-    );
+    let dockerfile = web_server_by(leaking, "echo \"serving with $PASSWORD\"; exec httpd -f -p 8080 -h /www");
     repository.write("Dockerfile", dockerfile).write("index.html", "a page").commit();
     let mut wish = wish("shop", &repository);
     wish["build_variables"] = json!({"TOKEN": SECRET});
@@ -89,9 +83,9 @@ fn values_are_masked_in_the_log_and_are_in_no_command_line() {
 fn a_value_that_was_replaced_is_masked_in_what_the_old_version_goes_on_printing() {
     let stage = Stage::on_sqlite(&[]);
     let repository = stage.repository("shop");
-    let telling = web_server("").replace(
-        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
-        "CMD httpd -p 8080 -h /www; n=0; while true; do n=$((n+1)); echo \"$n with $PASSWORD\"; sleep 0.5; done",
+    let telling = web_server_by(
+        "",
+        "httpd -p 8080 -h /www; n=0; while true; do n=$((n+1)); echo \"$n with $PASSWORD\"; sleep 0.5; done",
     );
     repository.write("Dockerfile", telling).write("index.html", "a page").commit();
     let mut wish = wish("shop", &repository);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{House, Start, WEBHOOK, allowing, body, from_both_databases, only, settled, text};
 use crate::{
     deployments::{
-        repository::web_server,
+        repository::web_server_by,
         stage::{DEPLOY, Stage, wish},
     },
     patience::{until, until_within},
@@ -114,10 +114,7 @@ fn a_version_that_does_not_stay_up_is_told_of_once() {
     let stage = Stage::on_sqlite(&[("LAUNCHWAY_OUTBOUND_ALLOW", &allowed)]);
     stage.admin.post(WEBHOOK, &json!({"type": "generic", "webhook_url": postbox.url()})).success();
     let repository = stage.repository("shop");
-    let dying = web_server("").replace(
-        r#"CMD ["httpd", "-f", "-p", "8080", "-h", "/www"]"#,
-        "CMD httpd -p 8080 -h /www; echo alive; sleep 2; exit 1",
-    );
+    let dying = web_server_by("", "httpd -p 8080 -h /www; echo alive; sleep 2; exit 1");
     repository.write("Dockerfile", dying).write("index.html", "a page").commit();
     let (id, deployment) = stage.create_live(&wish("shop", &repository));
     only(&postbox.wait_for(1), "deployment.succeeded");
