@@ -26,8 +26,8 @@ const START: &str = r#"
 exec dockerd --data-root "$PWD/data" --exec-root "$PWD/run" --pidfile "$PWD/engine.pid" &
 echo $! > pid
 "#;
-/// Has the engine take its bridges away, asks it to stop and waits until it has, so that nothing is left
-/// of it on the machine, nor mounted in its folder.
+/// Has the engine take the bridges of its networks away, asks it to stop and waits until it has, so that
+/// no subnet stays taken on the machine, and nothing mounted in its folder.
 const FAREWELL: &str = r#"
 pid=$(cat pid) || exit 0
 docker ps --all --quiet | xargs --no-run-if-empty docker rm --force > /dev/null 2>&1
