@@ -103,7 +103,8 @@ impl Applications {
         Self { applications, routes, vault: Vault::new(secrets), policy, tools }
     }
 
-    /// Makes an application and asks for its first deployment.
+    /// Makes an application and asks for its first deployment. Its names lead to it at once, though
+    /// nothing runs there yet.
     ///
     /// # Errors
     /// [`Error::Invalid`] when its parts do not fit together or its repository may not be used,
@@ -115,7 +116,7 @@ impl Applications {
         wish: NewApplication,
         key: Option<IdempotencyKey>,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
-        actor.require(CREATE)?;
+        let scope = actor.require(CREATE)?;
         let NewApplication { blueprint, credentials, build_variables, environment_variables } = wish;
         self.check(&blueprint)?;
         let id: ApplicationId = self.tools.ids.next().into();
@@ -142,6 +143,7 @@ impl Applications {
         writes.push(self.tools.record(actor.author(), event));
         self.tools.store.commit(writes).await.map_err(conflict)?;
         self.tools.bell.ring();
+        self.lead_traffic(scope, id).await;
         self.detail(actor, id).await
     }
 

@@ -50,6 +50,9 @@ impl Routes {
     /// # Errors
     /// [`StepError::Fault`] when the records cannot be read or the router is not there.
     pub async fn follow(&self, scope: Scope, id: ApplicationId) -> Result<(), StepError> {
+        if !self.ports.router.is_there() {
+            return Ok(());
+        }
         let _turn = self.turn.lock().await;
         let Some(application) = self.ports.applications.get(scope, id).await.map_err(unreadable)? else {
             return self.ports.router.remove(id).await;

@@ -45,7 +45,7 @@ pub enum Target {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait TrafficRouter: Send + Sync {
-    /// Whether there is somebody to tell. Where there is nobody, nobody has to read all routes.
+    /// Whether there is somebody to tell. Where there is nobody, nobody has to read routes.
     fn is_there(&self) -> bool {
         true
     }

@@ -19,13 +19,14 @@ fn every_reason_has_a_page_of_its_own_and_gives_nothing_away() {
     assert!(unknown.headers["content-type"].starts_with("text/html"), "{unknown:?}");
     assert!(!unknown.text.contains("nobody.example.com"), "{unknown:?}");
 
-    // None is live yet.
+    // None is live yet, from the first moment on.
     let broken = stage.repository("broken");
     broken.write("Dockerfile", running("exit 1")).commit();
     let (_, deployment) = stage.create(&wish("broken", &broken));
-    stage.failed(&deployment);
     let absent = stage.server.visitor("broken.ada-s-team.localhost").get("/");
     assert_eq!(absent.status, 503, "{absent:?}");
+    stage.failed(&deployment);
+    assert_eq!(status(&stage, "broken.ada-s-team.localhost"), 503);
 
     // Stopped, and started again.
     let repository = stage.repository("web");

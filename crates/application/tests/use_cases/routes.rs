@@ -158,5 +158,7 @@ async fn where_nobody_leads_traffic_nothing_is_read() {
         sites: Arc::new(MockSiteStore::new()),
         router: Arc::new(router),
     };
-    assert_eq!(Routes::new(ports, None).follow_all().await, Ok(()));
+    let routes = Routes::new(ports, None);
+    assert_eq!(routes.follow(scope(), web().build().id).await, Ok(()));
+    assert_eq!(routes.follow_all().await, Ok(()));
 }

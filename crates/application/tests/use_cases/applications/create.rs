@@ -9,9 +9,10 @@ use launchway_domain::{
     audit::{self, Action, Resource},
     auth::Actor,
     clock::Timestamp,
-    deployments::DeploymentKind,
+    deployments::{DeploymentKind, StepError},
     idempotency::IdempotencyKey,
     ids::ApplicationId,
+    routes::Target,
     store::{self, StoreError, Unique},
 };
 use launchway_testkit::{
@@ -20,8 +21,8 @@ use launchway_testkit::{
 };
 
 use super::{
-    NO_APPLICATION, Seen, blueprint, credentials, detail, expect_detail, request_writes, sealed_for, secrets,
-    variables, web,
+    NO_APPLICATION, Seen, blueprint, credentials, detail, expect_application, expect_detail, request_writes,
+    sealed_for, secrets, variables, web,
 };
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
@@ -66,6 +67,12 @@ fn create_writes(secrets: ApplicationSecrets, at: Timestamp) -> Vec<store::Write
     writes
 }
 
+/// Foresees that what was made is shown, and that nobody leads traffic there.
+fn expect_made(ports: &mut MockedPorts) {
+    ports.router.expect_is_there().return_const(false);
+    expect_detail(ports, id(), Some(detail(web())));
+}
+
 async fn create(
     ports: MockedPorts,
     actor: &Actor,
@@ -80,7 +87,7 @@ async fn an_application_is_made_with_its_first_deployment_and_an_entry_in_the_tr
     for actor in [an_actor().build(), a_member()] {
         let mut ports = MockedPorts::with_a_box();
         ports.expect_commit(create_writes(secrets(id(), "{}", "{}"), ports.now()));
-        expect_detail(&mut ports, id(), Some(detail(web())));
+        expect_made(&mut ports);
 
         let (found, variables) = create(ports, &actor, wish(a_blueprint()), None).await.unwrap();
 
@@ -89,11 +96,29 @@ async fn an_application_is_made_with_its_first_deployment_and_an_entry_in_the_tr
 }
 
 #[tokio::test]
+async fn its_names_lead_to_it_at_once_and_a_router_that_cannot_be_told_undoes_nothing() {
+    for told in [Ok(()), Err(StepError::Fault("it is away".to_owned()))] {
+        let mut ports = MockedPorts::with_a_box();
+        ports.expect_any_commit();
+        ports.router.expect_is_there().return_const(true);
+        expect_application(&mut ports, id(), Some(web().build()));
+        ports.router.expect_set().once().returning(move |route| {
+            assert_eq!(route.hosts, ["web.analytics.localhost"]);
+            assert_eq!(route.target, Target::Absent);
+            told.clone()
+        });
+        expect_detail(&mut ports, id(), Some(detail(web())));
+
+        assert!(create(ports, &an_actor().build(), wish(a_blueprint()), None).await.is_ok());
+    }
+}
+
+#[tokio::test]
 async fn who_waits_for_work_is_woken_when_an_application_was_made() {
     let mut ports = MockedPorts::with_a_box();
     let mut listener = ports.bell.listen();
     ports.expect_any_commit();
-    expect_detail(&mut ports, id(), Some(detail(web())));
+    expect_made(&mut ports);
 
     create(ports, &an_actor().build(), wish(a_blueprint()), None).await.unwrap();
 
@@ -108,7 +133,7 @@ async fn a_request_with_a_key_is_claimed_before_anything_is_made() {
     let mut writes = vec![claimed(&key, id().into(), ports.now())];
     writes.extend(create_writes(secrets(id(), "{}", "{}"), ports.now()));
     ports.expect_commit(writes);
-    expect_detail(&mut ports, id(), Some(detail(web())));
+    expect_made(&mut ports);
 
     create(ports, &an_actor().build(), wish(a_blueprint()), Some(key)).await.unwrap();
 }
@@ -122,7 +147,7 @@ async fn secrets_are_sealed_each_for_its_own_place() {
         credentials: Some(sealed_for(id(), "credentials", r#"["ada","ghp_token"]"#)),
     };
     ports.expect_commit(create_writes(kept, ports.now()));
-    expect_detail(&mut ports, id(), Some(detail(web())));
+    expect_made(&mut ports);
 
     let wish = NewApplication {
         blueprint: a_blueprint(),
@@ -144,7 +169,7 @@ async fn a_prebuilt_image_has_no_branch_to_tell_of() {
             tell.send(entry.metadata.clone()).unwrap();
         }
     });
-    expect_detail(&mut ports, id(), Some(detail(web())));
+    expect_made(&mut ports);
 
     create(ports, &an_actor().build(), wish(image), None).await.unwrap();
 

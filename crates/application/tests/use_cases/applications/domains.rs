@@ -73,6 +73,7 @@ async fn a_name_is_given_and_taken_and_traffic_follows_at_once() {
             ports.expect_commit(writes(operation, ports.now()));
             // What is led there is what is stored by now.
             expect_application(&mut ports, id(), Some(web().also_at(DOMAIN).build()));
+            ports.router.expect_is_there().return_const(true);
             ports.router.expect_set().once().returning(|route| {
                 assert_eq!(route.hosts, [DOMAIN, "web.analytics.localhost"]);
                 assert_eq!(route.target, Target::Absent);
@@ -92,6 +93,7 @@ async fn a_router_that_cannot_be_told_does_not_undo_what_is_durable() {
         expect_application(&mut ports, id(), Some(web().build()));
         ports.expect_any_commit();
         expect_application(&mut ports, id(), Some(web().build()));
+        ports.router.expect_is_there().return_const(true);
         ports.router.expect_set().once().returning(|_| Err(StepError::Fault("it is away".to_owned())));
         expect_detail(&mut ports, id(), Some(detail(web())));
 

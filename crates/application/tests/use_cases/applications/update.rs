@@ -126,6 +126,7 @@ async fn everything_can_be_given() {
     let mut ports = changing(|at| vec![update(written, kept, at), entry(1, "shop", &given, at)]);
     // A name leads there at once.
     expect_application(&mut ports, id(), Some(web().build()));
+    ports.router.expect_is_there().return_const(true);
     ports.router.expect_set().once().returning(|_| Ok(()));
 
     let given = ApplicationChange {
