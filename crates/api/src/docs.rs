@@ -70,7 +70,7 @@ fn operation_section(html: &mut String, document: &Value, path: &str, method: &s
     html.push_str("</section>\n");
 }
 
-/// A table of what goes into the path and the query, if anything does.
+/// A table of what goes into the path, the query and the headers, if anything does.
 fn parameters(html: &mut String, parameters: &Value) {
     let Some(parameters) = parameters.as_array().filter(|parameters| !parameters.is_empty()) else { return };
     html.push_str("<h3>Parameters</h3><table><tr><th>name</th><th>in</th><th></th></tr>");

@@ -9,7 +9,9 @@ use actix_web::{
 use utoipa::{
     Modify, OpenApi,
     openapi::{
-        Content, RefOr, ResponseBuilder, schema,
+        Content, KnownFormat, ObjectBuilder, PathItem, RefOr, ResponseBuilder, SchemaFormat, Type,
+        path::{Operation, ParameterBuilder, ParameterIn},
+        schema,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -54,7 +56,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         OrganizationView,
         UserView,
     )),
-    modifiers(&Security, &Failures),
+    modifiers(&Security, &Organization, &Failures),
     paths(
         auth::is_admin_registered,
         auth::register,
@@ -179,6 +181,28 @@ impl Modify for Security {
     }
 }
 
+/// Whoever shows who they are may say in which organization they act.
+struct Organization;
+
+impl Modify for Organization {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let id = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)))
+            .build();
+        let header = ParameterBuilder::new()
+            .name("X-Organization-Id")
+            .parameter_in(ParameterIn::Header)
+            .description(Some("Acts in this organization instead of that of the oldest membership"))
+            .schema(Some(id))
+            .build();
+        let guarded = operations(document).filter(|operation| operation.security.is_some());
+        for operation in guarded {
+            operation.parameters.get_or_insert_default().push(header.clone());
+        }
+    }
+}
+
 /// Every operation fails in the same envelope.
 struct Failures;
 
@@ -191,12 +215,15 @@ impl Modify for Failures {
                 Content::new(Some(RefOr::Ref(schema::Ref::from_schema_name("ErrorEnvelope")))),
             )
             .build();
-        for item in document.paths.paths.values_mut() {
-            let operations =
-                [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
-            for operation in operations.into_iter().flatten() {
-                operation.responses.responses.insert("default".to_owned(), RefOr::T(failure.clone()));
-            }
+        for operation in operations(document) {
+            operation.responses.responses.insert("default".to_owned(), RefOr::T(failure.clone()));
         }
     }
+}
+
+fn operations(document: &mut utoipa::openapi::OpenApi) -> impl Iterator<Item = &mut Operation> {
+    document.paths.paths.values_mut().flat_map(|item| {
+        let PathItem { get, post, put, patch, delete, .. } = item;
+        [get, post, put, patch, delete].into_iter().flatten()
+    })
 }

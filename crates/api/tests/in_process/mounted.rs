@@ -46,3 +46,12 @@ fn every_part_of_a_path_that_varies_is_documented() {
         assert_eq!(documented, in_path, "{method} {path}");
     }
 }
+
+#[test]
+fn every_operation_that_needs_a_token_and_no_other_takes_an_organization() {
+    for (method, path, operation) in documented() {
+        let mut parameters = operation["parameters"].as_array().into_iter().flatten();
+        let takes_one = parameters.any(|parameter| parameter["name"] == "X-Organization-Id");
+        assert_eq!(takes_one, operation["security"].is_array(), "{method} {path}");
+    }
+}

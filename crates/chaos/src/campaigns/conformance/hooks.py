@@ -6,6 +6,7 @@ the counts are written to.
 
 import atexit
 import collections
+import collections.abc
 import json
 import os
 import random
@@ -31,6 +32,7 @@ def used_up(kind, otherwise):
 
 # What a name stands for, whatever the operation. Paths below are looked at first.
 NAMES = {
+    "X-Organization-Id": lambda: real["organizations"][0],
     "application_id": lambda: one_of("applications"),
     "deployment_id": lambda: one_of("deployments"),
     "extension_id": lambda: one_of("extensions"),
@@ -130,7 +132,7 @@ ALSO = {("POST", "/api/v1/deploy/application"): ["branch"]}
 
 def fill(case, values, careful):
     """Puts something real in the place of every value whose name is known, or of most of them."""
-    if not isinstance(values, dict):
+    if not isinstance(values, collections.abc.MutableMapping):
         return
     own = OPERATIONS.get((case.method, case.path), {})
     if careful and values is case.body:
@@ -161,6 +163,7 @@ def before_call(context, case, kwargs):
     if careful or chance.random() < 0.5:
         fill(case, case.path_parameters, careful)
         fill(case, case.query, careful)
+        fill(case, case.headers, careful)
         fill(case, case.body, careful)
     case.headers["Authorization"] = f"Bearer {token}"
 

@@ -38,10 +38,6 @@ pub(crate) fn places(document: &Value, operation: &Operation) -> Vec<Place> {
     places.extend(named("path", Place::Path));
     places.extend(named("query", Place::Query));
     places.extend(named("header", Place::Header));
-    // Every operation that wants a token reads this one.
-    if operation.about["security"].is_array() {
-        places.push(Place::Header("x-organization-id".to_owned()));
-    }
     places
 }
 
