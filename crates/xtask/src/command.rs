@@ -19,6 +19,8 @@ usage: cargo xtask <verb>
   chaos [--install] [<campaign>] [--long] [--kills <n>] [--every <n>] [--report <file>]
                                         breaks a running server in every way that we know, and
                                         compares what it acknowledged with what is left
+  package                               a Debian package of the release build; installs `cargo-deb` if
+                                        it is not there
 
   --install         installs missing Debian packages (root only)
   --with nixpacks   also tests with the real `nixpacks`, which has to be on the PATH
@@ -43,6 +45,7 @@ pub(crate) enum Command {
     Bench(BenchOptions),
     Fuzz(FuzzOptions),
     Chaos(ChaosOptions),
+    Package,
     Help,
 }
 
@@ -141,6 +144,7 @@ impl Command {
             Some("bench") => parse_bench(arguments).map(Self::Bench),
             Some("fuzz") => parse_fuzz(arguments).map(Self::Fuzz),
             Some("chaos") => parse_chaos(arguments).map(Self::Chaos),
+            Some("package") => parse_package(arguments),
             Some("help" | "--help" | "-h") => Ok(Self::Help),
             Some(verb) => Err(format!("unknown verb `{verb}`")),
             None => Err("no verb given".to_owned()),
@@ -237,6 +241,13 @@ fn parse_chaos(mut arguments: impl Iterator<Item = String>) -> Result<ChaosOptio
         }
     }
     Ok(options)
+}
+
+fn parse_package(mut arguments: impl Iterator<Item = String>) -> Result<Command, String> {
+    match arguments.next() {
+        Some(other) => Err(format!("`package` does not know `{other}`")),
+        None => Ok(Command::Package),
+    }
 }
 
 fn number(option: &str, value: Option<String>) -> Result<u32, String> {
@@ -344,6 +355,12 @@ mod tests {
         assert_eq!(parse("chaos kills-sqlite --long --kills 7"), Ok(Command::Chaos(expected)));
         assert_eq!(parse("chaos"), Ok(Command::Chaos(ChaosOptions::default())));
         assert!(parse("chaos kills-oracle").is_err() && parse("chaos --kills many").is_err());
+    }
+
+    #[test]
+    fn a_package_is_made_in_one_way() {
+        assert_eq!(parse("package"), Ok(Command::Package));
+        assert!(parse("package --quick").is_err());
     }
 
     #[test]

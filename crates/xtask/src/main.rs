@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `bench`, `fuzz` and `chaos`.
+//! The project's own commands: `cargo xtask test`, `bench`, `fuzz`, `chaos` and `package`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
 mod bench;
@@ -9,6 +9,7 @@ mod failure;
 mod fuzz;
 mod install;
 mod needs;
+mod package;
 mod postgres;
 mod scratch;
 mod test;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Ok(Command::Bench(options)) => bench::run(&options),
         Ok(Command::Fuzz(options)) => fuzz::run(&options),
         Ok(Command::Chaos(options)) => chaos::run(&options),
+        Ok(Command::Package) => package::run(),
         Ok(Command::Help) => {
             println!("{USAGE}");
             Ok(())

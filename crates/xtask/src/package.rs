@@ -1,0 +1,68 @@
+//! `cargo xtask package`: a Debian package of the release build, with its manual and completions.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::Command,
+};
+
+use crate::{
+    failure::{Failure, Outcome},
+    needs,
+    workspace::{self, cargo},
+};
+
+/// What makes the package, and the version that its table was written for.
+const MAKER: &str = "cargo-deb";
+const VERSION: &str = "3.8.0";
+
+/// For each shell, the file that it finds its completions in. The package's table names them, too.
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "launchway"), ("zsh", "_launchway"), ("fish", "launchway.fish")];
+
+/// Builds, lets the program write what is written about it, and packs everything.
+pub(crate) fn run() -> Outcome {
+    if !needs::has_program(MAKER) {
+        workspace::run(&mut cargo(&["install", MAKER, "--version", VERSION, "--locked"]))?;
+    }
+    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
+    let folder = workspace::release("about");
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(cannot_write(&folder, error));
+        }
+        _ => {}
+    }
+    write_about(&workspace::release("launchway"), &folder)?;
+    workspace::run(&mut cargo(&["deb", "-p", "launchway", "--no-build"]))
+}
+
+/// Lets `program` write its manual and completions into `folder`.
+fn write_about(program: &Path, folder: &Path) -> Outcome {
+    for (shell, name) in COMPLETIONS {
+        let file = folder.join(shell).join(name);
+        let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&file));
+        let made = made.map_err(|error| cannot_write(&file, error))?;
+        workspace::run(Command::new(program).args(["completions", shell]).stdout(made))?;
+    }
+    workspace::run(Command::new(program).args(["man", "--dir"]).arg(folder.join("man")))
+}
+
+fn cannot_write(path: &Path, error: std::io::Error) -> Failure {
+    Failure::because(format_args!("cannot write {}", path.display()), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::root;
+
+    #[test]
+    fn everything_that_the_program_writes_is_in_the_package() {
+        let table = fs::read_to_string(root().join("crates/server/Cargo.toml")).unwrap();
+        let completions = COMPLETIONS.map(|(shell, name)| format!("{shell}/{name}"));
+        for file in completions.iter().map(String::as_str).chain(["man/*.1"]) {
+            assert!(table.contains(&format!("\"target/release/about/{file}\"")), "{file}");
+        }
+    }
+}
