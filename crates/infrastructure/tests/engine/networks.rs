@@ -133,33 +133,38 @@ fn pool_of_its_own() -> (u8, u8) {
     (160 + bytes[14] % 16, bytes[15] & 0b1111_1100)
 }
 
+/// A bridge of the machine that the engine knows nothing of, such as another engine or a VPN leaves.
+struct Bridge(String);
+
+impl Bridge {
+    fn with(name: String, address: &str) -> Self {
+        let bridge = Self(name);
+        let name = &bridge.0;
+        on_the_machine(&format!(
+            "ip link add {name} type bridge && ip addr add {address} dev {name} && ip link set {name} up"
+        ));
+        bridge
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        on_the_machine(&format!("ip link del {}", self.0));
+    }
+}
+
+fn on_the_machine(script: &str) {
+    let as_its_admin = ["run", "--rm", "--cap-add", "NET_ADMIN", "--network", "host"];
+    docker(&[&as_its_admin[..], &[base_image(), "sh", "-c", script]].concat());
+}
+
 #[tokio::test]
 async fn a_subnet_that_the_machine_reaches_already_is_left_alone() {
     let (second, third) = pool_of_its_own();
-    let on_the_machine = |script: &str| {
-        docker(&[
-            "run",
-            "--rm",
-            "--cap-add",
-            "NET_ADMIN",
-            "--network",
-            "host",
-            base_image(),
-            "sh",
-            "-c",
-            script,
-        ])
-    };
-    // A bridge that the engine knows nothing of, such as another engine or a VPN leaves.
-    let bridge = format!("lw-{second}-{third}");
-    on_the_machine(&format!(
-        "ip link add {bridge} type bridge && ip addr add 10.{second}.{third}.1/24 dev {bridge} \
-         && ip link set {bridge} up"
-    ));
+    let _bridge = Bridge::with(format!("lw-{second}-{third}"), &format!("10.{second}.{third}.1/24"));
     let pool = format!("10.{second}.{third}.0/22");
     let installation = Installation::with(|options| options.network_pool = pool.parse().unwrap());
     let container = installation.container(owner(), "sleep 600").await;
-    on_the_machine(&format!("ip link del {bridge}"));
     let expected = format!("10.{second}.{}.", third + 1);
     assert!(container.address.to_string().starts_with(&expected), "{container:?}");
 }
