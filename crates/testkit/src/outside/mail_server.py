@@ -1,7 +1,7 @@
 """A real mail server on a free port of this machine, which takes note of what it takes.
 
-Its one argument is the name of a file with JSON. It prints its port, and then a line of JSON for each mail. It ends when
-its standard input does.
+Its arguments are the name of a file with JSON, and of one that gets a line of JSON for each mail before that is
+acknowledged. It prints its port. It ends when its standard input does.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from aiosmtpd.smtp import SMTP, AuthResult
 
 with open(sys.argv[1]) as file:
     options = json.load(file)
+notes = open(sys.argv[2], "a")
 
 
 class Notes:
@@ -45,6 +46,7 @@ class Notes:
                     "longest_line": max(map(len, envelope.original_content.split(b"\r\n"))),
                 }
             ),
+            file=notes,
             flush=True,
         )
         return "250 Taken"

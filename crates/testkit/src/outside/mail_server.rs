@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
@@ -13,6 +12,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::Identity;
+
+/// The file that the server writes down in what it took.
+const NOTES: &str = "notes";
 
 /// How the server is spoken to.
 #[derive(Debug, Clone)]
@@ -100,9 +102,8 @@ impl TakenMail {
 pub struct MailServer {
     /// Its port.
     pub port: u16,
-    taken: Arc<Mutex<Vec<TakenMail>>>,
     process: Child,
-    _files: TempDir,
+    files: TempDir,
 }
 
 impl MailServer {
@@ -139,27 +140,28 @@ impl MailServer {
         let options = write("options.json", &options.to_string());
         // Debian's own, which has the package; another one may come first on the path.
         let mut process = Command::new("/usr/bin/python3")
-            .args([script, options])
+            .args([script, options, write(NOTES, "")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut printed = BufReader::new(process.stdout.take().unwrap()).lines();
-        let port = printed.next().expect("aiosmtpd is installed").unwrap().parse().unwrap();
-        let taken = Arc::new(Mutex::new(Vec::new()));
-        let notes = Arc::clone(&taken);
-        thread::spawn(move || {
-            for line in printed.map_while(Result::ok) {
-                notes.lock().unwrap().push(read(&serde_json::from_str(&line).unwrap()));
-            }
-        });
-        Self { port, taken, process, _files: files }
+        let mut port = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        let port = port.trim().parse().expect("aiosmtpd is installed");
+        Self { port, process, files }
     }
 
-    /// What it has taken by now.
+    /// What it has taken by now: everything that it has acknowledged is among it.
+    ///
+    /// # Panics
+    ///
+    /// When its notes cannot be read.
     #[must_use]
     pub fn taken(&self) -> Vec<TakenMail> {
-        self.taken.lock().unwrap().clone()
+        let notes = std::fs::read_to_string(self.files.path().join(NOTES)).unwrap();
+        // Behind the last end of a line is what is just being written.
+        let whole = notes.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.map(|line| read(&serde_json::from_str(line).unwrap())).collect()
     }
 
     /// What it took, as soon as that is `count` mails.
