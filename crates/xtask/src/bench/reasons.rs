@@ -3,13 +3,6 @@
 /// A reason for figures whose names end like this.
 const REASONS: &[(&str, &str)] = &[
     (
-        "resident when idle",
-        "By `/proc/<pid>/smaps`, 22 MB of it are pages of the program itself, which the kernel maps from its cache around \
-         those that a start touches, and takes back when it needs them; 5 MB are what the server allocated (`RssAnon`). The \
-         client's verbs, in the same binary, made it larger by a tenth. A smaller program would have to come: one unit of code \
-         generation for each crate, or less of what is only for one verb.",
-    ),
-    (
         "p99 of reads meanwhile, PostgreSQL",
         "By `perf` of the whole machine, both processors are busy all the time, for 61 % in the processes of PostgreSQL and for \
          28 % in the server: a read waits for its turn. A third processor for the database, or fewer round trips for each unit, \
