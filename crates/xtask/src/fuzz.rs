@@ -9,12 +9,11 @@ use std::{
 use crate::{
     command::FuzzOptions,
     failure::{Failure, Outcome},
-    needs,
+    install,
     workspace::{self, cargo, root},
 };
 
-/// What drives the targets, and the version that they were written for.
-const DRIVER: &str = "cargo-fuzz";
+/// The version of `cargo fuzz` that the targets were written for.
 const VERSION: &str = "0.13.1";
 /// What is fuzzed.
 const TARGETS: [Target; 7] = [
@@ -47,7 +46,7 @@ pub(crate) fn is_target(name: &str) -> bool {
 
 /// Runs the targets for a while, one after the other; fails when one finds something.
 pub(crate) fn run(options: &FuzzOptions) -> Outcome {
-    install()?;
+    install::ensure_subcommand("fuzz", VERSION)?;
     let is_wanted = |target: &&Target| {
         options.targets.is_empty() || options.targets.iter().any(|name| name == target.name)
     };
@@ -60,19 +59,6 @@ pub(crate) fn run(options: &FuzzOptions) -> Outcome {
         workspace::run(&mut fuzz(target, &folders, options.seconds))?;
     }
     Ok(())
-}
-
-fn install() -> Outcome {
-    // Finds an installation of another version, too, and leaves one of this version as it is.
-    if needs::has_program(DRIVER) && version_of_driver()? == VERSION {
-        return Ok(());
-    }
-    workspace::run(&mut cargo(&["install", DRIVER, "--version", VERSION, "--locked"]))
-}
-
-fn version_of_driver() -> Outcome<String> {
-    let told = workspace::output(&mut cargo(&["fuzz", "--version"]))?;
-    Ok(told.split_whitespace().last().unwrap_or_default().to_owned())
 }
 
 fn fuzz(target: &Target, folders: &[PathBuf], seconds: u32) -> Command {

@@ -13,7 +13,7 @@ use crate::{
     failure::{Failure, Outcome},
     needs::{self, Need},
     scratch::Scratch,
-    workspace,
+    workspace::{self, cargo},
 };
 
 /// Debian's settings for the cluster that its package would create and start.
@@ -40,6 +40,20 @@ pub(crate) fn ensure(install: bool) -> Outcome {
     apt(&packages)?;
     let missing = needs::missing();
     if missing.is_empty() { Ok(()) } else { Err(Failure::new(advice(&missing, &packages))) }
+}
+
+/// Makes sure that cargo has the subcommand `name` (`fuzz`, `deb`) in the version that we were written
+/// for.
+pub(crate) fn ensure_subcommand(name: &str, version: &str) -> Outcome {
+    let package = format!("cargo-{name}");
+    // Finds an installation of another version, too, and leaves one of this version as it is.
+    if needs::has_program(&package) {
+        let told = workspace::output(&mut cargo(&[name, "--version"]))?;
+        if told.split_whitespace().last() == Some(version) {
+            return Ok(());
+        }
+    }
+    workspace::run(&mut cargo(&["install", &package, "--version", version, "--locked"]))
 }
 
 /// Whether we may act for other users.

@@ -8,12 +8,11 @@ use std::{
 
 use crate::{
     failure::{Failure, Outcome},
-    needs,
+    install,
     workspace::{self, cargo},
 };
 
-/// What makes the package, and the version that its table was written for.
-const MAKER: &str = "cargo-deb";
+/// The version of `cargo deb` that the package's table was written for.
 const VERSION: &str = "3.8.0";
 
 /// For each shell, the file that it finds its completions in. The package's table names them, too.
@@ -22,9 +21,7 @@ const COMPLETIONS: [(&str, &str); 3] =
 
 /// Builds, lets the program write what is written about it, and packs everything.
 pub(crate) fn run() -> Outcome {
-    if !needs::has_program(MAKER) {
-        workspace::run(&mut cargo(&["install", MAKER, "--version", VERSION, "--locked"]))?;
-    }
+    install::ensure_subcommand("deb", VERSION)?;
     workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
     let folder = workspace::release("about");
     match fs::remove_dir_all(&folder) {
