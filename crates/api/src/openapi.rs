@@ -193,7 +193,9 @@ impl Modify for Organization {
         let header = ParameterBuilder::new()
             .name("X-Organization-Id")
             .parameter_in(ParameterIn::Header)
-            .description(Some("Acts in this organization instead of that of the oldest membership"))
+            .description(Some(
+                "The organization to act in; without it that of the oldest membership. An API token acts in its own",
+            ))
             .schema(Some(id))
             .build();
         let guarded = operations(document).filter(|operation| operation.security.is_some());
