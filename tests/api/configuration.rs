@@ -43,6 +43,60 @@ fn everything_that_is_wrong_with_the_configuration_is_told_at_once() {
 }
 
 #[test]
+fn files_and_folders_that_settings_name_have_to_exist() {
+    let wrong = [
+        ("LAUNCHWAY_GIT_KNOWN_HOSTS", "/nowhere/known_hosts"),
+        ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", "/nowhere/repositories"),
+        ("LAUNCHWAY_SECRET_KEY_FILE", "/nowhere/secret.key"),
+    ];
+    for verb in ["serve", "migrate", "config"] {
+        let output = launchway(&[verb], &wrong);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let words = String::from_utf8(output.stderr).unwrap();
+        for (name, value) in wrong {
+            assert!(words.contains(&format!("{name} is `{value}`")), "{name} is not in:\n{words}");
+        }
+        assert_eq!(words.matches("there is none at this path").count(), 3, "{words}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let (folder, file) = (folder.path().to_str().unwrap(), file.to_str().unwrap());
+    for (name, value, expected) in [
+        ("LAUNCHWAY_GIT_KNOWN_HOSTS", folder, "this is a folder"),
+        ("LAUNCHWAY_SECRET_KEY_FILE", folder, "this is a folder"),
+        ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", file, "this is a file"),
+        ("LAUNCHWAY_DATA_DIR", file, "this is a file"),
+    ] {
+        let output = launchway(&["config"], &[(name, value)]);
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(words.contains(name) && words.contains(expected), "{words}");
+    }
+}
+
+#[test]
+fn the_server_and_its_proxy_need_addresses_of_their_own() {
+    for (api, proxy) in [
+        ("127.0.0.1:8080", "127.0.0.1:8080"),
+        ("0.0.0.0:8080", "127.0.0.1:8080"),
+        ("127.0.0.1:8080", "[::]:8080"),
+    ] {
+        let output = launchway(&["serve"], &[("LAUNCHWAY_BIND", api), ("LAUNCHWAY_PROXY_BIND", proxy)]);
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        let expected = format!("LAUNCHWAY_BIND is `{api}` and LAUNCHWAY_PROXY_BIND is `{proxy}`");
+        assert!(words.contains(&expected), "{words}");
+    }
+    for (api, proxy) in
+        [("127.0.0.1:0", "127.0.0.1:0"), ("127.0.0.1:8080", "127.0.0.1:8000"), ("127.0.0.1:8080", "off")]
+    {
+        let output = launchway(&["config"], &[("LAUNCHWAY_BIND", api), ("LAUNCHWAY_PROXY_BIND", proxy)]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+}
+
+#[test]
 fn a_file_can_hold_the_configuration_and_the_environment_wins() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("launchway.toml");

@@ -1,7 +1,9 @@
 //! The configuration: environment variables, or a TOML file with the same names.
 
+mod addresses;
 mod deployments;
 mod notifications;
+mod paths;
 mod proxy;
 mod reader;
 mod values;
@@ -65,19 +67,28 @@ impl Config {
     fn parse(settings: BTreeMap<String, String>, problems: Vec<Problem>) -> Result<Self, Problems> {
         let mut read = Reader::new(settings, problems);
         let bind = read.setting("LAUNCHWAY_BIND", "127.0.0.1:8080", values::socket_address);
-        let data_dir = read.setting("LAUNCHWAY_DATA_DIR", "./launchway-data", values::path);
+        let data_dir = read.setting("LAUNCHWAY_DATA_DIR", "./launchway-data", paths::data_dir);
         let in_data_dir = data_dir.as_deref().unwrap_or(Path::new(".")).join("launchway.db");
         let default_database = format!("sqlite://{}", in_data_dir.display());
         let database = read.secret("LAUNCHWAY_DATABASE_URL", &default_database, values::database_url);
         let public_url = read.optional("LAUNCHWAY_PUBLIC_URL", values::public_url);
         let trusted_proxies = read.setting("LAUNCHWAY_TRUSTED_PROXIES", "", values::networks);
-        let secret_key_file = read.optional("LAUNCHWAY_SECRET_KEY_FILE", values::path);
+        let secret_key_file = read.optional("LAUNCHWAY_SECRET_KEY_FILE", paths::existing_file);
         let body_timeout = read.setting("LAUNCHWAY_BODY_TIMEOUT", "15s", values::duration);
         let log = read.setting("LAUNCHWAY_LOG", "info", values::log_filter);
         let log_format = read.setting("LAUNCHWAY_LOG_FORMAT", "text", values::log_format);
         let deployments = DeploymentConfig::read(&mut read);
         let proxy = ProxyConfig::read(&mut read);
         let notifications = NotificationConfig::read(&mut read);
+        if let (Some(api), Some(Some(proxy))) = (bind, &proxy)
+            && addresses::overlap(api, proxy.bind)
+        {
+            read.refuse(
+                format!("LAUNCHWAY_BIND is `{api}` and LAUNCHWAY_PROXY_BIND is `{}`", proxy.bind),
+                "the server and its front proxy cannot listen on the same address and port: change one of the ports, or \
+                 set LAUNCHWAY_PROXY_BIND to off",
+            );
+        }
         let effective = read.finish()?;
         // `finish` has told of every setting that is missing here.
         let missing = || Problems(Vec::new());

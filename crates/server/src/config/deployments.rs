@@ -6,7 +6,7 @@ use ipnet::Ipv4Net;
 use launchway_domain::{applications::SourcePolicy, deployments::KeptVersions, network::AllowedEndpoint};
 use launchway_infrastructure::docker::Builder;
 
-use super::{Engine, reader::Reader, values};
+use super::{Engine, paths, reader::Reader, values};
 
 /// What can be set about deployments.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ impl DeploymentConfig {
         let max_builds = read.setting("LAUNCHWAY_MAX_BUILDS", &cores, values::count);
         let health_timeout = read.setting("LAUNCHWAY_HEALTH_TIMEOUT", "60s", values::duration);
         let allow = read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_GIT_ALLOW", "", values::endpoints);
-        let known_hosts = read.optional("LAUNCHWAY_GIT_KNOWN_HOSTS", values::path);
-        let local_root = read.optional("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", values::path);
+        let known_hosts = read.optional("LAUNCHWAY_GIT_KNOWN_HOSTS", paths::existing_file);
+        let local_root = read.optional("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", paths::existing_folder);
         let network_pool = read.setting("LAUNCHWAY_NETWORK_POOL", "10.192.0.0/12", values::network_pool);
         let container_memory = read.setting("LAUNCHWAY_CONTAINER_MEMORY", "1g", values::memory);
         let builder = read.setting("LAUNCHWAY_BUILDER", "auto", values::builder);

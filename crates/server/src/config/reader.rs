@@ -67,6 +67,11 @@ impl Reader {
         }
     }
 
+    /// Adds a problem that several settings have together.
+    pub(super) fn refuse(&mut self, what: String, hint: &str) {
+        self.problems.push(Problem { what, hint: hint.to_owned() });
+    }
+
     /// Tells of everything that was wrong, and of settings that nobody read.
     pub(super) fn finish(mut self) -> Result<Vec<(&'static str, String)>, Problems> {
         let is_ours = |name: &&String| name.starts_with("LAUNCHWAY_") && !name.starts_with("LAUNCHWAY_TEST_");

@@ -2,7 +2,6 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
     time::Duration,
 };
 
@@ -86,10 +85,6 @@ pub(super) fn builder(raw: &str) -> Result<Builder, String> {
         "buildkit" => Ok(Builder::BuildKit),
         _ => Err("auto, legacy or buildkit".to_owned()),
     }
-}
-
-pub(super) fn path(raw: &str) -> Result<PathBuf, String> {
-    Ok(PathBuf::from(raw))
 }
 
 pub(super) fn database_url(raw: &str) -> Result<DatabaseUrl, String> {
