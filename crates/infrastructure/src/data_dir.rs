@@ -11,7 +11,7 @@ use std::{
 
 /// How long the lock is waited for. A process that the last server was about to start a program in,
 /// when it was killed, has the lock until that program begins.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The folder that says that a backup was not restored to its end.
 pub(crate) const UNFINISHED: &str = ".restoring";
@@ -126,6 +126,18 @@ impl DataDir {
         }
         File::open(&self.0).and_then(|directory| directory.sync_all()).map_err(at(&self.0))?;
         fs::read_to_string(&path).map_err(at(&path))
+    }
+
+    /// Returns the text of the private file `name`, or `None` if there is no such file.
+    ///
+    /// # Errors
+    /// [`DataDirError::File`] when it cannot be read.
+    pub fn read_private_file(&self, name: &str) -> Result<Option<String>, DataDirError> {
+        let path = self.0.join(name);
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some).map_err(at(&path)),
+        }
     }
 
     /// Removes a private file that has served its purpose.

@@ -16,8 +16,11 @@ mod deployments;
 mod dialect;
 mod error;
 mod extensions;
+mod file_lock;
 mod idempotency;
 mod identities;
+mod inspection;
+mod installation_id;
 mod jobs;
 mod key_check;
 mod logs;
@@ -54,6 +57,8 @@ use tokio::{
 pub use self::{
     connection::AnyConnection,
     error::QueryError,
+    file_lock::{FileLock, FileLockError},
+    inspection::{Inspection, InspectionError, inspect},
     migrations::{Fit, NewerTables},
     options::{DatabaseOptions, DatabaseUrl, InvalidDatabaseUrl, Synchronous},
     statistics::Statistics,
@@ -84,6 +89,8 @@ struct Shared {
     writer: Option<Writer>,
     counters: Arc<Counters>,
     identities: IdentityCache,
+    /// The last field, because it has to be dropped after the connections.
+    _lock: Option<FileLock>,
 }
 
 /// Why a database could not be opened.
@@ -138,7 +145,8 @@ impl Database {
         let permits = Arc::new(Semaphore::new(connections as usize));
         let write_permits = Arc::new(Semaphore::new(for_writers(connections) as usize));
         let patience = options.patience;
-        let shared = Shared { pool, permits, write_permits, patience, writer, counters, identities };
+        let _lock = options.lock;
+        let shared = Shared { pool, permits, write_permits, patience, writer, counters, identities, _lock };
         Ok(Self { shared: Arc::new(shared) })
     }
 

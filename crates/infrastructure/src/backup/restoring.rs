@@ -71,12 +71,24 @@ fn fill(
     sync_folder_of(&draft)?;
     let mut tables = Tables::fresh(installation.database, &manifest.schema)?;
     unpack(path, manifest, &draft, &mut tables)?;
+    refuse_two_installations(manifest, &mut tables)?;
     put_in_place(&draft, installation.data_dir, key)?;
     let containers = tables.live_in_containers()?;
     tables.keep()?;
     remove(&draft).map_err(at(&draft))?;
     sync_folder_of(&draft)?;
     Ok(Rebuilt { containers })
+}
+
+/// No server would start with such a data directory and such a database.
+fn refuse_two_installations(manifest: &Manifest, tables: &mut Tables) -> Result<(), BackupError> {
+    let in_database = tables.installation_id()?.map(|id| id.to_string());
+    match (in_database, &manifest.instance_id) {
+        (Some(one), Some(other)) if one != *other => Err(damaged(&format!(
+            "its database belongs to installation {one}, and its files to installation {other}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn unpack(path: &Path, manifest: &Manifest, draft: &Path, tables: &mut Tables) -> Result<(), BackupError> {

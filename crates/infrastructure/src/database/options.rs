@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
+use super::file_lock::FileLock;
+
 /// How a database is opened.
 #[derive(Debug, Clone)]
 pub struct DatabaseOptions {
@@ -16,6 +18,8 @@ pub struct DatabaseOptions {
     /// Whether a SQLite file that is not there is an error; otherwise it is made. A server is never
     /// made, so that PostgreSQL does not need to be told.
     pub must_exist: bool,
+    /// The lock on the SQLite file, which is kept as long as the database is open.
+    pub lock: Option<FileLock>,
 }
 
 impl DatabaseOptions {
@@ -28,6 +32,7 @@ impl DatabaseOptions {
             patience: Duration::from_secs(2),
             synchronous: Synchronous::Full,
             must_exist: false,
+            lock: None,
         }
     }
 }

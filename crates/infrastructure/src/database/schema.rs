@@ -1,6 +1,7 @@
 //! The tables, as both databases have them. A test compares this file and its children with each of them.
 
 mod extension_tables;
+mod installation_tables;
 mod notification_tables;
 
 use diesel::{allow_tables_to_appear_in_same_query, table};
@@ -10,6 +11,7 @@ pub(super) use self::{
         execution_logs, execution_steps, extension_executions, extension_installations, extension_routes,
         extension_variables, extensions,
     },
+    installation_tables::installation_identity,
     notification_tables::{
         deliveries, delivery_attempts, events, signing_secrets, smtp_configs, webhook_configs,
     },

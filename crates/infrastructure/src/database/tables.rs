@@ -28,7 +28,7 @@ use diesel::{
     sql_query,
     sql_types::Text,
 };
-use launchway_domain::ids::ApplicationId;
+use launchway_domain::ids::{ApplicationId, InstanceId};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -42,7 +42,7 @@ use super::{
     columns::DbId,
     connection::{AnyConnection, begin, sqlite_reader, sqlite_writer},
     error::QueryError,
-    migrations,
+    installation_id, migrations,
     options::{self, Synchronous},
     schema::{applications, deployments, key_check},
 };
@@ -269,6 +269,18 @@ impl Tables {
     /// [`TablesError::Query`] when the database refuses.
     pub fn key_check(&mut self) -> Result<Option<String>, TablesError> {
         Ok(key_check::table.select(key_check::sealed).first(&mut self.connection).optional()?)
+    }
+
+    /// Returns the id of the installation that the database belongs to. `None` if it has none, or if its version knows
+    /// none.
+    ///
+    /// # Errors
+    /// [`TablesError::Query`] when the database refuses.
+    pub fn installation_id(&mut self) -> Result<Option<InstanceId>, TablesError> {
+        if !self.list()?.iter().any(|table| table.name == "installation_identity") {
+            return Ok(None);
+        }
+        Ok(installation_id::stored(&mut self.connection)?)
     }
 
     /// The applications whose live version is a container that is meant to run, by their ids and names.

@@ -25,6 +25,7 @@ contract!(
     links_that_lead_out_of_a_site_are_refused,
     absurd_sizes_are_refused,
     rows_that_the_database_refuses_leave_nothing,
+    an_archive_of_two_installations_is_refused,
 );
 
 const RELEASE: &str = "sites/01980000-0000-7000-8000-00000000000a/01980000-0000-7000-8000-00000000000b";
@@ -391,4 +392,12 @@ async fn rows_that_the_database_refuses_leave_nothing(fresh: &Fresh) {
             .collect();
         original.refuses(&line, &entries);
     }
+}
+
+async fn an_archive_of_two_installations_is_refused(fresh: &Fresh) {
+    let other = "01980000-0000-7000-8000-00000000000d";
+    fresh.database.claim_for_installation(other.parse().unwrap(), crate::builders::at(0)).await.unwrap();
+    let original = Original::of(fresh).await;
+    let refused = original.refuses("two installations", &original.entries);
+    assert!(refused.contains(other) && refused.contains("00000000000c"), "{refused}");
 }

@@ -42,6 +42,7 @@ mod group_commit;
 mod idempotency;
 mod identities;
 mod installation;
+mod installation_id;
 mod jobs;
 mod key_check;
 mod logs;

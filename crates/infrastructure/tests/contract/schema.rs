@@ -78,6 +78,7 @@ fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
     let source = concat!(
         include_str!("../../src/database/schema.rs"),
         include_str!("../../src/database/schema/extension_tables.rs"),
+        include_str!("../../src/database/schema/installation_tables.rs"),
         include_str!("../../src/database/schema/notification_tables.rs"),
     );
     let mut table = "";
