@@ -133,7 +133,7 @@ fn reset(server: &TestServer, email: &str, password: &str) -> Output {
 }
 
 /// Runs a command that reads a line.
-fn with_input(mut command: Command, line: &str) -> Output {
+pub(crate) fn with_input(mut command: Command, line: &str) -> Output {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
     // It may refuse its arguments before it reads.

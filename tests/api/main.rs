@@ -32,6 +32,7 @@ mod envelope;
 mod extensions;
 mod front;
 mod injection;
+mod installation;
 mod isolation;
 mod key_rotation;
 mod mass_assignment;

@@ -46,10 +46,10 @@ impl Background {
         wiring: &Wiring,
         front: Option<SocketAddr>,
     ) -> Result<Self, Box<dyn Error>> {
-        let instance: InstanceId =
-            data.private_file("instance-id", || format!("{}\n", TimeOrderedIds.next()))?.trim().parse()?;
+        // Replicas share the installation, and each has jobs of its own.
+        let instance = wiring.server;
         let boot: BootId = TimeOrderedIds.next().into();
-        let engine = Arc::new(DockerEngine::new(docker_options(config, instance)));
+        let engine = Arc::new(DockerEngine::new(docker_options(config, wiring.installation)));
         let compositions = Arc::new(Compositions::open(engine.clone(), &data.path().join("compositions"))?);
         let own_ports = [config.bind.port()].into_iter().chain(front.map(|front| front.port()));
         let host = HostOptions::new(&data.path().join("runs"), own_ports);

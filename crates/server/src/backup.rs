@@ -13,7 +13,7 @@ use launchway_infrastructure::{
 use crate::{
     cli::{self, CreateBackup, RestoreBackup, VerifyBackup},
     config::Config,
-    key, say,
+    installation, key, say,
 };
 
 /// Writes a backup, whether a server runs or not.
@@ -21,6 +21,7 @@ pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Bo
     if !config.data_dir.is_dir() {
         return Err(no_data(&config.data_dir));
     }
+    installation::check_for_backup(config, &DataDir::open(&config.data_dir)?)?;
     // Whatever is wrong with the key is told before the work is done.
     let key = match &arguments.key {
         Some(path) if *path == arguments.file => return Err("the key needs a file of its own".into()),

@@ -9,6 +9,9 @@ pub(crate) struct Arguments {
     /// A TOML file with settings; the environment wins over it
     #[arg(long, global = true, value_name = "FILE", env = "LAUNCHWAY_CONFIG")]
     pub(crate) config: Option<PathBuf>,
+    /// With `serve`, or without a verb: the same as `serve --adopt`
+    #[arg(long)]
+    pub(crate) adopt: bool,
     #[command(flatten)]
     pub(crate) client: launchway_client::Options,
     #[command(subcommand)]
@@ -48,7 +51,7 @@ pub(crate) enum ManualVerb {
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum ServerVerb {
     /// Run the server (also when no verb is given)
-    Serve,
+    Serve(Serve),
     /// Bring the database's tables up to date, and stop
     Migrate,
     /// Print the effective configuration, secrets masked
@@ -73,6 +76,13 @@ pub(crate) enum ServerVerb {
     /// Ask before an upgrade what it would do
     #[command(subcommand)]
     Upgrade(UpgradeVerb),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// Join a data directory and a database that do not belong together; what the database does not know is removed
+    #[arg(long)]
+    pub(crate) adopt: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]

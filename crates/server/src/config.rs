@@ -26,7 +26,7 @@ pub(crate) use self::{
     notifications::NotificationConfig,
     proxy::ProxyConfig,
     reader::Problems,
-    values::{Engine, LogFormat, PublicUrl, without_password},
+    values::{Engine, LogFormat, PublicUrl, shown_database, without_password},
 };
 
 /// Everything that can be set.

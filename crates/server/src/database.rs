@@ -11,6 +11,7 @@ use crate::{
     backup::no_data,
     cli::{self, MoveDatabase},
     config::{Config, without_password},
+    installation::Checked,
     say,
 };
 
@@ -26,6 +27,7 @@ pub(crate) fn move_to(config: &Config, arguments: &MoveDatabase) -> Result<(), B
     let data = DataDir::open(&config.data_dir)?;
     // What a server writes meanwhile would be missing there.
     let _lock = data.lock()?;
+    let _checked = Checked::existing(config, &data)?;
     let copied = tables::copy(&config.database, &target)?;
     let rows: u64 = copied.iter().map(|(_, digest)| digest.rows).sum();
     for (name, digest) in &copied {

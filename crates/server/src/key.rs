@@ -19,7 +19,12 @@ use launchway_infrastructure::{
     secrets::{SecretKey, SecretKeys, XChaChaBox},
 };
 
-use crate::{backup::no_data, config::Config, say, wiring};
+use crate::{
+    backup::no_data,
+    config::Config,
+    installation::{self, Checked},
+    say, wiring,
+};
 
 /// The key file in the data directory.
 pub(crate) const NAME: &str = "secret.key";
@@ -53,6 +58,12 @@ pub(crate) async fn fitting(
     }
     let sealed = database.key_check().await?.ok_or("the database does not remember its key")?;
     if opens(&secrets, &sealed) { Ok(secrets) } else { Err(another(&path)) }
+}
+
+/// Fails if the key is missing, or if it does not open the text that the database keeps to know its key again.
+pub(crate) fn check(config: &Config, sealed: &str) -> Result<(), Box<dyn Error>> {
+    let path = path(config);
+    if fits(&path, &text(config)?, sealed)? { Ok(()) } else { Err(another(&path)) }
 }
 
 /// Where the key is.
@@ -114,6 +125,7 @@ pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
     }
     let data = DataDir::open(&config.data_dir)?;
     let _lock = data.lock()?;
+    let _checked = Checked::existing(config, &data)?;
     refuse_other_tables(config)?;
     // Not the link, but what it leads to.
     let place = path(config);
@@ -139,7 +151,7 @@ pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
 
 /// Columns that this binary does not know could not be sealed anew.
 fn refuse_other_tables(config: &Config) -> Result<(), Box<dyn Error>> {
-    match wiring::fit(config)? {
+    match installation::fit(config)? {
         Fit::UpToDate => Ok(()),
         Fit::Behind(_) => Err("the database is not up to date: run `launchway migrate` first".into()),
         Fit::Ahead(unknown) => Err(wiring::newer(&unknown)),

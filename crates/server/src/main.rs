@@ -9,6 +9,7 @@ mod config;
 mod database;
 mod front_proxy;
 mod help;
+mod installation;
 mod key;
 mod manual;
 mod proxy;
@@ -19,7 +20,7 @@ mod wiring;
 
 use std::{error::Error, path::Path, process::ExitCode};
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
 use self::{
     cli::{
@@ -32,15 +33,21 @@ use self::{
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let file = arguments.config.as_deref();
+    let is_serving = matches!(arguments.verb, None | Some(Verb::Server(ServerVerb::Serve(_))));
+    if arguments.adopt && !is_serving {
+        Arguments::command()
+            .error(ErrorKind::ArgumentConflict, "--adopt is for `launchway serve` alone")
+            .exit();
+    }
     match arguments.verb {
         Some(Verb::Client(verb)) => launchway_client::run(verb, &arguments.client),
         Some(Verb::Audit(Audit { verb: None, filter })) => {
             launchway_client::show_audit_trail(filter, &arguments.client)
         }
         Some(Verb::Audit(Audit { verb: Some(AuditVerb::Verify), .. })) => configured(file, audit::verify),
-        Some(Verb::Server(verb)) => configured(file, |config| run(verb, config)),
+        Some(Verb::Server(verb)) => configured(file, |config| run(verb, config, arguments.adopt)),
         Some(Verb::Manual(verb)) => ended(manual::run(verb)),
-        None => configured(file, serve::run),
+        None => configured(file, |config| serve::run(config, arguments.adopt)),
     }
 }
 
@@ -55,9 +62,9 @@ fn configured(file: Option<&Path>, act: impl FnOnce(&Config) -> Result<(), Box<d
     }
 }
 
-fn run(verb: ServerVerb, config: &Config) -> Result<(), Box<dyn Error>> {
+fn run(verb: ServerVerb, config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     match verb {
-        ServerVerb::Serve => serve::run(config),
+        ServerVerb::Serve(serve) => serve::run(config, adopt || serve.adopt),
         ServerVerb::Migrate => wiring::migrate(config),
         ServerVerb::Config => cli::print(&config.to_string()),
         ServerVerb::Openapi => cli::print(&format!("{:#}\n", serde_json::json!(launchway_api::document()))),

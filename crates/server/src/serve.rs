@@ -17,6 +17,7 @@ use crate::{
     cli,
     config::Config,
     front_proxy::FrontProxy,
+    installation::Installation,
     telemetry,
     wiring::{Tables, Wiring, load_catalog},
 };
@@ -26,18 +27,21 @@ const BODY_LIMIT: usize = 1024 * 1024;
 /// How long requests under way may take to finish once the server is told to stop.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Serves until the process is told to stop.
-pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
+/// Serves until the process is told to stop. With `adopt`, a data directory and a database that do not belong together
+/// are joined first.
+pub(crate) fn run(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     telemetry::start(config);
-    actix_web::rt::System::new().block_on(serve(config))
+    actix_web::rt::System::new().block_on(serve(config, adopt))
 }
 
-async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
+async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let data = DataDir::open(&config.data_dir)?;
     let _lock = data.lock_after_a_kill()?;
+    // Before anything else in the data directory, on the engine or in the front proxy is touched.
+    let installation = Installation::open(config, &data, Tables::BringUpToDate, adopt).await?;
     let proxy = FrontProxy::ensure(config, &data).await?;
     let front = proxy.as_ref().map(FrontProxy::address);
-    let wiring = Wiring::new(config, &data, Tables::BringUpToDate, front).await?;
+    let wiring = Wiring::new(config, &data, installation, front).await?;
     load_catalog(&wiring.services).await?;
     let background = Background::start(config, &data, &wiring, front).await?;
     let Wiring { database, services, setup_token, .. } = wiring;

@@ -10,6 +10,7 @@ use launchway_application::{
 };
 use launchway_domain::{
     auth::{ThrottleLimits, Token, TokenHash, TokenKind},
+    ids::InstanceId,
     routes::TrafficRouter,
     secret::{Entropy as _, SecretBox},
 };
@@ -17,7 +18,7 @@ use launchway_infrastructure::{
     catalog,
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
-    database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle, Fit},
+    database::{Database, DatabaseOptions, DurableThrottle},
     outbound::{Outbound, OutboundOptions},
     passwords::Argon2Hasher,
     routes::{FrontProxy, NoProxy},
@@ -25,10 +26,19 @@ use launchway_infrastructure::{
     ssh_keys::Ed25519Keys,
 };
 
-use crate::{cli, config::Config, front_proxy, key};
+use crate::{
+    cli,
+    config::Config,
+    front_proxy,
+    installation::{self, Checked, Installation},
+};
 
 /// A database that is up to date, and every use case over it.
 pub(crate) struct Wiring {
+    /// The id of the installation.
+    pub(crate) installation: InstanceId,
+    /// The id of this server among the replicas of the installation.
+    pub(crate) server: InstanceId,
     pub(crate) database: Database,
     pub(crate) services: Services,
     pub(crate) tools: Tools,
@@ -40,30 +50,14 @@ pub(crate) struct Wiring {
 }
 
 impl Wiring {
-    /// Opens the database and puts everything together. Traffic comes in at `front`, if it does.
+    /// Puts everything over the database of an installation. Traffic comes in at `front`, if it does.
     pub(crate) async fn new(
         config: &Config,
         data: &DataDir,
-        tables: Tables,
+        installation: Installation,
         front: Option<SocketAddr>,
     ) -> Result<Self, Box<dyn Error>> {
-        let must_exist = matches!(tables, Tables::LeaveAsTheyAre | Tables::MustBeThere);
-        let database =
-            Database::open(DatabaseOptions { must_exist, ..DatabaseOptions::new(config.database.clone()) })?;
-        refuse_newer(&database).await?;
-        match tables {
-            Tables::BringUpToDate | Tables::MustBeThere => {
-                for migration in database.migrate().await? {
-                    tracing::info!(migration, "changed the database's tables");
-                }
-            }
-            Tables::LeaveAsTheyAre => {
-                if !database.pending_migrations().await?.is_empty() {
-                    return Err("the server that runs here is of an older version: use its own binary, or stop it first".into());
-                }
-            }
-        }
-        let secrets = key::fitting(config, data, &database).await?;
+        let Installation { id, server, database, secrets } = installation;
         let setup_token = setup_token(&database, data).await?;
         let recognised = match &setup_token {
             Some(token) => TokenHash::of(token),
@@ -75,7 +69,8 @@ impl Wiring {
         let routes = routes(config, data, &database, &sites, front);
         let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised)?;
         let tools = ports.tools.clone();
-        Ok(Self { database, services: Services::new(ports), tools, secrets, sites, routes, setup_token })
+        let services = Services::new(ports);
+        Ok(Self { installation: id, server, database, services, tools, secrets, sites, routes, setup_token })
     }
 }
 
@@ -102,29 +97,35 @@ pub(crate) enum Tables {
     LeaveAsTheyAre,
 }
 
+impl Tables {
+    /// Reports that there has to be a database already.
+    pub(crate) fn must_exist(&self) -> bool {
+        matches!(self, Self::LeaveAsTheyAre | Self::MustBeThere)
+    }
+}
+
 /// Does `work` with the server's own files, whether a server runs on them or not.
 pub(crate) fn offline<T>(
     config: &Config,
     when_alone: Tables,
     work: impl AsyncFnOnce(&Services) -> Result<T, launchway_application::Error>,
 ) -> Result<T, Box<dyn Error>> {
-    if let (Tables::MustBeThere, DatabaseUrl::Sqlite(file)) = (&when_alone, &config.database)
-        && !file.exists()
-    {
-        let file = file.display();
-        return Err(format!("there is no database at `{file}`: LAUNCHWAY_DATA_DIR says where it is").into());
+    if let Tables::MustBeThere = when_alone {
+        installation::refuse_missing(config)?;
     }
     let data = DataDir::open(&config.data_dir)?;
     let lock = match data.lock() {
         Err(DataDirError::InUse(_)) => None,
         lock => Some(lock?),
     };
-    let tables = if lock.is_some() { when_alone } else { Tables::LeaveAsTheyAre };
+    let is_alone = lock.is_some() && !installation::is_database_in_use(config)?;
+    let tables = if is_alone { when_alone } else { Tables::LeaveAsTheyAre };
     runtime()?.block_on(async {
-        let wiring = Wiring::new(config, &data, tables, None).await?;
+        let installation = Installation::open(config, &data, tables, false).await?;
+        let wiring = Wiring::new(config, &data, installation, None).await?;
         let outcome = work(&wiring.services).await;
         wiring.database.close().await;
-        if lock.is_none() {
+        if !is_alone {
             // The server has to notice, so that what we say to have done is in force.
             tokio::time::sleep(2 * Database::NOTICES_OTHERS_WITHIN).await;
         }
@@ -137,9 +138,11 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
     let data = DataDir::open(&config.data_dir)?;
     // Not beneath a running server, which may not know the new tables.
     let _lock = data.lock()?;
+    let checked = Checked::alone(config, &data, false)?;
+    checked.check_key(config)?;
     let migrations = runtime()?.block_on(async {
-        let database = Database::open(DatabaseOptions::new(config.database.clone()))?;
-        refuse_newer(&database).await?;
+        let options = DatabaseOptions { lock: checked.lock, ..DatabaseOptions::new(config.database.clone()) };
+        let database = Database::open(options)?;
         let migrations = database.migrate().await?;
         database.close().await;
         Ok::<_, Box<dyn Error>>(migrations)
@@ -151,23 +154,24 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How this binary and the database fit; there has to be one.
-pub(crate) fn fit(config: &Config) -> Result<Fit, Box<dyn Error>> {
-    runtime()?.block_on(async {
-        let options = DatabaseOptions { must_exist: true, ..DatabaseOptions::new(config.database.clone()) };
-        let database = Database::open(options)?;
-        let fit = database.fit().await;
-        database.close().await;
-        Ok(fit?)
-    })
-}
-
-/// Nobody knows what an older version would do to newer tables.
-async fn refuse_newer(database: &Database) -> Result<(), Box<dyn Error>> {
-    match database.fit().await? {
-        Fit::Ahead(unknown) => Err(newer(&unknown)),
-        Fit::UpToDate | Fit::Behind(_) => Ok(()),
+/// Takes the migrations that `tables` allow, or fails if there are some that it does not allow.
+pub(crate) async fn bring_up_to_date(database: &Database, tables: &Tables) -> Result<(), Box<dyn Error>> {
+    match tables {
+        Tables::BringUpToDate | Tables::MustBeThere => {
+            for migration in database.migrate().await? {
+                tracing::info!(migration, "changed the database's tables");
+            }
+        }
+        Tables::LeaveAsTheyAre => {
+            if !database.pending_migrations().await?.is_empty() {
+                return Err(
+                    "the server that runs here is of an older version: use its own binary, or stop it first"
+                        .into(),
+                );
+            }
+        }
     }
+    Ok(())
 }
 
 /// What to say about migrations of the database that this binary does not know.

@@ -91,6 +91,14 @@ pub(super) fn database_url(raw: &str) -> Result<DatabaseUrl, String> {
     raw.parse().map_err(|refused: launchway_infrastructure::database::InvalidDatabaseUrl| refused.to_string())
 }
 
+/// Returns a database URL without its password.
+pub(crate) fn shown_database(url: &DatabaseUrl) -> String {
+    match url {
+        DatabaseUrl::Sqlite(path) => format!("sqlite://{}", path.display()),
+        DatabaseUrl::Postgres(raw) => without_password(raw),
+    }
+}
+
 /// A database URL as it may be shown.
 pub(crate) fn without_password(raw: &str) -> String {
     if raw.parse::<DatabaseUrl>().is_err() && (raw.contains('@') || raw.contains("pass")) {

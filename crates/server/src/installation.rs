@@ -1,0 +1,276 @@
+//! The id of the installation, and the decision at start that a data directory and a database belong together.
+//!
+//! An installation has one id. Its database has it in a table, its data directory in the file `instance-id`, and
+//! everything that it makes on the engine in a label. Whatever no record of the database accounts for is removed, so
+//! that a server must never run with the database of another installation, or with an empty one.
+
+mod decision;
+
+use std::{error::Error, fs, os::unix::fs::MetadataExt as _, path::Path};
+
+use launchway_domain::{
+    clock::Clock as _,
+    ids::{Ids as _, InstanceId},
+};
+use launchway_infrastructure::{
+    backup::replace_private_file,
+    clock::{SystemClock, TimeOrderedIds},
+    data_dir::{DataDir, LOCK_PATIENCE},
+    database::{Database, DatabaseOptions, DatabaseUrl, FileLock, FileLockError, Fit, Inspection, inspect},
+    secrets::XChaChaBox,
+};
+
+use self::decision::{DatabaseIdentity, Decision, Refusal, decide};
+use crate::{
+    config::{Config, shown_database},
+    key,
+    wiring::{self, Tables},
+};
+
+/// The file with the id of the installation.
+const INSTANCE_ID: &str = "instance-id";
+/// The file with the id of this server among the replicas of the installation, by which it takes back its own jobs after
+/// a crash.
+const SERVER_ID: &str = "server-id";
+
+/// A database that belongs to the data directory, is up to date, and fits the key.
+pub(crate) struct Installation {
+    /// The id of the installation.
+    pub(crate) id: InstanceId,
+    /// The id of this server among the replicas of the installation.
+    pub(crate) server: InstanceId,
+    pub(crate) database: Database,
+    pub(crate) secrets: XChaChaBox,
+}
+
+impl Installation {
+    /// Opens the database of the installation and brings its tables up to date. With `adopt`, a data directory and a
+    /// database that do not belong together are joined.
+    ///
+    /// # Errors
+    /// When they do not belong together and are not to be joined, or when one of them cannot be used. Then nothing was
+    /// changed.
+    pub(crate) async fn open(
+        config: &Config,
+        data: &DataDir,
+        tables: Tables,
+        adopt: bool,
+    ) -> Result<Self, Box<dyn Error>> {
+        let checked = match tables {
+            Tables::LeaveAsTheyAre => Checked::beside_a_server(config, data)?,
+            Tables::MustBeThere => Checked::existing(config, data)?,
+            Tables::BringUpToDate => Checked::alone(config, data, adopt)?,
+        };
+        checked.check_key(config)?;
+        let Checked { decision, directory, lock, .. } = checked;
+        let options = DatabaseOptions { lock, ..DatabaseOptions::new(config.database.clone()) };
+        let database = Database::open(DatabaseOptions { must_exist: tables.must_exist(), ..options })?;
+        wiring::bring_up_to_date(&database, &tables).await?;
+        let secrets = key::fitting(config, data, &database).await?;
+        let id = match tables {
+            // The server that runs does this.
+            Tables::LeaveAsTheyAre => database.installation_id().await?.or(directory),
+            _ => Some(join(data, &database, decision, directory).await?),
+        };
+        let id =
+            id.ok_or("the database has no id of an installation yet: wait until the server has started")?;
+        let server = server_id(data, directory)?;
+        Ok(Self { id, server, database, secrets })
+    }
+}
+
+/// A data directory and a database that belong together, or are to be joined. Nothing was changed yet.
+pub(crate) struct Checked {
+    decision: Decision,
+    /// The id of the data directory.
+    directory: Option<InstanceId>,
+    key_check: Option<String>,
+    /// The lock on the SQLite file.
+    pub(crate) lock: Option<FileLock>,
+}
+
+impl Checked {
+    /// Checks for a process that is the only one on the data directory and on the database. A missing SQLite file is
+    /// made once that is decided.
+    pub(crate) fn alone(config: &Config, data: &DataDir, adopt: bool) -> Result<Self, Box<dyn Error>> {
+        let DatabaseUrl::Sqlite(path) = &config.database else { return check(config, data, adopt) };
+        let lock = FileLock::acquire(path, LOCK_PATIENCE)?;
+        let checked = check(config, data, adopt)?;
+        if lock.is_some() {
+            return Ok(Self { lock, ..checked });
+        }
+        let lock = FileLock::acquire_or_create(path, LOCK_PATIENCE)?;
+        // Another server may have been faster, and is gone again.
+        Ok(Self { lock: Some(lock), ..check(config, data, adopt)? })
+    }
+
+    /// Checks for a process that is the only one, and needs a database that exists.
+    pub(crate) fn existing(config: &Config, data: &DataDir) -> Result<Self, Box<dyn Error>> {
+        refuse_missing(config)?;
+        Self::alone(config, data, false)
+    }
+
+    /// Checks for a process beside a running server.
+    pub(crate) fn beside_a_server(config: &Config, data: &DataDir) -> Result<Self, Box<dyn Error>> {
+        refuse_missing(config)?;
+        check(config, data, false)
+    }
+
+    /// Fails if the key is missing or is not the one that the secrets of the database were sealed with.
+    pub(crate) fn check_key(&self, config: &Config) -> Result<(), Box<dyn Error>> {
+        match &self.key_check {
+            Some(sealed) => key::check(config, sealed),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks that a backup of the data directory and the database would be one of a single installation. Tables of a newer
+/// version may keep the id elsewhere, and are not asked for it.
+pub(crate) fn check_for_backup(config: &Config, data: &DataDir) -> Result<(), Box<dyn Error>> {
+    match fit(config)? {
+        Fit::Ahead(_) => Ok(()),
+        Fit::UpToDate | Fit::Behind(_) => Checked::beside_a_server(config, data).map(drop),
+    }
+}
+
+/// Reports that a server from another data directory uses the SQLite file.
+pub(crate) fn is_database_in_use(config: &Config) -> Result<bool, Box<dyn Error>> {
+    let DatabaseUrl::Sqlite(path) = &config.database else { return Ok(false) };
+    match FileLock::acquire(path, LOCK_PATIENCE) {
+        // SQLite finds its log by the name of the file: two names would be two logs.
+        Err(FileLockError::InUse(_)) if fs::metadata(path)?.nlink() > 1 => Err(format!(
+            "a server uses the database file `{}`, which has several names (hard links): stop the server, or remove the \
+             other names",
+            path.display()
+        )
+        .into()),
+        Err(FileLockError::InUse(_)) => Ok(true),
+        outcome => Ok(outcome.map(|_released| false)?),
+    }
+}
+
+/// Returns the relation of the database's tables to this binary. There has to be a database.
+pub(crate) fn fit(config: &Config) -> Result<Fit, Box<dyn Error>> {
+    match inspect(&config.database)? {
+        Inspection::Missing => Err(missing(config)),
+        Inspection::Foreign => Err(foreign(config)),
+        Inspection::Usable { fit, .. } => Ok(fit),
+    }
+}
+
+fn check(config: &Config, data: &DataDir, adopt: bool) -> Result<Checked, Box<dyn Error>> {
+    let directory = directory_id(data)?;
+    let (installation, key_check) = match inspect(&config.database)? {
+        Inspection::Foreign => return Err(foreign(config)),
+        Inspection::Missing => (None, None),
+        Inspection::Usable { fit: Fit::Ahead(unknown), .. } => return Err(wiring::newer(&unknown)),
+        Inspection::Usable { installation, key_check, .. } => (installation, key_check),
+    };
+    let database = DatabaseIdentity::of(installation, key_check.is_some());
+    let decision = decide(directory, database, adopt).map_err(|refusal| in_words(config, data, refusal))?;
+    Ok(Checked { decision, directory, key_check, lock: None })
+}
+
+/// Writes what was decided: first to the database, then to the data directory. A process that ends in between leaves a
+/// data directory without an id, which takes that of the database at the next start.
+async fn join(
+    data: &DataDir,
+    database: &Database,
+    decision: Decision,
+    directory: Option<InstanceId>,
+) -> Result<InstanceId, Box<dyn Error>> {
+    let (wanted, is_adopted) = match decision {
+        Decision::Start(id) => return Ok(id),
+        Decision::Create => (TimeOrderedIds.next().into(), false),
+        Decision::DatabaseTakes { id, is_adopted } | Decision::DirectoryTakes { id, is_adopted } => {
+            (id, is_adopted)
+        }
+    };
+    let id = database.claim_for_installation(wanted, SystemClock.now()).await?;
+    match decision {
+        Decision::DatabaseTakes { .. } if id != wanted => {
+            return Err(
+                format!("another server made the database that of installation {id} meanwhile").into()
+            );
+        }
+        Decision::DatabaseTakes { .. } if is_adopted => {
+            tracing::warn!(installation = %id, "database adopted the id of the data directory");
+        }
+        Decision::DatabaseTakes { .. } => tracing::info!(installation = %id, "database took the id over"),
+        Decision::DirectoryTakes { .. } if is_adopted => {
+            let previous = directory.map(|id| id.to_string());
+            tracing::warn!(installation = %id, previous, "data directory adopted the id of the database");
+        }
+        Decision::DirectoryTakes { .. } => {
+            tracing::info!(installation = %id, "data directory took the id over")
+        }
+        Decision::Create | Decision::Start(_) => tracing::info!(installation = %id, "installation created"),
+    }
+    if directory != Some(id) {
+        // Before the other file: a data directory that has only that one is of an earlier version.
+        server_id(data, directory)?;
+        replace_private_file(&data.path().join(INSTANCE_ID), &format!("{id}\n"), true)?;
+    }
+    Ok(id)
+}
+
+fn directory_id(data: &DataDir) -> Result<Option<InstanceId>, Box<dyn Error>> {
+    data.read_private_file(INSTANCE_ID)?.map(|text| parsed(data.path(), INSTANCE_ID, &text)).transpose()
+}
+
+/// Returns the id of this server. A data directory of an earlier version has none, and the id of its installation was
+/// that of its server too.
+fn server_id(data: &DataDir, directory: Option<InstanceId>) -> Result<InstanceId, Box<dyn Error>> {
+    let text = data.private_file(SERVER_ID, || {
+        let id = directory.unwrap_or_else(|| TimeOrderedIds.next().into());
+        format!("{id}\n")
+    })?;
+    parsed(data.path(), SERVER_ID, &text)
+}
+
+fn parsed(folder: &Path, name: &str, text: &str) -> Result<InstanceId, Box<dyn Error>> {
+    text.parse().map_err(|refused| format!("the file `{}` {refused}", folder.join(name).display()).into())
+}
+
+/// Fails if there is no SQLite file.
+pub(crate) fn refuse_missing(config: &Config) -> Result<(), Box<dyn Error>> {
+    match &config.database {
+        DatabaseUrl::Sqlite(file) if !file.exists() => Err(missing(config)),
+        _ => Ok(()),
+    }
+}
+
+fn missing(config: &Config) -> Box<dyn Error> {
+    format!(
+        "there is no database at {}: check LAUNCHWAY_DATABASE_URL and LAUNCHWAY_DATA_DIR",
+        shown_database(&config.database)
+    )
+    .into()
+}
+
+fn foreign(config: &Config) -> Box<dyn Error> {
+    format!(
+        "the database {} was not made by Launchway: it has tables of another program. Nothing was changed. Check \
+         LAUNCHWAY_DATABASE_URL",
+        shown_database(&config.database)
+    )
+    .into()
+}
+
+fn in_words(config: &Config, data: &DataDir, refusal: Refusal) -> Box<dyn Error> {
+    let (directory, database) = (data.path().display(), shown_database(&config.database));
+    match refusal {
+        Refusal::EmptyDatabase { directory: id } => format!(
+            "the data directory `{directory}` belongs to installation {id}, and the database {database} is empty. \
+             Nothing was changed. Check LAUNCHWAY_DATABASE_URL and LAUNCHWAY_DATA_DIR. To give up everything that this \
+             installation has and start with an empty database, run `launchway serve --adopt`"
+        ),
+        Refusal::AnotherInstallation { directory: id, database: other } => format!(
+            "the data directory `{directory}` belongs to installation {id}, and the database {database} to installation \
+             {other}. Nothing was changed. Check LAUNCHWAY_DATABASE_URL and LAUNCHWAY_DATA_DIR. To give up everything \
+             that this data directory has and use it for the other installation, run `launchway serve --adopt`"
+        ),
+    }
+    .into()
+}

@@ -1,0 +1,90 @@
+//! `--adopt`: a data directory and a database that are joined on purpose.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Command, Stdio},
+};
+
+use launchway_testkit::server::TestServer;
+
+use super::{Empty, Stopped, command_with, database_of, id_in, release_in};
+use crate::patience::until;
+
+crate::on_both_databases!(
+    an_adopted_empty_database_takes_the_id_of_the_data_directory,
+    an_adopting_data_directory_takes_the_id_of_the_database,
+);
+
+/// Starts a server, stops it when it listens, and returns its log.
+#[track_caller]
+pub(super) fn started(mut command: Command) -> String {
+    started_until(&mut command, || ())
+}
+
+#[track_caller]
+fn started_until(command: &mut Command, is_done: impl FnOnce()) -> String {
+    let mut process =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(process.stdout.take().unwrap());
+    let mut announcement = String::new();
+    while !announcement.contains("/docs\n") && output.read_line(&mut announcement).unwrap() > 0 {}
+    is_done();
+    let id = process.id().to_string();
+    Command::new("kill").args(["-s", "TERM", &id]).status().unwrap();
+    let mut log = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert!(process.wait().unwrap().success() && announcement.contains("listening"), "{announcement}{log}");
+    log
+}
+
+fn an_adopted_empty_database_takes_the_id_of_the_data_directory(server: TestServer) {
+    let stopped = Stopped::new(server);
+    let empty = Empty::like(&stopped.server);
+    let url = empty.url();
+    let wrong = [("LAUNCHWAY_DATABASE_URL", url.as_str())];
+    let release = release_in(stopped.server.data_dir());
+    let mut command = command_with(&stopped.server, &["serve", "--adopt"], &wrong);
+    let log = started_until(&mut command, || {
+        // What the other tests show to stay is removed here: no record accounts for it.
+        until("the end of the release", || (!release.exists()).then_some(()));
+        until("the end of the network", || stopped.engine.networks().is_empty().then_some(()));
+    });
+    assert!(
+        log.contains("database adopted the id of the data directory") && log.contains(&stopped.id),
+        "{log}"
+    );
+    assert_eq!(id_in(stopped.server.data_dir()), stopped.id);
+    // From now on they belong together.
+    started(command_with(&stopped.server, &[], &wrong));
+}
+
+fn an_adopting_data_directory_takes_the_id_of_the_database(server: TestServer) {
+    let other = if server.is_on_sqlite() { TestServer::on_sqlite() } else { TestServer::on_postgres() };
+    let (stopped, other) = (Stopped::new(server), Stopped::new(other));
+    let url = database_of(&other.server);
+    let wrong = [("LAUNCHWAY_DATABASE_URL", url.as_str())];
+    // Without the verb, and not without the key.
+    let told = super::refused(command_with(&stopped.server, &["--adopt"], &wrong));
+    assert!(told.contains("is not the one that this database's secrets were sealed with"), "{told}");
+    stopped.is_untouched();
+    other.is_untouched();
+    let key = other.server.data_dir().join("secret.key");
+    fs::copy(key, stopped.server.data_dir().join("secret.key")).unwrap();
+    let log = started(command_with(&stopped.server, &["--adopt"], &wrong));
+    assert!(log.contains("data directory adopted the id of the database"), "{log}");
+    assert!(log.contains(&stopped.id) && log.contains(&other.id), "{log}");
+    assert_eq!(id_in(stopped.server.data_dir()), other.id);
+    // What the engine has of the installation that was given up is nobody's now, and stays.
+    assert_eq!((stopped.engine.containers().len(), stopped.engine.networks().len()), (1, 1));
+    started(command_with(&stopped.server, &[], &wrong));
+}
+
+#[test]
+fn adopt_is_for_serve_alone() {
+    let server = TestServer::on_sqlite();
+    for arguments in [&["--adopt", "migrate"][..], &["migrate", "--adopt"], &["--adopt", "config"]] {
+        let output = server.command(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    }
+}
