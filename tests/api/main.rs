@@ -31,6 +31,7 @@ mod durability;
 mod envelope;
 mod extensions;
 mod front;
+mod full_disk;
 mod injection;
 mod installation;
 mod isolation;

@@ -102,6 +102,13 @@ impl ApiError {
             .with_header(RETRY_AFTER, "1")
     }
 
+    /// The disk of the database is full. The answer says so, and only the log has the cause.
+    fn storage_full(error: Error) -> Self {
+        let message = error.to_string();
+        Self { cause: Some(error.into()), ..Self::new(Code::Unavailable, message) }
+            .with_header(RETRY_AFTER, "10")
+    }
+
     /// The same with a header more.
     pub(crate) fn with_header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
         self.headers.extend(value.try_into().ok().map(|value| (name, value)));
@@ -128,6 +135,7 @@ impl From<Error> for ApiError {
             Error::Conflict(_) | Error::Repeated => Code::Conflict,
             Error::RateLimited { .. } => Code::RateLimited,
             Error::Unavailable(_) => return Self::unavailable(error),
+            Error::StorageFull(_) => return Self::storage_full(error),
             Error::Internal(_) => return Self::internal(error),
         };
         let failure = Self::new(code, error.to_string());

@@ -1,6 +1,7 @@
 //! Alive, and able to serve.
 
 use actix_web::web::Data;
+use launchway_application::Error;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -37,7 +38,7 @@ pub(crate) async fn api_health() -> Reply<Health> {
 
 /// Whether the server can serve
 ///
-/// 503 while it stops, or without its database.
+/// 503 while it stops, without its database, or while the disk of the database is full.
 #[utoipa::path(get, path = "/ready", tag = "operations", responses((status = 200, body = Envelope<Health>)))]
 pub(crate) async fn ready(api: Data<Api>) -> Reply<Health> {
     if api.is_stopping() {
@@ -45,5 +46,8 @@ pub(crate) async fn ready(api: Data<Api>) -> Reply<Health> {
     }
     // Any read tells whether the database answers.
     api.services.registration.admin_registered().await?;
+    if let Some(store) = &api.store {
+        store.check_writes().await.map_err(Error::from)?;
+    }
     Ok(success("Launchway is ready", Health { status: "ok" }))
 }

@@ -10,6 +10,7 @@ use std::{
 
 use ipnet::IpNet;
 use launchway_application::Services;
+use launchway_domain::store::StoreHealth;
 use tokio::sync::Semaphore;
 
 use crate::{metrics::Metrics, request_ids::RequestIds};
@@ -47,6 +48,8 @@ pub struct Api {
     pub(crate) followers: Arc<Semaphore>,
     /// Places for large deliveries of code hosts.
     pub(crate) large_deliveries: Semaphore,
+    /// The ability of the store to keep changes, which `/ready` depends on.
+    pub(crate) store: Option<Arc<dyn StoreHealth>>,
     stopping: AtomicBool,
 }
 
@@ -61,8 +64,15 @@ impl Api {
             request_ids: RequestIds::default(),
             followers: Arc::new(Semaphore::new(FOLLOWERS)),
             large_deliveries: Semaphore::new(LARGE_DELIVERIES),
+            store: None,
             stopping: AtomicBool::new(false),
         }
+    }
+
+    /// Makes `/ready` fail while `store` cannot keep changes.
+    #[must_use]
+    pub fn with_store(self, store: Arc<dyn StoreHealth>) -> Self {
+        Self { store: Some(store), ..self }
     }
 
     /// From now on the API says that it is not ready for new work.

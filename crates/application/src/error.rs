@@ -65,6 +65,12 @@ pub enum Error {
     /// Something that is needed cannot be reached; trying again may help.
     #[error("something that is needed is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The disk of the database is full; trying again helps once there is space.
+    #[error(
+        "the disk of the database is full: nothing was changed. Reads go on; changes are accepted again as soon as there \
+         is space"
+    )]
+    StorageFull(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A fault in Launchway or in its data.
     #[error("something went wrong")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -74,6 +80,7 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) => Self::Unavailable(error.into()),
+            StoreError::StorageFull(cause) => Self::StorageFull(cause),
             // A use case that can meet these names them; here they are a surprise.
             StoreError::Taken(_)
             | StoreError::Stale

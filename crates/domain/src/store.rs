@@ -81,12 +81,26 @@ pub trait UnitOfWork: Send + Sync {
     async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError>;
 }
 
+/// The ability of the store to keep changes.
+#[async_trait]
+pub trait StoreHealth: Send + Sync {
+    /// Returns `Ok` unless the last change that failed did so because the disk was full. Then it tries a small change,
+    /// and returns `Ok` once one succeeds.
+    ///
+    /// # Errors
+    /// [`StoreError::StorageFull`] while the disk is full, and the errors of a change.
+    async fn check_writes(&self) -> Result<(), StoreError>;
+}
+
 /// Why the store did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database cannot be reached or is too busy; the same call may succeed later.
     #[error("the database is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The disk of the database is full; the same call may succeed once there is space.
+    #[error("the disk of the database is full")]
+    StorageFull(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Something unique exists already.
     #[error("{0:?} is taken")]
     Taken(Unique),

@@ -31,6 +31,7 @@ mod organizations;
 mod schema;
 mod search;
 mod statistics;
+mod storage_state;
 pub mod tables;
 mod throttle;
 mod unit_of_work;
@@ -68,6 +69,7 @@ use self::{
     connection::{Manager, Pool},
     identities::IdentityCache,
     statistics::Counters,
+    storage_state::StorageState,
     writer::Writer,
 };
 
@@ -89,6 +91,7 @@ struct Shared {
     writer: Option<Writer>,
     counters: Arc<Counters>,
     identities: IdentityCache,
+    storage: StorageState,
     /// The last field, because it has to be dropped after the connections.
     _lock: Option<FileLock>,
 }
@@ -119,6 +122,7 @@ impl Database {
     /// [`OpenError`] when the file or the server cannot be used.
     pub fn open(options: DatabaseOptions) -> Result<Self, OpenError> {
         let counters = Arc::new(Counters::default());
+        let storage = StorageState::of(&options.url);
         let (manager, writer, identities) = match options.url {
             DatabaseUrl::Postgres(url) => {
                 let url = options::with_connect_timeout(&url);
@@ -146,7 +150,8 @@ impl Database {
         let write_permits = Arc::new(Semaphore::new(for_writers(connections) as usize));
         let patience = options.patience;
         let _lock = options.lock;
-        let shared = Shared { pool, permits, write_permits, patience, writer, counters, identities, _lock };
+        let shared =
+            Shared { pool, permits, write_permits, patience, writer, counters, identities, storage, _lock };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -266,21 +271,22 @@ impl Database {
     {
         self.shared.counters.count_commit();
         if let Some(writer) = &self.shared.writer {
-            return writer.write(work).await.map(Ok);
+            let outcome = writer.write(work).await.map(Ok);
+            return self.shared.storage.observe(outcome);
         }
         let turn = self.permit_of(&self.shared.write_permits).await?;
         let permit = self.permit().await?;
         let pool = self.shared.pool.clone();
         let counters = Arc::clone(&self.shared.counters);
-        blocking(permit, move || {
+        let outcome = blocking(permit, move || {
             let _turn = turn;
             let outcome = connection::transact(&pool, work);
             if outcome.is_ok() {
                 counters.count_transaction();
             }
             outcome
-        })
-        .await
+        });
+        self.shared.storage.observe(outcome.await)
     }
 
     async fn permit(&self) -> Result<OwnedSemaphorePermit, StoreError> {

@@ -1,6 +1,6 @@
 //! Runs the HTTP server, and stops it gracefully.
 
-use std::{error::Error, net::SocketAddr, time::Duration};
+use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web::Data};
 use launchway_api::{Api, ApiOptions, Metrics};
@@ -56,7 +56,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
         body_limit: BODY_LIMIT,
         body_timeout: config.body_timeout,
     };
-    let api = Data::new(Api::new(services, options, metrics));
+    let api = Data::new(Api::new(services, options, metrics).with_store(Arc::new(database.clone())));
 
     let app_data = api.clone();
     let server = HttpServer::new(move || {

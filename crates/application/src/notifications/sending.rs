@@ -163,7 +163,7 @@ impl Sender {
         loop {
             match self.queue.record(claimed.claim, attempt.clone(), next).await {
                 Ok(()) => return,
-                Err(StoreError::Unavailable(_)) if Instant::now() < give_up => {
+                Err(StoreError::Unavailable(_) | StoreError::StorageFull(_)) if Instant::now() < give_up => {
                     sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => {

@@ -17,6 +17,14 @@ fn a_database_that_cannot_be_reached_is_unavailable() {
 }
 
 #[test]
+fn a_full_disk_is_named() {
+    let error = Error::from(StoreError::StorageFull("database or disk is full".into()));
+    assert!(matches!(error, Error::StorageFull(_)));
+    assert!(error.to_string().contains("the disk of the database is full"), "{error}");
+    assert_eq!(error.source().unwrap().to_string(), "database or disk is full");
+}
+
+#[test]
 fn what_no_use_case_expects_of_the_store_is_internal() {
     for error in [
         StoreError::Taken(Unique::UserEmail),

@@ -29,6 +29,9 @@ pub enum QueryError {
     /// The tables are newer than this binary.
     #[error(transparent)]
     Newer(#[from] NewerTables),
+    /// The disk is full.
+    #[error("the disk is full")]
+    StorageFull(#[source] Box<QueryError>),
     /// The query panicked.
     #[error("a query panicked")]
     Panicked,
@@ -54,6 +57,26 @@ impl QueryError {
         )
     }
 
+    /// Reports that the disk is full, as far as the error itself tells.
+    pub(super) fn is_storage_full(&self) -> bool {
+        match self {
+            Self::StorageFull(_) | Self::Store(StoreError::StorageFull(_)) => true,
+            Self::Statement(Error::DatabaseError(_, information)) => is_storage_full(information.message()),
+            Self::Reopen(error) => is_storage_full(&error.to_string()),
+            _ => false,
+        }
+    }
+
+    /// Reports that a file could not be written, which a full disk is one reason for.
+    pub(super) fn is_file_error(&self) -> bool {
+        let is_file_error = |message: &str| FILE_ERRORS.iter().any(|known| message.contains(known));
+        match self {
+            Self::Statement(Error::DatabaseError(_, information)) => is_file_error(information.message()),
+            Self::Reopen(error) => is_file_error(&error.to_string()),
+            _ => false,
+        }
+    }
+
     /// Whether the same transaction may succeed when it is simply made again.
     ///
     /// Diesel tells a deadlock by nothing but a text in the server's language, so whatever it has
@@ -74,6 +97,10 @@ impl From<QueryError> for StoreError {
         match error {
             QueryError::Store(error) => error,
             QueryError::NoConnection(error) => Self::Unavailable(error.into()),
+            error @ QueryError::StorageFull(_) => Self::StorageFull(error.into()),
+            QueryError::Reopen(error) if is_storage_full(&error.to_string()) => {
+                Self::StorageFull(error.into())
+            }
             QueryError::Reopen(error) => Self::Unavailable(error.into()),
             QueryError::Statement(error) => from_diesel(error),
             error @ (QueryError::Unreadable(_)
@@ -107,6 +134,7 @@ fn from_diesel(error: Error) -> StoreError {
         | DatabaseErrorKind::UnableToSendCommand
         | DatabaseErrorKind::SerializationFailure
         | DatabaseErrorKind::ReadOnlyTransaction => StoreError::Unavailable(error.into()),
+        _ if is_storage_full(information.message()) => StoreError::StorageFull(error.into()),
         _ if is_passing(information.message()) => StoreError::Unavailable(error.into()),
         _ => StoreError::Internal(error.into()),
     }
@@ -152,19 +180,23 @@ fn taken(information: &dyn DatabaseErrorInformation) -> Option<Unique> {
         .map(|(unique, ..)| unique)
 }
 
+/// SQLite's words for files that cannot be written, for whatever reason.
+const FILE_ERRORS: [&str; 2] = ["disk I/O error", "unable to open database file"];
+
 /// Diesel has no kind for these; SQLite always says them in English.
 fn is_passing(message: &str) -> bool {
-    [
-        "database is locked",
-        "database table is locked",
-        "database or disk is full",
-        "disk I/O error",
-        "unable to open database file",
-        "No space left on device",
-        "deadlock detected",
-    ]
-    .iter()
-    .any(|passing| message.contains(passing))
+    ["database is locked", "database table is locked", "deadlock detected"]
+        .iter()
+        .chain(&FILE_ERRORS)
+        .any(|passing| message.contains(passing))
+}
+
+/// Diesel has no kind for it either. The first are SQLite's words (`SQLITE_FULL`), the others those that PostgreSQL says
+/// with SQLSTATE 53100 unless its messages are translated.
+fn is_storage_full(message: &str) -> bool {
+    ["database or disk is full", "No space left on device", "Disk quota exceeded"]
+        .iter()
+        .any(|full| message.contains(full))
 }
 
 #[cfg(test)]
@@ -176,8 +208,20 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_and_a_lock_are_worth_another_try() {
-        for message in ["database is locked", "database or disk is full", "disk I/O error"] {
+    fn a_full_disk_is_told_from_other_faults() {
+        for message in [
+            "database or disk is full",
+            "could not extend file \"base/16384/16389\": No space left on device",
+            "could not write to file \"pg_wal/xlogtemp.12\": Disk quota exceeded",
+        ] {
+            let error = told(DatabaseErrorKind::Unknown, message);
+            assert!(matches!(error, StoreError::StorageFull(_)), "{message}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_lock_and_an_io_error_are_worth_another_try() {
+        for message in ["database is locked", "disk I/O error", "unable to open database file"] {
             assert!(
                 matches!(told(DatabaseErrorKind::Unknown, message), StoreError::Unavailable(_)),
                 "{message}"

@@ -8,7 +8,7 @@ mod job;
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicI64, Ordering},
@@ -32,7 +32,9 @@ use super::{
     identities,
     options::Synchronous,
     statistics::Counters,
+    storage_state::FULL_BELOW,
 };
+use crate::files;
 
 /// How many changes may wait for the writer before callers do.
 const QUEUE: usize = 4096;
@@ -191,6 +193,11 @@ impl Worker {
             }
             Err(error) => {
                 self.connection = None;
+                let error = if self.is_storage_full(&error, &batch) {
+                    QueryError::StorageFull(Box::new(error))
+                } else {
+                    error
+                };
                 tracing::error!(error = %chain(&error), changes = batch.len(), "a transaction was lost");
                 let reason = Arc::new(error);
                 for job in batch {
@@ -218,6 +225,15 @@ impl Worker {
         let epoch = identities::stored_epoch(connection)?;
         AnyConnection::commit_transaction(connection)?;
         Ok(epoch)
+    }
+
+    /// Reports that a transaction was lost to a full disk. SQLite says so to the statement that met it, and the statements
+    /// after that get other errors; a file that cannot grow may also be nothing but an I/O error.
+    fn is_storage_full(&self, error: &QueryError, batch: &[Box<dyn Job>]) -> bool {
+        let has_space = || files::free_bytes(Path::new(&self.path)).is_ok_and(|free| free >= FULL_BELOW);
+        error.is_storage_full()
+            || batch.iter().any(|job| job.met_full_storage())
+            || (error.is_file_error() && !has_space())
     }
 
     fn connection(&mut self) -> Result<&mut AnyConnection, diesel::r2d2::Error> {

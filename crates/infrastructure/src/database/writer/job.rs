@@ -15,6 +15,9 @@ pub(super) trait Job: Send {
     /// Makes the change. Whether to keep what it did.
     fn run(&mut self, connection: &mut AnyConnection) -> bool;
 
+    /// Reports that the change failed because the disk is full.
+    fn met_full_storage(&self) -> bool;
+
     /// Tells the caller how it went, once the fate of the transaction around it is known.
     fn answer(self: Box<Self>, transaction: Result<(), Arc<QueryError>>);
 }
@@ -52,8 +55,14 @@ where
         keep
     }
 
+    fn met_full_storage(&self) -> bool {
+        matches!(&self.outcome, Some(Err(error)) if error.is_storage_full())
+    }
+
     fn answer(self: Box<Self>, transaction: Result<(), Arc<QueryError>>) {
         let answer = match (self.outcome, transaction) {
+            (Some(Err(QueryError::Store(decided))), _) => Err(decided),
+            (_, Err(reason)) if reason.is_storage_full() => Err(StoreError::StorageFull(reason.into())),
             (Some(Err(error)), _) => Err(error.into()),
             (_, Err(reason)) => Err(StoreError::Unavailable(reason.into())),
             (Some(Ok(value)), Ok(())) => Ok(value),
