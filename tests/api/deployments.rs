@@ -18,6 +18,7 @@ use on_both_stages;
 mod breakage;
 mod cancelling;
 mod compositions;
+mod desired_state;
 mod keeping;
 mod kills;
 mod logs;

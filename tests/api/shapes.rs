@@ -62,6 +62,7 @@ pub(crate) const APPLICATION: &[&str] = &[
     "environment_variables",
     "domain",
     "domains",
+    "status_detail",
     "port",
     "pre_run_command",
     "post_run_command",

@@ -5,6 +5,7 @@ mod accounts;
 mod applications;
 mod asked;
 mod deploying;
+mod doctor;
 mod domains;
 mod env;
 mod extensions;

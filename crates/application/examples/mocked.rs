@@ -9,7 +9,7 @@ fn main() {}
 mod tests {
     use std::sync::Arc;
 
-    use launchway_application::{Basics, Bell, Error, deployments::Deployments};
+    use launchway_application::{Basics, Bell, EngineStatus, Error, deployments::Deployments};
     use launchway_domain::{
         applications::{Application, ApplicationSecrets, Blueprint, MockApplicationRepository, Port},
         auth::{Action, Actor, Forbidden, Permission, Resource},
@@ -72,7 +72,8 @@ mod tests {
         store: MockUnitOfWork,
     ) -> Deployments {
         let (clock, ids) = (Arc::new(|| NOW), Arc::new(|| id(9)));
-        let basics = Basics { store: Arc::new(store), clock, ids, bell: Bell::default() };
+        let (bell, engine) = (Bell::default(), EngineStatus::default());
+        let basics = Basics { store: Arc::new(store), clock, ids, bell, engine };
         Deployments::new(Arc::new(applications), Arc::new(deployments), KeptVersions::default(), basics)
     }
 

@@ -83,6 +83,9 @@ pub(crate) enum Stop {
     /// The job is somebody else's by now.
     #[error("the lease does not hold any more")]
     Lost,
+    /// The engine does not answer: the job is done once it is back.
+    #[error("{0}")]
+    Unavailable(String),
     /// A fault of this machine or of the database: trying again may help.
     #[error("{0}")]
     Fault(String),
@@ -94,6 +97,7 @@ pub(crate) enum Stop {
 impl From<StepError> for Stop {
     fn from(error: StepError) -> Self {
         match error {
+            StepError::Unavailable(reason) => Self::Unavailable(reason),
             StepError::Fault(reason) => Self::Fault(reason),
             StepError::Refused(reason) => Self::Refused(reason),
         }

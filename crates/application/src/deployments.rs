@@ -3,6 +3,7 @@
 mod log;
 mod pipeline;
 mod request;
+mod retirement;
 
 use std::sync::Arc;
 
@@ -21,10 +22,13 @@ use launchway_domain::{
     store::{StoreError, Unique},
 };
 
-pub use self::pipeline::{HealthTimings, Pipeline, PipelinePorts};
 pub(crate) use self::{
     log::secrets_of,
     request::{Request, job_about},
+};
+pub use self::{
+    pipeline::{HealthTimings, Pipeline, PipelinePorts},
+    retirement::{Retired, Retirer},
 };
 use crate::{
     Basics, Error,

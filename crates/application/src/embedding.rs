@@ -28,7 +28,7 @@ pub use self::{
     keeper::{RecordKeeper, Visit},
 };
 use crate::{
-    Basics, Bell, Error,
+    Basics, Bell, EngineStatus, Error,
     applications::{ApplicationPolicy, ApplicationPorts, Applications},
     deployments::{Deployments, HealthTimings, Pipeline, PipelinePorts},
     routes::{RoutePorts, Routes},
@@ -71,16 +71,22 @@ impl Embedded {
         // One service has one worker, whichever run of it; the runs are told apart.
         let identity = WorkerId { instance: Uuid::nil().into(), boot: ids.next().into(), worker: 1 };
         let repository = || Arc::new(kept.clone());
-        let basics =
-            Basics { store: repository(), clock: Arc::new(clock), ids: Arc::new(ids), bell: Bell::default() };
+        let basics = Basics {
+            store: repository(),
+            clock: Arc::new(clock),
+            ids: Arc::new(ids),
+            bell: Bell::default(),
+            engine: EngineStatus::default(),
+        };
         let ports = pipeline_ports(&kept, Arc::new(host), Arc::clone(&secrets));
         let of_applications =
             ApplicationPorts { applications: repository(), routes: Arc::clone(&ports.routes) };
         let policy = ApplicationPolicy::default();
         let kept_versions = policy.kept_versions;
         let pipeline = Pipeline::new(ports, HealthTimings::within(PATIENCE), basics.clone());
+        let pipeline = pipeline.without_reconciler();
         let crew = Crew { pipeline: Arc::new(pipeline), runs: None };
-        let limits = ClaimLimits { global: AT_ONCE, per_organization: AT_ONCE };
+        let limits = ClaimLimits { builds: AT_ONCE, operations: AT_ONCE, per_organization: AT_ONCE };
         let timings = WorkerTimings::default();
         let worker = Worker::new(repository(), crew, identity, limits, timings, basics.clone());
         Self {

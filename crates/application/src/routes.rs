@@ -4,7 +4,9 @@ use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use launchway_domain::{
     applications::{Application, ApplicationRepository, ProxyServer},
-    deployments::{Deployment, DeploymentKind, DeploymentRepository, SiteStore, StepError},
+    deployments::{
+        ContainerId, ContainerState, Deployment, DeploymentKind, DeploymentRepository, SiteStore, StepError,
+    },
     extensions::ExtensionRepository,
     ids::ApplicationId,
     organizations::Scope,
@@ -78,8 +80,8 @@ impl Routes {
         self.ports.router.replace_all(&routes).await
     }
 
-    /// Leads the traffic of one application to `target`, whatever the records say of it.
-    pub(crate) async fn lead(
+    /// Switches the traffic of one application to `target`, whatever the records say of it.
+    pub(crate) async fn route_to(
         &self,
         scope: Scope,
         id: ApplicationId,
@@ -98,9 +100,14 @@ impl Routes {
         self.ports.router.remove(id).await
     }
 
-    /// Waits for the requests that are under way to where an application's traffic went before.
-    pub(crate) async fn drain(&self, id: ApplicationId) -> Result<(), StepError> {
-        self.ports.router.drain(id).await
+    /// Waits for the requests that are under way to where an application's traffic went before: to one
+    /// container, or to all.
+    pub(crate) async fn drain(
+        &self,
+        id: ApplicationId,
+        container: Option<ContainerId>,
+    ) -> Result<(), StepError> {
+        self.ports.router.drain(id, container).await
     }
 
     /// Where people reach an application; `None` when no traffic is led.
@@ -136,7 +143,7 @@ impl Routes {
         let Some(container) = &deployment.container else {
             return Ok(self.site(deployment).await?.map_or(Target::Absent, Target::Site));
         };
-        Ok(match container.address {
+        Ok(match container.address.filter(|_| container.state == ContainerState::Running) {
             Some(address) => {
                 let address = SocketAddr::new(address, container.port.get());
                 Target::Container { id: container.id.clone(), address }

@@ -1,6 +1,9 @@
 //! Collecting what containers print, so that it survives them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use launchway_domain::{
     applications::Application,
@@ -89,7 +92,7 @@ impl RuntimeLogs {
     }
 
     /// Remembers nothing of containers other than `containers`.
-    pub(crate) async fn forget_others(&self, containers: &[ContainerId]) {
+    pub(crate) async fn forget_others(&self, containers: &HashSet<ContainerId>) {
         self.collected.lock().await.retain(|id, _| containers.contains(id));
     }
 }

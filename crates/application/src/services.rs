@@ -24,7 +24,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use crate::{
-    Bell,
+    Bell, EngineStatus,
     applications::{ApplicationPolicy, ApplicationPorts, Applications},
     audit::AuditTrail,
     auth::{ApiTokens, Authentication, Guesses, Logins, Passwords, Registration, TwoFactorLogin},
@@ -50,6 +50,8 @@ pub struct Basics {
     pub ids: Arc<dyn Ids>,
     /// Wakes who waits for work.
     pub bell: Bell,
+    /// Whether the engine answers.
+    pub engine: EngineStatus,
 }
 
 /// The [`Basics`], and chance for use cases that give out secrets.
@@ -192,6 +194,8 @@ pub struct Services {
     pub notifications: Notifications,
     /// Who brings messages, for who does that in the background.
     pub courier: Arc<Courier>,
+    /// Whether the engine answers.
+    pub engine: EngineStatus,
 }
 
 impl Services {
@@ -248,6 +252,7 @@ impl Services {
             courier: courier.clone(),
         };
         Self {
+            engine: tools.engine.clone(),
             authentication: Authentication::new(identities, tools.clone()),
             registration: Registration::new(credentials.clone(), hasher.clone(), setup_token, tools.clone()),
             logins: Logins::new(

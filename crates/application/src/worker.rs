@@ -18,7 +18,7 @@ use tokio::{sync::watch, task::JoinSet, time::timeout};
 use crate::{
     Basics,
     course::{Course, Stop, Wish},
-    deployments::Pipeline,
+    deployments::{Pipeline, Retired},
     extensions::Runs,
 };
 
@@ -35,6 +35,8 @@ pub struct WorkerTimings {
     pub job: Duration,
     /// How long jobs may go on once the worker has to stop.
     pub grace: Duration,
+    /// The longest that a job waits for an engine that does not answer.
+    pub engine: Duration,
 }
 
 impl Default for WorkerTimings {
@@ -45,9 +47,15 @@ impl Default for WorkerTimings {
             look: Duration::from_secs(1),
             job: Duration::from_secs(30 * 60),
             grace: Duration::from_secs(5),
+            engine: Duration::from_secs(60 * 60),
         }
     }
 }
+
+/// The pause before a job is tried again that waits for the engine.
+const ENGINE_PAUSE: TimeDelta = TimeDelta::seconds(3);
+/// The beginning of the reason of a job that waits for the engine.
+const WAITING: &str = "waiting for the Docker engine";
 
 /// How long to wait before the n-th new attempt.
 fn backoff(attempt: i32) -> TimeDelta {
@@ -107,9 +115,14 @@ impl Worker {
     /// Works until `stop` says so, and then gives back what is not finished in time.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let (mut bell, mut jobs) = (self.tools.bell.listen(), JoinSet::new());
+        // What lost the traffic is ended beside the jobs: none of them waits for it.
+        let mut retirements = JoinSet::new();
         while !*stop.borrow() {
-            while jobs.try_join_next().is_some() {}
-            let claimed = if jobs.len() < self.limits.global { self.claim().await } else { None };
+            while let Some(ended) = jobs.try_join_next() {
+                self.retire_beside(&mut retirements, ended);
+            }
+            while retirements.try_join_next().is_some() {}
+            let claimed = if jobs.len() < self.limits.total() { self.claim().await } else { None };
             if let Some(claimed) = claimed {
                 let (worker, stop) = (Arc::clone(&self), stop.clone());
                 jobs.spawn(async move { worker.work(&claimed, stop).await });
@@ -118,17 +131,36 @@ impl Worker {
             tokio::select! {
                 () = bell.wait(self.timings.look) => {}
                 Ok(()) = stop.changed() => {}
-                Some(_) = jobs.join_next() => {}
+                Some(ended) = jobs.join_next() => self.retire_beside(&mut retirements, ended),
             }
         }
+        // The reconciler of the next server ends what is not ended yet.
         while jobs.join_next().await.is_some() {}
+    }
+
+    /// Begins to retire what a job left that has ended.
+    fn retire_beside(
+        self: &Arc<Self>,
+        retirements: &mut JoinSet<()>,
+        ended: Result<Vec<Retired>, tokio::task::JoinError>,
+    ) {
+        let retired = ended.unwrap_or_else(|error| {
+            tracing::error!(%error, "a job panicked");
+            Vec::new()
+        });
+        for retired in retired {
+            let pipeline = Arc::clone(&self.crew.pipeline);
+            retirements.spawn(async move { pipeline.retire(&retired).await });
+        }
     }
 
     /// Carries out every job that is due, one after the other, until there is none: for tests.
     pub async fn drain(&self) {
         let (_keep, stop) = watch::channel(false);
         while let Some(claimed) = self.claim().await {
-            self.work(&claimed, stop.clone()).await;
+            for retired in self.work(&claimed, stop.clone()).await {
+                self.crew.pipeline.retire(&retired).await;
+            }
         }
     }
 
@@ -144,14 +176,23 @@ impl Worker {
     }
 
     #[tracing::instrument(skip_all, fields(job.id = %claimed.job.id, job.kind = claimed.job.kind.as_str(), job.attempt = claimed.lease.attempt))]
-    async fn work(&self, claimed: &ClaimedJob, stop: watch::Receiver<bool>) {
+    async fn work(&self, claimed: &ClaimedJob, stop: watch::Receiver<bool>) -> Vec<Retired> {
         let course = Course::default();
-        let ended = tokio::select! {
-            ended = Box::pin(self.carry_out(claimed, &course)) => Ok(ended),
-            why = self.interruption(&claimed.lease, &course, stop) => Err(why),
+        let outage = self.tools.engine.outage().filter(|_| claimed.job.pool.needs_engine());
+        let ended = match outage {
+            Some(outage) => Ok(Err(Stop::Unavailable(outage.reason))),
+            None => tokio::select! {
+                ended = Box::pin(self.carry_out(claimed, &course)) => Ok(ended),
+                why = self.interruption(&claimed.lease, &course, stop) => Err(why),
+            },
         };
+        let mut retired = Vec::new();
         let settled = match ended {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(lost)) => {
+                retired = lost;
+                Ok(())
+            }
+            Ok(Err(Stop::Unavailable(reason))) => self.wait_for_engine(claimed, &reason).await,
             Ok(Err(Stop::Refused(reason))) => self.end(claimed, Outcome::Failed { reason }).await,
             Ok(Err(Stop::Fault(reason))) => self.retry(claimed, &reason).await,
             Ok(Err(Stop::Lost)) | Err(Interruption::Lost) => {
@@ -174,17 +215,41 @@ impl Worker {
             tracing::warn!(reason = %stop, "the end of a job could not be recorded");
         }
         self.tools.bell.ring();
+        retired
     }
 
-    async fn carry_out(&self, claimed: &ClaimedJob, course: &Course) -> Result<(), Stop> {
+    /// Carries a job out; returns what lost the traffic by it.
+    async fn carry_out(&self, claimed: &ClaimedJob, course: &Course) -> Result<Vec<Retired>, Stop> {
         match claimed.job.kind {
-            JobKind::Deploy => self.crew.pipeline.deploy(claimed, course).await,
-            JobKind::Restart => self.crew.pipeline.restart(claimed).await,
-            JobKind::Stop => self.crew.pipeline.stop(claimed).await,
-            JobKind::Remove => self.crew.pipeline.remove(claimed).await,
-            JobKind::RunExtension => self.crew.runs()?.run(claimed, course).await,
-            JobKind::UninstallExtension => self.crew.runs()?.uninstall(claimed).await,
+            JobKind::Deploy => return self.crew.pipeline.deploy(claimed, course).await,
+            JobKind::Restart => return self.crew.pipeline.restart(claimed).await,
+            JobKind::Reconcile => return self.crew.pipeline.reconcile(claimed).await,
+            JobKind::Stop => self.crew.pipeline.stop(claimed).await?,
+            JobKind::Remove => self.crew.pipeline.remove(claimed).await?,
+            JobKind::RunExtension => self.crew.runs()?.run(claimed, course).await?,
+            JobKind::UninstallExtension => self.crew.runs()?.uninstall(claimed).await?,
         }
+        Ok(Vec::new())
+    }
+
+    /// Gives a job back until the engine answers again; fails it when that takes too long.
+    async fn wait_for_engine(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), Stop> {
+        let now = self.tools.clock.now();
+        let since = self.tools.engine.outage().map(|outage| outage.since);
+        let since = since.or(claimed.job.started_at.filter(|_| is_waiting(&claimed.job)));
+        if since.is_some_and(|since| (now - since).to_std().is_ok_and(|waited| waited >= self.timings.engine))
+        {
+            let limit = describe(self.timings.engine);
+            let reason = format!("the Docker engine did not answer for {limit}: {reason}");
+            return self.end(claimed, Outcome::Failed { reason }).await;
+        }
+        if !is_waiting(&claimed.job) {
+            tracing::info!(reason, "job waits for the engine");
+            self.crew.pipeline.log_waiting(claimed, reason).await;
+        }
+        let reason = format!("{WAITING}: {reason}");
+        let state = self.queue.postpone(&claimed.lease, &reason, now, now + ENGINE_PAUSE).await?;
+        self.follow(claimed, state).await
     }
 
     /// Keeps the lease, and returns when the work has to end all the same.
@@ -253,7 +318,7 @@ impl Worker {
     }
 
     async fn follow(&self, claimed: &ClaimedJob, state: JobState) -> Result<(), Stop> {
-        tracing::info!(state = state.as_str(), "gave a job back");
+        tracing::debug!(state = state.as_str(), "job given back");
         let followed = followed(&claimed.job, self.tools.clock.now());
         match self.tools.store.commit(vec![followed]).await {
             Err(StoreError::Stale) | Ok(()) => Ok(()),
@@ -273,6 +338,19 @@ impl Worker {
             Ok(Err(error)) => tracing::warn!(%error, "what an attempt left could not be removed"),
             Err(_elapsed) => tracing::warn!("what an attempt left could not be removed in time"),
         }
+    }
+}
+
+/// Whether a job was given back because the engine did not answer.
+fn is_waiting(job: &Job) -> bool {
+    job.reason.as_ref().is_some_and(|reason| reason.starts_with(WAITING))
+}
+
+/// A time limit in whole minutes, or else in seconds.
+fn describe(limit: Duration) -> String {
+    match limit.as_secs() {
+        seconds if seconds >= 120 && seconds.is_multiple_of(60) => format!("{} minutes", seconds / 60),
+        _ => format!("{} s", limit.as_secs_f64()),
     }
 }
 
@@ -298,5 +376,11 @@ mod tests {
         let seconds: Vec<i64> = (1..=4).map(|attempt| backoff(attempt).num_seconds()).collect();
         assert_eq!(seconds, [5, 10, 20, 40]);
         assert_eq!(backoff(i32::MAX), backoff(6));
+    }
+
+    #[test]
+    fn a_limit_is_told_as_it_was_set() {
+        let told = [500, 1_000, 60_000, 90_000, 3_600_000].map(|ms| describe(Duration::from_millis(ms)));
+        assert_eq!(told, ["0.5 s", "1 s", "60 s", "90 s", "60 minutes"]);
     }
 }

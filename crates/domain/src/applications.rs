@@ -24,7 +24,7 @@ pub use self::{
     name::{ApplicationName, Environment, Label, Labels},
     paths::{BasePath, DockerfilePath, HealthCheckPath},
     repository::{GitCredentials, GitPlace, GitUrl, Repository, SourcePolicy, Transport},
-    status::{ApplicationState, Progress},
+    status::{ApplicationState, Health, Progress},
     variables::{InvalidVariables, Variables},
 };
 use crate::{
@@ -158,6 +158,8 @@ pub struct ApplicationSummary {
     pub organization: Organization,
     /// Who made it.
     pub user: User,
+    /// The reason why its live version does not serve; none while it does, or none is live.
+    pub breakdown: Option<String>,
 }
 
 /// An application with everything around it.
@@ -301,14 +303,14 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
-    /// Its live version does not stay up ([`Failed`](ApplicationState::Failed)), or does again
-    /// ([`Running`](ApplicationState::Running)). Changes nothing unless `deployment` is the live
-    /// one and the application is not stopped.
-    SetStable {
+    /// Its live version broke down ([`Failed`](ApplicationState::Failed)), or serves again
+    /// ([`Running`](ApplicationState::Running)). `Stale` unless `deployment` is the live one and the
+    /// application is not stopped.
+    SetHealth {
         /// Which version.
         deployment: DeploymentId,
-        /// Whether it stays up.
-        is_stable: bool,
+        /// Its health.
+        health: Health,
         /// When.
         at: Timestamp,
     },
@@ -318,7 +320,7 @@ impl Write {
     /// Whether the trail has to tell of it. What a version does by itself is in its log.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
-        !matches!(self, Self::SetStable { .. })
+        !matches!(self, Self::SetHealth { .. })
     }
 }
 

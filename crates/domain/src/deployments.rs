@@ -5,6 +5,8 @@ mod deployment;
 mod ports;
 mod state;
 
+use std::net::IpAddr;
+
 use async_trait::async_trait;
 
 #[cfg(feature = "mock")]
@@ -22,8 +24,8 @@ pub use self::{
     },
     ports::{
         BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, EngineInventory,
-        Found, FoundObject, GitSource, HealthProbe, ImageBuilder, Output, Owner, PrintedLine, ProbeTarget,
-        SiteStore, SourceFetcher, StepError,
+        Exit, Found, FoundObject, GitSource, HealthProbe, ImageBuilder, Output, Owner, PrintedLine,
+        ProbeTarget, SiteStore, SourceFetcher, StepError,
     },
     state::{DeploymentState, IllegalMove},
 };
@@ -127,6 +129,20 @@ pub trait DeploymentRepository: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn live(&self) -> Result<Vec<LiveVersion>, StoreError>;
 
+    /// The deployments of the installation whose version was live once, is not any more, and whose
+    /// container is not recorded as removed: their retirement was interrupted, or goes on.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn unretired(&self) -> Result<Vec<Deployment>, StoreError>;
+
+    /// The addresses that routes name, in the whole installation: those that the containers of live
+    /// versions, and of extensions, are recorded with.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError>;
+
     /// What the records say about `deployments`, those of deleted applications included. One that
     /// is unknown is left out.
     ///
@@ -183,6 +199,16 @@ pub enum Write {
         /// Which.
         id: DeploymentId,
         /// How its container is.
+        container: ContainerRecord,
+        /// When.
+        at: Timestamp,
+    },
+    /// The live version runs in another container from now on. `Stale` when the deployment is not the
+    /// live one of its application.
+    ReplaceContainer {
+        /// Which.
+        id: DeploymentId,
+        /// The container that runs it from now on.
         container: ContainerRecord,
         /// When.
         at: Timestamp,

@@ -2,6 +2,7 @@
 
 mod job;
 mod lease;
+mod pool;
 mod state;
 
 use async_trait::async_trait;
@@ -9,6 +10,7 @@ use async_trait::async_trait;
 pub use self::{
     job::{HORIZON, Job, JobKind, MAX_ATTEMPTS, NewJob},
     lease::{ClaimLimits, ClaimedJob, Heartbeat, Lease, Rescued, WorkerId},
+    pool::Pool,
     state::{Event, IllegalMove, JobState, Outcome},
 };
 use crate::{
@@ -25,8 +27,8 @@ use crate::{
 /// - a job is claimed by one worker at a time, and of one subject at most one runs;
 /// - of jobs that are replaceable and have the same subject and kind at most one waits, the newest;
 /// - no claim goes beyond the limits, however many are made at once;
-/// - who has the fewest running is served next, and of those who was served longest ago; within an
-///   organization, who was to run first;
+/// - within a [pool](Pool), who has the fewest running is served next, and of those who was served longest
+///   ago; within an organization, who was to run first;
 /// - a lease holds until it is given back, settled or [rescued](JobQueue::rescue); whoever lost it
 ///   changes nothing any more;
 /// - an attempt that ends without an outcome leads back to the queue, unless the job was to be
@@ -75,6 +77,20 @@ pub trait JobQueue: Send + Sync {
         run_at: Timestamp,
     ) -> Result<JobState, StoreError>;
 
+    /// Gives a job back because something that it needs does not answer, to be tried again from
+    /// `run_at` on. The attempt does not count. Returns what has become of the job.
+    ///
+    /// # Errors
+    /// [`StoreError::Stale`] when the lease does not hold any more, [`StoreError::Unavailable`] or
+    /// [`StoreError::Internal`].
+    async fn postpone(
+        &self,
+        lease: &Lease,
+        reason: &str,
+        now: Timestamp,
+        run_at: Timestamp,
+    ) -> Result<JobState, StoreError>;
+
     /// Takes jobs from workers that are lost: those whose lease has ended by `now`, and at once
     /// those that `instance` held in another run than `boot`. The attempts count. All of them are
     /// taken together or none is.
@@ -98,6 +114,12 @@ pub trait JobQueue: Send + Sync {
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn forget(&self, before: Timestamp) -> Result<usize, StoreError>;
+
+    /// The subjects of the jobs that run.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn running(&self) -> Result<Vec<SubjectId>, StoreError>;
 
     /// One job; `None` when the organization has none with that id.
     ///

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use self::jobs::KeptJob;
 use crate::{
-    applications::{Application, ApplicationSummary},
+    applications::{Application, ApplicationState, ApplicationSummary},
     audit,
     auth::Actor,
     clock::Timestamp,
@@ -137,7 +137,10 @@ impl Records {
         let application = self.applications.get(&id).filter(|found| found.organization_id == scope.id())?;
         let organization = self.organizations.get(&application.organization_id)?.clone();
         let user = self.users.get(&application.user_id)?.clone();
-        Some(ApplicationSummary { application: application.clone(), organization, user })
+        let live = application.live.and_then(|live| self.deployments.get(&live));
+        let is_failed = application.status.state == ApplicationState::Failed;
+        let breakdown = live.filter(|_| is_failed).and_then(|live| live.breakdown.clone());
+        Some(ApplicationSummary { application: application.clone(), organization, user, breakdown })
     }
 
     /// Every application, whosever it is.

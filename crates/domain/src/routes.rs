@@ -69,9 +69,13 @@ pub trait TrafficRouter: Send + Sync {
     async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError>;
 
     /// Returns when no request is under way any more to where the traffic of `application` went
-    /// before, or when the router's patience is over.
+    /// before, or when the router's time limit is over: to `container`, or to anything.
     ///
     /// # Errors
     /// [`StepError::Fault`] when the router is not there.
-    async fn drain(&self, application: ApplicationId) -> Result<(), StepError>;
+    async fn drain(
+        &self,
+        application: ApplicationId,
+        container: Option<ContainerId>,
+    ) -> Result<(), StepError>;
 }

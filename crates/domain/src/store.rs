@@ -209,10 +209,17 @@ mod tests {
             change_settings(vec![]),
             jobs::Write::Enqueue(a_job()).into(),
             jobs::Write::Prove(a_lease()).into(),
-            applications::Write::SetStable { deployment: Uuid::nil().into(), is_stable: true, at: AT }.into(),
+            applications::Write::SetHealth {
+                deployment: Uuid::nil().into(),
+                health: applications::Health::Healthy,
+                at: AT,
+            }
+            .into(),
             deployments::Write::Advance { id: Uuid::nil().into(), progress: Default::default(), at: AT }
                 .into(),
             deployments::Write::GoLive { id: Uuid::nil().into(), at: AT }.into(),
+            deployments::Write::ReplaceContainer { id: Uuid::nil().into(), container: a_container(), at: AT }
+                .into(),
             deployments::Write::FollowJobs { application: None, at: AT }.into(),
             logs::Write::Append(vec![]).into(),
             jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),
@@ -220,6 +227,16 @@ mod tests {
                 .into(),
             notifications::Write::Announce(an_event()).into(),
         ]
+    }
+
+    fn a_container() -> deployments::ContainerRecord {
+        deployments::ContainerRecord {
+            id: "0".repeat(64).parse().unwrap(),
+            name: "web".to_owned(),
+            state: deployments::ContainerState::Running,
+            address: None,
+            port: applications::Port::try_from(80).unwrap(),
+        }
     }
 
     fn an_event() -> notifications::Event {
@@ -235,6 +252,7 @@ mod tests {
             subject: Uuid::nil().into(),
             replaceable: true,
             payload: String::new(),
+            pool: jobs::Pool::Builds,
             run_at: AT,
             enqueued_at: AT,
         }

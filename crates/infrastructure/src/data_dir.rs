@@ -65,6 +65,14 @@ impl DataDir {
         &self.0
     }
 
+    /// Returns the bytes that may still be written in its file system.
+    ///
+    /// # Errors
+    /// [`DataDirError::File`] when the file system does not tell.
+    pub fn free_bytes(&self) -> Result<u64, DataDirError> {
+        crate::files::free_bytes(&self.0).map_err(at(&self.0))
+    }
+
     /// Makes sure that no other server uses the directory.
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 //! `DOCKER_CERT_PATH` (where the engine is). A folder of ours instead would take the operator's
 //! `docker login` away.
 
+mod addresses;
 mod bases;
 mod command;
 mod complaints;
@@ -19,6 +20,7 @@ mod compose;
 mod containers;
 mod context;
 mod environment;
+mod events;
 mod extensions;
 mod groups;
 mod images;
@@ -31,7 +33,14 @@ mod notice;
 mod references;
 mod socket;
 
-use std::{collections::HashMap, env, ffi::OsString, path::PathBuf, sync::Mutex, time::Duration};
+use std::{
+    collections::HashMap,
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::Duration,
+};
 
 use ipnet::Ipv4Net;
 use launchway_domain::{
@@ -42,7 +51,9 @@ use launchway_domain::{
 use tokio::sync::OnceCell;
 
 pub use self::compose::Compositions;
-use self::{command::Docker, networks::Network};
+use self::{
+    addresses::AddressBook, command::Docker, containers::ListMemory, events::News, networks::Network,
+};
 pub(crate) use self::{
     environment::is_obeyed,
     extensions::{ExtensionObjects, check_file, may_be_named},
@@ -98,6 +109,19 @@ impl DockerOptions {
             command_time: Duration::from_secs(10 * 60),
             call_time: Duration::from_secs(2 * 60),
         }
+    }
+}
+
+impl DockerOptions {
+    /// Uses the engine that listens on a unix socket, whichever the client would use otherwise. Lists
+    /// of containers and events are then asked for at this socket, without the client.
+    #[must_use]
+    pub fn at_socket(mut self, socket: &Path) -> Self {
+        let mut host = OsString::from("unix://");
+        host.push(socket);
+        self.environment.retain(|(name, _)| name != "DOCKER_HOST");
+        self.environment.push(("DOCKER_HOST".into(), host));
+        self
     }
 }
 
@@ -161,6 +185,12 @@ pub struct DockerEngine {
     images: Mutex<HashMap<ApplicationId, Vec<ImageName>>>,
     /// The moment, in nanoseconds since 1970, up to which news were told.
     told: Mutex<i64>,
+    /// The addresses that containers are about to get.
+    addresses: AddressBook,
+    /// The part of each container that a list does not have.
+    listed: ListMemory,
+    /// The news of containers, where the engine is reached by a socket.
+    news: News,
 }
 
 impl DockerEngine {
@@ -176,6 +206,9 @@ impl DockerEngine {
             networks: tokio::sync::Mutex::default(),
             images: Mutex::default(),
             told,
+            addresses: AddressBook::default(),
+            listed: ListMemory::default(),
+            news: News::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use async_trait::async_trait;
 use launchway_domain::{
-    deployments::StepError,
+    deployments::{ContainerId, StepError},
     ids::ApplicationId,
     routes::{Route, Target, TrafficRouter},
 };
@@ -43,8 +43,14 @@ impl TrafficRouter for FrontProxy {
         self.control.replace_all(routes.iter().map(on_the_wire).collect()).await.map_err(fault)
     }
 
-    async fn drain(&self, application: ApplicationId) -> Result<(), StepError> {
-        let is_drained = self.control.drain(&application.to_string(), self.patience).await.map_err(fault)?;
+    async fn drain(
+        &self,
+        application: ApplicationId,
+        container: Option<ContainerId>,
+    ) -> Result<(), StepError> {
+        let container = container.as_ref().map(ContainerId::as_str);
+        let drained = self.control.drain(&application.to_string(), container, self.patience).await;
+        let is_drained = drained.map_err(fault)?;
         if !is_drained {
             tracing::info!(application.id = %application, "requests to the old version took too long and are cut");
         }
@@ -91,7 +97,7 @@ impl TrafficRouter for NoProxy {
         Ok(())
     }
 
-    async fn drain(&self, _: ApplicationId) -> Result<(), StepError> {
+    async fn drain(&self, _: ApplicationId, _: Option<ContainerId>) -> Result<(), StepError> {
         Ok(())
     }
 }

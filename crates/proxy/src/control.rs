@@ -46,6 +46,9 @@ pub enum Request {
     Drain {
         /// Which.
         application: String,
+        /// Only the requests to this container count; without, all of them.
+        #[serde(default)]
+        container: Option<String>,
         /// How long, at most.
         limit_ms: u64,
     },

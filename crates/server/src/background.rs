@@ -4,10 +4,11 @@ use std::{error::Error, fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use launchway_application::{
     RuntimeLogs,
-    deployments::{HealthTimings, Pipeline, PipelinePorts},
+    deployments::{HealthTimings, Pipeline, PipelinePorts, Retirer},
     extensions::{RunPorts, Runs},
+    maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
     notifications::{Sender, SenderTimings},
-    upkeep::{Upkeep, UpkeepLimits, UpkeepPorts, UpkeepTimings},
+    reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings},
     webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
     worker::{Crew, Worker, WorkerTimings},
 };
@@ -31,6 +32,9 @@ use tokio::{
 };
 
 use crate::{config::Config, wiring::Wiring};
+
+/// The most operations on containers at once: each is short, and most of it is waiting for the engine.
+const OPERATIONS: usize = 8;
 
 /// Tasks that run until the server stops.
 pub(crate) struct Background {
@@ -60,19 +64,26 @@ impl Background {
             compositions,
             engine,
         };
-        let upkeep = upkeep(config, wiring, &outside, (instance, boot));
-        upkeep.begin().await?;
+        let reconciler = reconciler(config, wiring, &outside);
+        let maintenance = maintenance(wiring, &outside, &reconciler, (instance, boot));
+        // Jobs of an earlier run would keep the reconciler from their applications.
+        maintenance.take_over().await?;
+        // After a reboot the address in a record may be that of another's container.
+        reconciler.begin().await;
+        maintenance.begin().await;
         let comparison = comparison(config, wiring, &outside.source);
         let sender = sender(config, wiring, SenderId { instance, boot });
         let worker = worker(config, wiring, outside, WorkerId { instance, boot, worker: 1 }).await?;
 
         let (stop, told) = watch::channel(false);
         let (for_worker, for_sender, for_comparison) = (told.clone(), told.clone(), told.clone());
+        let for_reconciler = told.clone();
         let tasks = vec![
             spawn(Arc::new(worker).run(for_worker)),
             spawn(Arc::new(sender).run(for_sender)),
             spawn(async move { comparison.run(for_comparison).await }),
-            spawn(async move { upkeep.run(told).await }),
+            spawn(reconciler.run(for_reconciler)),
+            spawn(async move { maintenance.run(told).await }),
         ];
         Ok(Self { stop, tasks })
     }
@@ -128,8 +139,8 @@ async fn worker(
     let timings = HealthTimings::within(config.deployments.health_timeout);
     let pipeline = Pipeline::new(ports, timings, wiring.tools.basics.clone());
     let most = config.deployments.max_builds;
-    let limits = ClaimLimits { global: most, per_organization: most };
-    let timings = WorkerTimings::default();
+    let limits = ClaimLimits { builds: most, operations: OPERATIONS, per_organization: most.max(OPERATIONS) };
+    let timings = WorkerTimings { engine: config.deployments.engine_timeout, ..WorkerTimings::default() };
     let crew = Crew { pipeline: Arc::new(pipeline), runs: Some(Arc::new(runs)) };
     Ok(Worker::new(database, crew, identity, limits, timings, wiring.tools.basics.clone()))
 }
@@ -152,24 +163,53 @@ fn hostname() -> String {
     if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
 }
 
-fn upkeep(config: &Config, wiring: &Wiring, outside: &Outside, identity: (InstanceId, BootId)) -> Upkeep {
+fn reconciler(config: &Config, wiring: &Wiring, outside: &Outside) -> Arc<Reconciler> {
     let database = Arc::new(wiring.database.clone());
-    let ports = UpkeepPorts {
-        queue: database.clone(),
+    let retirer = Retirer {
+        applications: database.clone(),
         deployments: database.clone(),
-        extensions: database.clone(),
-        runner: outside.runner.clone(),
         deployer: outside.engine.clone(),
         inventory: outside.engine.clone(),
+        runtime_logs: Some(Arc::clone(&outside.runtime_logs)),
+        routes: Arc::clone(&wiring.routes),
+        tools: wiring.tools.basics.clone(),
+    };
+    let ports = ReconcilerPorts {
+        queue: database.clone(),
+        applications: database.clone(),
+        deployments: database.clone(),
+        extensions: database.clone(),
+        deployer: outside.engine.clone(),
+        inventory: outside.engine.clone(),
+        probe: Arc::new(NetworkProbe::default()),
         sites: wiring.sites.clone(),
+        routes: Arc::clone(&wiring.routes),
+        logs: database,
+        retirer: Arc::new(retirer),
+    };
+    let kept_versions = config.deployments.kept_versions;
+    let limits = ReconcilerLimits { kept_versions, ..ReconcilerLimits::default() };
+    Reconciler::new(ports, ReconcilerTimings::default(), limits, wiring.tools.clone())
+}
+
+fn maintenance(
+    wiring: &Wiring,
+    outside: &Outside,
+    reconciler: &Reconciler,
+    identity: (InstanceId, BootId),
+) -> Maintenance {
+    let database = Arc::new(wiring.database.clone());
+    let ports = MaintenancePorts {
+        queue: database.clone(),
+        runner: outside.runner.clone(),
         routes: Arc::clone(&wiring.routes),
         logs: database.clone(),
         runtime_logs: Arc::clone(&outside.runtime_logs),
         idempotency: database.clone(),
         deliveries: database,
     };
-    let limits = UpkeepLimits { kept_versions: config.deployments.kept_versions, ..UpkeepLimits::default() };
-    Upkeep::new(ports, identity, UpkeepTimings::default(), limits, wiring.tools.clone())
+    let timings = MaintenanceTimings::default();
+    Maintenance::new(ports, identity, timings, reconciler.snapshot(), wiring.tools.clone())
 }
 
 fn sender(config: &Config, wiring: &Wiring, identity: SenderId) -> Sender {
@@ -197,7 +237,7 @@ fn runtime_logs(wiring: &Wiring, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs>
     Arc::new(RuntimeLogs::new(engine.clone(), database.clone(), database, secrets))
 }
 
-fn docker_options(config: &Config, instance: InstanceId) -> DockerOptions {
+pub(crate) fn docker_options(config: &Config, instance: InstanceId) -> DockerOptions {
     let settings = &config.deployments;
     let options = DockerOptions::new(instance);
     DockerOptions {

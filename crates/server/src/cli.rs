@@ -52,6 +52,8 @@ pub(crate) enum ManualVerb {
 pub(crate) enum ServerVerb {
     /// Run the server (also when no verb is given)
     Serve(Serve),
+    /// Check what a running installation needs, and say how to mend what is wrong
+    Doctor,
     /// Bring the database's tables up to date, and stop
     Migrate,
     /// Print the effective configuration, secrets masked

@@ -22,7 +22,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Set up this command", &["completions", "man"]),
     (
         "Run a server",
-        &["serve", "proxy", "config", "admin", "backup", "database", "key", "upgrade", "migrate", "openapi"],
+        &[
+            "serve", "proxy", "config", "admin", "backup", "database", "key", "upgrade", "doctor", "migrate",
+            "openapi",
+        ],
     ),
 ];
 

@@ -1,8 +1,8 @@
 //! The id of the installation, and the decision at start that a data directory and a database belong together.
 //!
 //! An installation has one id. Its database has it in a table, its data directory in the file `instance-id`, and
-//! everything that it makes on the engine in a label. Whatever no record of the database accounts for is removed, so
-//! that a server must never run with the database of another installation, or with an empty one.
+//! everything that it makes on the engine in a label. A server must never run with the database of another installation,
+//! or with an empty one: it would take what runs for unknown.
 
 mod decision;
 

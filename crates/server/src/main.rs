@@ -7,6 +7,7 @@ mod backup;
 mod cli;
 mod config;
 mod database;
+mod doctor;
 mod front_proxy;
 mod help;
 mod installation;
@@ -65,6 +66,7 @@ fn configured(file: Option<&Path>, act: impl FnOnce(&Config) -> Result<(), Box<d
 fn run(verb: ServerVerb, config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     match verb {
         ServerVerb::Serve(serve) => serve::run(config, adopt || serve.adopt),
+        ServerVerb::Doctor => doctor::run(config),
         ServerVerb::Migrate => wiring::migrate(config),
         ServerVerb::Config => cli::print(&config.to_string()),
         ServerVerb::Openapi => cli::print(&format!("{:#}\n", serde_json::json!(launchway_api::document()))),

@@ -4,11 +4,12 @@ use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web::Data};
 use launchway_api::{Api, ApiOptions, Metrics};
+use launchway_application::EngineStatus;
 use launchway_infrastructure::{data_dir::DataDir, database::Database};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric as _},
-    metrics::counter::ConstCounter,
+    metrics::{counter::ConstCounter, gauge::ConstGauge},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -47,6 +48,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let Wiring { database, services, setup_token, .. } = wiring;
     let metrics = Metrics::default();
     metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));
+    metrics.also_collect(Box::new(EngineMetrics(services.engine.clone())));
     if let Some(proxy) = &proxy {
         metrics.also_collect(Box::new(proxy.metrics()));
     }
@@ -139,6 +141,18 @@ fn announce(
         ));
     }
     cli::print(&text)
+}
+
+/// Whether the engine answers.
+#[derive(Debug)]
+struct EngineMetrics(EngineStatus);
+
+impl Collector for EngineMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let gauge = ConstGauge::new(i64::from(self.0.outage().is_none()));
+        let help = "Whether the container engine answers";
+        gauge.encode(encoder.encode_descriptor("engine_up", help, None, gauge.metric_type())?)
+    }
 }
 
 /// What the database was asked to do.

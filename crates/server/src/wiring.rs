@@ -3,7 +3,7 @@
 use std::{error::Error, net::SocketAddr, sync::Arc};
 
 use launchway_application::{
-    Basics, Bell, OutsidePorts, Ports, Services, Tools,
+    Basics, Bell, EngineStatus, OutsidePorts, Ports, Services, Tools,
     applications::ApplicationPolicy,
     extensions::CatalogFile,
     routes::{RoutePorts, Routes},
@@ -225,6 +225,7 @@ fn ports(
                 clock: Arc::new(SystemClock),
                 ids: Arc::new(TimeOrderedIds),
                 bell: Bell::default(),
+                engine: EngineStatus::default(),
             },
             entropy: entropy.clone(),
         },

@@ -4,6 +4,7 @@
 //! Needs a running Docker engine with its command line, a static `/bin/busybox` and `tar`.
 
 mod fake;
+mod forwarder;
 
 use std::{
     env, fs,
@@ -15,7 +16,10 @@ use std::{
 
 use launchway_domain::ids::InstanceId;
 
-pub use self::fake::{FakeCall, FakeDocker, FakeProgram};
+pub use self::{
+    fake::{FakeCall, FakeDocker, FakeProgram},
+    forwarder::EngineForwarder,
+};
 
 /// The base image: busybox and nothing else.
 const BASE: &str = "launchway-test/base:bb";

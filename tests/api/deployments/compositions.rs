@@ -95,7 +95,7 @@ fn a_volume_keeps_its_content_and_a_version_that_fails_in_the_gap_gives_the_plac
     repository.write("compose.yaml", services_with_a_volume("never seen")).commit();
     let second = stage.deployed(&stage.redeploy(&id));
     assert_eq!(page_of(&second), "kept");
-    let gap = "warn: There is a gap: the live version is stopped before this one starts, because both use the volume `data`";
+    let gap = "warn: With downtime: the live version is stopped before this one starts, because both use the volume `data`";
     let story = stage.story_of(&text(&second["id"]));
     assert!(story.contains(gap), "{story}");
     stage.has_containers(2);

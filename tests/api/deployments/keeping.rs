@@ -1,9 +1,14 @@
 //! How much of what was deployed stays, and how much room has to be left.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::stage::{DEPLOY, Stage, wish};
-use crate::{front::site, patience::until};
+use crate::{front::site, patience::until_within};
+
+/// The grace period of what nobody wants any more, and the search behind it.
+const GRACE: Duration = Duration::from_secs(240);
 
 #[test]
 fn the_newest_images_and_the_live_one_stay_and_can_be_gone_back_to() {
@@ -18,10 +23,9 @@ fn the_newest_images_and_the_live_one_stay_and_can_be_gone_back_to() {
         stage.deployed(&id);
         deployments.push(id);
     }
-    // At a start at the latest.
     stage.server.restart();
     stage.reconnect();
-    until("two images", || (stage.engine.images().len() == 2).then_some(()));
+    until_within(GRACE, "two images", || (stage.engine.images().len() == 2).then_some(()));
 
     let back = |to: &str| stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": to}));
     for gone in &deployments[..2] {
@@ -50,7 +54,7 @@ fn the_newest_releases_of_a_site_stay() {
     };
     stage.server.restart();
     stage.reconnect();
-    until("one release", || (releases(&stage) == [second.clone()]).then_some(()));
+    until_within(GRACE, "one release", || (releases(&stage) == [second.clone()]).then_some(()));
     let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first}));
     back.failure(409, "conflict");
 }

@@ -35,13 +35,14 @@ fn an_application_is_stopped_restarted_and_deployed_again(stage: Stage) {
     stage.admin.post(&format!("{DEPLOY}/restart"), &by_id).success();
     becomes(&stage, &id, "running");
     until("a container that runs", || (of_deployment()["container_status"] == "running").then_some(()));
-    assert_eq!(page_of(&deployment), "a page");
+    assert_eq!(page_of(&of_deployment()), "a page");
 
     stage.admin.post(&format!("{DEPLOY}/restart"), &by_id).success();
     until("the second restart", || {
         (stage.story_of(&text(&deployment["id"])).matches("Restarted").count() == 2).then_some(())
     });
-    assert_eq!(page_of(&deployment), "a page");
+    assert_ne!(of_deployment()["container_id"], deployment["container_id"]);
+    assert_eq!(page_of(&of_deployment()), "a page");
 
     stage.admin.post(&format!("{DEPLOY}/stop"), &by_id).success();
     becomes(&stage, &id, "stopped");

@@ -41,11 +41,9 @@ fn every_reason_has_a_page_of_its_own_and_gives_nothing_away() {
     stage.admin.post(&format!("{DEPLOY}/restart"), &json!({"id": id})).success();
     until("the page itself", || (status(&stage, host) == 200).then_some(()));
 
-    // Nobody listens there.
-    let container = deployment["container_id"].as_str().unwrap();
-    launchway_testkit::docker::docker(&["container", "pause", container]);
-    launchway_testkit::docker::docker(&["container", "unpause", container]);
     assert_eq!(page(&stage, host), "hello");
+    let restarted = stage.deployment(deployment["id"].as_str().unwrap());
+    let container = restarted["container_id"].as_str().unwrap();
     for answer in [&unknown, &absent, &stopped] {
         for secret in ["10.192.", "launchway-data", container] {
             assert!(!answer.text.contains(secret), "{secret}: {answer:?}");

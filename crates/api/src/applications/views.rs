@@ -57,12 +57,23 @@ pub(crate) struct ApplicationView {
     user: Option<Box<UserView>>,
     #[schema(no_recursion)]
     status: Option<Box<ApplicationStatusView>>,
+    /// The reason why its live version does not serve; null while it does, or none is live.
+    status_detail: Option<StatusDetail>,
     #[schema(no_recursion)]
     deployments: Vec<DeploymentView>,
     #[schema(no_recursion)]
     logs: Vec<LogView>,
     created_at: Moment,
     updated_at: Moment,
+}
+
+/// The reason why the live version of an application does not serve.
+#[derive(Clone, Serialize, ToSchema)]
+pub(crate) struct StatusDetail {
+    #[schema(example = "the container exited with code 137")]
+    reason: String,
+    /// The moment since which it does not.
+    since: Moment,
 }
 
 /// How an application is.
@@ -118,6 +129,7 @@ impl From<&Application> for ApplicationView {
             organization: None,
             user: None,
             status: None,
+            status_detail: None,
             deployments: Vec::new(),
             logs: Vec::new(),
             created_at: application.created_at.into(),
@@ -128,7 +140,12 @@ impl From<&Application> for ApplicationView {
 
 impl From<&ApplicationSummary> for ApplicationView {
     /// With its organization, its user and its status.
-    fn from(ApplicationSummary { application, organization, user }: &ApplicationSummary) -> Self {
+    fn from(summary: &ApplicationSummary) -> Self {
+        let ApplicationSummary { application, organization, user, breakdown } = summary;
+        let status_detail = breakdown.as_ref().map(|reason| StatusDetail {
+            reason: reason.clone(),
+            since: application.status.updated_at.into(),
+        });
         let status = &application.status;
         let status = ApplicationStatusView {
             id: status.id.into(),
@@ -142,6 +159,7 @@ impl From<&ApplicationSummary> for ApplicationView {
             organization: Some(Box::new(organization.into())),
             user: Some(Box::new(user.into())),
             status: Some(Box::new(status)),
+            status_detail,
             ..Self::from(application)
         }
     }

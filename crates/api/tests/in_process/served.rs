@@ -16,7 +16,7 @@ use actix_web::{
 };
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
-    Basics, Bell, OutsidePorts, Ports, Services, Tools,
+    Basics, Bell, EngineStatus, OutsidePorts, Ports, Services, Tools,
     applications::ApplicationPolicy,
     routes::{RoutePorts, Routes},
 };
@@ -100,6 +100,7 @@ fn api() -> Api {
         clock: Arc::new(FixedClock::default()),
         ids: Arc::new(CountingIds::default()),
         bell: Bell::default(),
+        engine: EngineStatus::default(),
     };
     let tools = Tools { basics, entropy: Arc::new(CountingEntropy::default()) };
     let routes = RoutePorts {

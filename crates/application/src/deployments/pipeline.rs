@@ -3,11 +3,12 @@
 //! **Invariant:** until [`Write::GoLive`] is durable, whatever happens leaves the live version as it
 //! was; from then on, an attempt only goes forward. Each step may be repeated.
 
-mod composing;
+mod build;
+mod compose;
 mod health;
-mod making;
-mod operations;
-mod releasing;
+mod lifecycle;
+mod release;
+mod replace;
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,13 +21,16 @@ use launchway_domain::{
     },
     ids::{ApplicationId, DeploymentId},
     jobs::{ClaimedJob, Lease, Outcome, Write as JobWrite},
-    logs::{Level, LogSink, Write as LogWrite},
+    logs::{Level, LogSink, NewLine, Write as LogWrite},
     organizations::DeployKeyRepository,
     secret::SecretBox,
     store,
 };
 
-use super::log::{DeploymentLog, secrets_of};
+use super::{
+    log::{DeploymentLog, secrets_of},
+    retirement::{Retired, Retirer},
+};
 use crate::{
     Basics, Error,
     applications::{OpenSecrets, Vault, titled},
@@ -91,6 +95,9 @@ impl HealthTimings {
 /// Carries out deployments, and what else is done to applications.
 pub struct Pipeline {
     ports: PipelinePorts,
+    retirer: Retirer,
+    /// Whether what lost the traffic is ended inside the job, because no reconciler would find it.
+    retires_inside: bool,
     vault: Vault,
     timings: HealthTimings,
     tools: Basics,
@@ -106,6 +113,8 @@ impl From<Error> for Stop {
 /// One attempt at a deployment.
 struct Attempt<'a> {
     lease: Lease,
+    /// The number of the attempt among those that count.
+    counted: i32,
     application: Application,
     deployment: Deployment,
     secrets: OpenSecrets,
@@ -118,22 +127,72 @@ impl Pipeline {
     /// Works with `ports`.
     pub fn new(ports: PipelinePorts, timings: HealthTimings, tools: Basics) -> Self {
         let vault = Vault::new(Arc::clone(&ports.secrets));
-        Self { ports, vault, timings, tools }
+        let retirer = Retirer {
+            applications: Arc::clone(&ports.applications),
+            deployments: Arc::clone(&ports.deployments),
+            deployer: Arc::clone(&ports.deployer),
+            inventory: Arc::clone(&ports.inventory),
+            runtime_logs: ports.runtime_logs.clone(),
+            routes: Arc::clone(&ports.routes),
+            tools: tools.clone(),
+        };
+        Self { ports, retirer, retires_inside: false, vault, timings, tools }
+    }
+
+    /// The same where no reconciler runs: a deployment is finished when the previous version is ended.
+    #[must_use]
+    pub fn without_reconciler(mut self) -> Self {
+        self.retires_inside = true;
+        self
+    }
+
+    /// Ends what lost the traffic once its last request is done. What cannot be ended now is an orphan,
+    /// which the reconciler retires.
+    pub(crate) async fn retire(&self, retired: &Retired) {
+        if let Err(error) = self.retirer.retire(retired).await {
+            tracing::warn!(deployment.id = %retired.deployment(), %error, "previous version is removed later");
+        }
+    }
+
+    /// Says in the log of a deployment that its job waits for the engine.
+    pub(crate) async fn log_waiting(&self, claimed: &ClaimedJob, reason: &str) {
+        let Ok(deployment_id) = claimed.job.payload.parse() else { return };
+        let text = format!("Waiting for the Docker engine: {reason}");
+        let (application_id, at) = (claimed.job.subject.into(), self.tools.clock.now());
+        let line = NewLine { application_id, deployment_id, level: Level::Warn, text, at };
+        if let Err(error) = self.ports.logs.append(vec![line]).await {
+            tracing::warn!(%error, deployment.id = %deployment_id, "a log line could not be stored");
+        }
     }
 
     /// One attempt at the deployment of `claimed`, to its end. Everything that the attempt comes to
     /// is durable when this returns `Ok`.
-    pub(crate) async fn deploy(&self, claimed: &ClaimedJob, course: &Course) -> Result<(), Stop> {
+    /// Returns what lost the traffic by it.
+    pub(crate) async fn deploy(&self, claimed: &ClaimedJob, course: &Course) -> Result<Vec<Retired>, Stop> {
         let Some(attempt) = self.begin(claimed, course).await? else {
             // The application is gone, and nobody waits for this any more.
-            return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
+            self.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
+            return Ok(Vec::new());
         };
         match attempt.log.keep_writing_during(Box::pin(self.carry_out(&attempt))).await {
-            Ok(()) => {
+            Ok(mut retired) => {
+                if self.retires_inside {
+                    for retired in retired.drain(..) {
+                        self.retire(&retired).await;
+                    }
+                }
                 attempt.log.flush().await;
-                self.settle(claimed, Outcome::Succeeded, Vec::new()).await
+                self.settle(claimed, Outcome::Succeeded, Vec::new()).await?;
+                Ok(retired)
             }
-            Err(Stop::Refused(reason)) => self.fail(claimed, &attempt, attempt.log.shown(&reason)).await,
+            Err(Stop::Refused(reason)) => {
+                self.fail(claimed, &attempt, attempt.log.shown(&reason)).await?;
+                Ok(Vec::new())
+            }
+            Err(Stop::Unavailable(reason)) => {
+                attempt.log.flush().await;
+                Err(Stop::Unavailable(reason))
+            }
             Err(Stop::Fault(reason)) => {
                 let reason = attempt.log.shown(&reason);
                 let what = match course.is_past_the_point_of_no_return() {
@@ -168,25 +227,38 @@ impl Pipeline {
             deployment.clone(),
             secrets_of(&secrets),
         );
-        Ok(Some(Attempt { lease: claimed.lease, application, deployment, secrets, owner, log, course }))
+        let counted = claimed.lease.attempt - claimed.job.excused;
+        Ok(Some(Attempt {
+            lease: claimed.lease,
+            counted,
+            application,
+            deployment,
+            secrets,
+            owner,
+            log,
+            course,
+        }))
     }
 
-    async fn carry_out(&self, attempt: &Attempt<'_>) -> Result<(), Stop> {
+    async fn carry_out(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, Stop> {
         if attempt.application.live == Some(attempt.deployment.id) {
             attempt.course.pass_the_point_of_no_return();
             return self.take_over(attempt).await;
         }
         if attempt.owner.attempt > 1 {
-            attempt.log.say(Level::Info, format!("Attempt {}", attempt.owner.attempt)).await;
+            // Those that only waited for something do not count.
+            if attempt.counted > 1 {
+                attempt.log.say(Level::Info, format!("Attempt {}", attempt.counted)).await;
+            }
             self.clear_away(attempt.owner.deployment).await?;
         }
-        self.close_gap(&attempt.application).await?;
+        self.restore_previous(&attempt.application).await?;
         let (version, made) = self.make(attempt).await?;
         let released = self.release(attempt, &version, made).await;
         let is_ours_to_remove = matches!(released, Err(Stop::Refused(_) | Stop::Fault(_)));
         if is_ours_to_remove && !attempt.course.is_past_the_point_of_no_return() {
             self.ports.deployer.remove(attempt.deployment.id).await?;
-            self.close_gap(&attempt.application).await?;
+            self.restore_previous(&attempt.application).await?;
         }
         released
     }
@@ -200,7 +272,7 @@ impl Pipeline {
         }
         self.clear_away(deployment).await?;
         match application {
-            Some(application) => Ok(self.close_gap(&application).await?),
+            Some(application) => Ok(self.restore_previous(&application).await?),
             None => Ok(()),
         }
     }

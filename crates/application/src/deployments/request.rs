@@ -1,10 +1,10 @@
 //! The wish for a deployment, as what has to be written for it.
 
 use launchway_domain::{
-    applications::Application,
+    applications::{Application, BuildPack},
     auth::Actor,
     deployments::{Deployment, DeploymentKind, Write},
-    jobs::{JobKind, NewJob, Write as JobWrite},
+    jobs::{JobKind, NewJob, Pool, Write as JobWrite},
     logs::{Level, NewLine, Write as LogWrite},
     organizations::Scope,
     store,
@@ -70,7 +70,54 @@ pub(crate) fn job_about(application: &Application, kind: JobKind, tools: &Basics
         subject: application.id.into(),
         replaceable: true,
         payload: String::new(),
+        pool: pool(application, kind),
         run_at: now,
         enqueued_at: now,
+    }
+}
+
+/// The workers that a job on `application` waits for.
+fn pool(application: &Application, kind: JobKind) -> Pool {
+    match (kind, application.blueprint.build_pack) {
+        (JobKind::RunExtension | JobKind::UninstallExtension, _) => Pool::Extensions,
+        // What it was before it was a site is on the engine.
+        (JobKind::Remove | JobKind::Reconcile, _) => Pool::Operations,
+        (JobKind::Deploy | JobKind::Restart | JobKind::Stop, BuildPack::Static) => Pool::Sites,
+        (JobKind::Deploy, _) => Pool::Builds,
+        (JobKind::Restart | JobKind::Stop, _) => Pool::Operations,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use launchway_testkit::builders::an_application;
+
+    use super::*;
+
+    #[test]
+    fn jobs_on_sites_wait_for_no_engine_unless_they_remove() {
+        let mut site = an_application().build();
+        site.blueprint.build_pack = BuildPack::Static;
+        let pools = |application: &Application| JobKind::ALL.map(|kind| pool(application, kind));
+        let of_container = [
+            Pool::Builds,
+            Pool::Operations,
+            Pool::Operations,
+            Pool::Operations,
+            Pool::Operations,
+            Pool::Extensions,
+            Pool::Extensions,
+        ];
+        assert_eq!(pools(&an_application().build()), of_container);
+        let of_site = [
+            Pool::Sites,
+            Pool::Sites,
+            Pool::Sites,
+            Pool::Operations,
+            Pool::Operations,
+            Pool::Extensions,
+            Pool::Extensions,
+        ];
+        assert_eq!(pools(&site), of_site);
     }
 }

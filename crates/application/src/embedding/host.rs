@@ -147,6 +147,15 @@ impl Deployer for Hosted {
         Ok(found.map_or(Condition::Gone, |address| Condition::Running { address, restarts: 0 }))
     }
 
+    async fn resume(&self, _: &ContainerId) -> Result<Container, StepError> {
+        refused("versions are not started again here: deploy once more")
+    }
+
+    /// A host knows versions by their deployment.
+    fn can_run_beside(&self) -> bool {
+        false
+    }
+
     async fn restart(&self, _: &ContainerId) -> Result<Container, StepError> {
         refused("versions are not started again here: deploy once more")
     }
@@ -157,6 +166,10 @@ impl Deployer for Hosted {
 
     async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError> {
         self.host.end(deployment).await
+    }
+
+    async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError> {
+        self.host.end(owner.deployment).await
     }
 }
 
@@ -183,6 +196,7 @@ impl EngineInventory for Hosted {
                 condition: Condition::Running { address, restarts: 0 },
                 created_at: deployment.created_at,
                 service: None,
+                stays_up: true,
             };
             containers.push(Found { owner, what });
         }
@@ -238,7 +252,7 @@ impl TrafficRouter for Hosted {
     }
 
     /// A host that has to wait for requests does so when it ends a version.
-    async fn drain(&self, _: ApplicationId) -> Result<(), StepError> {
+    async fn drain(&self, _: ApplicationId, _: Option<ContainerId>) -> Result<(), StepError> {
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Records that an embedding service keeps, seen as the ports that deployments use.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -10,10 +10,10 @@ use launchway_domain::{
     },
     clock::Timestamp,
     deployments::{
-        ContainerState, Deployment, DeploymentDetail, DeploymentRepository, KeptVersions, LiveVersion,
-        Standing,
+        ContainerState, Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, KeptVersions,
+        LiveVersion, Standing,
     },
-    ids::{ApplicationId, BootId, DeploymentId, InstanceId, JobId},
+    ids::{ApplicationId, BootId, DeploymentId, InstanceId, JobId, SubjectId},
     jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, JobQueue, JobState, Lease, Rescued, WorkerId},
     logs::{LogSink, NewLine},
     organizations::Scope,
@@ -198,6 +198,20 @@ impl DeploymentRepository for Kept {
         .await
     }
 
+    async fn unretired(&self) -> Result<Vec<Deployment>, StoreError> {
+        let live: Vec<DeploymentId> =
+            self.live().await?.iter().map(|version| version.deployment.id).collect();
+        let not_removed = self.not_removed().await?;
+        let is_unretired =
+            |found: &Deployment| found.status.state == DeploymentState::Deployed && !live.contains(&found.id);
+        Ok(not_removed.into_iter().filter(is_unretired).collect())
+    }
+
+    async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError> {
+        let live = self.live().await?;
+        Ok(live.into_iter().filter_map(|version| version.deployment.container?.address).collect())
+    }
+
     async fn standing(
         &self,
         deployments: &[DeploymentId],
@@ -252,6 +266,16 @@ impl JobQueue for Kept {
         self.change(|records| records.give_back(lease, reason, true, (now, run_at))).await
     }
 
+    async fn postpone(
+        &self,
+        lease: &Lease,
+        reason: &str,
+        now: Timestamp,
+        run_at: Timestamp,
+    ) -> Result<JobState, StoreError> {
+        self.change(|records| records.give_back(lease, reason, false, (now, run_at))).await
+    }
+
     async fn rescue(
         &self,
         instance: InstanceId,
@@ -263,6 +287,10 @@ impl JobQueue for Kept {
 
     async fn forget(&self, before: Timestamp) -> Result<usize, StoreError> {
         self.change(|records| Ok(records.forget_jobs(before))).await
+    }
+
+    async fn running(&self) -> Result<Vec<SubjectId>, StoreError> {
+        self.read(|records| records.running().map(|job| job.subject).collect()).await
     }
 
     async fn get(&self, scope: Scope, id: JobId) -> Result<Option<Job>, StoreError> {

@@ -110,6 +110,7 @@ pub(super) fn headline(document: &Document) -> String {
         }
         Some(EventKind::DeploymentSucceeded) => format!("{} was deployed", application()),
         Some(EventKind::DeploymentFailed) => format!("The deployment of {} failed", application()),
+        Some(EventKind::ApplicationRecovered) => format!("{} serves again", application()),
         Some(EventKind::DeploymentCancelled) => format!("The deployment of {} was cancelled", application()),
         Some(EventKind::ExtensionCompleted) => format!("The run of {} is complete", get(Fact::Extension)),
         Some(EventKind::ExtensionFailed) => format!("The run of {} failed", get(Fact::Extension)),

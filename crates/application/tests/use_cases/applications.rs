@@ -18,7 +18,7 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::{Deployment, DeploymentKind, Write as DeploymentWrite},
     ids::ApplicationId,
-    jobs::{JobKind, NewJob, Write as JobWrite},
+    jobs::{JobKind, NewJob, Pool, Write as JobWrite},
     logs::Write as LogWrite,
     organizations::Scope,
     secret::{Sealed, Secret},
@@ -105,6 +105,7 @@ pub(crate) fn job(n: u64, kind: JobKind, id: ApplicationId, payload: String, at:
         subject: id.into(),
         replaceable: true,
         payload,
+        pool: if kind == JobKind::Deploy { Pool::Builds } else { Pool::Operations },
         run_at: at,
         enqueued_at: at,
     }

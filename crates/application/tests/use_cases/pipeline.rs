@@ -1,7 +1,7 @@
 //! Carrying out deployments: which ports are asked, in which order, and what is written.
 
 mod cancelling;
-mod composing;
+mod compositions;
 mod failures;
 mod health;
 mod interruptions;

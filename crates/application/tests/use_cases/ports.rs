@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use launchway_application::{
-    Basics, Bell, OutsidePorts, Ports, Services, Tools,
+    Basics, Bell, EngineStatus, OutsidePorts, Ports, Services, Tools,
     applications::ApplicationPolicy,
     auth::Guesses,
     routes::{RoutePorts, Routes},
@@ -193,7 +193,13 @@ impl MockedPorts {
 }
 
 fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>, bell: Bell) -> Tools {
-    let basics = Basics { store: Arc::new(store), clock, ids: Arc::new(CountingIds::default()), bell };
+    let basics = Basics {
+        store: Arc::new(store),
+        clock,
+        ids: Arc::new(CountingIds::default()),
+        bell,
+        engine: EngineStatus::default(),
+    };
     Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
 }
 

@@ -1,7 +1,11 @@
 //! Workers: taking jobs, keeping their lease, and ending them.
 
+mod engine;
 mod leases;
-mod operations;
+mod lifecycle;
+mod reconcile;
+mod restart;
+mod retirement;
 mod running;
 mod runs;
 mod uninstalling;

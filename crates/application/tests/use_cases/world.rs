@@ -1,6 +1,7 @@
 //! A small world for workers: a queue, records, a log and an engine that remember what is asked of
 //! them, in one journal, and answer as a test says.
 
+mod background;
 mod composer;
 mod engine;
 mod extensions;
@@ -10,35 +11,39 @@ mod records;
 
 use std::{
     collections::{HashMap, VecDeque},
+    net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use launchway_application::{
-    Basics, Bell, RuntimeLogs, Tools,
+    Basics, Bell, EngineStatus, RuntimeLogs, Tools,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
-    upkeep::{Upkeep, UpkeepLimits, UpkeepPorts, UpkeepTimings},
     webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
     worker::{Crew, Worker, WorkerTimings},
 };
 use launchway_domain::{
     applications::{Application, NamedApplication},
     clock::{Clock as _, Timestamp},
-    deployments::{Condition, ContainerId, Deployment, Found, LiveVersion, PrintedLine, Standing, StepError},
+    deployments::{
+        Condition, ContainerId, ContainerPlan, Deployment, Found, LiveVersion, PrintedLine, Standing,
+        StepError,
+    },
     extensions::{ExecutionDetail, ExtensionRoute, NewExecutionLine},
-    ids::{ApplicationId, DeploymentId},
-    jobs::{ClaimLimits, ClaimedJob, Heartbeat},
+    ids::{ApplicationId, DeploymentId, SubjectId},
+    jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, NewJob},
     logs::NewLine,
     organizations::DeployKey,
     routes::Route,
     store::{StoreError, Write},
 };
-use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, ids::id_of};
+use launchway_testkit::{CountingEntropy, CountingIds, FixedClock};
 
 pub(crate) use self::{
-    engine::{ADDRESS, COMMIT, a_container_of, a_started_container},
+    background::{look_after, wait},
+    engine::{ADDRESS, AWAY, COMMIT, a_container_of, a_started_container},
     queue::{a_job, a_worker_id},
 };
 use crate::sealing::a_box;
@@ -55,6 +60,8 @@ pub(crate) struct State {
     pub(crate) application: Option<Application>,
     pub(crate) deployments: Vec<Deployment>,
     pub(crate) live: Vec<LiveVersion>,
+    /// The deployments whose retirement was interrupted.
+    pub(crate) unretired: Vec<Deployment>,
     /// The names of applications.
     pub(crate) named: Vec<NamedApplication>,
     pub(crate) standing: Vec<Standing>,
@@ -65,6 +72,12 @@ pub(crate) struct State {
     pub(crate) missed: Vec<ApplicationId>,
     /// The jobs that wait.
     pub(crate) waiting: VecDeque<ClaimedJob>,
+    /// The jobs that were claimed and have not ended.
+    pub(crate) claimed: Vec<Job>,
+    /// Whether of one subject only one job runs at once.
+    pub(crate) has_one_job_per_subject: bool,
+    /// The subjects of jobs of other workers.
+    pub(crate) busy: Vec<SubjectId>,
     /// How often the queue cannot be asked for a job.
     pub(crate) failing_claims: usize,
     /// What the next signs of life are answered; when there is none left, that the lease holds.
@@ -78,9 +91,18 @@ pub(crate) struct State {
     pub(crate) found: Vec<Found>,
     /// Whether there is no news of containers.
     pub(crate) is_quiet: bool,
+    /// The condition of every container that is asked for by itself; without, as it is found.
     pub(crate) condition: Option<Condition>,
+    /// Whether the engine does not answer.
+    pub(crate) is_away: bool,
+    /// Whether a container that is resumed stays as it was.
+    pub(crate) stays_down: bool,
+    /// Whether two containers of one deployment cannot run beside each other.
+    pub(crate) runs_alone: bool,
     /// What is wrong with the health of a version; nothing without.
     pub(crate) illness: Option<String>,
+    /// The same of what listens at one address.
+    pub(crate) illnesses: HashMap<IpAddr, String>,
     pub(crate) printed: HashMap<ContainerId, Vec<PrintedLine>>,
     pub(crate) last_words: Vec<PrintedLine>,
     /// The deployments that have published files.
@@ -104,6 +126,12 @@ pub(crate) struct State {
 
     /// What was asked of ports, in order, with a short form of what was written.
     pub(crate) journal: Vec<String>,
+    /// The reconcile jobs that were enqueued.
+    pub(crate) reconcile_jobs: Vec<NewJob>,
+    /// The plans that containers were started by.
+    pub(crate) started: Vec<ContainerPlan>,
+    /// The addresses that were checked.
+    pub(crate) probed: Vec<SocketAddr>,
     /// What was written.
     pub(crate) commits: Vec<Vec<Write>>,
     /// All routes, each time that they were told.
@@ -120,6 +148,7 @@ pub(crate) struct World {
     state: Mutex<State>,
     pub(crate) clock: Arc<FixedClock>,
     pub(crate) bell: Bell,
+    pub(crate) engine: EngineStatus,
 }
 
 impl World {
@@ -161,7 +190,7 @@ impl World {
 
     /// A worker of this world.
     pub(crate) fn worker(self: &Arc<Self>) -> Arc<Worker> {
-        self.worker_with(ClaimLimits { global: 2, per_organization: 2 })
+        self.worker_with(ClaimLimits { builds: 2, operations: 2, per_organization: 2 })
     }
 
     pub(crate) fn worker_with(self: &Arc<Self>, limits: ClaimLimits) -> Arc<Worker> {
@@ -184,27 +213,6 @@ impl World {
         }
     }
 
-    /// Who looks after this world.
-    pub(crate) fn upkeep(self: &Arc<Self>) -> Upkeep {
-        let ports = UpkeepPorts {
-            queue: Arc::clone(self) as _,
-            deployments: Arc::clone(self) as _,
-            extensions: Arc::clone(self) as _,
-            runner: Arc::clone(self) as _,
-            deployer: Arc::clone(self) as _,
-            inventory: Arc::clone(self) as _,
-            sites: Arc::clone(self) as _,
-            routes: self.routes(),
-            logs: Arc::clone(self) as _,
-            runtime_logs: self.runtime_logs(),
-            idempotency: Arc::clone(self) as _,
-            deliveries: Arc::clone(self) as _,
-        };
-        let identity = (id_of("instance").into(), id_of("boot").into());
-        let (timings, limits) = (UpkeepTimings::default(), UpkeepLimits::default());
-        Upkeep::new(ports, identity, timings, limits, self.tools())
-    }
-
     /// Who compares its branches, a minute after each round.
     pub(crate) fn comparison(self: &Arc<Self>) -> Comparison {
         let ports = ComparisonPorts {
@@ -222,6 +230,7 @@ impl World {
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::new(CountingIds::default()),
             bell: self.bell.clone(),
+            engine: self.engine.clone(),
         };
         Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
     }
@@ -273,7 +282,11 @@ impl World {
     /// The same, for what would fill the journal.
     async fn call_quietly(&self, name: &'static str) -> Result<(), StepError> {
         self.pass_time(name).await;
-        let failure = self.state().failures.get_mut(name).and_then(VecDeque::pop_front);
+        let mut state = self.state();
+        if state.is_away && engine::CALLS.contains(&name) {
+            return Err(StepError::Unavailable(AWAY.to_owned()));
+        }
+        let failure = state.failures.get_mut(name).and_then(VecDeque::pop_front);
         failure.map_or(Ok(()), Err)
     }
 

@@ -28,6 +28,35 @@ pub enum Progress {
     Deploying,
 }
 
+/// The health of a live version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// It is up and passes its check.
+    Healthy,
+    /// It is not, with a sentence that says why.
+    Broken(String),
+}
+
+impl Health {
+    /// The state of an application whose live version has this health.
+    #[must_use]
+    pub fn state(&self) -> ApplicationState {
+        match self {
+            Self::Healthy => ApplicationState::Running,
+            Self::Broken(_) => ApplicationState::Failed,
+        }
+    }
+
+    /// The reason why it is broken.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Healthy => None,
+            Self::Broken(reason) => Some(reason),
+        }
+    }
+}
+
 impl ApplicationState {
     /// Every state.
     pub const ALL: [Self; 7] = [

@@ -1,6 +1,6 @@
 //! Versions that are several services: what a compose file of a repository comes to.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 
@@ -21,6 +21,8 @@ pub struct CompositionPlan {
     pub environment: Variables,
     /// The version that is live meanwhile.
     pub live: Option<DeploymentId>,
+    /// Addresses that no service must get, because routes name them.
+    pub reserved: Vec<IpAddr>,
 }
 
 /// Where a compose file is, and what its images are built with.

@@ -33,6 +33,8 @@ pub struct Deployment {
     pub image: Option<ImageName>,
     /// The container that runs it, once there is one.
     pub container: Option<ContainerRecord>,
+    /// The reason why its version does not serve although it is live; none while it does.
+    pub breakdown: Option<String>,
     /// When it was wished for.
     pub created_at: Timestamp,
     /// When anything about it last changed.
@@ -61,6 +63,7 @@ impl Deployment {
             commit: None,
             image: None,
             container: None,
+            breakdown: None,
             created_at: now,
             updated_at: now,
         }
@@ -101,7 +104,7 @@ pub struct ContainerRecord {
     pub name: String,
     /// How it is.
     pub state: ContainerState,
-    /// Where it is reached, while it runs.
+    /// Its address, at which it is reached while it runs. Nobody else gets it as long as it is recorded.
     pub address: Option<IpAddr>,
     /// The port that it listens on. That of the application may be another by now.
     pub port: Port,

@@ -43,6 +43,10 @@ pub struct Owner {
 /// Why a step did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
+    /// The engine does not answer. Nothing is wrong with what was asked for: it is done once the
+    /// engine is back.
+    #[error("{0}")]
+    Unavailable(String),
     /// A fault of this machine: trying again may help.
     #[error("{0}")]
     Fault(String),
@@ -193,6 +197,8 @@ pub struct ContainerPlan {
     pub environment: Variables,
     /// Where it is to listen.
     pub port: Port,
+    /// Addresses that it must not get, because routes name them.
+    pub reserved: Vec<IpAddr>,
 }
 
 /// A container that was started.
@@ -206,27 +212,39 @@ pub struct Container {
     pub address: IpAddr,
 }
 
-/// How a container is now.
+/// The state of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// It runs.
+    /// It is up.
     Running {
         /// Where it is reached.
         address: IpAddr,
         /// How often the engine had to start it again.
         restarts: u32,
     },
-    /// It stands still, or the engine is about to start it again.
-    Exited {
-        /// How its program ended.
-        code: i32,
-        /// Whether it wanted more memory than it may have.
-        out_of_memory: bool,
-        /// How often the engine had to start it again.
-        restarts: u32,
-    },
+    /// It is up, but in none of its networks.
+    Detached,
+    /// It is up, and its processes are frozen.
+    Paused,
+    /// It was made, and never started.
+    Created,
+    /// It ended, and the engine is about to start it again.
+    Restarting(Exit),
+    /// It ended, and the engine leaves it so.
+    Exited(Exit),
     /// There is none.
     Gone,
+}
+
+/// The end of a container's program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// The exit code.
+    pub code: i32,
+    /// Whether it was ended because it used more memory than it may.
+    pub out_of_memory: bool,
+    /// How often the engine had to start the container again.
+    pub restarts: u32,
 }
 
 /// Runs containers.
@@ -272,6 +290,19 @@ pub trait Deployer: Send + Sync {
     /// [`StepError::Fault`] when the engine is not there.
     async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError>;
 
+    /// Brings a container up that is paused, ended or was never started, with the services that it
+    /// needs; what is up stays as it is.
+    ///
+    /// # Errors
+    /// [`StepError::Refused`] when it is gone, or cannot be brought up as it is,
+    /// [`StepError::Unavailable`] or [`StepError::Fault`] when the engine is not there.
+    async fn resume(&self, container: &ContainerId) -> Result<Container, StepError>;
+
+    /// Whether two containers of one deployment can run beside each other.
+    fn can_run_beside(&self) -> bool {
+        true
+    }
+
     /// Starts a container that stands still, or starts a running one anew.
     ///
     /// # Errors
@@ -291,6 +322,13 @@ pub trait Deployer: Send + Sync {
     /// # Errors
     /// [`StepError::Fault`] when the engine is not there.
     async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError>;
+
+    /// Ends and removes every container that one attempt made, and the network of its composition.
+    /// Named volumes stay.
+    ///
+    /// # Errors
+    /// [`StepError::Unavailable`] or [`StepError::Fault`] when the engine is not there.
+    async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError>;
 }
 
 /// What of a deployment is found on this machine.
@@ -315,6 +353,9 @@ pub enum FoundObject {
         created_at: Timestamp,
         /// Which service of a composition it is; none for a container that stands alone.
         service: Option<ServiceName>,
+        /// Whether it is to be up as long as its version is: a service that has done its work, or is
+        /// not started again by its file, is not.
+        stays_up: bool,
     },
     /// The image of a deployment.
     Image(ImageName),

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::{Event, JobState};
+use super::{Event, JobState, Pool};
 use crate::{
     clock::Timestamp,
     ids::{JobId, SubjectId},
@@ -29,6 +29,8 @@ pub enum JobKind {
     Stop,
     /// Removing what is left of a deleted application.
     Remove,
+    /// Making the engine follow the record of an application.
+    Reconcile,
     /// Running an extension.
     RunExtension,
     /// Removing what an extension made.
@@ -37,8 +39,15 @@ pub enum JobKind {
 
 impl JobKind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Deploy, Self::Restart, Self::Stop, Self::Remove, Self::RunExtension, Self::UninstallExtension];
+    pub const ALL: [Self; 7] = [
+        Self::Deploy,
+        Self::Restart,
+        Self::Stop,
+        Self::Remove,
+        Self::Reconcile,
+        Self::RunExtension,
+        Self::UninstallExtension,
+    ];
 
     /// The name that is stored.
     #[must_use]
@@ -48,6 +57,7 @@ impl JobKind {
             Self::Restart => "restart",
             Self::Stop => "stop",
             Self::Remove => "remove",
+            Self::Reconcile => "reconcile",
             Self::RunExtension => "run_extension",
             Self::UninstallExtension => "uninstall_extension",
         }
@@ -98,6 +108,8 @@ pub struct NewJob {
     pub replaceable: bool,
     /// What the worker has to know.
     pub payload: String,
+    /// The workers that it waits for.
+    pub pool: Pool,
     /// Not before this moment.
     pub run_at: Timestamp,
     /// When it came.
@@ -119,6 +131,8 @@ pub struct Job {
     pub replaceable: bool,
     /// What the worker has to know.
     pub payload: String,
+    /// The workers that it waits for.
+    pub pool: Pool,
     /// Where it is.
     pub state: JobState,
     /// How often it was claimed. Only grows.
@@ -177,6 +191,7 @@ impl From<NewJob> for Job {
             subject: new.subject,
             replaceable: new.replaceable,
             payload: new.payload,
+            pool: new.pool,
             state: JobState::Queued,
             attempt: 0,
             excused: 0,
@@ -207,6 +222,7 @@ mod tests {
             subject: Uuid::nil().into(),
             replaceable: true,
             payload: String::new(),
+            pool: Pool::Builds,
             state: JobState::Running,
             attempt,
             excused,

@@ -1,6 +1,6 @@
 //! Who works on a job, and for how long.
 
-use super::Job;
+use super::{Job, Pool};
 use crate::ids::{BootId, InstanceId, JobId};
 
 /// One of the workers of one run of a server process.
@@ -32,21 +32,33 @@ pub struct Lease {
     pub worker: WorkerId,
 }
 
-/// How many jobs may run at once.
+/// The most jobs that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimLimits {
-    /// In the whole installation.
-    pub global: usize,
-    /// Of one organization.
+    /// In [`Pool::Builds`], and in [`Pool::Sites`] beside them.
+    pub builds: usize,
+    /// In [`Pool::Operations`].
+    pub operations: usize,
+    /// Of one organization in one pool.
     pub per_organization: usize,
 }
 
 impl ClaimLimits {
-    /// How many of them may be runs of extensions. What a run does may take as long as it likes, and
-    /// whoever asks for many keeps nobody from deploying: one place is always left, if there are two.
+    /// The most jobs that run at once in `pool`. A run of an extension may take as long as it likes
+    /// and use the machine as a build does: they have one place less than builds, if there are two.
     #[must_use]
-    pub fn of_extensions(self) -> usize {
-        self.global.saturating_sub(1).max(1)
+    pub fn of(self, pool: Pool) -> usize {
+        match pool {
+            Pool::Builds | Pool::Sites => self.builds,
+            Pool::Operations => self.operations,
+            Pool::Extensions => self.builds.saturating_sub(1).max(1),
+        }
+    }
+
+    /// The most jobs that run at once in all pools.
+    #[must_use]
+    pub fn total(self) -> usize {
+        Pool::ALL.iter().map(|pool| self.of(*pool)).sum()
     }
 }
 
@@ -84,6 +96,18 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn extensions_have_one_place_less_than_builds() {
+        let limits = |builds| ClaimLimits { builds, operations: 5, per_organization: 1 };
+        let of = |builds| {
+            let pools = Pool::ALL.iter();
+            pools.map(|pool| (pool.as_str(), limits(builds).of(*pool))).collect::<Vec<_>>()
+        };
+        assert_eq!(of(4), [("builds", 4), ("sites", 4), ("operations", 5), ("extensions", 3)]);
+        assert_eq!(of(1), [("builds", 1), ("sites", 1), ("operations", 5), ("extensions", 1)]);
+        assert_eq!((limits(4).total(), limits(1).total()), (16, 8));
+    }
 
     #[test]
     fn a_worker_is_shown_by_its_instance_its_boot_and_its_number() {

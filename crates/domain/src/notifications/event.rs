@@ -19,6 +19,7 @@ named!(
         DeploymentSucceeded => "deployment.succeeded",
         DeploymentFailed => "deployment.failed",
         DeploymentCancelled => "deployment.cancelled",
+        ApplicationRecovered => "application.recovered",
         ExtensionCompleted => "extension.completed",
         ExtensionFailed => "extension.failed",
         MemberAdded => "member.added",

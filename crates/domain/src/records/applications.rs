@@ -59,12 +59,12 @@ impl Records {
                 set_state(application, state, *at);
                 Ok(())
             }
-            Write::SetStable { deployment, is_stable, at } => {
+            Write::SetHealth { deployment, health, at } => {
                 let mut all = self.applications.values_mut();
                 let found = all.find(|one| one.live == Some(*deployment) && !one.is_stopped);
-                let state = if *is_stable { ApplicationState::Running } else { ApplicationState::Failed };
-                if let Some(application) = found {
-                    set_state(application, state, *at);
+                set_state(found.ok_or(StoreError::Stale)?, health.state(), *at);
+                if let Some(version) = self.deployments.get_mut(deployment) {
+                    version.breakdown = health.reason().map(str::to_owned);
                 }
                 Ok(())
             }

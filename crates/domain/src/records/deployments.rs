@@ -50,6 +50,13 @@ impl Records {
                 }
                 Ok(())
             }
+            Write::ReplaceContainer { id, container, at } => {
+                let is_live = self.applications.values().any(|application| application.live == Some(*id));
+                let deployment = self.deployments.get_mut(id).filter(|_| is_live).ok_or(StoreError::Stale)?;
+                deployment.container = Some(container.clone());
+                deployment.updated_at = *at;
+                Ok(())
+            }
             Write::FollowJobs { application, at } => {
                 self.follow_jobs(*application, *at);
                 Ok(())

@@ -5,8 +5,8 @@ use crate::{
     clock::Timestamp,
     ids::{BootId, InstanceId, JobId},
     jobs::{
-        ClaimLimits, ClaimedJob, Event, Heartbeat, Job, JobKind, JobState, Lease, NewJob, Rescued, WorkerId,
-        Write,
+        ClaimLimits, ClaimedJob, Event, Heartbeat, Job, JobKind, JobState, Lease, NewJob, Pool, Rescued,
+        WorkerId, Write,
     },
     organizations::Scope,
     store::StoreError,
@@ -102,7 +102,8 @@ impl Records {
         self.jobs.get_mut(&lease.job).filter(|kept| kept.is_held_by(lease)).ok_or(StoreError::Stale)
     }
 
-    fn running(&self) -> impl Iterator<Item = &Job> {
+    /// The jobs that run.
+    pub fn running(&self) -> impl Iterator<Item = &Job> {
         self.jobs.values().map(|kept| &kept.job).filter(|job| job.state == JobState::Running)
     }
 
@@ -114,16 +115,16 @@ impl Records {
         now: Timestamp,
         lease_until: Timestamp,
     ) -> Option<ClaimedJob> {
-        if self.running().count() >= limits.global {
-            return None;
-        }
-        let running_for = |scope: Scope| self.running().filter(|job| job.scope == scope).count();
+        let running_in = |pool: Pool| self.running().filter(move |job| job.pool == pool);
+        let running_for = |job: &Job| running_in(job.pool).filter(|other| other.scope == job.scope).count();
+        let has_room = |job: &&Job| running_in(job.pool).count() < limits.of(job.pool);
         let is_free = |job: &&Job| !self.running().any(|running| running.subject == job.subject);
         let due = self.jobs.values().map(|kept| &kept.job);
         let due = due.filter(|job| job.state == JobState::Queued && job.run_at <= now).filter(is_free);
-        let next = due.filter(|job| running_for(job.scope) < limits.per_organization).min_by_key(|job| {
+        let due = due.filter(has_room).filter(|job| running_for(job) < limits.per_organization);
+        let next = due.min_by_key(|job| {
             let turn = self.turns.get(&job.scope.id()).copied();
-            (running_for(job.scope), turn, job.run_at, job.enqueued_at, job.id)
+            (running_for(job), turn, job.run_at, job.enqueued_at, job.id)
         });
         let (id, organization) = next.map(|job| (job.id, job.scope.id()))?;
         let turn = self.turns.values().max().map_or(1, |last| last + 1);

@@ -2,12 +2,18 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    applications::{ApplicationSecrets, ApplicationState, Blueprint, Port, Write as ApplicationWrite},
+    applications::{
+        ApplicationSecrets, ApplicationState, Blueprint, Health, Port, Write as ApplicationWrite,
+    },
     audit::Event,
-    deployments::{DeploymentKind, DeploymentState, KeptVersions, Progress, Write as DeploymentWrite},
+    deployments::{
+        ContainerRecord, ContainerState, DeploymentKind, DeploymentState, KeptVersions, Progress,
+        Write as DeploymentWrite,
+    },
     idempotency::{BodyHash, Write as IdempotencyWrite},
     jobs::{
-        ClaimLimits, ClaimedJob, Heartbeat, JobKind, JobState, NewJob, Outcome, WorkerId, Write as JobWrite,
+        ClaimLimits, ClaimedJob, Heartbeat, JobKind, JobState, NewJob, Outcome, Pool, WorkerId,
+        Write as JobWrite,
     },
     logs::Level,
     organizations::{Description, Role, Write as OrganizationWrite},
@@ -15,7 +21,7 @@ use crate::{
 };
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-const LIMITS: ClaimLimits = ClaimLimits { global: 2, per_organization: 2 };
+const LIMITS: ClaimLimits = ClaimLimits { builds: 2, operations: 1, per_organization: 2 };
 
 fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
@@ -76,6 +82,7 @@ fn request(number: u128, of: u128, owner: u128) -> Vec<Write> {
         subject: id(of).into(),
         replaceable: true,
         payload: id(number).to_string(),
+        pool: Pool::Builds,
         run_at: NOW,
         enqueued_at: NOW,
     };
@@ -309,7 +316,7 @@ fn of_one_subject_one_job_runs_and_limits_hold() {
     records.commit(&request(12, 1, 1)).unwrap();
     assert!(records.claim(worker(1), LIMITS, NOW, NOW).is_none(), "the subject is busy");
     records.commit(&request(21, 2, 2)).unwrap();
-    let narrow = ClaimLimits { global: 1, ..LIMITS };
+    let narrow = ClaimLimits { builds: 1, ..LIMITS };
     assert!(records.claim(worker(1), narrow, NOW, NOW).is_none(), "enough run");
     let early = NOW - chrono::TimeDelta::seconds(1);
     assert!(records.claim(worker(1), LIMITS, early, NOW).is_none(), "nothing is due");
@@ -401,4 +408,91 @@ fn logs_are_numbered_by_application_and_keep_their_numbers() {
     records.append(&[line(1)]);
     let numbers: Vec<_> = records.lines().iter().map(|line| (line.application_id, line.number)).collect();
     assert_eq!(numbers, [(id(2).into(), 1), (id(1).into(), 2), (id(1).into(), 3)]);
+}
+
+/// An operation on application `of`, which belongs to `owner`.
+fn operation(number: u128, of: u128, owner: u128) -> Write {
+    JobWrite::Enqueue(NewJob {
+        id: id(number).into(),
+        kind: JobKind::Restart,
+        scope: scope(owner),
+        subject: id(of).into(),
+        replaceable: true,
+        payload: String::new(),
+        pool: Pool::Operations,
+        run_at: NOW,
+        enqueued_at: NOW,
+    })
+    .into()
+}
+
+#[test]
+fn a_full_pool_holds_up_no_other() {
+    let mut records = records();
+    records.commit(&[insert(application(3, 1, "api")), insert(application(4, 1, "db")), entry()]).unwrap();
+    for (number, of) in [(11, 1), (12, 3), (13, 4)] {
+        records.commit(&request(number, of, 1)).unwrap();
+    }
+    let claim = |records: &mut Records| records.claim(worker(1), LIMITS, NOW, NOW).map(|one| one.job.id);
+    let claimed = [(); 3].map(|()| claim(&mut records));
+    assert_eq!(claimed, [Some(id(111).into()), Some(id(112).into()), None], "two builds run");
+    records.commit(&[operation(201, 4, 1), operation(202, 2, 2)]).unwrap();
+    assert_eq!(claim(&mut records), Some(id(202).into()), "who was served longest ago is next");
+    assert_eq!(claim(&mut records), None, "one operation runs");
+    let subjects: Vec<_> = records.running().map(|job| job.subject).collect();
+    assert_eq!(subjects, [id(1).into(), id(3).into(), id(2).into()]);
+}
+
+fn a_container(digit: &str) -> ContainerRecord {
+    ContainerRecord {
+        id: digit.repeat(64).parse().unwrap(),
+        name: format!("web-{digit}"),
+        state: ContainerState::Running,
+        address: Some([10, 0, 0, 7].into()),
+        port: Port::try_from(80).unwrap(),
+    }
+}
+
+#[test]
+fn only_a_live_version_gets_another_container() {
+    let (mut records, _claimed) = under_way();
+    let replace =
+        || DeploymentWrite::ReplaceContainer { id: id(11).into(), container: a_container("2"), at: NOW };
+    let progress = Progress {
+        state: Some(DeploymentState::Deploying),
+        container: Some(a_container("1")),
+        ..Progress::default()
+    };
+    let advance = DeploymentWrite::Advance { id: id(11).into(), progress, at: NOW };
+    records.commit(&[advance.into()]).unwrap();
+    assert!(is_stale(records.commit(&[replace().into()])), "it is not live yet");
+    records.commit(&[go_live(11), replace().into()]).unwrap();
+    let recorded = records.deployment(scope(1), id(11).into()).unwrap().container.clone();
+    assert_eq!(recorded, Some(a_container("2")));
+}
+
+#[test]
+fn health_is_set_only_while_a_version_is_to_run() {
+    let (mut records, _claimed) = under_way();
+    let set = |health: Health| {
+        let deployment = id(11).into();
+        vec![ApplicationWrite::SetHealth { deployment, health, at: NOW }.into()]
+    };
+    let broken = || set(Health::Broken("it exited".to_owned()));
+    let shown = |records: &Records| {
+        let summary = records.application(scope(1), id(1).into()).unwrap();
+        (summary.application.status.state, summary.breakdown)
+    };
+    records.commit(&[advance(11, DeploymentState::Deploying)]).unwrap();
+    assert!(is_stale(records.commit(&broken())), "it is not live");
+    records.commit(&[go_live(11)]).unwrap();
+    records.commit(&broken()).unwrap();
+    assert_eq!(shown(&records), (ApplicationState::Failed, Some("it exited".to_owned())));
+    records.commit(&set(Health::Healthy)).unwrap();
+    assert_eq!(shown(&records), (ApplicationState::Running, None));
+    records.commit(&broken()).unwrap();
+    let stop = ApplicationWrite::SetStopped { scope: scope(1), id: id(1).into(), is_stopped: true, at: NOW };
+    records.commit(&[stop.into(), entry()]).unwrap();
+    assert!(is_stale(records.commit(&broken())), "it is stopped");
+    assert_eq!(shown(&records), (ApplicationState::Stopped, None));
 }

@@ -10,18 +10,21 @@ mod rows;
 mod state;
 mod writes;
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use diesel::prelude::*;
 use launchway_domain::{
     applications::{
-        Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
-        NamedApplication,
+        Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationState,
+        ApplicationSummary, NamedApplication,
     },
     ids::ApplicationId,
     organizations::Scope,
     page::{Page, PageRequest},
     store::StoreError,
 };
+use uuid::Uuid;
 
 pub(super) use self::{
     rows::{ApplicationRow, read},
@@ -36,7 +39,7 @@ use super::{
     error::QueryError,
     logs,
     organizations::OrganizationRow,
-    schema::{applications, organizations as organization_table, users},
+    schema::{applications, deployments as deployment_rows, organizations as organization_table, users},
     search::containing,
     users::UserRow,
 };
@@ -94,7 +97,33 @@ fn summary((application, organization, user): SummaryRow) -> Result<ApplicationS
         application: application.try_into()?,
         organization: organization.into(),
         user: user.try_into()?,
+        breakdown: None,
     })
+}
+
+/// Says of each application that has a live version and failed why it does not serve.
+fn with_breakdowns(
+    connection: &mut AnyConnection,
+    mut summaries: Vec<ApplicationSummary>,
+) -> Result<Vec<ApplicationSummary>, QueryError> {
+    let is_failed = |application: &Application| application.status.state == ApplicationState::Failed;
+    let failed = summaries.iter().filter(|summary| is_failed(&summary.application));
+    let live: Vec<DbId> = failed.filter_map(|summary| Some(DbId::from(summary.application.live?))).collect();
+    if live.is_empty() {
+        return Ok(summaries);
+    }
+    let reasons: HashMap<Uuid, Option<String>> = deployment_rows::table
+        .filter(deployment_rows::id.eq_any(live))
+        .select((deployment_rows::id, deployment_rows::breakdown))
+        .load::<(DbId, Option<String>)>(connection)?
+        .into_iter()
+        .map(|(id, reason)| (id.0, reason))
+        .collect();
+    for summary in &mut summaries {
+        let live = summary.application.live.map(Uuid::from);
+        summary.breakdown = live.and_then(|live| reasons.get(&live).cloned().flatten());
+    }
+    Ok(summaries)
 }
 
 /// An application with whom it belongs to; `None` when the organization has none with that id.
@@ -113,7 +142,8 @@ pub(super) fn summary_of(
         .select((ApplicationRow::as_select(), OrganizationRow::as_select(), UserRow::as_select()))
         .first(connection)
         .optional()?;
-    row.map(summary).transpose()
+    let found = row.map(summary).transpose()?;
+    Ok(with_breakdowns(connection, found.into_iter().collect())?.pop())
 }
 
 fn page_of(
@@ -141,6 +171,7 @@ fn page_of(
         .select((ApplicationRow::as_select(), OrganizationRow::as_select(), UserRow::as_select()))
         .load(connection)?;
     let items = rows.into_iter().map(summary).collect::<Result<_, _>>()?;
+    let items = with_breakdowns(connection, items)?;
     Ok(Page { items, request: page, total })
 }
 

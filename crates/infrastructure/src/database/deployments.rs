@@ -5,15 +5,18 @@ mod jobs;
 mod rows;
 mod writes;
 
-use std::collections::{HashMap, HashSet, hash_map::Entry};
+use std::{
+    collections::{HashMap, HashSet, hash_map::Entry},
+    net::IpAddr,
+};
 
 use async_trait::async_trait;
 use diesel::prelude::*;
 use launchway_domain::{
     applications::Application,
     deployments::{
-        Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, KeptVersions, LiveVersion,
-        Standing,
+        ContainerState, Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, KeptVersions,
+        LiveVersion, Standing,
     },
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
@@ -34,7 +37,7 @@ use super::{
     connection::AnyConnection,
     error::QueryError,
     logs,
-    schema::{applications, deployments},
+    schema::{applications, deployments, extension_routes},
 };
 
 /// How many deployments one query asks for. Databases limit the parameters of a query.
@@ -105,6 +108,43 @@ impl DeploymentRepository for Database {
                 Ok(LiveVersion { application, deployment: deployment.try_into()? })
             };
             rows.into_iter().map(version).collect()
+        })
+        .await
+    }
+
+    async fn unretired(&self) -> Result<Vec<Deployment>, StoreError> {
+        self.read(|connection| {
+            let is_live = applications::live_deployment_id.eq(deployments::id.nullable());
+            let rows: Vec<DeploymentRow> = deployments::table
+                .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+                .filter(applications::deleted_at.is_null())
+                .filter(applications::live_deployment_id.is_not_null())
+                .filter(diesel::dsl::not(is_live.assume_not_null()))
+                .filter(deployments::status.eq(DeploymentState::Deployed.as_str()))
+                .filter(deployments::container_state.ne(ContainerState::Removed.as_str()))
+                .order(deployments::id.asc())
+                .select(DeploymentRow::as_select())
+                .load(connection)?;
+            rows.into_iter().map(Deployment::try_from).collect()
+        })
+        .await
+    }
+
+    async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError> {
+        self.read(|connection| {
+            let stored: Vec<Option<String>> = applications::table
+                .inner_join(
+                    deployments::table.on(applications::live_deployment_id.eq(deployments::id.nullable())),
+                )
+                .filter(applications::live_deployment_id.is_not_null())
+                .filter(applications::deleted_at.is_null())
+                .filter(deployments::container_address.is_not_null())
+                .select(deployments::container_address)
+                .load(connection)?;
+            let of_extensions: Vec<String> =
+                extension_routes::table.select(extension_routes::address).load(connection)?;
+            let addresses = stored.into_iter().flatten().chain(of_extensions).map(|address| address.parse());
+            addresses.collect::<Result<_, _>>().map_err(QueryError::unreadable)
         })
         .await
     }

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use launchway_domain::{
     clock::Timestamp,
-    ids::{BootId, InstanceId, JobId},
+    ids::{BootId, InstanceId, JobId, SubjectId},
     jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, JobKind, JobQueue, JobState, Lease, Rescued, WorkerId},
     organizations::Scope,
     store::StoreError,
@@ -22,7 +22,7 @@ use launchway_domain::{
 pub(super) use self::writes::apply;
 use self::{
     interrupt::{Interruption, give_back},
-    rows::{JobRow, held_by},
+    rows::{JobRow, held_by, runs},
 };
 use super::{
     Database,
@@ -69,6 +69,17 @@ impl JobQueue for Database {
         self.write(move |connection| Ok(give_back(connection, &lease, &failed)?.state)).await
     }
 
+    async fn postpone(
+        &self,
+        lease: &Lease,
+        reason: &str,
+        now: Timestamp,
+        run_at: Timestamp,
+    ) -> Result<JobState, StoreError> {
+        let (lease, postponed) = (*lease, Interruption::postponed(reason, now, run_at));
+        self.write(move |connection| Ok(give_back(connection, &lease, &postponed)?.state)).await
+    }
+
     async fn rescue(
         &self,
         instance: InstanceId,
@@ -80,6 +91,14 @@ impl JobQueue for Database {
 
     async fn forget(&self, before: Timestamp) -> Result<usize, StoreError> {
         self.write(move |connection| forget(connection, before)).await
+    }
+
+    async fn running(&self) -> Result<Vec<SubjectId>, StoreError> {
+        self.read_point(|connection| {
+            let subjects: Vec<DbId> = jobs::table.filter(runs()).select(jobs::subject).load(connection)?;
+            Ok(subjects.into_iter().map(SubjectId::from).collect())
+        })
+        .await
     }
 
     async fn get(&self, scope: Scope, id: JobId) -> Result<Option<Job>, StoreError> {

@@ -263,6 +263,7 @@ table! {
         lease_boot -> Nullable<Id>,
         lease_worker -> Nullable<Integer>,
         lease_until -> Nullable<Ts>,
+        pool -> Text,
     }
 }
 
@@ -351,6 +352,7 @@ table! {
         updated_at -> Ts,
         container_port -> Nullable<BigInt>,
         requested_by -> Text,
+        breakdown -> Nullable<Text>,
     }
 }
 

@@ -42,6 +42,8 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 /// How long a question to the client itself may take.
 const SOON: Duration = Duration::from_secs(1);
+/// The time in which an engine that is well answers a ping.
+const PING_TIME: Duration = Duration::from_secs(2);
 
 /// The client of docker.
 #[derive(Debug, Clone)]
@@ -82,7 +84,7 @@ impl Docker {
     /// there are none: who publishes sites needs no engine. One that is away for a moment, while it
     /// is upgraded, is a fault like any other.
     async fn listed(&self, call: Invocation) -> Result<String, Failure> {
-        match answer(call).await {
+        match self.answer(call).await {
             Err(Failure::Client(ProcessError::NotInstalled(_)))
                 if !self.was_there.load(Ordering::Relaxed) =>
             {
@@ -99,9 +101,14 @@ impl Docker {
 
 impl Docker {
     /// The socket of the engine, if the client uses one. The client is asked once, which asks no engine;
-    /// one that is not installed yet is asked again.
-    async fn socket(&self) -> Option<&Socket> {
+    /// one that is not installed yet is asked again. `DOCKER_HOST` counts before what the client is
+    /// configured with, so that nobody has to be asked where it is set.
+    pub(super) async fn socket(&self) -> Option<&Socket> {
         let find = async || {
+            let host = self.environment.iter().find(|(name, _)| name == "DOCKER_HOST");
+            if let Some(host) = host.and_then(|(_, host)| host.to_str()).filter(|host| !host.is_empty()) {
+                return Ok(Socket::named(host));
+            }
             let words = ["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"];
             let call = self.call_within(self.limit.min(SOON), &words);
             match answer(call).await {
@@ -113,21 +120,73 @@ impl Docker {
     }
 }
 
-/// What docker answers to a call that succeeds.
+impl Docker {
+    /// Returns what docker prints to a call that succeeds.
+    async fn answer(&self, call: Invocation) -> Result<String, Failure> {
+        match answer(call).await {
+            Err(failure) => Err(self.diagnose(failure).await),
+            answered => answered,
+        }
+    }
+
+    /// Returns each record of an answer that has one on each line, without those that docker was
+    /// asked for and does not have.
+    async fn existing_records(&self, call: Invocation) -> Result<Vec<Value>, Failure> {
+        let finished = match call.run().await {
+            Ok(finished) => finished,
+            Err(error) => return Err(self.diagnose(Failure::Client(error)).await),
+        };
+        match succeeded(&finished) {
+            Err(failure) if !failure.is_only_about_what_is_gone() => Err(self.diagnose(failure).await),
+            _ => parsed(&text(&finished)),
+        }
+    }
+
+    /// Hands everything that docker prints to `output`.
+    async fn tell(&self, call: Invocation, output: Arc<dyn Output>) -> Result<(), Failure> {
+        let finished = match call.run_into(output).await {
+            Ok(finished) => finished,
+            Err(error) => return Err(self.diagnose(Failure::Client(error)).await),
+        };
+        match succeeded(&finished) {
+            Err(failure) => Err(self.diagnose(failure).await),
+            done => done,
+        }
+    }
+
+    /// Tells a call that failed because the engine does not answer from every other failure: the
+    /// client rarely says so when the engine ends, or hangs, in the middle of a call.
+    async fn diagnose(&self, failure: Failure) -> Failure {
+        if failure.is_told_by_the_engine() {
+            return failure;
+        }
+        match self.ping().await {
+            Ok(()) => failure,
+            Err(why) => Failure::Unavailable(why),
+        }
+    }
+
+    /// Asks the engine for a sign of life. Fails with the reason why there is none; a client that is
+    /// not installed, or that is told something else, is no such reason.
+    async fn ping(&self) -> Result<(), String> {
+        let limit = self.limit.min(PING_TIME);
+        if let Some(socket) = self.socket().await {
+            return socket.ping(limit).await;
+        }
+        let call = self.call_within(limit, &["version", "--format", "{{.Server.Version}}"]);
+        match answer(call).await {
+            Err(Failure::Client(error @ ProcessError::TookTooLong(..))) => Err(error.to_string()),
+            Err(failure) => failure.unavailability().map_or(Ok(()), Err),
+            Ok(_version) => Ok(()),
+        }
+    }
+}
+
+/// Returns what docker prints to a call that succeeds, and asks nobody why it did not.
 async fn answer(call: Invocation) -> Result<String, Failure> {
     let finished = call.run().await.map_err(Failure::Client)?;
     succeeded(&finished)?;
     Ok(text(&finished))
-}
-
-/// Each record of an answer that has one on each line, without those that docker was asked for and
-/// does not have.
-async fn existing_records(call: Invocation) -> Result<Vec<Value>, Failure> {
-    let finished = call.run().await.map_err(Failure::Client)?;
-    match succeeded(&finished) {
-        Err(failure) if !failure.is_only_about_what_is_gone() => Err(failure),
-        _ => parsed(&text(&finished)),
-    }
 }
 
 /// How often a call is made again because the engine tripped over itself.
@@ -149,11 +208,6 @@ impl Patience {
     }
 }
 
-/// Hands everything that docker prints to `output`.
-async fn tell(call: Invocation, output: Arc<dyn Output>) -> Result<(), Failure> {
-    succeeded(&call.run_into(output).await.map_err(Failure::Client)?)
-}
-
 fn succeeded(finished: &Finished) -> Result<(), Failure> {
     if finished.succeeded() {
         Ok(())
@@ -172,7 +226,7 @@ fn parsed(text: &str) -> Result<Vec<Value>, Failure> {
 }
 
 /// The answer of an engine that is not docker, or not well.
-fn unreadable() -> Failure {
+pub(super) fn unreadable() -> Failure {
     Failure::Complaint("docker answered what cannot be read".to_owned())
 }
 

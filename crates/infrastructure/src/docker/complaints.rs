@@ -12,11 +12,15 @@ pub(super) enum Failure {
     Client(ProcessError),
     /// The client ended and complained.
     Complaint(String),
+    /// The engine does not answer, for this reason.
+    Unavailable(String),
 }
 
 /// What a complaint means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
+    /// The engine does not answer.
+    Unavailable,
     /// The engine or this machine is at fault; trying again may help.
     Fault,
     /// What was asked about is not there.
@@ -34,10 +38,11 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("]: exit code: ", Meaning::Refusal),
     ("did not complete successfully: exit code", Meaning::Refusal),
     ("unknown instruction: ", Meaning::Refusal),
-    ("cannot connect to the docker daemon", Meaning::Fault),
-    ("couldn't connect to docker daemon", Meaning::Fault),
-    ("error during connect", Meaning::Fault),
-    ("permission denied while trying to connect", Meaning::Fault),
+    ("cannot connect to the docker daemon", Meaning::Unavailable),
+    ("couldn't connect to docker daemon", Meaning::Unavailable),
+    ("error during connect", Meaning::Unavailable),
+    ("permission denied while trying to connect", Meaning::Unavailable),
+    ("error while fetching server api version", Meaning::Unavailable),
     ("for api route and version", Meaning::Fault),
     ("buildx component is missing", Meaning::Fault),
     ("unknown flag", Meaning::Fault),
@@ -58,6 +63,7 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("no such network", Meaning::Gone),
     ("no such volume", Meaning::Gone),
     ("is already in progress", Meaning::Gone),
+    ("no available ipv4 addresses on this network's address pools", Meaning::Refusal),
     ("no command specified", Meaning::Refusal),
     ("executable file not found", Meaning::Refusal),
     ("exec format error", Meaning::Refusal),
@@ -69,6 +75,9 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("unable to find image", Meaning::Refusal),
     ("invalid reference format", Meaning::Refusal),
 ];
+
+/// The words by which the engine refuses an address that another container has.
+pub(super) const TAKEN_ADDRESS: &str = "Address already in use";
 
 /// Complaints by which a registry was not asked at all, in lower case.
 const NOT_ASKED: &[&str] = &[
@@ -121,6 +130,36 @@ impl Failure {
         is_missing_network(&text) || text.to_lowercase().contains("no such network")
     }
 
+    /// Returns whether another container of the network has the address that this one was to get.
+    pub(super) fn is_about_a_taken_address(&self) -> bool {
+        // A port of the machine that is taken is told in lower case.
+        self.says(TAKEN_ADDRESS)
+    }
+
+    /// Returns whether the engine itself said what is wrong, so that it need not be asked whether it
+    /// is there.
+    pub(super) fn is_told_by_the_engine(&self) -> bool {
+        let Self::Complaint(text) = self else {
+            return !matches!(self, Self::Client(ProcessError::TookTooLong(..)));
+        };
+        let line = last_line(text).to_lowercase();
+        // A step of a build fails like this when the engine is stopped, too.
+        let is_ambiguous =
+            line.ends_with("eof") || line.contains("exit code") || line.contains("non-zero code");
+        !is_ambiguous && meaning(&line) != Meaning::Unknown
+    }
+
+    /// The reason why the engine does not answer, if it does not.
+    pub(super) fn unavailability(&self) -> Option<String> {
+        match self {
+            Self::Unavailable(why) => Some(why.clone()),
+            Self::Complaint(text) if meaning(&last_line(text)) == Meaning::Unavailable => {
+                Some(sentence(&last_line(text)))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a registry could not be asked, and so may have what was asked for.
     pub(super) fn is_registry_out_of_reach(&self) -> bool {
         let Self::Complaint(text) = self else { return false };
@@ -139,11 +178,15 @@ impl Failure {
     }
 
     fn into_step(self, unknown: fn(String) -> StepError) -> StepError {
+        let unavailable =
+            |why: &str| StepError::Unavailable(format!("the Docker engine does not answer: {why}"));
         let text = match self {
             Self::Client(error) => return StepError::Fault(told_whole(&error)),
+            Self::Unavailable(why) => return unavailable(&why),
             Self::Complaint(text) => last_line(&text),
         };
         match meaning(&text) {
+            Meaning::Unavailable => unavailable(&sentence(&text)),
             Meaning::Fault | Meaning::Gone => StepError::Fault(sentence(&text)),
             Meaning::Refusal => StepError::Refused(sentence(&text)),
             Meaning::Unknown => unknown(sentence(&text)),
@@ -216,11 +259,25 @@ mod tests {
     #[test]
     fn every_complaint_means_a_fault_or_a_refusal() {
         let fault = |text: &str| StepError::Fault(text.to_owned());
+        let unavailable =
+            |text: &str| StepError::Unavailable(format!("the Docker engine does not answer: {text}"));
         let refused = |text: &str| StepError::Refused(text.to_owned());
         for (text, expected) in [
             (
                 "Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?\n",
-                fault("Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?"),
+                unavailable(
+                    "Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?",
+                ),
+            ),
+            (
+                "permission denied while trying to connect to the Docker daemon socket at unix:///x: Get \"/y\"",
+                unavailable(
+                    "permission denied while trying to connect to the Docker daemon socket at unix:///x: Get \"/y\"",
+                ),
+            ),
+            (
+                "error during connect: Post \"http://x/v1.41/build\": EOF",
+                unavailable("error during connect: Post \"http://x/v1.41/build\": EOF"),
             ),
             (
                 "request returned 500 Internal Server Error for API route and version http://x/v1.41, check",
@@ -309,6 +366,35 @@ mod tests {
     fn a_missing_client_is_a_fault() {
         let missing = Failure::Client(ProcessError::NotInstalled("docker".to_owned()));
         assert_eq!(missing.or_refused(), StepError::Fault("`docker` is not installed".to_owned()));
+    }
+
+    #[test]
+    fn the_engine_is_asked_after_what_it_did_not_say_itself() {
+        for silent in ["", "unexpected EOF", "something new", "The command 'x' returned a non-zero code: 137"]
+        {
+            assert!(!complaint(silent).is_told_by_the_engine(), "{silent}");
+        }
+        for told in
+            ["Error: No such object: x", "write /x: no space left on device", "exec: \"x\": not found"]
+        {
+            assert!(complaint(told).is_told_by_the_engine(), "{told}");
+        }
+        let slow = ProcessError::TookTooLong("docker".to_owned(), std::time::Duration::from_secs(1));
+        assert!(!Failure::Client(slow).is_told_by_the_engine());
+        assert!(Failure::Client(ProcessError::NotInstalled("docker".to_owned())).is_told_by_the_engine());
+        let unavailable = Failure::Unavailable("connection refused".to_owned());
+        let told = "the Docker engine does not answer: connection refused".to_owned();
+        assert_eq!(unavailable.or_refused(), StepError::Unavailable(told));
+    }
+
+    #[test]
+    fn a_taken_address_is_told_from_a_taken_port() {
+        assert!(
+            complaint("docker: Error response from daemon: Address already in use.")
+                .is_about_a_taken_address()
+        );
+        let port = "Error response from daemon: driver failed: listen tcp4 127.0.0.1:80: bind: address already in use";
+        assert!(!complaint(port).is_about_a_taken_address());
     }
 
     #[test]

@@ -31,7 +31,10 @@ use launchway_domain::{
 };
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
-pub(super) use self::extension::{ExtensionFile, ExtensionRendering};
+pub(super) use self::{
+    extension::{ExtensionFile, ExtensionRendering},
+    running::is_about_the_address,
+};
 use self::{
     file::ComposeFile,
     store::{Kept, Store},

@@ -1,23 +1,31 @@
 //! Runs containers.
 
+mod list;
+mod record;
+mod resume;
 mod unfinished;
+mod uptime;
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use launchway_domain::{
     applications::RunCommand,
     deployments::{
-        Condition, Container, ContainerId, ContainerPlan, Deployer, ImageName, Output, Owner, StepError,
+        Condition, Container, ContainerId, ContainerPlan, Deployer, Exit, ImageName, Output, Owner, StepError,
     },
     ids::DeploymentId,
 };
 use serde_json::Value;
 
-pub(super) use self::unfinished::Unfinished;
+pub(super) use self::{
+    list::{Filters, ListMemory, NAME_PREFIX},
+    record::{Endpoint, condition, endpoints, is_kept, read},
+    unfinished::Unfinished,
+};
 use super::{
     DockerEngine,
-    command::{NetworkId, NewContainer, Patience, Program, Surroundings},
+    command::{NewContainer, Patience, Program, Surroundings},
     complaints::Failure,
     environment::ContainerEnvironment,
     labels::{self, Label},
@@ -27,11 +35,12 @@ use crate::process::ProcessError;
 
 /// How a program ends that was killed.
 const KILLED: i32 = 137;
+/// The most addresses that are tried for one container.
+pub(super) const MOST_ADDRESSES: usize = 16;
 
 #[async_trait]
 impl Deployer for DockerEngine {
     /// A container that ends at once is there all the same, so that its last words can be read.
-    /// Its address is then one of its network at which nobody answers.
     async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError> {
         let unfinished = Unfinished::new(&self.docker);
         let started = self.start_marked(plan, unfinished.label()).await;
@@ -66,19 +75,24 @@ impl Deployer for DockerEngine {
         Ok(record.as_ref().map_or(Condition::Gone, condition))
     }
 
+    /// One that is paused, stopped, was never started or is in none of its networks comes up with the
+    /// address that it was made with. A container that cannot be mended is refused, so that another is
+    /// made in its place: one whose address is another's by now, or of which an engine that was killed
+    /// has kept a part.
+    async fn resume(&self, container: &ContainerId) -> Result<Container, StepError> {
+        self.resume_container(container).await
+    }
+
+    /// A container of an earlier version gets an address of its own here, and keeps it from then on.
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
-        let gone = || StepError::Refused("the container is gone".to_owned());
         self.restart_companions(container).await?;
+        let record = self.record(container).await?.ok_or_else(gone)?;
+        self.attach(container, &record).await?;
         self.docker.restart(container).await.map_err(|failure| match failure.is_gone() {
             true => gone(),
             false => failure.or_fault(),
         })?;
-        let record = self.record(container).await?.ok_or_else(gone)?;
-        let network = match address(&record) {
-            Some(_) => None,
-            None => self.read_networks(&network_id(&record).into_iter().collect::<Vec<_>>()).await?.pop(),
-        };
-        read(&record, network.as_ref()).ok_or_else(gone)
+        self.started(container).await
     }
 
     async fn stop(&self, container: &ContainerId) -> Result<(), StepError> {
@@ -94,12 +108,12 @@ impl Deployer for DockerEngine {
 
     async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError> {
         let marks = [Label::of_instance(self.options.instance), Label::of_deployment(deployment)];
-        let (removed, networks) = tokio::join!(self.remove_marked(&marks[1..]), self.docker.networks(&marks));
-        removed?;
-        for network in networks.map_err(Failure::or_fault)? {
-            done_or_gone(self.docker.remove_network(&network).await)?;
-        }
-        Ok(())
+        self.remove_with_network(&marks, &marks).await
+    }
+
+    async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError> {
+        let containers = labels::of(self.options.instance, owner);
+        self.remove_with_network(&containers, &labels::of_image(self.options.instance, owner)).await
     }
 }
 
@@ -140,7 +154,8 @@ impl DockerEngine {
         let name = format!("launchway-{deployment}-{attempt}-task-{}", call.value());
         let (mut id, made_in) = self.make(plan, &name, network, Some(command), call.clone()).await?;
         let mut ended = self.docker.start_attached(&id, limit, output.clone()).await;
-        if self.has_lost(plan.owner.organization, &made_in, &ended).await {
+        let is_taken = matches!(&ended, Err(failure) if failure.is_about_a_taken_address());
+        if self.has_lost(plan.owner.organization, &made_in, &ended).await || is_taken {
             self.remove_marked(std::slice::from_ref(&call)).await?;
             (id, _) = self.make(plan, &name, network, Some(command), call).await?;
             ended = self.docker.start_attached(&id, limit, output).await;
@@ -159,7 +174,7 @@ impl DockerEngine {
             state("Error") == Some("") && state("Status") == Some("exited")
         });
         match record.as_ref().map(condition) {
-            Some(Condition::Exited { code, out_of_memory, .. }) if was_started => {
+            Some(Condition::Exited(Exit { code, out_of_memory, .. })) if was_started => {
                 Err(StepError::Refused(self.how_it_ended(code, out_of_memory)))
             }
             _ => Err(failure.or_fault()),
@@ -185,30 +200,40 @@ impl DockerEngine {
         call: Label,
     ) -> Result<(ContainerId, Network), StepError> {
         let environment = ContainerEnvironment::of(&plan.environment)?;
-        let mut labels = labels::of(self.options.instance, &plan.owner);
-        labels.extend([Label::of_no_service(), call.clone()]);
-        let container = NewContainer {
-            name,
-            labels: &labels,
-            limits: &self.options.limits,
-            environment: &environment,
-            program: match command {
-                None => Program::Own(&plan.image),
-                Some(command) => Program::Shell(&plan.image, command),
-            },
-            surroundings: Surroundings::default(),
-        };
+        let (organization, reserved) = (plan.owner.organization, plan.reserved.as_slice());
         let (mut patience, mut is_replaced) = (Patience::new(), false);
+        // Held to the end, so that none of them is tried again.
+        let mut refused = Vec::new();
         loop {
             let network = match network {
                 Some(network) => network.clone(),
-                None => self.network(plan.owner.organization).await?,
+                None => self.network(organization, reserved).await?,
+            };
+            // The engine has a part of the network for what no route names.
+            let assignment = match command.is_some() && network.is_divided() {
+                true => None,
+                false => self.assign(&network, organization, reserved).await?,
+            };
+            let address = assignment.as_ref().map(|assignment| assignment.address);
+            let mut labels = labels::of(self.options.instance, &plan.owner);
+            labels.extend([Label::of_no_service(), Label::of_address(address), call.clone()]);
+            let container = NewContainer {
+                name,
+                labels: &labels,
+                limits: &self.options.limits,
+                environment: &environment,
+                address,
+                program: match command {
+                    None => Program::Own(&plan.image),
+                    Some(command) => Program::Shell(&plan.image, command),
+                },
+                surroundings: Surroundings::default(),
             };
             let made = match command {
                 None => self.docker.run(&container, &network.id).await,
                 Some(_) => self.docker.create(&container, &network.id).await,
             };
-            self.has_lost(plan.owner.organization, &network, &made).await;
+            self.has_lost(organization, &network, &made).await;
             let failure = match made {
                 Ok(id) => return Ok((id, network)),
                 Err(failure) => failure,
@@ -216,7 +241,10 @@ impl DockerEngine {
             let is_taken = failure.says("is already in use");
             if is_taken && command.is_none() && !is_replaced {
                 is_replaced = true;
-                self.remove_attempt(&plan.owner).await?;
+                self.remove_marked(&labels::of(self.options.instance, &plan.owner)).await?;
+            } else if failure.is_about_a_taken_address() && refused.len() < MOST_ADDRESSES {
+                refused.extend(assignment);
+                self.remove_marked(std::slice::from_ref(&call)).await?;
             } else if patience.bears(&failure).await {
                 // It may have been made, and not started.
                 self.remove_marked(std::slice::from_ref(&call)).await?;
@@ -226,9 +254,15 @@ impl DockerEngine {
         }
     }
 
-    async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError> {
-        let marks = labels::of(self.options.instance, owner);
-        self.remove_marked(&marks).await
+    /// Removes the containers with all of some labels, and the networks with all of others.
+    async fn remove_with_network(&self, containers: &[Label], networks: &[Label]) -> Result<(), StepError> {
+        let (removed, networks) =
+            tokio::join!(self.remove_marked(containers), self.docker.networks(networks));
+        removed?;
+        for network in networks.map_err(Failure::or_fault)? {
+            done_or_gone(self.docker.remove_network(&network).await)?;
+        }
+        Ok(())
     }
 
     /// Removes the containers of this installation that have all of these labels.
@@ -259,6 +293,10 @@ impl DockerEngine {
     }
 }
 
+pub(super) fn gone() -> StepError {
+    StepError::Refused("the container is gone".to_owned())
+}
+
 /// What is gone needs no end.
 pub(super) fn done_or_gone(done: Result<(), Failure>) -> Result<(), StepError> {
     match done {
@@ -272,69 +310,5 @@ fn not_made(failure: Failure, image: &ImageName) -> StepError {
         StepError::Refused(format!("the image `{}` is not there any more", image.as_str()))
     } else {
         failure.or_fault()
-    }
-}
-
-/// A started container; `None` when docker's record of it cannot be read.
-pub(super) fn read(record: &Value, network: Option<&Network>) -> Option<Container> {
-    Some(Container {
-        id: record.get("id")?.as_str()?.parse().ok()?,
-        name: record.get("name")?.as_str()?.trim_start_matches('/').to_owned(),
-        address: address(record).or(network.map(Network::nobody))?,
-    })
-}
-
-/// The address in the one network that the container is in, while it runs.
-fn address(record: &Value) -> Option<IpAddr> {
-    let networks = record.get("networks")?.as_object()?;
-    networks.values().find_map(|network| network.get("IPAddress")?.as_str()?.parse().ok())
-}
-
-fn network_id(record: &Value) -> Option<NetworkId> {
-    let networks = record.get("networks")?.as_object()?;
-    networks.values().find_map(|network| NetworkId::parse(network.get("NetworkID")?.as_str()?))
-}
-
-/// How a container is by docker's record of it.
-pub(super) fn condition(record: &Value) -> Condition {
-    let state = record.get("state").unwrap_or(&Value::Null);
-    let is = |key: &str| state.get(key).and_then(Value::as_bool).unwrap_or_default();
-    let number = |value: Option<&Value>| value.and_then(Value::as_i64).unwrap_or_default();
-    let restarts = u32::try_from(number(record.get("restarts"))).unwrap_or_default();
-    if matches!(state.get("Status").and_then(Value::as_str), Some("removing" | "dead")) {
-        return Condition::Gone;
-    }
-    // Docker calls a container running that waits for its next start.
-    match address(record).filter(|_| is("Running") && !is("Restarting")) {
-        Some(address) => Condition::Running { address, restarts },
-        None => Condition::Exited {
-            code: i32::try_from(number(state.get("ExitCode"))).unwrap_or(i32::MAX),
-            out_of_memory: is("OOMKilled"),
-            restarts,
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_container_runs_stands_still_or_is_gone() {
-        let networks = json!({ "n": { "IPAddress": "10.0.0.2" } });
-        let at = |state: Value| condition(&json!({ "state": state, "restarts": 2, "networks": networks }));
-        let exited = |code, out_of_memory| Condition::Exited { code, out_of_memory, restarts: 2 };
-        let address = "10.0.0.2".parse().unwrap();
-        assert_eq!(
-            at(json!({ "Status": "running", "Running": true })),
-            Condition::Running { address, restarts: 2 }
-        );
-        assert_eq!(at(json!({ "Status": "exited", "ExitCode": 3 })), exited(3, false));
-        assert_eq!(at(json!({ "Status": "exited", "ExitCode": 137, "OOMKilled": true })), exited(137, true));
-        let waits = json!({ "Status": "restarting", "Running": true, "Restarting": true, "ExitCode": 1 });
-        assert_eq!(at(waits), exited(1, false));
-        assert_eq!(at(json!({ "Status": "removing" })), Condition::Gone);
     }
 }

@@ -1,13 +1,13 @@
 //! The containers of a composition, which follow the one that gets the traffic.
 
-use launchway_domain::deployments::{Condition, ContainerId, ServiceName, StepError};
+use launchway_domain::deployments::{Condition, ContainerId, Exit, ServiceName, StepError};
 use serde_json::Value;
 
 use super::{
     DockerEngine,
     complaints::Failure,
-    containers::condition,
-    labels::{self, Label, Role},
+    containers::{condition, is_kept},
+    labels::{self, Label, LabelSet, Role},
 };
 
 /// A container of a composition.
@@ -16,16 +16,19 @@ pub(super) struct Member {
     pub(super) id: ContainerId,
     pub(super) role: Role,
     pub(super) condition: Condition,
+    /// True when the engine starts it again after its end.
+    pub(super) is_kept: bool,
     /// What its own check says: `starting`, `healthy` or `unhealthy`; none without a check.
     pub(super) health: Option<String>,
 }
 
 impl Member {
-    fn read(record: &Value) -> Option<Self> {
+    pub(super) fn read(record: &Value) -> Option<Self> {
         Some(Self {
             id: record.get("id")?.as_str()?.parse().ok()?,
             role: Role::read(record.get("labels")?)?,
             condition: condition(record),
+            is_kept: is_kept(record),
             health: record
                 .get("state")
                 .and_then(|state| state.get("Health")?.get("Status")?.as_str())
@@ -39,16 +42,45 @@ impl Member {
 
     /// When the engine is to start it again from now on; `None` when it has done its work.
     pub(super) fn policy(&self) -> Option<&str> {
-        let is_done = matches!(self.condition, Condition::Exited { code: 0, .. });
-        match self.role.restart.as_deref() {
-            _ if self.role.is_web => Some("unless-stopped"),
-            // What somebody stops has to stay still, also after a reboot.
-            Some("always") => Some("unless-stopped"),
-            None => (!is_done).then_some("unless-stopped"),
-            Some("no") => None,
-            policy => policy,
-        }
+        policy(&self.role, self.condition, self.is_kept)
     }
+
+    /// Returns whether it is to be up as long as its version is.
+    pub(super) fn stays_up(&self) -> bool {
+        role_stays_up(&self.role, self.condition, self.is_kept)
+    }
+}
+
+/// Returns whether a container with these labels is to be up as long as its version is.
+pub(super) fn stays_up(labels: &impl LabelSet, condition: Condition, is_kept: bool) -> bool {
+    Role::read(labels).is_none_or(|role| role_stays_up(&role, condition, is_kept))
+}
+
+fn role_stays_up(role: &Role, condition: Condition, is_kept: bool) -> bool {
+    let is_done = has_succeeded(condition) && role.restart.as_deref().is_some_and(is_on_failure);
+    policy(role, condition, is_kept).is_some() && (role.is_web || !is_done)
+}
+
+/// A service that the engine keeps has not done its work when it ends well: somebody stopped it, or
+/// the engine.
+fn policy(role: &Role, condition: Condition, is_kept: bool) -> Option<&str> {
+    let is_done = has_succeeded(condition) && !is_kept;
+    match role.restart.as_deref() {
+        _ if role.is_web => Some("unless-stopped"),
+        // What somebody stops has to stay still, also after a reboot.
+        Some("always") => Some("unless-stopped"),
+        None => (!is_done).then_some("unless-stopped"),
+        Some("no") => None,
+        policy => policy,
+    }
+}
+
+fn has_succeeded(condition: Condition) -> bool {
+    matches!(condition, Condition::Exited(Exit { code: 0, .. }))
+}
+
+fn is_on_failure(policy: &str) -> bool {
+    policy.starts_with("on-failure")
 }
 
 impl DockerEngine {
@@ -80,7 +112,7 @@ mod tests {
     #[test]
     fn services_are_kept_as_the_file_says_and_those_that_have_done_their_work_are_not() {
         let running = Condition::Running { address: [10, 0, 0, 1].into(), restarts: 0 };
-        let exited = |code| Condition::Exited { code, out_of_memory: false, restarts: 0 };
+        let exited = |code| Condition::Exited(Exit { code, out_of_memory: false, restarts: 0 });
         for (restart, is_web, condition, policy) in [
             (None, false, running, Some("unless-stopped")),
             (None, false, exited(1), Some("unless-stopped")),
@@ -96,8 +128,26 @@ mod tests {
                 restart: restart.map(str::to_owned),
                 is_web,
             };
-            let member = Member { id: "a".repeat(64).parse().unwrap(), role, condition, health: None };
+            let id = "a".repeat(64).parse().unwrap();
+            let member = Member { id, role, condition, is_kept: false, health: None };
             assert_eq!(member.policy(), policy, "{restart:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_that_somebody_stopped_is_to_be_up() {
+        let exited = |code| Condition::Exited(Exit { code, out_of_memory: false, restarts: 0 });
+        for (restart, condition, is_kept, expected) in [
+            (None, exited(0), true, true),
+            (None, exited(0), false, false),
+            (None, exited(137), true, true),
+            (Some("on-failure"), exited(0), true, false),
+            (Some("on-failure:3"), exited(1), true, true),
+            (Some("no"), exited(1), false, false),
+        ] {
+            let restart = restart.map(str::to_owned);
+            let role = Role { service: "db".parse().unwrap(), place: 0, restart, is_web: false };
+            assert_eq!(role_stays_up(&role, condition, is_kept), expected, "{role:?} {condition:?}");
         }
     }
 }

@@ -162,7 +162,7 @@ impl DockerEngine {
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
         let limits = self.options.build_limits;
-        let (builder, mut network) = tokio::try_join!(self.builder(), self.network(organization))?;
+        let (builder, mut network) = tokio::try_join!(self.builder(), self.network(organization, &[]))?;
         let output = Arc::new(WithoutNotice(output));
         let build = |network: NetworkId| {
             let output = output.clone();
@@ -170,7 +170,7 @@ impl DockerEngine {
         };
         let mut built = build(network.id.clone()).await;
         if self.has_lost(organization, &network, &built).await {
-            network = self.network(organization).await?;
+            network = self.network(organization, &[]).await?;
             built = build(network.id).await;
         }
         let Err(failure) = built else { return Ok(()) };
@@ -186,7 +186,7 @@ impl DockerEngine {
                     limits.memory / 1024 / 1024
                 )),
                 StepError::Refused(sentence) => StepError::Refused(format!("the build failed: {sentence}")),
-                fault @ StepError::Fault(_) => fault,
+                fault => fault,
             },
         })
     }
@@ -237,7 +237,7 @@ impl DockerEngine {
         let asked = !failure.is_registry_out_of_reach();
         let why = match failure.or_refused() {
             StepError::Refused(sentence) => sentence,
-            fault @ StepError::Fault(_) => return Err(fault),
+            fault => return Err(fault),
         };
         if asked || !self.docker.has_image(reference).await.map_err(Failure::or_fault)? {
             return Err(StepError::Refused(format!("there is no image `{}`: {why}", image.as_str())));

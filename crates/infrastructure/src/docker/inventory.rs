@@ -22,7 +22,8 @@ use tokio::{
 use super::{
     DockerEngine,
     complaints::Failure,
-    containers::condition,
+    containers::{NAME_PREFIX, condition, is_kept},
+    groups,
     labels::{self, Label},
     lines::{Lines, StampedLine},
 };
@@ -38,9 +39,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long more news is waited for: one container takes the place of another, and who is told of
 /// each by itself asks the engine a lot while it has a lot to do.
 const TOGETHER: Duration = Duration::from_millis(300);
-/// What the name of every container begins with that we made. The engine gives those of a build
-/// other names.
-const OUR_NAMES: &str = "launchway-";
 
 #[async_trait]
 impl EngineInventory for DockerEngine {
@@ -62,6 +60,9 @@ impl EngineInventory for DockerEngine {
     }
 
     async fn containers(&self) -> Result<Vec<Found>, StepError> {
+        if let Some(socket) = self.docker.socket().await {
+            return self.list_own(socket).await;
+        }
         let ours = [Label::of_instance(self.options.instance)];
         let ids = self.docker.containers(&ours).await.map_err(Failure::or_fault)?;
         let containers = self.docker.inspect(&ids).await.map_err(Failure::or_fault)?;
@@ -117,6 +118,11 @@ impl EngineInventory for DockerEngine {
     /// What happened since the last call is told too.
     async fn wait_for_news(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
+        if let Some(socket) = self.docker.socket().await {
+            let since = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            self.news.listen(socket, self.options.instance.to_string(), since);
+            return self.news.wait(deadline, TOGETHER).await;
+        }
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -187,7 +193,7 @@ impl Output for News {
         for line in piece.split(|byte| *byte == b'\n') {
             let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
             let name = event.get("Actor").and_then(|actor| actor.get("Attributes")?.get("name")?.as_str());
-            if name.is_some_and(|name| !name.starts_with(OUR_NAMES)) {
+            if name.is_some_and(|name| !name.starts_with(NAME_PREFIX)) {
                 continue;
             }
             let Some(at) = event.get("timeNano").and_then(Value::as_i64) else { continue };
@@ -220,13 +226,15 @@ fn cut(lines: &mut Vec<StampedLine>, limit: usize) {
 fn found_container(record: &Value) -> Option<Found> {
     let found = || {
         let created = record.get("created")?.as_str()?;
+        let (labels, condition) = (record.get("labels")?, condition(record));
         Some(Found {
-            owner: labels::owner(record.get("labels")?)?,
+            owner: labels::owner(labels)?,
             what: FoundObject::Container {
                 id: record.get("id")?.as_str()?.parse().ok()?,
-                condition: condition(record),
+                condition,
                 created_at: DateTime::parse_from_rfc3339(created).ok()?.to_utc().trunc_subsecs(6),
-                service: labels::service(record.get("labels")?),
+                service: labels::service(labels),
+                stays_up: groups::stays_up(labels, condition, is_kept(record)),
             },
         })
     };

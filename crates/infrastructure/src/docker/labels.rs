@@ -1,5 +1,7 @@
 //! The labels by which everything that we make is found again.
 
+use std::{collections::BTreeMap, net::Ipv4Addr};
+
 use launchway_domain::{
     deployments::{Owner, ServiceName},
     extensions::ExtensionKey,
@@ -23,6 +25,26 @@ const EXECUTION: &str = "launchway.execution";
 const STEP: &str = "launchway.step";
 const PROJECT: &str = "launchway.project";
 const ALIAS: &str = "launchway.alias";
+const ADDRESS: &str = "launchway.address";
+const ALIASES: &str = "launchway.aliases";
+
+/// The labels of something that the engine has.
+pub(super) trait LabelSet {
+    /// Returns the value of the label with this name.
+    fn value_of(&self, name: &str) -> Option<&str>;
+}
+
+impl LabelSet for Value {
+    fn value_of(&self, name: &str) -> Option<&str> {
+        self.get(name)?.as_str()
+    }
+}
+
+impl LabelSet for BTreeMap<String, String> {
+    fn value_of(&self, name: &str) -> Option<&str> {
+        self.get(name).map(String::as_str)
+    }
+}
 
 /// A label, as `name=value`. The values are ids of our own making.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +79,16 @@ impl Label {
 
     pub(super) fn of_application(application: ApplicationId) -> Self {
         Self(format!("{APPLICATION}={application}"))
+    }
+
+    /// The address that was assigned to a container; nothing without, whatever its image says.
+    pub(super) fn of_address(address: Option<Ipv4Addr>) -> Self {
+        Self(format!("{ADDRESS}={}", address.map(|address| address.to_string()).unwrap_or_default()))
+    }
+
+    /// The other names of a container in its network, by which it is connected again.
+    pub(super) fn of_aliases(aliases: &[&str]) -> Self {
+        Self(format!("{ALIASES}={}", aliases.join(",")))
     }
 
     /// Of the container of a composition that gets the traffic.
@@ -166,8 +198,19 @@ impl Origin {
 }
 
 /// Whether a container is an extension's: one that no deployment made.
-pub(super) fn is_of_extension(labels: &Value) -> bool {
-    labels.get(EXTENSION).is_some() && labels.get(APPLICATION).and_then(Value::as_str) == Some("")
+pub(super) fn is_of_extension(labels: &impl LabelSet) -> bool {
+    labels.value_of(EXTENSION).is_some() && labels.value_of(APPLICATION) == Some("")
+}
+
+/// The address that was assigned to a container.
+pub(super) fn address(labels: &impl LabelSet) -> Option<Ipv4Addr> {
+    labels.value_of(ADDRESS)?.parse().ok()
+}
+
+/// The other names of a container in its network.
+pub(super) fn aliases(labels: &impl LabelSet) -> Vec<String> {
+    let names = labels.value_of(ALIASES).unwrap_or_default().split(',');
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// Where a container of a composition stands in the order of starting.
@@ -204,8 +247,8 @@ impl Role {
     }
 
     /// What labels say; `None` when they are of a container that stands alone.
-    pub(super) fn read(labels: &Value) -> Option<Self> {
-        let text = |name: &str| labels.get(name)?.as_str();
+    pub(super) fn read(labels: &impl LabelSet) -> Option<Self> {
+        let text = |name: &str| labels.value_of(name);
         Some(Self {
             service: service(labels)?,
             place: text(PLACE)?.parse().ok()?,
@@ -216,13 +259,13 @@ impl Role {
 }
 
 /// Which service of a composition a container is.
-pub(super) fn service(labels: &Value) -> Option<ServiceName> {
-    labels.get(SERVICE)?.as_str()?.parse().ok()
+pub(super) fn service(labels: &impl LabelSet) -> Option<ServiceName> {
+    labels.value_of(SERVICE)?.parse().ok()
 }
 
 /// Whose a container is by the labels that docker tells; `None` when they cannot be read.
-pub(super) fn owner(labels: &Value) -> Option<Owner> {
-    let text = |name: &str| labels.get(name)?.as_str();
+pub(super) fn owner(labels: &impl LabelSet) -> Option<Owner> {
+    let text = |name: &str| labels.value_of(name);
     parsed([text(ORGANIZATION)?, text(APPLICATION)?, text(DEPLOYMENT)?, text(ATTEMPT)?])
 }
 

@@ -4,15 +4,27 @@
 //! container is in the network of its organization, or of its composition, and in no other, the
 //! engine's default one included.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Instant,
+};
 
+use chrono::DateTime;
 use ipnet::Ipv4Net;
 use launchway_domain::{deployments::StepError, ids::OrganizationId};
 use serde_json::Value;
 
-use super::{DockerEngine, command::NetworkId, complaints::Failure, labels::Label, neighbours::neighbours};
+use super::{
+    DockerEngine,
+    addresses::{AddressRange, Assignment, TakenAddress},
+    command::NetworkId,
+    complaints::Failure,
+    containers::{Endpoint, Filters, endpoints},
+    labels::{self, Label, LabelSet},
+    neighbours::neighbours,
+};
 
-/// The length of the prefix of an organization's network: 253 containers.
+/// The length of the prefix of an organization's network: 190 containers, and 63 of the engine's choice.
 const PREFIX: u8 = 24;
 /// How many subnets are tried that somebody else takes at the same moment.
 const MOST_TRIES: usize = 16;
@@ -21,18 +33,40 @@ const MOST_TRIES: usize = 16;
 #[derive(Debug, Clone)]
 pub(super) struct Network {
     pub(super) id: NetworkId,
+    name: String,
     subnets: Vec<Ipv4Net>,
+    /// The addresses that may be assigned; none in a network without a subnet of its own.
+    range: Option<AddressRange>,
     created: String,
 }
 
 impl Network {
     fn read(record: &Value) -> Option<Self> {
-        let subnets = record.get("subnets").and_then(Value::as_array).into_iter().flatten();
+        let subnets = record.get("subnets").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let text = |subnet: &Value, key: &str| Some(subnet.get(key)?.as_str()?.to_owned());
+        let range = |subnet: &Value| {
+            Some(AddressRange {
+                subnet: text(subnet, "Subnet")?.parse().ok()?,
+                engine_range: text(subnet, "IPRange").and_then(|range| range.parse().ok()),
+                gateway: text(subnet, "Gateway").and_then(|gateway| gateway.parse().ok()),
+            })
+        };
         Some(Self {
             id: NetworkId::parse(record.get("id")?.as_str()?)?,
-            subnets: subnets.filter_map(|subnet| subnet.get("Subnet")?.as_str()?.parse().ok()).collect(),
+            name: text(record, "name").unwrap_or_default(),
+            subnets: subnets.iter().filter_map(|subnet| text(subnet, "Subnet")?.parse().ok()).collect(),
+            range: subnets.iter().find_map(range),
             created: record.get("created")?.as_str()?.to_owned(),
         })
+    }
+
+    /// Returns whether the engine chooses addresses out of a part of the network that is not ours.
+    pub(super) fn is_divided(&self) -> bool {
+        self.range.is_none_or(|range| range.engine_range.is_some())
+    }
+
+    pub(super) fn contains(&self, address: Ipv4Addr) -> bool {
+        self.subnets.iter().any(|subnet| subnet.contains(&address))
     }
 
     /// An address of the network that no container ever has, and at which nobody answers.
@@ -46,28 +80,95 @@ impl DockerEngine {
     ///
     /// One that was there before is not looked for again, until somebody [has lost](Self::has_lost)
     /// it.
-    pub(super) async fn network(&self, organization: OrganizationId) -> Result<Network, StepError> {
+    ///
+    /// A new one has none of the addresses in `reserved`, as long as there is room elsewhere.
+    pub(super) async fn network(
+        &self,
+        organization: OrganizationId,
+        reserved: &[IpAddr],
+    ) -> Result<Network, StepError> {
         let mut known = self.networks.lock().await;
         if let Some(network) = known.get(&organization) {
             return Ok(network.clone());
         }
         let labels = [Label::of_instance(self.options.instance), Label::of_organization(organization)];
-        let network = self.found_or_made(&format!("launchway-{organization}"), &labels).await?;
+        let network =
+            self.found_or_made(&format!("launchway-{organization}"), &labels, reserved, false).await?;
         known.insert(organization, network.clone());
         Ok(network)
     }
 
-    /// The network that all of these labels mark, which is made if it is not there.
-    pub(super) async fn network_called(&self, name: &str, labels: &[Label]) -> Result<Network, StepError> {
+    /// The network that all of these labels mark, which is made if it is not there, and then with none
+    /// of the addresses in `reserved`.
+    pub(super) async fn network_called(
+        &self,
+        name: &str,
+        labels: &[Label],
+        reserved: &[IpAddr],
+    ) -> Result<Network, StepError> {
         let _alone = self.networks.lock().await;
-        self.found_or_made(name, labels).await
+        self.found_or_made(name, labels, reserved, true).await
     }
 
-    async fn found_or_made(&self, name: &str, labels: &[Label]) -> Result<Network, StepError> {
+    async fn found_or_made(
+        &self,
+        name: &str,
+        labels: &[Label],
+        reserved: &[IpAddr],
+        is_strict: bool,
+    ) -> Result<Network, StepError> {
         match self.oldest_network(labels).await? {
             Some(network) => Ok(network),
-            None => self.create_network(name, labels).await,
+            None => self.create_network(name, labels, reserved, is_strict).await,
         }
+    }
+
+    /// Assigns an address of `network` that no container has or had, and that is none of `reserved`;
+    /// `None` in a network in which none can be assigned.
+    pub(super) async fn assign(
+        &self,
+        network: &Network,
+        organization: OrganizationId,
+        reserved: &[IpAddr],
+    ) -> Result<Option<Assignment>, StepError> {
+        let Some(range) = network.range else { return Ok(None) };
+        let listed_at = Instant::now();
+        let taken = self.taken_addresses(network, organization).await.map_err(Failure::or_fault)?;
+        let assigned = self.addresses.assign(network.id.as_str(), range, &taken, reserved, listed_at);
+        assigned.map(Some).ok_or_else(|| {
+            StepError::Refused(format!(
+                "the network `{}` has no address left for another container: remove some of the containers in it",
+                network.name
+            ))
+        })
+    }
+
+    /// The addresses that containers have or had: those in the network, and those of the organization
+    /// that somebody took out of it.
+    async fn taken_addresses(
+        &self,
+        network: &Network,
+        organization: OrganizationId,
+    ) -> Result<Vec<TakenAddress>, Failure> {
+        let ours = [Label::of_instance(self.options.instance), Label::of_organization(organization)];
+        let Some(socket) = self.docker.socket().await else {
+            let (inside, own) = tokio::try_join!(
+                self.docker.containers_in(&network.id, &network.name),
+                self.docker.containers(&ours)
+            )?;
+            let mut ids = [inside, own].concat();
+            ids.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+            ids.dedup();
+            let records = self.docker.inspect(&ids).await?;
+            return Ok(records.iter().flat_map(taken_by_record).collect());
+        };
+        let mut inside = vec![network.id.as_str().to_owned()];
+        inside.extend(Some(network.name.clone()).filter(|name| !name.is_empty()));
+        let inside = Filters::from([("network", inside)]);
+        let own = Filters::from([("label", ours.map(|label| label.as_str().to_owned()).to_vec())]);
+        let (inside, own) = tokio::try_join!(self.list(socket, &inside), self.list(socket, &own))?;
+        let listed = inside.iter().chain(&own);
+        Ok(listed.flat_map(|one| taken(one.endpoints(), &one.labels, one.created)).collect())
     }
 
     /// Whether something did not succeed because `network` is gone, which is then looked for again
@@ -89,26 +190,37 @@ impl DockerEngine {
     }
 
     /// Another process may make the same network at the same moment: then both take the older one.
-    async fn oldest_network(&self, labels: &[Label]) -> Result<Option<Network>, StepError> {
+    pub(super) async fn oldest_network(&self, labels: &[Label]) -> Result<Option<Network>, StepError> {
         let found = self.docker.networks(labels).await.map_err(Failure::or_fault)?;
         let mut networks = self.read_networks(&found).await?;
         networks.sort_by(|a, b| (&a.created, a.id.as_str()).cmp(&(&b.created, b.id.as_str())));
         Ok(networks.into_iter().next())
     }
 
-    async fn create_network(&self, name: &str, labels: &[Label]) -> Result<Network, StepError> {
+    async fn create_network(
+        &self,
+        name: &str,
+        labels: &[Label],
+        reserved: &[IpAddr],
+        is_strict: bool,
+    ) -> Result<Network, StepError> {
         let mut taken: Vec<Ipv4Net> = Vec::new();
         for _ in 0..MOST_TRIES {
             let everyone = self.docker.networks(&[]).await.map_err(Failure::or_fault)?;
             let others = self.read_networks(&everyone).await?;
-            let others = others.iter().flat_map(|network| &network.subnets).chain(&taken).copied().collect();
+            let others: Vec<Ipv4Net> =
+                others.iter().flat_map(|network| &network.subnets).chain(&taken).copied().collect();
+            let avoided = [others.clone(), reserved.iter().filter_map(single).collect()].concat();
             let neighbours = neighbours().await.map_err(|error| {
                 StepError::Fault(format!("the routes of this machine cannot be read: {error}"))
             })?;
-            let subnet = best_free(self.options.network_pool, others, neighbours).ok_or_else(|| {
-                StepError::Fault("there is no room for another network in the pool".to_owned())
-            })?;
-            match self.docker.create_network(name, subnet, labels).await {
+            let pool = self.options.network_pool;
+            let subnet = best_free(pool, avoided, neighbours.clone())
+                .or_else(|| if is_strict { None } else { best_free(pool, others, neighbours) })
+                .ok_or_else(|| {
+                    StepError::Fault("there is no room for another network in the pool".to_owned())
+                })?;
+            match self.docker.create_network(name, AddressRange::divide(subnet), labels).await {
                 Ok(ours) => {
                     let Some(network) = self.oldest_network(labels).await? else { continue };
                     if network.id != ours {
@@ -136,6 +248,35 @@ impl DockerEngine {
     pub(super) async fn read_networks(&self, networks: &[NetworkId]) -> Result<Vec<Network>, StepError> {
         let records = self.docker.inspect_networks(networks).await.map_err(Failure::or_fault)?;
         Ok(records.iter().filter_map(Network::read).collect())
+    }
+}
+
+/// An address as a network of its own.
+fn single(address: &IpAddr) -> Option<Ipv4Net> {
+    as_v4(*address).map(Ipv4Net::from)
+}
+
+fn taken_by_record(record: &Value) -> Vec<TakenAddress> {
+    let created = record.get("created").and_then(Value::as_str).unwrap_or_default();
+    let created = DateTime::parse_from_rfc3339(created).map_or(0, |created| created.timestamp());
+    let labels = record.get("labels").unwrap_or(&Value::Null);
+    taken(endpoints(record).values(), labels, created)
+}
+
+fn taken<'a>(
+    endpoints: impl Iterator<Item = &'a Endpoint>,
+    labels: &impl LabelSet,
+    created: i64,
+) -> Vec<TakenAddress> {
+    let has = endpoints.flat_map(|endpoint| [endpoint.assigned(), endpoint.address().and_then(as_v4)]);
+    let all = has.chain([labels::address(labels)]).flatten();
+    all.map(|address| TakenAddress { address, created }).collect()
+}
+
+fn as_v4(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
     }
 }
 
@@ -194,6 +335,31 @@ mod tests {
             let nets = |texts: Vec<&str>| texts.into_iter().map(net).collect();
             assert_eq!(best_free(pool, nets(others), nets(neighbours)), best.map(net));
         }
+    }
+
+    #[test]
+    fn a_subnet_with_a_reserved_address_is_taken() {
+        let reserved: IpAddr = "10.0.0.77".parse().unwrap();
+        let taken = single(&reserved).into_iter().collect();
+        assert_eq!(lowest_free(net("10.0.0.0/22"), taken), Some(net("10.0.1.0/24")));
+        assert_eq!(single(&"fd00::1".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn a_network_is_read_with_what_may_be_assigned() {
+        let read = |subnets: Value| {
+            let id = "qk9ltvpzp6r2r8lz1sm1imk1x";
+            Network::read(&serde_json::json!({ "id": id, "name": "n", "created": "", "subnets": subnets }))
+                .unwrap()
+        };
+        let divided = serde_json::json!([
+            { "Subnet": "fd00::/64" },
+            { "Subnet": "10.0.0.0/24", "IPRange": "10.0.0.192/26", "Gateway": "10.0.0.1" },
+        ]);
+        assert_eq!(read(divided.clone()).range, Some(AddressRange::divide(net("10.0.0.0/24"))));
+        assert!(read(divided).is_divided());
+        assert!(!read(serde_json::json!([{ "Subnet": "10.0.0.0/24" }])).is_divided());
+        assert_eq!(read(Value::Null).range, None);
     }
 
     #[test]

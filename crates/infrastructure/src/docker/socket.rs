@@ -3,27 +3,60 @@
 //! By the command line a question costs the start of a process, and people wait for some of them. So
 //! what one thing is like is asked here, where the client itself would ask this socket. Only a plain
 //! answer counts; whatever else happens, the command line is asked, whose complaints are known.
+//! Lists of containers, events and logs come from here where there is a socket: they are asked for
+//! all the time.
+
+mod connection;
+mod logs;
 
 use std::{
     path::{Path, PathBuf},
-    pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
-use http_body_util::{BodyExt as _, Limited};
-use hyper::{Request, StatusCode, client::conn::http1, header::HOST};
-use hyper_util::rt::TokioIo;
+use hyper::body::Bytes;
+use launchway_domain::deployments::{ContainerId, Output};
+use serde::Serialize;
 use serde_json::Value;
-use tokio::{net::UnixStream, time::timeout};
+use tokio::time::timeout;
+use url::form_urlencoded::byte_serialize;
+
+pub(super) use self::connection::SocketError;
+use self::{connection::Connection, logs::LogDecoder};
 
 /// How long the engine may take before the command line is asked.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest answer that is read.
 const LONGEST: usize = 4 * 1024 * 1024;
+/// The longest list that is read: about 40,000 containers.
+const LONGEST_LIST: usize = 64 * 1024 * 1024;
 
 /// The socket of an engine on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Socket(PathBuf);
+
+/// A stream of events, one JSON object on each line.
+#[derive(Debug)]
+pub(super) struct EventStream {
+    body: hyper::body::Incoming,
+    /// Read so far, without an end of its line.
+    begun: Vec<u8>,
+    _connection: Connection,
+}
+
+/// The part of a container's output that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum LogRange {
+    All,
+    /// From a moment on, in nanoseconds since 1970.
+    Since(i64),
+    /// So many of the last lines.
+    Last(usize),
+}
+
+/// An answer that could be read.
+type Answer<T> = Result<T, SocketError>;
 
 impl Socket {
     /// The socket at which the client of docker says that the engine is; `None` if it is elsewhere.
@@ -34,43 +67,119 @@ impl Socket {
 
     /// What an image is like. The reference is one that docker lists.
     pub(super) async fn image(&self, reference: &str) -> Option<Value> {
-        self.get("images", reference).await
+        self.inspect("images", reference).await
     }
 
     /// How a container is.
     pub(super) async fn container(&self, id: &str) -> Option<Value> {
-        self.get("containers", id).await
+        self.inspect("containers", id).await
     }
 
-    async fn get(&self, kind: &str, name: &str) -> Option<Value> {
+    async fn inspect(&self, kind: &str, name: &str) -> Option<Value> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
         // Nothing that would be another path.
         if name.contains("..") || !name.bytes().all(is_plain) {
             return None;
         }
-        timeout(PATIENCE, ask(&self.0, &format!("/{kind}/{name}/json"))).await.ok()?
+        let asked = async {
+            let body =
+                Connection::open(&self.0).await?.read(&format!("/{kind}/{name}/json"), LONGEST).await?;
+            serde_json::from_slice(&body).map_err(|_not_json| SocketError::Unreadable)
+        };
+        timeout(PATIENCE, asked).await.ok()?.ok()
+    }
+
+    /// Asks for a sign of life. Fails with the reason why there is none within `limit`; an engine that
+    /// answers with an error is there.
+    pub(super) async fn ping(&self, limit: Duration) -> Result<(), String> {
+        let asked = async { Connection::open(&self.0).await?.read("/_ping", LONGEST).await };
+        match timeout(limit, asked).await {
+            Ok(Err(SocketError::Unavailable(why))) => Err(why),
+            Ok(_) => Ok(()),
+            Err(_elapsed) => Err(format!("{}: no answer within {limit:?}", self.0.display())),
+        }
+    }
+
+    /// Lists containers that pass all `filters`, whether they run or not, as JSON.
+    pub(super) async fn containers(&self, filters: &impl Serialize, limit: Duration) -> Answer<Bytes> {
+        let target = format!("/containers/json?all=1&filters={}", encoded(filters)?);
+        let asked = async { Connection::open(&self.0).await?.read(&target, LONGEST_LIST).await };
+        let late = |_elapsed| SocketError::Unavailable(format!("no list of containers within {limit:?}"));
+        timeout(limit, asked).await.map_err(late)?
+    }
+
+    /// Hands the output of a container to `output`, each line behind its time. With
+    /// [`SocketError::Status`] nothing was handed over.
+    pub(super) async fn logs(
+        &self,
+        container: &ContainerId,
+        range: LogRange,
+        output: Arc<dyn Output>,
+        limit: Duration,
+    ) -> Answer<()> {
+        use http_body_util::BodyExt as _;
+        let range = match range {
+            LogRange::All => String::new(),
+            LogRange::Since(nanoseconds) => format!("&since={}", seconds(nanoseconds)),
+            LogRange::Last(lines) => format!("&tail={lines}"),
+        };
+        let target = format!("/containers/{}/logs?stdout=1&stderr=1&timestamps=1{range}", container.as_str());
+        let read = async {
+            let mut connection = Connection::open(&self.0).await?;
+            let mut body = connection.get(&target).await?.into_body();
+            let mut decoder = LogDecoder::new(output);
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|_cut_off| SocketError::Unreadable)?;
+                decoder.push(frame.data_ref().map_or(&[], |data| data)).await?;
+            }
+            decoder.finish().await
+        };
+        let late = |_elapsed| SocketError::Unavailable(format!("no end of a log within {limit:?}"));
+        timeout(limit, read).await.map_err(late)?
+    }
+
+    /// Opens the stream of events that pass all `filters`, from a moment in nanoseconds since 1970 on.
+    /// It lasts as long as the engine.
+    pub(super) async fn events(&self, filters: &impl Serialize, since: i64) -> Answer<EventStream> {
+        let target = format!("/events?since={}&filters={}", seconds(since), encoded(filters)?);
+        let opened = async {
+            let mut connection = Connection::open(&self.0).await?;
+            let body = connection.get(&target).await?.into_body();
+            Ok(EventStream { body, begun: Vec::new(), _connection: connection })
+        };
+        let late = |_elapsed| SocketError::Unavailable(format!("no events within {PATIENCE:?}"));
+        timeout(PATIENCE, opened).await.map_err(late)?
     }
 }
 
-async fn ask(socket: &Path, path: &str) -> Option<Value> {
-    let stream = UnixStream::connect(socket).await.ok()?;
-    let request = Request::get(path).header(HOST, "docker").body(String::new()).ok()?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-    let answer = async {
-        let answer = sender.send_request(request).await.ok()?;
-        if answer.status() != StatusCode::OK {
-            return None;
+impl EventStream {
+    /// Returns the next lines that are complete; `None` at the end of the stream.
+    pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
+        use http_body_util::BodyExt as _;
+        loop {
+            let piece = self.body.frame().await?.ok()?;
+            let Ok(piece) = piece.into_data() else { continue };
+            self.begun.extend_from_slice(&piece);
+            if self.begun.len() > LONGEST {
+                return None;
+            }
+            if let Some(end) = self.begun.iter().rposition(|byte| *byte == b'\n') {
+                let rest = self.begun.split_off(end + 1);
+                return Some(std::mem::replace(&mut self.begun, rest));
+            }
         }
-        let body = Limited::new(answer.into_body(), LONGEST).collect().await.ok()?;
-        serde_json::from_slice(&body.to_bytes()).ok()
-    };
-    let mut answer = pin!(answer);
-    tokio::select! {
-        biased;
-        answer = &mut answer => answer,
-        // The answer may have come together with the end of the connection.
-        _closed = connection => answer.await,
     }
+}
+
+/// A moment in nanoseconds since 1970, as the engine reads it.
+fn seconds(nanoseconds: i64) -> String {
+    format!("{}.{:09}", nanoseconds.div_euclid(1_000_000_000), nanoseconds.rem_euclid(1_000_000_000))
+}
+
+/// Filters as a part of a request's target.
+fn encoded(filters: &impl Serialize) -> Answer<String> {
+    let filters = serde_json::to_vec(filters).map_err(|_not_json| SocketError::Unreadable)?;
+    Ok(byte_serialize(&filters).collect())
 }
 
 #[cfg(test)]

@@ -2,15 +2,14 @@
 
 mod advancing;
 mod commotion;
+mod containers;
 mod following;
 pub(crate) mod jobs;
 mod live;
 
 use launchway_domain::{
     applications::Application,
-    deployments::{
-        ContainerState, Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, Progress, Write,
-    },
+    deployments::{Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, Progress, Write},
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
     page::Page,
@@ -33,7 +32,6 @@ contract!(
     deployments_of_a_deleted_application_are_not_seen,
     nobody_deploys_what_is_gone,
     a_deployment_is_seen_with_everything_around_it,
-    what_is_recorded_of_a_container_is_of_the_one_that_the_deployment_has,
 );
 
 pub(crate) async fn insert_deployment(db: &Database, deployment: &Deployment) -> Deployment {
@@ -209,22 +207,4 @@ async fn a_deployment_is_seen_with_everything_around_it(db: Database) {
     assert_eq!(seen.application.application, again(&db, &application).await);
     assert_eq!((seen.application.organization, seen.application.user), (ada.organization, ada.user));
     assert_eq!(seen.logs, lines);
-}
-
-async fn what_is_recorded_of_a_container_is_of_the_one_that_the_deployment_has(db: Database) {
-    let application = web(&db).await;
-    let deployment = a_deployment().of(&application).run_by(a_container("web")).build();
-    insert_deployment(&db, &deployment).await;
-    let record = async |container, seconds| {
-        let write = Write::RecordContainer { id: deployment.id, container, at: at(seconds) };
-        db.commit(vec![write.into()]).await.unwrap();
-        now(&db, &deployment).await
-    };
-    let mut exited = a_container("web");
-    exited.state = ContainerState::Exited;
-    exited.address = None;
-    let recorded = record(exited.clone(), 7).await;
-    let expected = Deployment { container: Some(exited), updated_at: at(7), ..deployment.clone() };
-    assert_eq!(recorded, expected);
-    assert_eq!(record(a_container("another"), 8).await, expected);
 }

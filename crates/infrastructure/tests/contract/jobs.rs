@@ -8,13 +8,14 @@ mod fairness;
 mod forgetting;
 mod leases;
 mod model;
+mod pools;
 mod rescuing;
 
 use launchway_domain::{
     ids::{BootId, InstanceId, JobId, SubjectId},
     jobs::{
-        ClaimLimits, ClaimedJob, Job, JobKind, JobQueue as _, JobState, Lease, NewJob, Outcome, WorkerId,
-        Write,
+        ClaimLimits, ClaimedJob, Job, JobKind, JobQueue as _, JobState, Lease, NewJob, Outcome, Pool,
+        WorkerId, Write,
     },
     organizations::Scope,
     store::{StoreError, UnitOfWork as _},
@@ -25,7 +26,7 @@ use uuid::Uuid;
 use crate::builders::{Resident, at, id};
 
 /// More than any test runs.
-const NO_LIMITS: ClaimLimits = ClaimLimits { global: 10_000, per_organization: 10_000 };
+const NO_LIMITS: ClaimLimits = ClaimLimits { builds: 10_000, operations: 10_000, per_organization: 10_000 };
 
 /// A job of that organization on a subject of its own, to run at once.
 fn a_job(scope: Scope) -> NewJob {
@@ -40,6 +41,7 @@ fn a_job_on(scope: Scope, subject: SubjectId) -> NewJob {
         subject,
         replaceable: true,
         payload: r#"{"commit":"abc"}"#.to_owned(),
+        pool: Pool::Builds,
         run_at: at(0),
         enqueued_at: at(0),
     }

@@ -27,6 +27,7 @@ const OPTIONS: &[(&str, usize)] = &[
     ("--pull", 1),
     ("--name", 1),
     ("--network", 1),
+    ("--ip", 1),
     ("--restart", 1),
     ("--security-opt", 1),
     ("--cap-drop", 1),
@@ -133,11 +134,11 @@ async fn a_container_is_made_by_exactly_these_words() {
     let network = "a".repeat(64);
     let mut expected = format!(
         "run --detach --pull never --name launchway-{}-1 --network {network} --restart no \
-         --no-healthcheck --security-opt no-new-privileges --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER --cap-add \
+         --no-healthcheck --security-opt no-new-privileges --cap-drop ALL --ip 10.192.0.128 --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER --cap-add \
          FSETID --cap-add KILL --cap-add NET_BIND_SERVICE --cap-add SETGID --cap-add SETUID --pids-limit 512 \
          --memory 1073741824 --memory-swap 1073741824 --log-driver json-file --log-opt max-size=10m --log-opt \
          max-file=3 --label launchway.instance={} --label launchway.organization={} --label \
-         launchway.application={} --label launchway.deployment={} --label launchway.attempt=1 --label launchway.service= --label ",
+         launchway.application={} --label launchway.deployment={} --label launchway.attempt=1 --label launchway.service= --label launchway.address=10.192.0.128 --label ",
         owner.deployment, installation.instance, owner.organization, owner.application, owner.deployment,
     );
     let joined = run.arguments.join(" ");

@@ -1,6 +1,7 @@
 //! The services of compose files, on the real engine with the real compose.
 
 mod installed;
+mod resume;
 mod together;
 mod volumes;
 
@@ -86,7 +87,7 @@ impl Composing {
 
 fn plan(owner: Owner) -> CompositionPlan {
     let port = Port::try_from(8080).unwrap();
-    CompositionPlan { owner, port, environment: Variables::default(), live: None }
+    CompositionPlan { owner, port, environment: Variables::default(), live: None, reserved: Vec::new() }
 }
 
 /// What a container answers on port 8080, within a while.

@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use launchway_domain::deployments::{
-    Condition, Deployer, EngineInventory as _, HealthProbe as _, ImageBuilder as _, ProbeTarget, StepError,
+    Condition, Deployer, EngineInventory as _, Exit, HealthProbe as _, ImageBuilder as _, ProbeTarget,
+    StepError,
 };
 use launchway_infrastructure::{docker::ContainerLimits, health::NetworkProbe};
 use launchway_testkit::docker::{base_image, docker, http_app};
@@ -86,17 +87,16 @@ async fn a_program_that_wants_too_much_memory_is_told_apart() {
     let container = installation
         .container(owner(), "head -c 100m /dev/zero | tail -c 90m | wc -c; exec tail -c 90m /dev/zero")
         .await;
-    let condition = installation
-        .wait_until(&container.id, |condition| matches!(condition, Condition::Exited { .. }))
-        .await;
-    assert_eq!(condition, Condition::Exited { code: 137, out_of_memory: true, restarts: 0 });
+    let condition =
+        installation.wait_until(&container.id, |condition| matches!(condition, Condition::Exited(_))).await;
+    assert_eq!(condition, Condition::Exited(Exit { code: 137, out_of_memory: true, restarts: 0 }));
 }
 
 #[tokio::test]
 async fn a_container_that_ends_at_once_can_still_be_asked_why() {
     let installation = Installation::new();
     let container = installation.container(owner(), "echo no database >&2; exit 3").await;
-    let exited = Condition::Exited { code: 3, out_of_memory: false, restarts: 0 };
+    let exited = Condition::Exited(Exit { code: 3, out_of_memory: false, restarts: 0 });
     installation.wait_until(&container.id, |condition| condition == exited).await;
     let words = installation.engine.last_words(&container.id, 10).await.unwrap();
     assert_eq!(words.iter().map(|line| line.text.as_slice()).collect::<Vec<_>>(), [b"no database"]);
@@ -110,14 +110,15 @@ async fn a_kept_container_is_started_again_and_counted() {
     let container = installation.container(owner(), "sleep 2; exit 1").await;
     installation.engine.keep(&container.id).await.unwrap();
     let restarts = |condition| match condition {
-        Condition::Running { restarts, .. } | Condition::Exited { restarts, .. } => restarts,
-        Condition::Gone => 0,
+        Condition::Running { restarts, .. } => restarts,
+        Condition::Exited(exit) | Condition::Restarting(exit) => exit.restarts,
+        _ => 0,
     };
     installation.wait_until(&container.id, |condition| restarts(condition) >= 2).await;
     installation.engine.stop(&container.id).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let condition = installation.engine.condition(&container.id).await.unwrap();
-    assert!(matches!(condition, Condition::Exited { .. }), "what is stopped stays still: {condition:?}");
+    assert!(matches!(condition, Condition::Exited(_)), "what is stopped stays still: {condition:?}");
 }
 
 #[tokio::test]
@@ -129,7 +130,7 @@ async fn a_stopped_container_ends_by_itself_stays_and_can_be_started_again() {
     for _ in 0..2 {
         installation.engine.stop(&container.id).await.unwrap();
     }
-    let exited = Condition::Exited { code: 0, out_of_memory: false, restarts: 0 };
+    let exited = Condition::Exited(Exit { code: 0, out_of_memory: false, restarts: 0 });
     assert_eq!(installation.engine.condition(&container.id).await, Ok(exited));
     for _ in 0..2 {
         let again = installation.engine.restart(&container.id).await.unwrap();
@@ -137,9 +138,19 @@ async fn a_stopped_container_ends_by_itself_stays_and_can_be_started_again() {
         let running = Condition::Running { address: again.address, restarts: 0 };
         assert_eq!(installation.engine.condition(&container.id).await, Ok(running));
     }
-    let words = installation.engine.last_words(&container.id, 100).await.unwrap();
-    let words: Vec<_> = words.iter().map(|line| String::from_utf8_lossy(&line.text).into_owned()).collect();
-    assert_eq!(words, ["hello", "bye", "hello", "bye", "hello"]);
+    // The program may not have begun to print when its container runs.
+    let expected = ["hello", "bye", "hello", "bye", "hello"];
+    let printed = async || {
+        let lines = installation.engine.last_words(&container.id, 100).await.unwrap();
+        lines.iter().map(|line| String::from_utf8_lossy(&line.text).into_owned()).collect::<Vec<_>>()
+    };
+    for _ in 0..100 {
+        if printed().await.len() == expected.len() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(printed().await, expected);
 }
 
 #[tokio::test]

@@ -44,9 +44,11 @@ async fn every_error(installation: &Installation) -> Vec<(&'static str, StepErro
         ("run_once", engine.run_once(&plan, &command, output).await.unwrap_err()),
         ("keep", engine.keep(&container).await.unwrap_err()),
         ("condition", engine.condition(&container).await.unwrap_err()),
+        ("resume", engine.resume(&container).await.unwrap_err()),
         ("restart", engine.restart(&container).await.unwrap_err()),
         ("stop", engine.stop(&container).await.unwrap_err()),
         ("remove", Deployer::remove(&**engine, owner.deployment).await.unwrap_err()),
+        ("remove_attempt", engine.remove_attempt(&owner).await.unwrap_err()),
         ("everything", engine.everything().await.unwrap_err()),
         ("printed", engine.printed(&container, None, 10).await.unwrap_err()),
         ("last_words", engine.last_words(&container, 10).await.unwrap_err()),
@@ -56,7 +58,6 @@ async fn every_error(installation: &Installation) -> Vec<(&'static str, StepErro
 #[tokio::test]
 async fn an_engine_that_is_not_well_is_a_fault_of_every_call() {
     for complaint in [
-        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
         "request returned 500 Internal Server Error for API route and version http://x/v1.41/y, check if the \
          server supports the requested API version",
         "Error response from daemon: write /var/lib/docker/x: no space left on device",
@@ -65,6 +66,23 @@ async fn an_engine_that_is_not_well_is_a_fault_of_every_call() {
         for (call, error) in every_error(&installation(&fake)).await {
             assert!(matches!(error, StepError::Fault(_)), "{call}: {error:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_is_not_there_is_told_by_every_call() {
+    for complaint in [
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+        "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
+        "error during connect: Get \"http://x/v1.41/y\": read unix @->/var/run/docker.sock: connection reset",
+    ] {
+        let fake = FakeDocker::complaining(complaint);
+        let installation = installation(&fake);
+        let unavailable = StepError::Unavailable(format!("the Docker engine does not answer: {complaint}"));
+        for (call, error) in every_error(&installation).await {
+            assert_eq!(error, unavailable, "{call}");
+        }
+        assert_eq!(installation.engine.containers().await, Err(unavailable));
     }
 }
 
@@ -83,8 +101,9 @@ async fn a_client_that_hangs_is_ended() {
     let container: ContainerId = "a".repeat(64).parse().unwrap();
     let started = Instant::now();
     let error = installation.engine.condition(&container).await.unwrap_err();
-    assert_eq!(error, StepError::Fault("`docker` took longer than 3s".to_owned()));
-    assert!(started.elapsed() < Duration::from_secs(6));
+    let told = "the Docker engine does not answer: `docker` took longer than 2s";
+    assert_eq!(error, StepError::Unavailable(told.to_owned()));
+    assert!(started.elapsed() < Duration::from_secs(9));
 }
 
 #[tokio::test]
@@ -106,5 +125,6 @@ async fn waiting_for_news_of_an_engine_that_is_not_there_does_not_spin() {
     let started = Instant::now();
     installation(&fake).engine.wait_for_news(Duration::from_millis(2500)).await;
     assert!((2400..4000).contains(&started.elapsed().as_millis()));
-    assert!(fake.calls().len() <= 3, "{}", fake.calls().len());
+    // One of them asks where the engine is.
+    assert!(fake.calls().len() <= 4, "{}", fake.calls().len());
 }

@@ -117,7 +117,13 @@ pub(crate) fn owner_in(organization: OrganizationId) -> Owner {
 }
 
 pub(crate) fn plan(owner: Owner, image: ImageName) -> ContainerPlan {
-    ContainerPlan { owner, image, environment: Variables::default(), port: Port::try_from(8080).unwrap() }
+    ContainerPlan {
+        owner,
+        image,
+        environment: Variables::default(),
+        port: Port::try_from(8080).unwrap(),
+        reserved: Vec::new(),
+    }
 }
 
 pub(crate) fn variables(pairs: &[(&str, &str)]) -> Variables {

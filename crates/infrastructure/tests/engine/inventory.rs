@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use launchway_domain::deployments::{Condition, Deployer, EngineInventory, FoundObject};
+use launchway_domain::deployments::{Condition, Deployer, EngineInventory, Exit, FoundObject};
 use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 use launchway_testkit::docker::{base_image, docker};
 
@@ -15,7 +15,7 @@ async fn everything_of_this_installation_is_found_and_nothing_else() {
     let running = installation.container(ours, "sleep 600").await;
     let ended = installation.container(owner(), "exit 4").await;
     installation
-        .wait_until(&ended.id, |condition| matches!(condition, Condition::Exited { code: 4, .. }))
+        .wait_until(&ended.id, |condition| matches!(condition, Condition::Exited(Exit { code: 4, .. })))
         .await;
     other.container(theirs, "sleep 600").await;
     let found = installation.engine.everything().await.unwrap();

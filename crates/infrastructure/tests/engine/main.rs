@@ -5,6 +5,7 @@
 //! it made. Needs the packages `docker.io`, `docker-compose` and `busybox-static`, and a running engine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod addresses;
 mod arguments;
 mod bases;
 mod builds;
@@ -12,13 +13,18 @@ mod commands;
 mod compositions;
 mod containers;
 mod environments;
+mod events;
 mod extensions;
+mod fake_engine;
 mod faults;
 mod installation;
 mod inventory;
 mod links;
+mod list;
 mod networks;
 mod planning;
 mod prebuilt;
 mod printed;
 mod recorder;
+mod resume;
+mod unavailable;

@@ -1,13 +1,19 @@
 //! What containers print.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
 use launchway_domain::{
     clock::Timestamp,
     deployments::{Condition, ContainerId, Deployer, EngineInventory as _, PrintedLine},
 };
+use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 
-use crate::installation::{Installation, owner};
+use crate::{
+    fake_engine::{FakeEngine, Reply},
+    installation::{Installation, owner},
+};
+
+const STAMP: &str = "2026-01-02T03:04:05.000006789Z";
 
 fn texts(lines: &[PrintedLine]) -> Vec<String> {
     lines.iter().map(|line| String::from_utf8_lossy(&line.text).into_owned()).collect()
@@ -15,7 +21,7 @@ fn texts(lines: &[PrintedLine]) -> Vec<String> {
 
 async fn ended(installation: &Installation, script: &str) -> ContainerId {
     let container = installation.container(owner(), script).await;
-    installation.wait_until(&container.id, |condition| matches!(condition, Condition::Exited { .. })).await;
+    installation.wait_until(&container.id, |condition| matches!(condition, Condition::Exited(_))).await;
     container.id
 }
 
@@ -54,8 +60,7 @@ async fn no_line_is_lost_or_doubled_while_a_container_prints() {
     let container = installation.container(owner(), script).await;
     let (mut since, mut seen): (Option<Timestamp>, Vec<String>) = (None, Vec::new());
     loop {
-        let is_over =
-            matches!(installation.engine.condition(&container.id).await, Ok(Condition::Exited { .. }));
+        let is_over = matches!(installation.engine.condition(&container.id).await, Ok(Condition::Exited(_)));
         let lines = installation.engine.printed(&container.id, since, 77).await.unwrap();
         assert!(lines.len() <= 77);
         if lines.is_empty() && is_over {
@@ -88,4 +93,49 @@ async fn a_container_that_is_gone_printed_nothing() {
     Deployer::remove(&*installation.engine, owner.deployment).await.unwrap();
     assert_eq!(installation.engine.printed(&container.id, None, 10).await, Ok(vec![]));
     assert_eq!(installation.engine.last_words(&container.id, 10).await, Ok(vec![]));
+}
+
+/// An engine at a socket, with another client of docker.
+fn engine_with(fake: &FakeEngine, program: &Path) -> DockerEngine {
+    let options = DockerOptions::new(Installation::new().instance).at_socket(&fake.socket());
+    DockerEngine::new(DockerOptions { program: program.to_owned(), ..options })
+}
+
+#[tokio::test]
+async fn logs_are_read_at_the_socket_without_the_client() {
+    let fake = FakeEngine::new();
+    let id: ContainerId = "a".repeat(64).parse().unwrap();
+    let line = |output: char, text: &str| {
+        let line = format!("{STAMP} {text}\n");
+        let length = char::from(u8::try_from(line.len()).unwrap());
+        format!("{output}\0\0\0\0\0\0{length}{line}")
+    };
+    let body = [line('\u{1}', "to stdout"), line('\u{2}', "to stderr")].concat();
+    fake.reply(&format!("/containers/{}/logs", id.as_str()), Reply::Json(body));
+    let engine = engine_with(&fake, Path::new("/nonexistent/docker"));
+    assert_eq!(texts(&engine.printed(&id, None, 10).await.unwrap()), ["to stdout", "to stderr"]);
+    assert_eq!(texts(&engine.last_words(&id, 1).await.unwrap()), ["to stderr"]);
+}
+
+#[tokio::test]
+async fn the_client_is_asked_when_the_socket_answers_an_error() {
+    let (fake, folder) = (FakeEngine::new(), tempfile::tempdir().unwrap());
+    let client = folder.path().join("docker");
+    fs::write(&client, format!("#!/bin/sh\necho '{STAMP}' \"$1\"\n")).unwrap();
+    fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
+    let id: ContainerId = "a".repeat(64).parse().unwrap();
+    // The fake engine answers 404 to what it was not told about.
+    let lines = engine_with(&fake, &client).printed(&id, None, 10).await.unwrap();
+    assert_eq!(texts(&lines), ["logs"]);
+}
+
+#[tokio::test]
+async fn a_log_that_breaks_off_is_an_error_and_not_its_beginning() {
+    let fake = FakeEngine::new();
+    let id: ContainerId = "a".repeat(64).parse().unwrap();
+    let cut = format!("\u{1}\0\0\0\0\0\0\u{7f}{STAMP} begun\n");
+    fake.reply(&format!("/containers/{}/logs", id.as_str()), Reply::Json(cut));
+    fake.reply("/_ping", Reply::Json("OK".to_owned()));
+    let engine = engine_with(&fake, Path::new("/nonexistent/docker"));
+    assert!(engine.printed(&id, None, 10).await.is_err());
 }

@@ -89,15 +89,22 @@ impl Client {
         self.done(&Request::ReplaceAll { routes }).await
     }
 
-    /// Waits until no request is under way any more to where the application's traffic went before.
+    /// Waits until no request is under way any more to where the application's traffic went before: to
+    /// `container`, or to anything.
     /// False if the limit passed first.
     ///
     /// # Errors
     ///
     /// See [`ControlError`].
-    pub async fn drain(&self, application: &str, limit: Duration) -> Result<bool, ControlError> {
+    pub async fn drain(
+        &self,
+        application: &str,
+        container: Option<&str>,
+        limit: Duration,
+    ) -> Result<bool, ControlError> {
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        let request = Request::Drain { application: application.to_owned(), limit_ms };
+        let container = container.map(str::to_owned);
+        let request = Request::Drain { application: application.to_owned(), container, limit_ms };
         match self.ask(&request, limit.saturating_add(PATIENCE)).await? {
             Answer::Drained { is_drained } => Ok(is_drained),
             other => Err(unexpected(&other)),

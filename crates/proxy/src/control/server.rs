@@ -105,9 +105,10 @@ impl Server {
             Request::Set { route } => self.change(routes.set(route)).await,
             Request::Remove { application } => self.change(routes.remove(&application)).await,
             Request::ReplaceAll { routes: all } => self.change(routes.replace_all(all)).await,
-            Request::Drain { application, limit_ms } => {
+            Request::Drain { application, container, limit_ms } => {
                 let limit = Duration::from_millis(limit_ms).min(LONGEST_DRAIN);
-                Answer::Drained { is_drained: self.drain(&application, limit).await }
+                let is_drained = self.drain(&application, container.as_deref(), limit).await;
+                Answer::Drained { is_drained }
             }
             Request::Traffic => Answer::Traffic { traffic: routes.traffic() },
             Request::Stop => {
@@ -145,9 +146,9 @@ impl Server {
         }
     }
 
-    async fn drain(&self, application: &str, limit: Duration) -> bool {
+    async fn drain(&self, application: &str, container: Option<&str>, limit: Duration) -> bool {
         let end = Instant::now() + limit;
-        let is_drained = self.proxy.routes.drain(application, limit).await;
+        let is_drained = self.proxy.routes.drain(application, container, limit).await;
         is_drained && timeout_at(end, self.proxy.predecessor.until(false)).await.is_ok()
     }
 

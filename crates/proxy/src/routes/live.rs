@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::Route;
+use super::{Route, Target};
 use crate::{
     store::{Kept, Store},
     table::{Ground, Table},
@@ -89,12 +89,12 @@ impl LiveRoutes {
     }
 
     /// Whether, within the limit, no request is under way any more to where the application's traffic
-    /// went before.
-    pub(crate) async fn drain(&self, application: &str, limit: Duration) -> bool {
+    /// went before: to `container`, or to anything.
+    pub(crate) async fn drain(&self, application: &str, container: Option<&str>, limit: Duration) -> bool {
         let drained = async {
             loop {
                 let gone = self.ground.gone.notified();
-                if !self.has_retired(application) {
+                if !self.has_retired(application, container) {
                     return;
                 }
                 gone.await;
@@ -138,13 +138,20 @@ impl LiveRoutes {
         }
     }
 
-    fn has_retired(&self, application: &str) -> bool {
+    fn has_retired(&self, application: &str, container: Option<&str>) -> bool {
         let mut retired = self.retired();
         retired.retain(|_, upstreams| {
             upstreams.retain(|upstream| upstream.strong_count() > 0);
             !upstreams.is_empty()
         });
-        retired.contains_key(application)
+        let is_it = |upstream: &Weak<Upstream>| match (container, upstream.upgrade()) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(container), Some(upstream)) => {
+                matches!(&upstream.target, Target::Container { id, .. } if id == container)
+            }
+        };
+        retired.get(application).is_some_and(|upstreams| upstreams.iter().any(is_it))
     }
 
     fn retired(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<Upstream>>>> {

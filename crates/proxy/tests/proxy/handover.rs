@@ -81,11 +81,11 @@ async fn a_predecessor_answers_what_is_under_way_and_a_drain_waits_for_it() {
     let next = successor(&folder, "next").await;
     next.lead("shop", new.address).await;
     assert_eq!(get(next.address, "shop.example", "/").await.text(), "new");
-    assert!(!next.control.drain("shop", SHORT).await.unwrap());
+    assert!(!next.control.drain("shop", None, SHORT).await.unwrap());
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold").await;
     let answer = client.answer().await.unwrap();
     assert_eq!((answer.text(), answer.header("connection")), ("old", Some("close")));
-    assert!(next.control.drain("shop", PATIENCE).await.unwrap());
+    assert!(next.control.drain("shop", None, PATIENCE).await.unwrap());
     ended(proxy).await;
 }
 

@@ -30,7 +30,7 @@ async fn two_hundred_switches_under_load_fail_no_request() {
     for _ in 0..200 {
         let new = named("shop").await;
         proxy.lead("shop", new.address).await;
-        assert!(proxy.control.drain("shop", LONG).await.unwrap());
+        assert!(proxy.control.drain("shop", None, LONG).await.unwrap());
         // As the control plane does: nothing is under way there any more.
         old.kill();
         old = new;
@@ -48,10 +48,10 @@ async fn whoever_does_not_wait_for_the_drain_breaks_requests() {
     let mut upstream = old.connection().await;
     upstream.until(b"\r\n\r\n").await.unwrap();
     proxy.lead("shop", new.address).await;
-    assert!(!proxy.control.drain("shop", AT_ONCE).await.unwrap());
+    assert!(!proxy.control.drain("shop", None, AT_ONCE).await.unwrap());
     drop(upstream);
     assert_eq!(client.answer().await.unwrap().status, 502);
-    assert!(proxy.control.drain("shop", LONG).await.unwrap());
+    assert!(proxy.control.drain("shop", None, LONG).await.unwrap());
 }
 
 #[tokio::test]
@@ -64,12 +64,12 @@ async fn a_drain_waits_for_the_last_byte_of_an_answer() {
     upstream.until(b"\r\n\r\n").await.unwrap();
     proxy.lead("shop", new.address).await;
     assert_eq!(get(proxy.address, "shop.example", "/").await.text(), "new");
-    assert!(!proxy.control.drain("shop", Duration::from_millis(50)).await.unwrap());
+    assert!(!proxy.control.drain("shop", None, Duration::from_millis(50)).await.unwrap());
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nol").await;
     client.head().await.unwrap();
     assert_eq!(client.take(2).await.unwrap(), b"ol");
-    assert!(!proxy.control.drain("shop", Duration::from_millis(50)).await.unwrap());
-    let drained = proxy.control.drain("shop", LONG);
+    assert!(!proxy.control.drain("shop", None, Duration::from_millis(50)).await.unwrap());
+    let drained = proxy.control.drain("shop", None, LONG);
     upstream.send(b"d!").await;
     assert_eq!(client.take(2).await.unwrap(), b"d!");
     assert!(drained.await.unwrap());
@@ -86,12 +86,12 @@ async fn a_drain_waits_for_the_last_byte_of_a_request() {
     let mut upstream = old.connection().await;
     upstream.until(b"ab").await.unwrap();
     proxy.lead("shop", new.address).await;
-    assert!(!proxy.control.drain("shop", Duration::from_millis(50)).await.unwrap());
+    assert!(!proxy.control.drain("shop", None, Duration::from_millis(50)).await.unwrap());
     client.send(b"cd").await;
     upstream.until(b"cd").await.unwrap();
     upstream.send(b"HTTP/1.1 204 No Content\r\n\r\n").await;
     assert_eq!(client.answer().await.unwrap().status, 204);
-    assert!(proxy.control.drain("shop", LONG).await.unwrap());
+    assert!(proxy.control.drain("shop", None, LONG).await.unwrap());
 }
 
 #[tokio::test]
@@ -114,11 +114,11 @@ async fn a_drain_waits_for_the_end_of_an_upgraded_connection() {
         upstream.send(b"pong").await;
         assert_eq!(client.take(4).await.unwrap(), b"pong");
     }
-    assert!(!proxy.control.drain("shop", Duration::from_millis(50)).await.unwrap());
+    assert!(!proxy.control.drain("shop", None, Duration::from_millis(50)).await.unwrap());
     drop(client);
     assert_eq!(upstream.rest().await, "");
     drop(upstream);
-    assert!(proxy.control.drain("shop", LONG).await.unwrap());
+    assert!(proxy.control.drain("shop", None, LONG).await.unwrap());
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_client_that_leaves_holds_up_no_drain() {
     upstream.until(b"\r\n\r\n").await.unwrap();
     proxy.lead("shop", new.address).await;
     drop(client);
-    assert!(proxy.control.drain("shop", LONG).await.unwrap());
+    assert!(proxy.control.drain("shop", None, LONG).await.unwrap());
 }
 
 #[tokio::test]
@@ -145,9 +145,9 @@ async fn other_names_for_the_same_target_retire_nothing() {
     let mut renamed = route("shop", shop.address);
     renamed.hosts.push("store.example".to_owned());
     proxy.control.set(renamed.clone()).await.unwrap();
-    assert!(proxy.control.drain("shop", AT_ONCE).await.unwrap());
+    assert!(proxy.control.drain("shop", None, AT_ONCE).await.unwrap());
     proxy.control.replace_all(vec![renamed]).await.unwrap();
-    assert!(proxy.control.drain("shop", AT_ONCE).await.unwrap());
+    assert!(proxy.control.drain("shop", None, AT_ONCE).await.unwrap());
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     assert_eq!(client.answer().await.unwrap().status, 200);
     // The connection is still the same one, by the other name.
@@ -175,10 +175,10 @@ async fn an_application_that_is_removed_or_stopped_is_drained_too() {
                     .unwrap();
             }
         }
-        assert!(!proxy.control.drain("shop", AT_ONCE).await.unwrap());
+        assert!(!proxy.control.drain("shop", None, AT_ONCE).await.unwrap());
         upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
         assert_eq!(client.answer().await.unwrap().status, 200);
-        assert!(proxy.control.drain("shop", LONG).await.unwrap());
+        assert!(proxy.control.drain("shop", None, LONG).await.unwrap());
     }
 }
 

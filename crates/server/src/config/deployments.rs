@@ -13,6 +13,7 @@ use super::{Engine, paths, reader::Reader, values};
 pub(crate) struct DeploymentConfig {
     pub(crate) max_builds: usize,
     pub(crate) health_timeout: Duration,
+    pub(crate) engine_timeout: Duration,
     pub(crate) sources: SourcePolicy,
     pub(crate) known_hosts: Option<PathBuf>,
     pub(crate) network_pool: Ipv4Net,
@@ -32,6 +33,7 @@ impl DeploymentConfig {
         let engine = read.setting::<Engine>("LAUNCHWAY_ENGINE", "docker", values::engine);
         let max_builds = read.setting("LAUNCHWAY_MAX_BUILDS", &cores, values::count);
         let health_timeout = read.setting("LAUNCHWAY_HEALTH_TIMEOUT", "60s", values::duration);
+        let engine_timeout = read.setting("LAUNCHWAY_ENGINE_TIMEOUT", "1h", values::duration);
         let allow = read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_GIT_ALLOW", "", values::endpoints);
         let known_hosts = read.optional("LAUNCHWAY_GIT_KNOWN_HOSTS", paths::existing_file);
         let local_root = read.optional("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", paths::existing_folder);
@@ -47,6 +49,7 @@ impl DeploymentConfig {
         Some(Self {
             max_builds: max_builds?.into(),
             health_timeout: health_timeout?,
+            engine_timeout: engine_timeout?,
             sources: SourcePolicy {
                 allow: allow?,
                 local_root: local_root?,

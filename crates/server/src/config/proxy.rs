@@ -20,7 +20,7 @@ impl ProxyConfig {
     pub(super) fn read(read: &mut Reader) -> Option<Option<Self>> {
         let bind = read.setting("LAUNCHWAY_PROXY_BIND", "127.0.0.1:8000", values::proxy_bind);
         let access_log = read.setting("LAUNCHWAY_PROXY_ACCESS_LOG", "on", values::switch);
-        let drain = read.setting("LAUNCHWAY_PROXY_DRAIN", "30s", values::duration);
+        let drain = read.setting("LAUNCHWAY_PROXY_DRAIN", "2m", values::duration);
         let (bind, access_log, drain) = (bind?, access_log?, drain?);
         Some(bind.map(|bind| Self { bind, access_log, drain }))
     }

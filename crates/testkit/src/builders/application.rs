@@ -194,7 +194,7 @@ impl ApplicationBuilder {
         application.status.state = self.state.unwrap_or(application.status.state);
         application.live = self.live;
         application.is_stopped = self.is_stopped;
-        ApplicationSummary { application, organization, user }
+        ApplicationSummary { application, organization, user, breakdown: None }
     }
 
     /// The application with everything around it.

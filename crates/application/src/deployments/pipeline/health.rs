@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use launchway_domain::{
     applications::HealthCheckPath,
-    deployments::{Condition, Container, ProbeTarget, StepError},
+    deployments::{Condition, Container, Exit, ProbeTarget, StepError},
 };
 use tokio::time::{Duration, Instant};
 
@@ -60,12 +60,15 @@ impl Pipeline {
     async fn require_running(&self, container: &Container) -> Result<(), StepError> {
         let reason = match self.ports.deployer.condition(&container.id).await? {
             Condition::Running { .. } => return Ok(()),
-            Condition::Exited { out_of_memory: true, .. } => {
+            Condition::Exited(exit) | Condition::Restarting(exit) if exit.out_of_memory => {
                 "the container was ended because it used more memory than it may".to_owned()
             }
-            Condition::Exited { code, .. } => {
+            Condition::Exited(Exit { code, .. }) | Condition::Restarting(Exit { code, .. }) => {
                 format!("the container exited with code {code} before it was healthy")
             }
+            Condition::Paused => "the container was paused".to_owned(),
+            Condition::Detached => "the container was taken out of its network".to_owned(),
+            Condition::Created => "the container was not started".to_owned(),
             Condition::Gone => "the container is gone".to_owned(),
         };
         Err(StepError::Refused(reason))

@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use launchway_application::{
-    Basics, Bell, Tools,
+    Basics, Bell, EngineStatus, Tools,
     notifications::{Courier, CourierPorts, Sender, SenderTimings},
 };
 use launchway_domain::{
@@ -149,6 +149,7 @@ impl Office {
             clock: Arc::clone(self) as _,
             ids: Arc::new(CountingIds::default()),
             bell: self.bell.clone(),
+            engine: EngineStatus::default(),
         };
         Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
     }

@@ -69,7 +69,7 @@ async fn behind_the_point_of_no_return_the_deployment_goes_on_to_its_end() {
     .await;
 
     assert!(world.journal_of("heartbeat").len() >= 5);
-    assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
+    assert_eq!(world.journal_of("commit: succeeded, follow").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,7 +86,7 @@ async fn what_passes_the_point_of_no_return_while_the_queue_is_asked_goes_on_to_
     .await;
 
     assert!(world.journal_of("commit: cancelled").is_empty());
-    assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
+    assert_eq!(world.journal_of("commit: succeeded, follow").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use launchway_domain::{
     applications::{Application, BuildPack},
-    deployments::{Condition, PrintedLine},
+    deployments::{Condition, Exit, PrintedLine},
     store::{self, StoreError},
 };
 use launchway_testkit::{
@@ -85,7 +85,7 @@ async fn a_live_version_that_the_engine_does_not_keep_yet_stays_and_is_kept_late
 
     assert_eq!(world.journal_of("retry"), ["retry in 5 s (keep does not answer)"]);
     assert_eq!(world.journal_of("commit: prove, deployed").len(), 1);
-    assert_eq!(world.journal_of("remove"), ["remove #1"]);
+    assert!(world.journal_of("remove").is_empty(), "what lost the traffic is not known to be replaced");
     let said = "warn: What is left to do is done later: keep does not answer";
     assert_eq!(world.log().last().map(String::as_str), Some(said));
 }
@@ -124,11 +124,11 @@ async fn a_database_that_is_not_there_is_a_fault_and_says_no_more() {
 async fn a_container_that_ends_before_it_is_healthy_says_its_last_words_and_is_removed() {
     for (condition, reason) in [
         (
-            Condition::Exited { code: 3, out_of_memory: false, restarts: 0 },
+            Condition::Exited(Exit { code: 3, out_of_memory: false, restarts: 0 }),
             "the container exited with code 3 before it was healthy",
         ),
         (
-            Condition::Exited { code: 137, out_of_memory: true, restarts: 0 },
+            Condition::Exited(Exit { code: 137, out_of_memory: true, restarts: 0 }),
             "the container was ended because it used more memory than it may",
         ),
         (Condition::Gone, "the container is gone"),
@@ -200,18 +200,7 @@ async fn a_router_that_fails_is_asked_again_and_in_the_end_left_to_follow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_version_that_cannot_be_ended_does_not_fail_the_new_one() {
-    let world = carried_out(|state| state.fault("stop", 1)).await;
-
-    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
-    assert_eq!(
-        world.log().last().map(String::as_str),
-        Some("warn: The old version is removed later: stop does not answer")
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_old_version_without_a_record_is_removed_all_the_same() {
+async fn an_old_version_without_a_record_is_left_to_the_reconciler() {
     let world = carried_out(|state| {
         state.deployments.remove(0);
         let live = Some(id_of("a version without a record").into());
@@ -219,7 +208,7 @@ async fn an_old_version_without_a_record_is_removed_all_the_same() {
     })
     .await;
 
-    assert_eq!(world.journal_of("remove"), ["remove unknown"]);
+    assert!(world.journal_of("remove").is_empty(), "{:?}", world.journal());
     assert_eq!(world.journal_of("commit: succeeded").len(), 1);
 }
 

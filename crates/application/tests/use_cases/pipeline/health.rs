@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use launchway_domain::deployments::Condition;
+use launchway_domain::deployments::{Condition, Exit};
 use tokio::time::Instant;
 
 use super::{application, carried_out, world};
@@ -52,7 +52,7 @@ async fn a_version_that_is_not_asked_by_http_has_to_stay_up_for_a_second() {
 async fn a_version_that_listens_and_then_ends_is_refused() {
     let world = carried_out(|state| {
         state.application = Some(application(|blueprint| blueprint.health_check_path = None));
-        state.condition = Some(Condition::Exited { code: 1, out_of_memory: false, restarts: 0 });
+        state.condition = Some(Condition::Exited(Exit { code: 1, out_of_memory: false, restarts: 0 }));
     })
     .await;
 

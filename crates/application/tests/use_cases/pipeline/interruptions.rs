@@ -2,7 +2,7 @@
 
 use launchway_domain::{
     applications::{Application, BuildPack},
-    deployments::{Condition, Deployment, DeploymentState},
+    deployments::{Condition, Deployment, DeploymentState, FoundObject},
     jobs::JobKind,
 };
 use launchway_testkit::{
@@ -39,14 +39,14 @@ async fn a_version_that_is_live_already_gets_the_traffic_and_the_old_one_ends() 
         [
             "switch to 10.0.0.9:8080",
             "commit: prove, deployed, line (Deployed in 0.0 s), entry (launchway deployed the application `web` (production))",
+            "keep",
             "containers",
+            "commit: succeeded, follow",
             "drain",
             "stop #1",
             "printed",
             "remove #1",
             "commit: record old removed",
-            "keep",
-            "commit: succeeded, follow",
         ]
     );
     assert_eq!(world.log(), ["info: Going on after an interruption"]);
@@ -57,7 +57,7 @@ async fn a_version_that_was_deployed_is_not_deployed_again() {
     let world = carried_out(|state| was_lost(state, left_in(DeploymentState::Deployed))).await;
 
     assert!(!world.journal().iter().any(|entry| entry.contains("deployed")), "{:?}", world.journal());
-    assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
+    assert_eq!(world.journal_of("commit: succeeded, follow").len(), 1);
     assert!(world.log().is_empty());
 }
 
@@ -75,22 +75,36 @@ async fn a_site_that_is_live_already_gets_the_traffic() {
     .await;
 
     assert_eq!(world.journal_of("switch"), ["switch to /sites/#2"]);
-    assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
+    assert_eq!(world.journal_of("commit: succeeded, follow").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_cannot_tell_what_else_runs_is_told_of_only() {
+async fn an_engine_that_cannot_list_what_else_runs_is_asked_again() {
     let world = carried_out(|state| {
         was_lost(state, left_in(DeploymentState::Deploying));
         state.fault("containers", 1);
     })
     .await;
 
-    assert_eq!(
-        world.log().last().map(String::as_str),
-        Some("warn: The old version is removed later: containers does not answer")
-    );
-    assert_eq!(world.journal().last().map(String::as_str), Some("commit: succeeded, follow"));
+    assert_eq!(world.journal_of("retry"), ["retry in 10 s (containers does not answer)"]);
+    assert_eq!(world.journal_of("commit: prove, deployed").len(), 1, "the version is live already");
+    let said = "warn: What is left to do is done later: containers does not answer";
+    assert_eq!(world.log().last().map(String::as_str), Some(said));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_of_a_cut_off_command_is_removed() {
+    let world = carried_out(|state| {
+        was_lost(state, left_in(DeploymentState::Deploying));
+        let mut command = state.found[0].clone();
+        let FoundObject::Container { id, .. } = &mut command.what else { unreachable!() };
+        *id = a_container("command").id;
+        state.found.push(command);
+    })
+    .await;
+
+    assert_eq!(world.journal_of("clear"), ["clear container of #2"]);
+    assert_eq!(world.journal_of("remove"), ["remove #1"]);
 }
 
 #[tokio::test(start_paused = true)]

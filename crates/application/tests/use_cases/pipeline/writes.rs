@@ -58,11 +58,11 @@ async fn every_step_is_recorded_by_who_has_the_job_and_the_end_is_told_to_the_tr
             line("Deployed in 0.0 s").into(),
             told(1, entry),
         ],
-        vec![Write::RecordContainer { id: old().id, container: removed, at }.into()],
         vec![
             JobWrite::Settle { lease, outcome: Outcome::Succeeded, at }.into(),
             Write::FollowJobs { application: Some(new().application_id), at }.into(),
         ],
+        vec![Write::RecordContainer { id: old().id, container: removed, at }.into()],
     ];
     assert_eq!(world.commits(), expected);
 }

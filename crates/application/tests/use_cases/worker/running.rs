@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use launchway_domain::jobs::{ClaimLimits, JobKind};
+use launchway_domain::jobs::{ClaimLimits, JobKind, Pool};
 use launchway_testkit::builders::a_deployment;
 use tokio::{sync::watch, time::Instant};
 
-use super::{next, world};
+use super::{live, next, world};
 use crate::world::{FOR_EVER, World, a_job};
 
 /// Runs a worker for `time` and stops it. Returns how long it took to stop.
@@ -23,8 +23,8 @@ async fn run_for(world: &Arc<World>, limits: ClaimLimits, time: Duration) -> Dur
     told.map(|told| told.elapsed()).unwrap_or_default()
 }
 
-const TWO: ClaimLimits = ClaimLimits { global: 2, per_organization: 2 };
-const ONE: ClaimLimits = ClaimLimits { global: 1, per_organization: 1 };
+const TWO: ClaimLimits = ClaimLimits { builds: 2, operations: 2, per_organization: 2 };
+const ONE: ClaimLimits = ClaimLimits { builds: 1, operations: 1, per_organization: 1 };
 
 #[tokio::test(start_paused = true)]
 async fn every_job_that_is_due_is_carried_out_until_there_is_none() {
@@ -47,7 +47,7 @@ async fn several_jobs_are_carried_out_at_once_within_the_limit() {
 
         let looking = async {
             tokio::time::sleep(Duration::from_secs(9)).await;
-            assert_eq!(world.journal_of("switch to nowhere").len(), limits.global);
+            assert_eq!(world.journal_of("switch to nowhere").len(), limits.operations);
             tokio::time::sleep(Duration::from_millis(seconds * 1000 - 8999)).await;
             assert_eq!(world.journal_of("commit: succeeded").len(), 4);
         };
@@ -141,4 +141,20 @@ async fn a_worker_that_stops_takes_no_more_jobs() {
 
     assert_eq!(world.journal_of("commit: succeeded").len(), 1);
     assert_eq!(world.state().waiting.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_pool_holds_up_no_other() {
+    let world = world(JobKind::Deploy, |state| {
+        state.delay("build", FOR_EVER);
+        state.waiting.push_back(a_job(JobKind::Deploy, &a_deployment().numbered(3).build(), 1));
+        state.waiting.push_back(a_job(JobKind::Stop, &live(), 1));
+    });
+
+    run_for(&world, ONE, Duration::from_secs(1)).await;
+
+    assert_eq!(world.journal_of("build").len(), 1, "builds have one place");
+    assert_eq!(world.journal_of("commit: succeeded").len(), 1, "the operation has another");
+    let waiting: Vec<Pool> = world.state().waiting.iter().map(|waiting| waiting.job.pool).collect();
+    assert_eq!(waiting, [Pool::Builds]);
 }

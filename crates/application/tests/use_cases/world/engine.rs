@@ -20,8 +20,38 @@ use super::World;
 
 /// Where the branch is.
 pub(crate) const COMMIT: &str = "abcdef0123abcdef0123abcdef0123abcdef0123";
-/// Where every container is reached.
+/// Where every container that is started is reached.
 pub(crate) const ADDRESS: [u8; 4] = [10, 0, 0, 9];
+/// The answer of an engine that is away.
+pub(crate) const AWAY: &str = "the Docker engine does not answer";
+/// The calls that need the engine.
+pub(super) const CALLS: [&str; 22] = [
+    "build",
+    "obtain",
+    "reuse",
+    "start",
+    "run",
+    "keep",
+    "condition",
+    "resume",
+    "restart",
+    "stop",
+    "remove",
+    "remove attempt",
+    "everything",
+    "containers",
+    "clear",
+    "printed",
+    "last words",
+    "compose",
+    "start companions",
+    "start services",
+    "run beside",
+    "forget compositions",
+];
+
+/// Where a container is reached once it is resumed: where [`a_container`] was recorded.
+const RESUMED: [u8; 4] = [10, 0, 0, 7];
 
 /// What the engine starts for an attempt.
 pub(crate) fn a_started_container() -> Container {
@@ -38,7 +68,7 @@ pub(crate) fn a_container_of(deployment: &Deployment, condition: Condition, crea
     };
     let recorded = deployment.container.as_ref().map(|container| container.id.clone());
     let id = recorded.unwrap_or_else(|| a_container(&deployment.id.to_string()).id);
-    Found { owner, what: FoundObject::Container { id, condition, created_at, service: None } }
+    Found { owner, what: FoundObject::Container { id, condition, created_at, service: None, stays_up: true } }
 }
 
 impl World {
@@ -48,6 +78,35 @@ impl World {
         for piece in pieces {
             output.write(&piece).await;
         }
+    }
+
+    /// The name of a container in the journal: its deployment if that is recorded with it, else the
+    /// attempt that made it.
+    fn container_name(&self, container: &ContainerId) -> String {
+        let (recorded, found) = {
+            let state = self.state();
+            let runs = |known: &&Deployment| known.container.as_ref().is_some_and(|its| its.id == *container);
+            let is_it =
+                |found: &&Found| matches!(&found.what, FoundObject::Container { id, .. } if id == container);
+            let recorded = state.deployments.iter().find(runs).map(|known| known.id);
+            (recorded, state.found.iter().find(is_it).map(|found| found.owner))
+        };
+        match (recorded, found) {
+            (Some(deployment), _) => self.name_of(deployment),
+            (None, Some(owner)) => format!("attempt {} of {}", owner.attempt, self.name_of(owner.deployment)),
+            (None, None) => "unknown".to_owned(),
+        }
+    }
+
+    /// The condition of a container as it is found; running where it is not.
+    fn found_condition(&self, container: &ContainerId) -> Condition {
+        let state = self.state();
+        let is_it = |found: &Found| match &found.what {
+            FoundObject::Container { id, condition, .. } if id == container => Some(*condition),
+            _ => None,
+        };
+        let running = Condition::Running { address: IpAddr::from(ADDRESS), restarts: 0 };
+        state.found.iter().find_map(is_it).unwrap_or(running)
     }
 
     /// What a deployment is called in the journal: by its place among the records.
@@ -130,6 +189,7 @@ impl Deployer for World {
     async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError> {
         let names: Vec<&str> = plan.environment.iter().map(|(name, _)| name).collect();
         self.call("start", format!("on {} with {}", plan.port.get(), names.join(" "))).await?;
+        self.state().started.push(plan.clone());
         Ok(a_started_container())
     }
 
@@ -147,10 +207,28 @@ impl Deployer for World {
         self.call("keep", "").await
     }
 
-    async fn condition(&self, _: &ContainerId) -> Result<Condition, StepError> {
+    async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError> {
         self.call("condition", "").await?;
-        let running = Condition::Running { address: IpAddr::from(ADDRESS), restarts: 0 };
-        Ok(self.state().condition.unwrap_or(running))
+        let of_all = self.state().condition;
+        Ok(of_all.unwrap_or_else(|| self.found_condition(container)))
+    }
+
+    async fn resume(&self, container: &ContainerId) -> Result<Container, StepError> {
+        self.call("resume", self.container_name(container)).await?;
+        let mut state = self.state();
+        let (state, address) = (&mut *state, IpAddr::from(RESUMED));
+        for found in state.found.iter_mut().filter(|_| !state.stays_down) {
+            if let FoundObject::Container { id, condition, .. } = &mut found.what
+                && id == container
+            {
+                *condition = Condition::Running { address, restarts: 0 };
+            }
+        }
+        Ok(Container { id: container.clone(), name: "web".to_owned(), address })
+    }
+
+    fn can_run_beside(&self) -> bool {
+        !self.state().runs_alone
     }
 
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
@@ -159,14 +237,15 @@ impl Deployer for World {
     }
 
     async fn stop(&self, container: &ContainerId) -> Result<(), StepError> {
-        let state = || self.state();
-        let runs = |known: &&Deployment| known.container.as_ref().is_some_and(|its| its.id == *container);
-        let whose = state().deployments.iter().find(runs).map(|known| known.id);
-        self.call("stop", whose.map(|id| self.name_of(id)).unwrap_or_default()).await
+        self.call("stop", self.container_name(container)).await
     }
 
     async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError> {
         self.call("remove", self.name_of(deployment)).await
+    }
+
+    async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError> {
+        self.call("remove attempt", format!("{} of {}", owner.attempt, self.name_of(owner.deployment))).await
     }
 }
 
@@ -189,7 +268,9 @@ impl EngineInventory for World {
             FoundObject::Image(_) => "image",
             FoundObject::Network(_) => "network",
         };
-        self.call("clear", format!("{what} of {}", self.name_of(found.owner.deployment))).await
+        self.call("clear", format!("{what} of {}", self.name_of(found.owner.deployment))).await?;
+        self.state().found.retain(|other| other != found);
+        Ok(())
     }
 
     async fn printed(
@@ -218,9 +299,11 @@ impl EngineInventory for World {
 #[async_trait]
 impl HealthProbe for World {
     async fn probe(&self, target: &ProbeTarget) -> Result<(), String> {
-        assert_eq!(target.address.ip(), IpAddr::from(ADDRESS));
         self.pass_time("probe").await;
-        self.state().illness.clone().map_or(Ok(()), Err)
+        let mut state = self.state();
+        state.probed.push(target.address);
+        let illness = state.illnesses.get(&target.address.ip()).or(state.illness.as_ref());
+        illness.map_or(Ok(()), |illness| Err(illness.clone()))
     }
 }
 
@@ -268,7 +351,7 @@ impl TrafficRouter for World {
         self.call_quietly("replace all").await
     }
 
-    async fn drain(&self, _: ApplicationId) -> Result<(), StepError> {
+    async fn drain(&self, _: ApplicationId, _: Option<ContainerId>) -> Result<(), StepError> {
         self.call("drain", "").await
     }
 }

@@ -31,9 +31,10 @@ fn word(write: &Write) -> String {
         Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
             if *is_stopped { "stopped" } else { "not stopped" }.to_owned()
         }
-        Write::Application(applications::Write::SetStable { is_stable, .. }) => {
-            if *is_stable { "stable" } else { "not stable" }.to_owned()
-        }
+        Write::Application(applications::Write::SetHealth { health, .. }) => match health.reason() {
+            None => "healthy".to_owned(),
+            Some(reason) => format!("broken ({reason})"),
+        },
         Write::Log(launchway_domain::logs::Write::Append(lines)) => {
             let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
             format!("line ({})", texts.join(" / "))
@@ -63,6 +64,9 @@ fn deployment_word(write: &deployments::Write) -> String {
         deployments::Write::GoLive { .. } => "go live".to_owned(),
         deployments::Write::RecordContainer { container, .. } => {
             format!("record {} {}", container.name, container.state.as_str())
+        }
+        deployments::Write::ReplaceContainer { container, .. } => {
+            format!("replace by {} {}", container.name, container.state.as_str())
         }
         deployments::Write::FollowJobs { application: Some(_), .. } => "follow".to_owned(),
         deployments::Write::FollowJobs { application: None, .. } => "follow all".to_owned(),

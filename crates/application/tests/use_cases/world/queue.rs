@@ -4,8 +4,10 @@ use async_trait::async_trait;
 use launchway_domain::{
     clock::Timestamp,
     deployments::Deployment,
-    ids::{BootId, InstanceId, JobId},
-    jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, JobKind, JobQueue, JobState, Lease, Rescued, WorkerId},
+    ids::{BootId, InstanceId, JobId, SubjectId},
+    jobs::{
+        ClaimLimits, ClaimedJob, Heartbeat, Job, JobKind, JobQueue, JobState, Lease, Pool, Rescued, WorkerId,
+    },
     organizations::Scope,
     store::StoreError,
 };
@@ -14,7 +16,7 @@ use launchway_testkit::{
     ids::id_of,
 };
 
-use super::World;
+use super::{State, World};
 use crate::ports::unavailable;
 
 pub(crate) fn a_worker_id() -> WorkerId {
@@ -30,6 +32,7 @@ pub(crate) fn a_job(kind: JobKind, deployment: &Deployment, attempt: i32) -> Cla
         scope: Scope::of_record(deployment.organization_id),
         subject: deployment.application_id.into(),
         replaceable: true,
+        pool: if kind == JobKind::Deploy { Pool::Builds } else { Pool::Operations },
         payload: if kind == JobKind::Deploy { deployment.id.to_string() } else { String::new() },
         state: JobState::Running,
         attempt,
@@ -46,12 +49,27 @@ pub(crate) fn a_job(kind: JobKind, deployment: &Deployment, attempt: i32) -> Cla
     ClaimedJob { job, lease }
 }
 
+impl State {
+    /// Ends the attempt at a job; returns the job.
+    pub(super) fn give_back(&mut self, lease: &Lease) -> Option<Job> {
+        let place = self.claimed.iter().position(|job| job.id == lease.job)?;
+        Some(self.claimed.remove(place))
+    }
+}
+
+/// Whether `job` is due and its pool has room.
+fn may_run(state: &State, job: &Job, limits: ClaimLimits, now: Timestamp) -> bool {
+    let in_pool = state.claimed.iter().filter(|claimed| claimed.pool == job.pool).count();
+    let is_free = || state.claimed.iter().all(|claimed| claimed.subject != job.subject);
+    job.run_at <= now && in_pool < limits.of(job.pool) && (!state.has_one_job_per_subject || is_free())
+}
+
 #[async_trait]
 impl JobQueue for World {
     async fn claim(
         &self,
         worker: &WorkerId,
-        _: ClaimLimits,
+        limits: ClaimLimits,
         now: Timestamp,
         lease_until: Timestamp,
     ) -> Result<Option<ClaimedJob>, StoreError> {
@@ -61,7 +79,10 @@ impl JobQueue for World {
             state.failing_claims -= 1;
             return Err(unavailable());
         }
-        Ok(state.waiting.pop_front())
+        let next = state.waiting.iter().position(|waiting| may_run(&state, &waiting.job, limits, now));
+        let claimed = next.and_then(|next| state.waiting.remove(next));
+        state.claimed.extend(claimed.as_ref().map(|claimed| claimed.job.clone()));
+        Ok(claimed)
     }
 
     async fn heartbeat(&self, _: &Lease, until: Timestamp) -> Result<Heartbeat, StoreError> {
@@ -73,19 +94,41 @@ impl JobQueue for World {
     }
 
     async fn release(&self, lease: &Lease, _: Timestamp) -> Result<JobState, StoreError> {
-        self.state().journal.push(format!("release attempt {}", lease.attempt));
+        let mut state = self.state();
+        state.journal.push(format!("release attempt {}", lease.attempt));
+        state.give_back(lease);
         Ok(JobState::Queued)
     }
 
     async fn retry(
         &self,
-        _: &Lease,
+        lease: &Lease,
         reason: &str,
         now: Timestamp,
         run_at: Timestamp,
     ) -> Result<JobState, StoreError> {
         let seconds = (run_at - now).num_seconds();
-        self.state().journal.push(format!("retry in {seconds} s ({reason})"));
+        let mut state = self.state();
+        state.journal.push(format!("retry in {seconds} s ({reason})"));
+        state.give_back(lease);
+        Ok(JobState::Queued)
+    }
+
+    async fn postpone(
+        &self,
+        lease: &Lease,
+        reason: &str,
+        now: Timestamp,
+        run_at: Timestamp,
+    ) -> Result<JobState, StoreError> {
+        let seconds = (run_at - now).num_seconds();
+        let mut state = self.state();
+        state.journal.push(format!("postpone by {seconds} s ({reason})"));
+        let job = state.give_back(lease).ok_or(StoreError::Stale)?;
+        let attempt = lease.attempt + 1;
+        let (excused, reason) = (job.excused + 1, Some(reason.to_owned()));
+        let job = Job { attempt, excused, reason, run_at, ..job };
+        state.waiting.push_back(ClaimedJob { job, lease: Lease { attempt, ..*lease } });
         Ok(JobState::Queued)
     }
 
@@ -110,6 +153,12 @@ impl JobQueue for World {
     async fn forget(&self, before: Timestamp) -> Result<usize, StoreError> {
         self.state().journal.push(format!("forget jobs {before}"));
         Ok(0)
+    }
+
+    async fn running(&self) -> Result<Vec<SubjectId>, StoreError> {
+        let state = self.state();
+        let claimed = state.claimed.iter().map(|job| job.subject);
+        Ok(claimed.chain(state.busy.iter().copied()).collect())
     }
 
     async fn get(&self, _: Scope, _: JobId) -> Result<Option<Job>, StoreError> {

@@ -1,10 +1,12 @@
 //! What is stored in the world.
 
+use std::{collections::HashSet, net::IpAddr};
+
 use async_trait::async_trait;
 use launchway_domain::{
     applications::{
-        self, Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationState,
-        ApplicationSummary, NamedApplication,
+        self, Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
+        NamedApplication,
     },
     clock::Timestamp,
     deployments::{
@@ -12,6 +14,7 @@ use launchway_domain::{
     },
     idempotency::{IdempotencyKey, IdempotencyStore, Remembered},
     ids::{ApplicationId, DeploymentId},
+    jobs::{self, JobKind},
     logs::{LogFilter, LogLine, LogReader, LogSink, NewLine},
     organizations::{DeployKey, DeployKeyRepository, Scope},
     page::{Page, PageRequest},
@@ -45,19 +48,30 @@ fn take_effect(state: &mut State, write: &Write) {
         Write::Deployment(deployments::Write::GoLive { id, .. }) => {
             state.application.iter_mut().for_each(|application| application.live = Some(*id));
         }
-        Write::Deployment(deployments::Write::RecordContainer { id, container, .. }) => {
-            for deployment in state.deployments.iter_mut().filter(|deployment| deployment.id == *id) {
+        Write::Deployment(
+            deployments::Write::RecordContainer { id, container, .. }
+            | deployments::Write::ReplaceContainer { id, container, .. },
+        ) => {
+            let live = state.live.iter_mut().map(|version| &mut version.deployment);
+            for deployment in state.deployments.iter_mut().chain(live).filter(|known| known.id == *id) {
                 deployment.container = Some(container.clone());
             }
         }
         Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
-            state.application.iter_mut().for_each(|application| application.is_stopped = *is_stopped);
+            let live = state.live.iter_mut().map(|version| &mut version.application);
+            state.application.iter_mut().chain(live).for_each(|known| known.is_stopped = *is_stopped);
         }
-        Write::Application(applications::Write::SetStable { deployment, is_stable, .. }) => {
+        Write::Application(applications::Write::SetHealth { deployment, health, .. }) => {
             for version in state.live.iter_mut().filter(|version| version.deployment.id == *deployment) {
-                let state = if *is_stable { ApplicationState::Running } else { ApplicationState::Failed };
-                version.application.status.state = state;
+                version.application.status.state = health.state();
+                version.deployment.breakdown = health.reason().map(str::to_owned);
             }
+        }
+        Write::Job(jobs::Write::Settle { lease, .. }) => {
+            state.give_back(lease);
+        }
+        Write::Job(jobs::Write::Enqueue(new)) if new.kind == JobKind::Reconcile => {
+            state.reconcile_jobs.push(new.clone());
         }
         _ => {}
     }
@@ -122,13 +136,26 @@ impl DeploymentRepository for World {
         Ok(self.state().live.clone())
     }
 
+    async fn unretired(&self) -> Result<Vec<Deployment>, StoreError> {
+        Ok(self.state().unretired.clone())
+    }
+
+    async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError> {
+        let state = self.state();
+        let of_versions =
+            state.live.iter().filter_map(|version| version.deployment.container.as_ref()?.address);
+        let of_extensions = state.extension_routes.iter().map(|route| route.address);
+        Ok(of_versions.chain(of_extensions).collect())
+    }
+
     async fn standing(
         &self,
         deployments: &[DeploymentId],
         kept: KeptVersions,
     ) -> Result<Vec<Standing>, StoreError> {
         assert_eq!(kept, KeptVersions(10));
-        assert!(deployments.is_sorted_by(|one, next| one < next), "asked twice: {deployments:?}");
+        let distinct: HashSet<&DeploymentId> = deployments.iter().collect();
+        assert_eq!(distinct.len(), deployments.len(), "asked twice: {deployments:?}");
         let known = self.state().standing.clone();
         Ok(known.into_iter().filter(|standing| deployments.contains(&standing.deployment)).collect())
     }
@@ -165,7 +192,7 @@ impl LogReader for World {
         _: &LogFilter,
         _: PageRequest,
     ) -> Result<Option<Page<LogLine>>, StoreError> {
-        unreachable!("upkeep reads no pages")
+        unreachable!("maintenance reads no pages")
     }
 
     async fn after(
@@ -176,7 +203,7 @@ impl LogReader for World {
         _: i64,
         _: i64,
     ) -> Result<Option<Vec<LogLine>>, StoreError> {
-        unreachable!("upkeep follows no log")
+        unreachable!("maintenance follows no log")
     }
 
     async fn last_printed(&self, _: DeploymentId) -> Result<Option<Timestamp>, StoreError> {
@@ -187,11 +214,11 @@ impl LogReader for World {
 #[async_trait]
 impl IdempotencyStore for World {
     async fn find(&self, _: &IdempotencyKey, _: Timestamp) -> Result<Option<Remembered>, StoreError> {
-        unreachable!("upkeep looks for no request")
+        unreachable!("maintenance looks for no request")
     }
 
     async fn keep_answer(&self, _: &IdempotencyKey, _: &Sealed) -> Result<(), StoreError> {
-        unreachable!("upkeep answers no request")
+        unreachable!("maintenance answers no request")
     }
 
     async fn forget(&self, until: Timestamp) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
-    applications::{Application, ApplicationSecrets, ApplicationState, Blueprint, Hostname, Write},
+    applications::{Application, ApplicationSecrets, ApplicationState, Blueprint, Health, Hostname, Write},
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
@@ -17,7 +17,7 @@ use crate::database::{
     dialect::hold_one,
     error::{QueryError, guarded},
     organizations,
-    schema::applications,
+    schema::{applications, deployments as deployment_rows},
 };
 
 /// Carries out one change.
@@ -35,9 +35,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
         Write::SetStopped { scope, id, is_stopped, at } => {
             set_stopped(connection, *scope, *id, *is_stopped, *at)
         }
-        Write::SetStable { deployment, is_stable, at } => {
-            set_stable(connection, *deployment, *is_stable, *at)
-        }
+        Write::SetHealth { deployment, health, at } => set_health(connection, *deployment, health, *at),
     }
 }
 
@@ -178,13 +176,13 @@ fn set_stopped(
     set_state(connection, vec![id.into()], state, at)
 }
 
-fn set_stable(
+fn set_health(
     connection: &mut AnyConnection,
     deployment: DeploymentId,
-    is_stable: bool,
+    health: &Health,
     at: Timestamp,
 ) -> Result<(), QueryError> {
-    let Some(application) = deployments::held_application_of(connection, deployment)? else { return Ok(()) };
+    let application = deployments::held_application_of(connection, deployment)?.ok_or(StoreError::Stale)?;
     let serving: Vec<DbId> = applications::table
         .find(DbId::from(application))
         .filter(applications::live_deployment_id.eq(DbId::from(deployment)))
@@ -192,6 +190,10 @@ fn set_stable(
         .filter(applications::deleted_at.is_null())
         .select(applications::id)
         .load(connection)?;
-    let state = if is_stable { ApplicationState::Running } else { ApplicationState::Failed };
-    set_state(connection, serving, state, at)
+    guarded(serving.len())?;
+    set_state(connection, serving, health.state(), at)?;
+    diesel::update(deployment_rows::table.find(DbId::from(deployment)))
+        .set(deployment_rows::breakdown.eq(health.reason()))
+        .execute(connection)?;
+    Ok(())
 }

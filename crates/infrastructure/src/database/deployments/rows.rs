@@ -44,6 +44,7 @@ pub(super) struct DeploymentRow {
     container_address: Option<String>,
     container_port: Option<i64>,
     requested_by: String,
+    breakdown: Option<String>,
     #[diesel(deserialize_as = DbTs)]
     created_at: Timestamp,
     #[diesel(deserialize_as = DbTs)]
@@ -87,6 +88,7 @@ impl TryFrom<DeploymentRow> for Deployment {
                 address,
                 port,
             }),
+            breakdown: row.breakdown,
             created_at: row.created_at,
             updated_at: row.updated_at,
         })

@@ -32,6 +32,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
         Write::Advance { id, progress, at } => advance(connection, *id, progress, *at),
         Write::GoLive { id, at } => go_live(connection, *id, *at),
         Write::RecordContainer { id, container, at } => record_container(connection, *id, container, *at),
+        Write::ReplaceContainer { id, container, at } => replace_container(connection, *id, container, *at),
         Write::FollowJobs { application, at } => follow_jobs(connection, *application, *at),
     }
 }
@@ -168,4 +169,26 @@ fn record_container(
         .set((FactColumns::default().with_container(Some(container)), deployments::updated_at.eq(DbTs(at))))
         .execute(connection)?;
     Ok(())
+}
+
+fn replace_container(
+    connection: &mut AnyConnection,
+    id: DeploymentId,
+    container: &ContainerRecord,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    held_application_of(connection, id)?.ok_or(StoreError::Stale)?;
+    let live = applications::table
+        .filter(applications::live_deployment_id.eq(DbId::from(id)))
+        .filter(applications::deleted_at.is_null());
+    guarded(
+        diesel::update(deployments::table)
+            .filter(deployments::id.eq(DbId::from(id)))
+            .filter(exists(live))
+            .set((
+                FactColumns::default().with_container(Some(container)),
+                deployments::updated_at.eq(DbTs(at)),
+            ))
+            .execute(connection)?,
+    )
 }

@@ -9,7 +9,7 @@ use diesel::{
 };
 use launchway_domain::{
     clock::Timestamp,
-    jobs::{ClaimLimits, ClaimedJob, Event, Job, JobKind, Lease, WorkerId},
+    jobs::{ClaimLimits, ClaimedJob, Event, Job, Lease, Pool, WorkerId},
 };
 use uuid::Uuid;
 
@@ -36,38 +36,55 @@ pub(super) fn claim(
     lease_until: Timestamp,
 ) -> Result<Option<ClaimedJob>, QueryError> {
     hold(connection, Lock::JobClaims)?;
-    for _ in 0..LOOKS {
-        let Some((organization, unwanted)) = next_organization(connection, limits, now)? else {
-            return Ok(None);
-        };
-        let Some(job) = next_job(connection, organization, unwanted, now)? else { continue };
-        // On PostgreSQL it may have been cancelled or superseded since.
-        if let Some(claimed) = take(connection, &job, worker, now, lease_until)? {
-            note_turn(connection, organization)?;
-            return Ok(Some(claimed));
+    for pool in pools_with_work(connection, now)? {
+        for _ in 0..LOOKS {
+            let Some(organization) = next_organization(connection, pool, limits, now)? else { break };
+            let Some(job) = next_job(connection, organization, pool, now)? else { continue };
+            // On PostgreSQL it may have been cancelled or superseded since.
+            if let Some(claimed) = take(connection, &job, worker, now, lease_until)? {
+                note_turn(connection, organization)?;
+                return Ok(Some(claimed));
+            }
         }
     }
     Ok(None)
 }
 
-/// Whose turn it is among those who have a job that may run, and which kind may not.
+/// The pools that have a job which is due.
+fn pools_with_work(connection: &mut AnyConnection, now: Timestamp) -> Result<Vec<Pool>, QueryError> {
+    let pools: Vec<String> = jobs::table
+        .filter(waits())
+        .filter(jobs::run_at.le(DbTs(now)))
+        .select(jobs::pool)
+        .distinct()
+        .order(jobs::pool.asc())
+        .load(connection)?;
+    let mut pools = pools
+        .into_iter()
+        .map(|pool| Pool::try_from(pool).map_err(QueryError::unreadable))
+        .collect::<Result<Vec<_>, _>>()?;
+    // Short ones first: what brings an application back must not wait behind its own build.
+    pools.sort_by_key(|pool| *pool != Pool::Operations);
+    Ok(pools)
+}
+
+/// The organization whose turn it is among those that have a job of `pool` that may run.
 fn next_organization(
     connection: &mut AnyConnection,
+    pool: Pool,
     limits: ClaimLimits,
     now: Timestamp,
-) -> Result<Option<(DbId, &'static str)>, QueryError> {
-    let running: Vec<(DbId, String)> =
-        jobs::table.filter(runs()).select((jobs::organization_id, jobs::kind)).load(connection)?;
-    if running.len() >= limits.global {
+) -> Result<Option<DbId>, QueryError> {
+    let running: Vec<DbId> = jobs::table
+        .filter(runs())
+        .filter(jobs::pool.eq(pool.as_str()))
+        .select(jobs::organization_id)
+        .load(connection)?;
+    if running.len() >= limits.of(pool) {
         return Ok(None);
     }
-    let of_extensions = running.iter().filter(|(_, kind)| kind == JobKind::RunExtension.as_str()).count();
-    let unwanted = match of_extensions >= limits.of_extensions() {
-        true => JobKind::RunExtension.as_str(),
-        false => "",
-    };
     let mut runs: HashMap<Uuid, usize> = HashMap::new();
-    for (organization, _) in running {
+    for organization in running {
         *runs.entry(organization.0).or_default() += 1;
     }
     let of_same_subject = busy
@@ -77,7 +94,7 @@ fn next_organization(
         .filter(jobs::organization_id.eq(job_turns::organization_id))
         .filter(waits())
         .filter(jobs::run_at.le(DbTs(now)))
-        .filter(jobs::kind.ne(unwanted))
+        .filter(jobs::pool.eq(pool.as_str()))
         .filter(not(exists(of_same_subject)));
     let waiting: Vec<(DbId, i64)> = job_turns::table
         .filter(exists(may_run))
@@ -89,14 +106,14 @@ fn next_organization(
         .map(|(id, last_turn)| (runs.get(&id.0).copied().unwrap_or_default(), last_turn, id))
         .filter(|(running, ..)| *running < limits.per_organization)
         .min_by_key(|(running, last_turn, id)| (*running, *last_turn, id.0));
-    Ok(next.map(|(.., id)| (id, unwanted)))
+    Ok(next.map(|(.., id)| id))
 }
 
 /// The job of that organization that was to run first.
 fn next_job(
     connection: &mut AnyConnection,
     organization: DbId,
-    unwanted: &str,
+    pool: Pool,
     now: Timestamp,
 ) -> Result<Option<Job>, QueryError> {
     let of_same_subject = busy
@@ -106,7 +123,7 @@ fn next_job(
         .filter(jobs::organization_id.eq(organization))
         .filter(waits())
         .filter(jobs::run_at.le(DbTs(now)))
-        .filter(jobs::kind.ne(unwanted))
+        .filter(jobs::pool.eq(pool.as_str()))
         .filter(not(exists(of_same_subject)))
         .order((jobs::run_at.asc(), jobs::enqueued_at.asc(), jobs::id.asc()))
         .select(JobRow::as_select())

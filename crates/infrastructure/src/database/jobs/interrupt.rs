@@ -41,6 +41,11 @@ impl Interruption {
         Self { reason: reason.to_owned(), counts: true, at, run_at }
     }
 
+    /// Something that the job needs does not answer.
+    pub(super) fn postponed(reason: &str, at: Timestamp, run_at: Timestamp) -> Self {
+        Self { reason: reason.to_owned(), counts: false, at, run_at }
+    }
+
     /// The worker is gone.
     fn lost(at: Timestamp) -> Self {
         Self { reason: "the worker was lost".to_owned(), counts: true, at, run_at: at }

@@ -9,7 +9,7 @@ use diesel::{
 use launchway_domain::{
     clock::Timestamp,
     ids::{JobId, OrganizationId, SubjectId},
-    jobs::{Job, JobKind, JobState, Lease, WorkerId},
+    jobs::{Job, JobKind, JobState, Lease, Pool, WorkerId},
     organizations::Scope,
 };
 
@@ -34,6 +34,8 @@ pub(super) struct JobRow {
     replaceable: bool,
     payload: String,
     #[diesel(deserialize_as = String)]
+    pool: Pool,
+    #[diesel(deserialize_as = String)]
     state: JobState,
     attempt: i32,
     excused: i32,
@@ -57,6 +59,7 @@ impl From<JobRow> for Job {
             subject: row.subject,
             replaceable: row.replaceable,
             payload: row.payload,
+            pool: row.pool,
             state: row.state,
             attempt: row.attempt,
             excused: row.excused,

@@ -47,6 +47,7 @@ fn enqueue(connection: &mut AnyConnection, job: &NewJob) -> Result<(), QueryErro
             jobs::subject.eq(DbId::from(job.subject)),
             jobs::replaceable.eq(job.replaceable),
             jobs::payload.eq(&job.payload),
+            jobs::pool.eq(job.pool.as_str()),
             jobs::state.eq(JobState::Queued.as_str()),
             jobs::attempt.eq(0),
             jobs::excused.eq(0),

@@ -81,7 +81,7 @@ impl DockerEngine {
                 StepError::Refused(why) => {
                     StepError::Refused(format!("there is no image `{reference}`: {why}"))
                 }
-                fault @ StepError::Fault(_) => fault,
+                fault => fault,
             });
         }
         let record = self.docker.inspect_base(reference).await.map_err(Failure::or_fault)?;

@@ -8,7 +8,7 @@ use std::{
 
 use launchway_domain::deployments::{Output, ServiceName};
 
-use super::{Docker, answer, tell};
+use super::{Docker, answer};
 use crate::{
     docker::complaints::Failure,
     process::{Invocation, ProcessError},
@@ -39,11 +39,11 @@ pub(in crate::docker) struct NewProject<'a> {
 impl Docker {
     /// Looks for compose: the plugin first, then `program`. Asks no engine.
     pub(in crate::docker) async fn find_compose(&self, program: &Path) -> Result<Option<Compose>, Failure> {
-        if is_there(self.call(&["compose", "version", "--short"])).await? {
+        if Self::is_there(self.call(&["compose", "version", "--short"])).await? {
             return Ok(Some(Compose::Plugin));
         }
         let call = self.call_of(program, self.limit).args(["version", "--short"]);
-        Ok(is_there(call).await?.then(|| Compose::Program(program.to_owned())))
+        Ok(Self::is_there(call).await?.then(|| Compose::Program(program.to_owned())))
     }
 
     /// Makes and starts services. Those that run already, as the file wants them, go on.
@@ -64,23 +64,23 @@ impl Docker {
             .args(project.services.iter().map(|service| service.as_str()))
             .in_folder(project.folder)
             .input(project.file.as_slice());
-        tell(call, output).await
+        self.tell(call, output).await
     }
 
     fn call_of(&self, program: &Path, limit: Duration) -> Invocation {
         let call = Invocation::new(program, limit);
         self.environment.iter().fold(call, |call, (name, value)| call.env(name, value))
     }
-}
 
-/// Whether a question for the version is answered by one.
-async fn is_there(call: Invocation) -> Result<bool, Failure> {
-    match answer(call).await {
-        Ok(version) => {
-            let version = version.trim().trim_start_matches('v');
-            Ok(version.starts_with(|c: char| c.is_ascii_digit()))
+    /// Returns whether a question for the version is answered by one. The engine is not asked.
+    async fn is_there(call: Invocation) -> Result<bool, Failure> {
+        match answer(call).await {
+            Ok(version) => {
+                let version = version.trim().trim_start_matches('v');
+                Ok(version.starts_with(|c: char| c.is_ascii_digit()))
+            }
+            Err(Failure::Complaint(_) | Failure::Client(ProcessError::NotInstalled(_))) => Ok(false),
+            Err(failure) => Err(failure),
         }
-        Err(Failure::Complaint(_) | Failure::Client(ProcessError::NotInstalled(_))) => Ok(false),
-        Err(failure) => Err(failure),
     }
 }

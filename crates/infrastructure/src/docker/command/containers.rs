@@ -1,6 +1,6 @@
 //! The commands about containers.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::RunCommand,
@@ -10,9 +10,15 @@ use launchway_domain::{
 };
 use serde_json::{Value, json};
 
-use super::{Docker, ImageId, NetworkId, Patience, answer, existing_records, tell, unreadable, with_labels};
+use super::{Docker, ImageId, NetworkId, Patience, unreadable, with_labels};
 use crate::{
-    docker::{ContainerLimits, complaints::Failure, environment::ContainerEnvironment, labels::Label},
+    docker::{
+        ContainerLimits,
+        complaints::Failure,
+        environment::ContainerEnvironment,
+        labels::Label,
+        socket::{LogRange, Socket, SocketError},
+    },
     process::Invocation,
 };
 
@@ -26,7 +32,7 @@ pub(in crate::docker) const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
 
 /// What is read of a container: not its environment, which is secret.
-const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"restarts":{{json .RestartCount}},"state":{{json .State}},"labels":{{json .Config.Labels}},"networks":{{json .NetworkSettings.Networks}}}"#;
+const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"restarts":{{json .RestartCount}},"policy":{{json .HostConfig.RestartPolicy.Name}},"state":{{json .State}},"labels":{{json .Config.Labels}},"networks":{{json .NetworkSettings.Networks}}}"#;
 
 /// A container that is to be made.
 #[derive(Debug)]
@@ -35,6 +41,8 @@ pub(in crate::docker) struct NewContainer<'a> {
     pub(in crate::docker) labels: &'a [Label],
     pub(in crate::docker) limits: &'a ContainerLimits,
     pub(in crate::docker) environment: &'a ContainerEnvironment,
+    /// The address in its network; one of the engine's choice without.
+    pub(in crate::docker) address: Option<Ipv4Addr>,
     pub(in crate::docker) program: Program<'a>,
     pub(in crate::docker) surroundings: Surroundings<'a>,
 }
@@ -106,6 +114,9 @@ impl Docker {
             // the engine pays.
             .arg("--no-healthcheck")
             .args(["--security-opt", "no-new-privileges", "--cap-drop", "ALL"]);
+        if let Some(address) = container.address {
+            call = call.args(["--ip", &address.to_string()]);
+        }
         for capability in CAPABILITIES {
             call = call.args(["--cap-add", capability]);
         }
@@ -132,7 +143,7 @@ impl Docker {
             }
             Program::Words(image, words) => call.arg(image.as_str()).args(words),
         };
-        answer(call).await?.trim().parse().map_err(|_not_an_id| unreadable())
+        self.answer(call).await?.trim().parse().map_err(|_not_an_id| unreadable())
     }
 
     /// Starts a container and hands over what it prints until it ends. An error may also mean that
@@ -146,7 +157,7 @@ impl Docker {
         let mut patience = Patience::new();
         loop {
             let call = self.call_within(limit, &["start", "--attach", container.as_str()]);
-            match tell(call, output.clone()).await {
+            match self.tell(call, output.clone()).await {
                 Err(failure) if patience.bears(&failure).await => {}
                 done => return done,
             }
@@ -155,29 +166,34 @@ impl Docker {
 
     /// From now on the engine starts the container again by `policy`.
     pub(in crate::docker) async fn keep(&self, container: &ContainerId, policy: &str) -> Result<(), Failure> {
-        answer(self.call(&["update", "--restart", policy, container.as_str()])).await.map(drop)
+        self.answer(self.call(&["update", "--restart", policy, container.as_str()])).await.map(drop)
     }
 
     /// Starts a container that stands still. One that runs goes on.
     pub(in crate::docker) async fn start(&self, container: &ContainerId) -> Result<(), Failure> {
         let mut patience = Patience::new();
         loop {
-            match answer(self.call(&["start", container.as_str()])).await {
+            match self.answer(self.call(&["start", container.as_str()])).await {
                 Err(failure) if patience.bears(&failure).await => {}
                 done => return done.map(drop),
             }
         }
     }
 
+    /// Lets the processes of a paused container go on.
+    pub(in crate::docker) async fn unpause(&self, container: &ContainerId) -> Result<(), Failure> {
+        self.answer(self.call(&["unpause", container.as_str()])).await.map(drop)
+    }
+
     /// Gives a container another name, of our own making too.
     pub(in crate::docker) async fn rename(&self, container: &ContainerId, name: &str) -> Result<(), Failure> {
-        answer(self.call(&["rename", container.as_str(), name])).await.map(drop)
+        self.answer(self.call(&["rename", container.as_str(), name])).await.map(drop)
     }
 
     pub(in crate::docker) async fn restart(&self, container: &ContainerId) -> Result<(), Failure> {
         let mut patience = Patience::new();
         loop {
-            match answer(self.call(&["restart", "-t", GRACE, container.as_str()])).await {
+            match self.answer(self.call(&["restart", "-t", GRACE, container.as_str()])).await {
                 Err(failure) if patience.bears(&failure).await => {}
                 done => return done.map(drop),
             }
@@ -185,7 +201,7 @@ impl Docker {
     }
 
     pub(in crate::docker) async fn stop(&self, container: &ContainerId) -> Result<(), Failure> {
-        answer(self.call(&["stop", "-t", GRACE, container.as_str()])).await.map(drop)
+        self.answer(self.call(&["stop", "-t", GRACE, container.as_str()])).await.map(drop)
     }
 
     /// The same within the time that the container itself was given.
@@ -193,7 +209,7 @@ impl Docker {
         &self,
         container: &ContainerId,
     ) -> Result<(), Failure> {
-        answer(self.call(&["stop", container.as_str()])).await.map(drop)
+        self.answer(self.call(&["stop", container.as_str()])).await.map(drop)
     }
 
     /// Ends containers at once and removes them with what they wrote. One that is gone is no error.
@@ -202,7 +218,7 @@ impl Docker {
             return Ok(());
         }
         let call = self.call(&["rm", "--force", "--volumes"]);
-        match answer(call.args(containers.iter().map(ContainerId::as_str))).await {
+        match self.answer(call.args(containers.iter().map(ContainerId::as_str))).await {
             Err(failure) if !failure.is_only_about_what_is_gone() => Err(failure),
             _ => Ok(()),
         }
@@ -228,7 +244,7 @@ impl Docker {
             return Ok(records);
         }
         let call = self.call(&["container", "inspect", "--format", FORMAT]);
-        existing_records(call.args(containers.iter().map(ContainerId::as_str))).await
+        self.existing_records(call.args(containers.iter().map(ContainerId::as_str))).await
     }
 
     /// `None` as soon as one of them is not there.
@@ -236,9 +252,31 @@ impl Docker {
         let socket = self.socket().await?;
         let mut records = Vec::with_capacity(containers.len());
         for container in containers {
-            records.push(read(&socket.container(container.as_str()).await?)?);
+            records.push(self.inspect_at(socket, container.as_str()).await?);
         }
         Some(records)
+    }
+
+    /// Inspects one container by the engine's socket.
+    pub(in crate::docker) async fn inspect_at(&self, socket: &Socket, container: &str) -> Option<Value> {
+        read(&socket.container(container).await?)
+    }
+
+    /// Lists every container of a network, whoever made it, by the network's id and its name: one
+    /// that was never started is there by the name alone.
+    pub(in crate::docker) async fn containers_in(
+        &self,
+        network: &NetworkId,
+        name: &str,
+    ) -> Result<Vec<ContainerId>, Failure> {
+        let mut call = self.call(&["ps", "--all", "--quiet", "--no-trunc", "--filter"]);
+        call = call.arg(format!("network={}", network.as_str()));
+        if !name.is_empty() {
+            call = call.arg("--filter").arg(format!("network={name}"));
+        }
+        let listed = self.answer(call).await?;
+        let ids = listed.lines().filter(|line| !line.trim().is_empty());
+        ids.map(|id| id.trim().parse()).collect::<Result<_, _>>().map_err(|_not_an_id| unreadable())
     }
 
     /// Everything that a container printed since a moment, each line behind its time.
@@ -248,11 +286,16 @@ impl Docker {
         since: Option<Timestamp>,
         output: Arc<dyn Output>,
     ) -> Result<(), Failure> {
+        let nanoseconds = since.and_then(|since| since.timestamp_nanos_opt());
+        let range = nanoseconds.map_or(LogRange::All, LogRange::Since);
+        if let Some(read) = self.logs_at_socket(container, range, &output).await {
+            return read;
+        }
         let mut call = self.call(&["logs", "--timestamps"]);
         if let Some(since) = since {
             call = call.arg("--since").arg(since.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
         }
-        tell(call.arg(container.as_str()), output).await
+        self.tell(call.arg(container.as_str()), output).await
     }
 
     /// The last lines that a container printed, each behind its time.
@@ -262,8 +305,27 @@ impl Docker {
         lines: usize,
         output: Arc<dyn Output>,
     ) -> Result<(), Failure> {
+        if let Some(read) = self.logs_at_socket(container, LogRange::Last(lines), &output).await {
+            return read;
+        }
         let lines = lines.to_string();
-        tell(self.call(&["logs", "--timestamps", "--tail", &lines, container.as_str()]), output).await
+        self.tell(self.call(&["logs", "--timestamps", "--tail", &lines, container.as_str()]), output).await
+    }
+
+    /// Reads logs by the socket of the engine. `None` where there is none, and if the engine answers with
+    /// an error: the client is asked then, whose complaints are known.
+    async fn logs_at_socket(
+        &self,
+        container: &ContainerId,
+        range: LogRange,
+        output: &Arc<dyn Output>,
+    ) -> Option<Result<(), Failure>> {
+        let socket = self.socket().await?;
+        match socket.logs(container, range, Arc::clone(output), self.limit).await {
+            Ok(()) => Some(Ok(())),
+            Err(SocketError::Status(_)) => None,
+            Err(error) => Some(Err(self.diagnose(error.into()).await)),
+        }
     }
 
     /// Hands over what happens to containers with these labels, from a moment in nanoseconds since
@@ -279,10 +341,10 @@ impl Docker {
         let mut call = self
             .call_within(limit, &["events", "--format", "{{json .}}", "--since", &since])
             .args(["--filter", "type=container"]);
-        for event in ["start", "die", "oom", "destroy"] {
+        for event in ["start", "die", "oom", "destroy", "pause", "unpause", "stop", "kill"] {
             call = call.arg("--filter").arg(format!("event={event}"));
         }
-        tell(with_labels(call, labels), output).await
+        self.tell(with_labels(call, labels), output).await
     }
 }
 
@@ -293,6 +355,7 @@ fn read(container: &Value) -> Option<Value> {
         "name": container.get("Name")?,
         "created": container.get("Created")?,
         "restarts": container.get("RestartCount")?,
+        "policy": container.get("HostConfig")?.get("RestartPolicy")?.get("Name")?,
         "state": container.get("State")?,
         "labels": container.get("Config")?.get("Labels")?,
         "networks": container.get("NetworkSettings")?.get("Networks")?,

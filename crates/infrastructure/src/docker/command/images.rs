@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use launchway_domain::deployments::{ImageName, Output, Owner};
 use serde_json::{Value, json};
 
-use super::{Docker, NetworkId, Patience, answer, existing_records, tell, unreadable, with_labels};
+use super::{Docker, NetworkId, Patience, unreadable, with_labels};
 use crate::{
     docker::{Builder, complaints::Failure, environment::BuildArguments, labels::Label},
     process::Invocation,
@@ -51,7 +51,7 @@ pub(in crate::docker) struct NewImage<'a> {
 impl Docker {
     /// Whether the client can build without BuildKit. Asks no engine.
     pub(in crate::docker) async fn has_legacy_builder(&self) -> Result<bool, Failure> {
-        let help = answer(self.call(&["build", "--help"]).env("DOCKER_BUILDKIT", "0")).await?;
+        let help = self.answer(self.call(&["build", "--help"]).env("DOCKER_BUILDKIT", "0")).await?;
         // BuildKit takes this option too, ignores it, and does not show it.
         Ok(help.contains("--memory-swap"))
     }
@@ -67,7 +67,7 @@ impl Docker {
     ) -> Result<(), Failure> {
         let mut patience = Patience::new();
         loop {
-            match tell(self.build_call(image, network, builder, limit), output.clone()).await {
+            match self.tell(self.build_call(image, network, builder, limit), output.clone()).await {
                 Err(failure) if patience.bears(&failure).await => {}
                 done => return done,
             }
@@ -125,24 +125,24 @@ impl Docker {
         limit: Duration,
         output: Arc<dyn Output>,
     ) -> Result<(), Failure> {
-        tell(self.call_within(limit, &["pull", "--", reference]), output).await
+        self.tell(self.call_within(limit, &["pull", "--", reference]), output).await
     }
 
     pub(in crate::docker) async fn tag(&self, image: &ImageName, name: &ImageName) -> Result<(), Failure> {
-        answer(self.call(&["tag", image.as_str(), name.as_str()])).await.map(drop)
+        self.answer(self.call(&["tag", image.as_str(), name.as_str()])).await.map(drop)
     }
 
     /// Whether an image has exactly this reference. An id, or the beginning of one, is none.
     pub(in crate::docker) async fn has_image(&self, reference: &str) -> Result<bool, Failure> {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}", "--filter"]);
-        let listed = answer(call.arg(format!("reference={reference}"))).await?;
+        let listed = self.answer(call.arg(format!("reference={reference}"))).await?;
         Ok(listed.lines().any(|line| ImageId::parse(line).is_some()))
     }
 
     /// The images that were made for an application, newest first.
     pub(in crate::docker) async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageName>, Failure> {
         let call = self.call(&["image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "--filter"]);
-        let listed = answer(call.arg(format!("reference=launchway/{}:*", owner.application))).await?;
+        let listed = self.answer(call.arg(format!("reference=launchway/{}:*", owner.application))).await?;
         Ok(listed.lines().filter_map(|name| name.trim().parse().ok()).collect())
     }
 
@@ -162,7 +162,7 @@ impl Docker {
             return Ok(Vec::new());
         }
         let call = self.call(&["image", "inspect", "--format", FORMAT]);
-        existing_records(call.args(images.iter().map(ImageId::as_str))).await
+        self.existing_records(call.args(images.iter().map(ImageId::as_str))).await
     }
 
     /// The id and the labels of the image that has exactly this reference, one that docker lists;
@@ -170,7 +170,7 @@ impl Docker {
     pub(in crate::docker) async fn inspect_image(&self, reference: &str) -> Result<Option<Value>, Failure> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}}}"#;
         let call = self.call(&["image", "inspect", "--format", FORMAT, reference]);
-        Ok(existing_records(call).await?.pop())
+        Ok(self.existing_records(call).await?.pop())
     }
 
     /// What the image tells whoever builds on it, and its platform; `None` if it is not here. The
@@ -181,7 +181,7 @@ impl Docker {
             return Ok(Some(record));
         }
         let call = self.call(&["image", "inspect", "--format", FORMAT, reference]);
-        Ok(existing_records(call).await?.pop())
+        Ok(self.existing_records(call).await?.pop())
     }
 
     async fn base_by_socket(&self, reference: &str) -> Option<Value> {
@@ -196,12 +196,12 @@ impl Docker {
 
     /// Takes a name from an image, and removes the image with its last one.
     pub(in crate::docker) async fn remove_image(&self, image: &ImageName) -> Result<(), Failure> {
-        answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
+        self.answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
     }
 
     /// Removes an image that has no name.
     pub(in crate::docker) async fn remove_nameless(&self, image: &ImageId) -> Result<(), Failure> {
-        answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
+        self.answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The commands about volumes.
 
-use super::{Docker, answer, with_labels};
+use super::{Docker, with_labels};
 use crate::docker::{complaints::Failure, labels::Label};
 
 impl Docker {
@@ -10,12 +10,12 @@ impl Docker {
         for label in labels {
             call = call.args(["--label", label.as_str()]);
         }
-        answer(call.arg(name)).await.map(drop)
+        self.answer(call.arg(name)).await.map(drop)
     }
 
     /// The names of the volumes with all of these labels.
     pub(in crate::docker) async fn volumes(&self, labels: &[Label]) -> Result<Vec<String>, Failure> {
-        let listed = answer(with_labels(self.call(&["volume", "ls", "--quiet"]), labels)).await?;
+        let listed = self.answer(with_labels(self.call(&["volume", "ls", "--quiet"]), labels)).await?;
         // Ours have such names; what else is labelled like them is not touched.
         let ours = listed.lines().map(str::trim).filter(|name| name.starts_with("launchway-"));
         Ok(ours.map(str::to_owned).collect())
@@ -23,6 +23,6 @@ impl Docker {
 
     /// Removes a volume with everything in it.
     pub(in crate::docker) async fn remove_volume(&self, name: &str) -> Result<(), Failure> {
-        answer(self.call(&["volume", "rm", name])).await.map(drop)
+        self.answer(self.call(&["volume", "rm", name])).await.map(drop)
     }
 }

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::Ipv4Addr};
 
 use launchway_domain::{
     applications::{ImageRef, Variables},
@@ -162,6 +162,8 @@ pub(in crate::docker) struct ExtensionRendering<'a> {
     pub(in crate::docker) volume: &'a (dyn Fn(&str) -> String + Sync),
     /// What marks the container of a service.
     pub(in crate::docker) labels: &'a (dyn Fn(&ServiceName) -> Vec<Label> + Sync),
+    /// The addresses of services; one of the engine's choice for those without.
+    pub(in crate::docker) addresses: &'a BTreeMap<ServiceName, Ipv4Addr>,
 }
 
 impl ExtensionRendering<'_> {
@@ -194,13 +196,17 @@ impl ExtensionRendering<'_> {
         };
         let mut rendered = service.settings.clone();
         rendered.extend(service.limits.render(self.limits));
+        let network = match self.addresses.get(name) {
+            Some(address) => json!({ "ipv4_address": address.to_string() }),
+            None => json!({}),
+        };
         for (key, value) in [
             ("image", json!(image.as_str())),
             ("container_name", json!((self.container)(name))),
             ("environment", json!(self.environment(service))),
             ("labels", self.labels_of(name, service, place)),
             ("healthcheck", health_check(&self.file.file, name, service)),
-            ("networks", json!({ "organization": {} })),
+            ("networks", json!({ "organization": network })),
             ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
             ("ports", self.file.ports.get(name).into_iter().flatten().map(published).collect()),
             ("restart", json!(restart)),
@@ -227,7 +233,8 @@ impl ExtensionRendering<'_> {
             service.labels.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
         let role = Role { service: name.clone(), place, restart: service.restart.clone(), is_web: false };
         // Ours count, whatever the file or an image says.
-        for label in (self.labels)(name).into_iter().chain(role.labels()) {
+        let address = Label::of_address(self.addresses.get(name).copied());
+        for label in (self.labels)(name).into_iter().chain(role.labels()).chain([address]) {
             labels.insert(label.name().to_owned(), label.value().into());
         }
         labels.into()

@@ -2,7 +2,7 @@
 //!
 //! It is JSON, which is YAML too, so that no value can be taken for anything but what it is.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::Ipv4Addr};
 
 use launchway_domain::{
     applications::Variables,
@@ -36,6 +36,8 @@ pub(super) struct Rendering<'a> {
     /// What marks every container.
     pub(super) labels: &'a [Label],
     pub(super) limits: &'a ContainerLimits,
+    /// The address of the service that gets the traffic.
+    pub(super) address: Option<Ipv4Addr>,
 }
 
 /// The name of a composition: of its project, its network, and the beginning of its containers'.
@@ -96,13 +98,18 @@ impl Rendering<'_> {
         let mut rendered = service.settings.clone();
         rendered.extend(service.limits.render(self.limits));
         let aliases: Vec<&String> = service.networks.iter().flat_map(|(_, aliases)| aliases).collect();
+        let mut network = json!({ "aliases": aliases });
+        let address = self.address.filter(|_| name == self.web);
+        if let (Some(address), Some(network)) = (address, network.as_object_mut()) {
+            network.insert("ipv4_address".to_owned(), address.to_string().into());
+        }
         for (key, value) in [
             ("image", json!(image.as_str())),
             ("container_name", json!(format!("{}-{name}", project_name(self.owner)))),
             ("environment", json!(self.environment(name)?)),
             ("labels", self.labels_of(name, service, place)),
             ("healthcheck", health_check(self.file, name, service)),
-            ("networks", json!({ "composition": { "aliases": aliases } })),
+            ("networks", json!({ "composition": network })),
             ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
             ("restart", json!("no")),
         ] {
@@ -121,8 +128,12 @@ impl Rendering<'_> {
         let role = Role { service: name.clone(), place, restart, is_web: name == self.web };
         let mut labels: Map<String, Value> =
             service.labels.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        let address = Label::of_address(self.address.filter(|_| name == self.web));
+        let aliases: Vec<&str> =
+            service.networks.iter().flat_map(|(_, aliases)| aliases).map(String::as_str).collect();
+        let ours = self.labels.iter().cloned().chain(role.labels());
         // Ours count, whatever the file or an image says.
-        for label in self.labels.iter().cloned().chain(role.labels()) {
+        for label in ours.chain([address, Label::of_aliases(&aliases)]) {
             labels.insert(label.name().to_owned(), label.value().into());
         }
         labels.into()

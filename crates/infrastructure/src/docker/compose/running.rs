@@ -1,12 +1,12 @@
 //! Brings services up, and runs commands beside them.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use launchway_domain::{
     applications::{RunCommand, Variables},
     deployments::{
-        CompositionPlan, Condition, Container, ContainerPlan, EngineInventory as _, Output, Owner,
+        CompositionPlan, Condition, Container, ContainerPlan, EngineInventory as _, Exit, Output,
         ServiceName, StepError,
     },
 };
@@ -20,8 +20,8 @@ use super::{
 use crate::{
     docker::{
         command::NewProject,
-        complaints::Failure,
-        containers::{self, Unfinished},
+        complaints::{Failure, TAKEN_ADDRESS},
+        containers::{self, MOST_ADDRESSES, Unfinished},
         groups::Member,
         labels::{self, Label},
         networks::Network,
@@ -71,12 +71,36 @@ impl Compositions {
         call: Label,
     ) -> Result<(), StepError> {
         self.require_images(allowed).await?;
-        self.network_of(&plan.owner).await?;
+        let network = self.network_of(plan).await?;
         self.make_volumes(plan, allowed).await?;
         let mut labels = labels::of(self.engine.options.instance, &plan.owner);
         labels.push(call);
-        let file = self.rendering(plan, allowed, &labels).render().map_err(in_the_file)?;
-        self.bring_project_up(&project_name(&plan.owner), file, services).await
+        // Compose would replace the container of an earlier call that has another address.
+        let mut address = self.address_of_web(plan).await?;
+        let mut assignments = Vec::new();
+        loop {
+            if address.is_none() {
+                let organization = plan.owner.organization;
+                assignments.extend(self.engine.assign(&network, organization, &plan.reserved).await?);
+                address = assignments.last().map(|assignment| assignment.address);
+            }
+            let file = self.rendering(plan, allowed, &labels, address).render().map_err(in_the_file)?;
+            match self.bring_project_up(&project_name(&plan.owner), file, services).await {
+                Err(error) if is_about_the_address(&error) && assignments.len() < MOST_ADDRESSES => {
+                    address = None;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// The address that the service which gets the traffic has from an earlier call of this attempt.
+    async fn address_of_web(&self, plan: &CompositionPlan) -> Result<Option<Ipv4Addr>, StepError> {
+        let mut marks = labels::of(self.engine.options.instance, &plan.owner);
+        marks.push(Label::of_web());
+        let web = self.engine.docker.containers(&marks).await.map_err(Failure::or_fault)?;
+        let records = self.engine.docker.inspect(&web).await.map_err(Failure::or_fault)?;
+        Ok(records.iter().find_map(|record| labels::address(record.get("labels")?)))
     }
 
     /// Makes and starts services of a file of our own making; all without.
@@ -136,7 +160,7 @@ impl Compositions {
         let gone = || StepError::Fault("the container was removed as soon as it was started".to_owned());
         let web = members.first().ok_or_else(gone)?;
         let record = self.engine.record(&web.id).await?.ok_or_else(gone)?;
-        let network = self.network_of(&plan.owner).await?;
+        let network = self.network_of(plan).await?;
         containers::read(&record, Some(&network)).ok_or_else(gone)
     }
 
@@ -147,7 +171,7 @@ impl Compositions {
         command: &RunCommand,
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
-        let rendering = self.rendering(plan, allowed, &[]);
+        let rendering = self.rendering(plan, allowed, &[], None);
         let environment = rendering.environment(&allowed.web).map_err(in_the_file)?;
         let gone = || StepError::Refused("the image of that deployment is not there any more".to_owned());
         let container = ContainerPlan {
@@ -155,8 +179,9 @@ impl Compositions {
             image: allowed.kept.images.get(&allowed.web).cloned().ok_or_else(gone)?,
             environment: fitting(environment)?,
             port: plan.port,
+            reserved: plan.reserved.clone(),
         };
-        let network = self.network_of(&plan.owner).await?;
+        let network = self.network_of(plan).await?;
         self.engine.run_in(Some(&network), &container, command, output).await
     }
 
@@ -165,6 +190,7 @@ impl Compositions {
         plan: &'a CompositionPlan,
         allowed: &'a Allowed,
         labels: &'a [Label],
+        address: Option<Ipv4Addr>,
     ) -> Rendering<'a> {
         Rendering {
             owner: &plan.owner,
@@ -174,15 +200,17 @@ impl Compositions {
             variables: &plan.environment,
             labels,
             limits: &self.engine.options.limits,
+            address,
         }
     }
 
     /// The network of a composition. It has no label of its organization alone, by which it would be
     /// taken for the organization's own.
-    async fn network_of(&self, owner: &Owner) -> Result<Network, StepError> {
+    async fn network_of(&self, plan: &CompositionPlan) -> Result<Network, StepError> {
+        let owner = &plan.owner;
         let mut labels = labels::of_image(self.engine.options.instance, owner);
         labels.push(Label::of_deployment(owner.deployment));
-        self.engine.network_called(&project_name(owner), &labels).await
+        self.engine.network_called(&project_name(owner), &labels, &plan.reserved).await
     }
 
     /// Version 1 of compose would look for a missing image in a registry, where anybody may have put
@@ -226,15 +254,20 @@ impl Compositions {
     }
 }
 
+/// Returns whether the engine has given the address to another container.
+pub(in crate::docker) fn is_about_the_address(error: &StepError) -> bool {
+    matches!(error, StepError::Refused(why) | StepError::Fault(why) if why.contains(TAKEN_ADDRESS))
+}
+
 /// Whether a service is as another one needs it; refused when it will never be.
 fn is_ready(service: &ServiceName, condition: &str, member: Option<&Member>) -> Result<bool, String> {
     let Some(member) = member else { return Err(format!("the service `{service}` is gone")) };
     match (condition, member.condition, member.health.as_deref()) {
-        ("service_completed_successfully", Condition::Exited { code, .. }, _) if code != 0 => {
+        ("service_completed_successfully", Condition::Exited(Exit { code, .. }), _) if code != 0 => {
             Err(format!("the service `{service}` ended with exit code {code}"))
         }
-        ("service_completed_successfully", condition, _) => Ok(matches!(condition, Condition::Exited { .. })),
-        ("service_healthy", Condition::Exited { code, .. }, _) => {
+        ("service_completed_successfully", condition, _) => Ok(matches!(condition, Condition::Exited(_))),
+        ("service_healthy", Condition::Exited(Exit { code, .. }), _) => {
             Err(format!("the service `{service}` ended with exit code {code}"))
         }
         ("service_healthy", _, None) => Err(format!("the service `{service}` has no `healthcheck`")),
@@ -245,7 +278,7 @@ fn is_ready(service: &ServiceName, condition: &str, member: Option<&Member>) -> 
 }
 
 fn is_well(member: &Member) -> bool {
-    matches!(member.condition, Condition::Running { .. } | Condition::Exited { code: 0, .. })
+    matches!(member.condition, Condition::Running { .. } | Condition::Exited(Exit { code: 0, .. }))
 }
 
 /// Variables as a command can be told them.
@@ -278,11 +311,12 @@ mod tests {
     fn what_another_service_waits_for_is_ready_or_never_will_be() {
         let db: ServiceName = "db".parse().unwrap();
         let running = Condition::Running { address: [10, 0, 0, 1].into(), restarts: 0 };
-        let exited = |code| Condition::Exited { code, out_of_memory: false, restarts: 0 };
+        let exited = |code| Condition::Exited(Exit { code, out_of_memory: false, restarts: 0 });
         let ready = |condition: &str, is: Condition, health: Option<&str>| {
             let role = Role { service: db.clone(), place: 0, restart: None, is_web: false };
             let id = "a".repeat(64).parse().unwrap();
-            let member = Member { id, role, condition: is, health: health.map(str::to_owned) };
+            let member =
+                Member { id, role, condition: is, is_kept: false, health: health.map(str::to_owned) };
             is_ready(&db, condition, Some(&member)).ok()
         };
         assert_eq!(ready("service_started", running, None), Some(true));
@@ -313,6 +347,6 @@ mod tests {
             assert_eq!(told(text).or_refused(), StepError::Refused(sentence.to_owned()));
         }
         let engine = "ERROR: Couldn't connect to Docker daemon at http+docker://localhost - is it running?";
-        assert!(matches!(told(engine).or_refused(), StepError::Fault(_)));
+        assert!(matches!(told(engine).or_refused(), StepError::Unavailable(_)));
     }
 }

@@ -1,6 +1,6 @@
 //! Compositions.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 
 use launchway_domain::{
     applications::Variables,
@@ -10,9 +10,10 @@ use launchway_domain::{
 
 use super::{ExtensionObjects, Made, containers::is_in_project, names::Whose};
 use crate::docker::{
+    addresses::Assignment,
     command::ImageId,
-    compose::{ExtensionFile, ExtensionRendering, in_the_file},
-    containers::Unfinished,
+    compose::{ExtensionFile, ExtensionRendering, in_the_file, is_about_the_address},
+    containers::{MOST_ADDRESSES, Unfinished},
     labels::{Label, Origin},
 };
 
@@ -60,12 +61,39 @@ impl ExtensionObjects {
         // Compose looks for it by its name, and does not make it.
         let network = format!("launchway-{organization}");
         let marks = [Label::of_instance(self.engine.options.instance), Label::of_organization(organization)];
-        self.engine.network_called(&network, &marks).await?;
+        let made_in = self.engine.network_called(&network, &marks, &[]).await?;
+        let mut assignments = Vec::new();
+        for tries in 0.. {
+            let first = assignments.len();
+            for _service in up.file.services() {
+                assignments.extend(self.engine.assign(&made_in, organization, &[]).await?);
+            }
+            let services = up.file.services().cloned();
+            let addresses = assignments.iter().skip(first).map(|assignment: &Assignment| assignment.address);
+            let addresses = services.zip(addresses).collect();
+            let done = self.bring_up_at(up, &network, &addresses, call.clone(), output).await;
+            match done {
+                Err(error) if is_about_the_address(&error) && tries < MOST_ADDRESSES => {}
+                done => return done,
+            }
+        }
+        Ok(())
+    }
+
+    async fn bring_up_at(
+        &self,
+        up: &Up<'_>,
+        network: &str,
+        addresses: &BTreeMap<ServiceName, Ipv4Addr>,
+        call: Label,
+        output: &Arc<dyn Output>,
+    ) -> Result<(), StepError> {
         let rendering = ExtensionRendering {
             file: up.file,
             images: up.images,
             values: up.values,
-            network: &network,
+            network,
+            addresses,
             limits: &self.engine.options.limits,
             container: &|service| up.whose.service(up.project, service),
             volume: &|volume| up.whose.volume(up.project, volume),

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::ImageRef,
-    deployments::{Condition, ContainerId, Output, StepError},
+    deployments::{Condition, ContainerId, Exit, Output, StepError},
     extensions::{ContainerSpec, ObjectName, Run},
 };
 
@@ -12,7 +12,7 @@ use super::{ExtensionObjects, Made, done_or_gone, names};
 use crate::docker::{
     command::{ImageId, MountedVolume, NewContainer, Patience, Program, Surroundings},
     complaints::Failure,
-    containers::{Unfinished, condition},
+    containers::{MOST_ADDRESSES, Unfinished, condition},
     environment::ContainerEnvironment,
     labels::{Label, Origin},
     networks::Network,
@@ -101,24 +101,34 @@ impl ExtensionObjects {
         name: &str,
         call: Label,
     ) -> Result<(ContainerId, Network), StepError> {
-        let labels = self.labels(new, call.clone());
-        let container = NewContainer {
-            name,
-            labels: &labels,
-            limits: &self.engine.options.limits,
-            environment: &new.environment,
-            program: Program::Words(&new.image, &new.spec.command),
-            surroundings: Surroundings {
-                is_kept: new.spec.is_detached,
-                alias: new.spec.is_detached.then_some(new.spec.name.as_str()),
-                volumes: &new.volumes,
-                ports: &new.spec.ports,
-            },
-        };
         let (organization, docker) = (new.run.organization, &self.engine.docker);
         let mut patience = Patience::new();
+        // Held to the end, so that none of them is tried again.
+        let mut refused = Vec::new();
         loop {
-            let network = self.engine.network(organization).await?;
+            let network = self.engine.network(organization, &[]).await?;
+            // The engine has a part of the network for what no route names.
+            let assignment = match !new.spec.is_detached && network.is_divided() {
+                true => None,
+                false => self.engine.assign(&network, organization, &[]).await?,
+            };
+            let address = assignment.as_ref().map(|assignment| assignment.address);
+            let mut labels = self.labels(new, call.clone());
+            labels.push(Label::of_address(address));
+            let container = NewContainer {
+                name,
+                labels: &labels,
+                limits: &self.engine.options.limits,
+                environment: &new.environment,
+                address,
+                program: Program::Words(&new.image, &new.spec.command),
+                surroundings: Surroundings {
+                    is_kept: new.spec.is_detached,
+                    alias: new.spec.is_detached.then_some(new.spec.name.as_str()),
+                    volumes: &new.volumes,
+                    ports: &new.spec.ports,
+                },
+            };
             let made = match new.spec.is_detached {
                 true => docker.run(&container, &network.id).await,
                 false => docker.create(&container, &network.id).await,
@@ -126,7 +136,11 @@ impl ExtensionObjects {
             self.engine.has_lost(organization, &network, &made).await;
             match made {
                 Ok(id) => return Ok((id, network)),
-                Err(failure) if patience.bears(&failure).await => {
+                Err(failure)
+                    if failure.is_about_a_taken_address() && refused.len() < MOST_ADDRESSES
+                        || patience.bears(&failure).await =>
+                {
+                    refused.extend(assignment);
                     // It may have been made, and not started.
                     let found = docker.containers(std::slice::from_ref(&call)).await;
                     docker.remove(&found.map_err(Failure::or_fault)?).await.map_err(Failure::or_fault)?;
@@ -154,7 +168,7 @@ impl ExtensionObjects {
             state("Error") == Some("") && state("Status") == Some("exited")
         });
         match record.as_ref().map(condition) {
-            Some(Condition::Exited { code, .. }) if was_started => Ok(code),
+            Some(Condition::Exited(Exit { code, .. })) if was_started => Ok(code),
             _ => Err(port_is_taken(failure)),
         }
     }

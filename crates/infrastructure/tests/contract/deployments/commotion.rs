@@ -67,7 +67,7 @@ impl Caller {
 
     async fn work(&self) {
         let worker = WorkerId { instance: id(), boot: id(), worker: 1 };
-        let limits = ClaimLimits { global: 100, per_organization: 100 };
+        let limits = ClaimLimits { builds: 100, operations: 100, per_organization: 100 };
         let claimed = self.db.claim(&worker, limits, at(self.seconds()), at(1_000_000)).await.unwrap();
         let Some(ClaimedJob { job, lease }) = claimed else { return };
         let all: Vec<Deployment> = self.deployments().await;

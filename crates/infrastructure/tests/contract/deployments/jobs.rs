@@ -43,6 +43,7 @@ pub(super) fn job_of(deployment: &Deployment) -> NewJob {
         subject: Uuid::from(deployment.application_id).into(),
         replaceable: true,
         payload: String::new(),
+        pool: jobs::Pool::Builds,
         run_at: at(0),
         enqueued_at: at(0),
     }
@@ -56,7 +57,7 @@ pub(crate) async fn queued(db: &Database, application: &Application, number: u32
 }
 
 async fn claim(db: &Database) -> ClaimedJob {
-    let limits = ClaimLimits { global: 100, per_organization: 100 };
+    let limits = ClaimLimits { builds: 100, operations: 100, per_organization: 100 };
     let worker = WorkerId { instance: Uuid::nil().into(), boot: Uuid::nil().into(), worker: 1 };
     db.claim(&worker, limits, at(1), at(100)).await.unwrap().unwrap()
 }

@@ -31,6 +31,7 @@ fn job_of(run: &Execution) -> NewJob {
         subject: Uuid::from(run.id).into(),
         replaceable: false,
         payload: String::new(),
+        pool: jobs::Pool::Extensions,
         run_at: at(0),
         enqueued_at: at(0),
     }
@@ -55,7 +56,7 @@ pub(crate) async fn queued(
 }
 
 pub(crate) async fn claim(db: &Database) -> ClaimedJob {
-    let limits = ClaimLimits { global: 100, per_organization: 100 };
+    let limits = ClaimLimits { builds: 100, operations: 100, per_organization: 100 };
     let worker = WorkerId { instance: Uuid::nil().into(), boot: Uuid::nil().into(), worker: 1 };
     db.claim(&worker, limits, at(1), at(100)).await.unwrap().unwrap()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use launchway_domain::{
-    jobs::{ClaimLimits, JobKind, JobQueue as _, JobState, Lease, NewJob, Outcome},
+    jobs::{ClaimLimits, JobQueue as _, JobState, Lease, NewJob, Outcome},
     organizations::Scope,
 };
 use launchway_infrastructure::database::Database;
@@ -26,7 +26,6 @@ contract!(
     a_busy_subject_does_not_hold_up_the_others,
     limits_hold_for_the_installation_and_each_organization,
     limits_hold_among_many_claims_at_once,
-    runs_of_extensions_leave_a_place_for_everything_else,
 );
 
 async fn a_claim_makes_the_job_run_as_an_attempt_of_that_worker(db: Database) {
@@ -147,8 +146,8 @@ async fn three_each_of_two(db: &Database) -> [Scope; 2] {
 
 async fn limits_hold_for_the_installation_and_each_organization(db: Database) {
     let [ada, grace] = three_each_of_two(&db).await;
-    let claim = async |global, per_organization| {
-        let limits = ClaimLimits { global, per_organization };
+    let claim = async |builds, per_organization| {
+        let limits = ClaimLimits { builds, operations: 0, per_organization };
         db.claim(&a_worker(), limits, at(0), at(30)).await.unwrap()
     };
     assert_eq!(claim(0, 1).await, None);
@@ -169,29 +168,8 @@ async fn limits_hold_for_the_installation_and_each_organization(db: Database) {
 
 async fn limits_hold_among_many_claims_at_once(fresh: &Fresh) {
     three_each_of_two(&fresh.database).await;
-    let first = claim_by_many(fresh, ClaimLimits { global: 9, per_organization: 1 }).await;
+    let first = claim_by_many(fresh, ClaimLimits { builds: 9, operations: 0, per_organization: 1 }).await;
     assert_eq!(first.len(), 2);
-    let more = claim_by_many(fresh, ClaimLimits { global: 5, per_organization: 9 }).await;
+    let more = claim_by_many(fresh, ClaimLimits { builds: 5, operations: 0, per_organization: 9 }).await;
     assert_eq!(more.len(), 3);
-}
-
-async fn runs_of_extensions_leave_a_place_for_everything_else(db: Database) {
-    let scopes = [Resident::of(&db, "ada").await.scope(), Resident::of(&db, "grace").await.scope()];
-    for _ in 0..3 {
-        enqueue(&db, &NewJob { kind: JobKind::RunExtension, ..a_job(scopes[0]) }).await;
-    }
-    let claim = async |global| {
-        let limits = ClaimLimits { global, per_organization: global };
-        let claimed = db.claim(&a_worker(), limits, at(0), at(30)).await.unwrap();
-        claimed.map(|claimed| claimed.job.kind)
-    };
-    for _ in 0..2 {
-        assert_eq!(claim(3).await, Some(JobKind::RunExtension));
-    }
-    assert_eq!(claim(3).await, None);
-    for scope in scopes {
-        enqueue(&db, &a_job(scope)).await;
-    }
-    assert_eq!([claim(3).await, claim(3).await], [Some(JobKind::Deploy), None]);
-    assert!(claim(4).await.is_some() && claim(5).await.is_some());
 }

@@ -40,14 +40,15 @@ async fn push(db: Database, subjects: Vec<(Scope, SubjectId)>) -> Vec<(Scope, Jo
 
 /// Works on whatever it gets, and ends it in one of the ways there are.
 async fn work(db: Database, number: i32) {
-    let limits = ClaimLimits { global: 5, per_organization: 3 };
+    let limits = ClaimLimits { builds: 5, operations: 0, per_organization: 3 };
     for round in 0..30 {
         let claimed = db.claim(&worker(1, 1, number), limits, at(1), at(30)).await.unwrap();
         let Some(claimed) = claimed else { continue };
         let stored = job(&db, claimed.job.scope, claimed.job.id).await;
         assert!(stored.attempt >= claimed.job.attempt);
         db.heartbeat(&claimed.lease, at(30)).await.unwrap();
-        match (round + number) % 4 {
+        match (round + number) % 5 {
+            4 => expect_done_or_stale(db.postpone(&claimed.lease, "away", at(1), at(1)).await),
             0 => expect_done_or_stale(db.retry(&claimed.lease, "again", at(1), at(1)).await),
             1 => expect_done_or_stale(db.release(&claimed.lease, at(1)).await),
             // Left to the rescuers.

@@ -2,7 +2,7 @@
 
 use launchway_domain::{
     auth,
-    jobs::{Job, JobKind, JobQueue as _, JobState, NewJob, Write},
+    jobs::{Job, JobKind, JobQueue as _, JobState, NewJob, Pool, Write},
     store::UnitOfWork as _,
 };
 use launchway_infrastructure::database::Database;
@@ -36,6 +36,7 @@ async fn a_job_is_there_as_it_was_enqueued_for_every_process(fresh: &Fresh) {
         subject: new.subject,
         replaceable: true,
         payload: new.payload,
+        pool: Pool::Builds,
         state: JobState::Queued,
         attempt: 0,
         excused: 0,

@@ -25,7 +25,7 @@ async fn a_thousand_jobs_of_one_organization_do_not_delay_the_others(db: Databas
         enqueue(&db, &a_job(scope)).await;
         others.push(scope.id());
     }
-    let two_slots = ClaimLimits { global: 2, per_organization: 2 };
+    let two_slots = ClaimLimits { builds: 2, operations: 0, per_organization: 2 };
     let mut started = vec![];
     let mut running = vec![];
     for _ in 0..10 {

@@ -30,12 +30,13 @@ enum Step {
         delay: i64,
     },
     Claim {
-        global: usize,
+        builds: usize,
         per_organization: usize,
     },
     Heartbeat(Index),
     Settle(Index),
     Retry(Index, i64),
+    Postpone(Index, i64),
     Release(Index),
     Cancel(Index),
     /// As the next boot of the workers' instance, or as somebody else.
@@ -55,13 +56,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         },
     );
     let claim = (1..5_usize, 1..3_usize)
-        .prop_map(|(global, per_organization)| Step::Claim { global, per_organization });
+        .prop_map(|(builds, per_organization)| Step::Claim { builds, per_organization });
     let step = prop_oneof![
         6 => enqueue,
         8 => claim,
         2 => any::<Index>().prop_map(Step::Heartbeat),
         2 => any::<Index>().prop_map(Step::Settle),
         2 => (any::<Index>(), 0..5_i64).prop_map(|(lease, delay)| Step::Retry(lease, delay)),
+        1 => (any::<Index>(), 0..5_i64).prop_map(|(lease, delay)| Step::Postpone(lease, delay)),
         1 => any::<Index>().prop_map(Step::Release),
         2 => any::<Index>().prop_map(Step::Cancel),
         2 => any::<bool>().prop_map(|after_restart| Step::Rescue { after_restart }),
@@ -141,7 +143,7 @@ impl Model {
 
     fn next(&self, limits: ClaimLimits) -> Option<JobId> {
         let runs = |scope: Scope| self.running().filter(|job| job.scope == scope).count();
-        if self.running().count() >= limits.global {
+        if self.running().count() >= limits.builds {
             return None;
         }
         let may_run = self.jobs.values().filter(|job| {
@@ -254,8 +256,9 @@ impl Model {
                 let (run_at, enqueued_at) = (at(self.now + delay), at(self.now));
                 self.enqueue(NewJob { replaceable: *replaceable, run_at, enqueued_at, ..new }).await;
             }
-            Step::Claim { global, per_organization } => {
-                self.claim(ClaimLimits { global: *global, per_organization: *per_organization }).await;
+            Step::Claim { builds, per_organization } => {
+                let (builds, per_organization) = (*builds, *per_organization);
+                self.claim(ClaimLimits { builds, operations: 0, per_organization }).await;
             }
             Step::Heartbeat(index) => {
                 if let Some(lease) = lease(index) {
@@ -272,6 +275,13 @@ impl Model {
                     let run_at = self.now + delay;
                     let returned = self.db.retry(&lease, "again", at(self.now), at(run_at)).await;
                     self.gave_back(lease, true, run_at, returned);
+                }
+            }
+            Step::Postpone(index, delay) => {
+                if let Some(lease) = lease(index) {
+                    let run_at = self.now + delay;
+                    let returned = self.db.postpone(&lease, "away", at(self.now), at(run_at)).await;
+                    self.gave_back(lease, false, run_at, returned);
                 }
             }
             Step::Release(index) => {
@@ -297,6 +307,11 @@ impl Model {
             let stored = self.db.get(job.scope, job.id).await.unwrap().unwrap();
             assert_eq!(&Job { reason: None, ..stored }, job);
         }
+        let mut running = self.db.running().await.unwrap();
+        running.sort_unstable();
+        let mut expected: Vec<SubjectId> = self.running().map(|job| job.subject).collect();
+        expected.sort_unstable();
+        assert_eq!(running, expected);
     }
 }
 

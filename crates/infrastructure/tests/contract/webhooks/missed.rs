@@ -78,6 +78,7 @@ async fn stop(db: &Database, application: &Application, seconds: i64) {
         subject: application.id.into(),
         replaceable: true,
         payload: String::new(),
+        pool: launchway_domain::jobs::Pool::Operations,
         run_at: at(seconds),
         enqueued_at: at(seconds),
     };

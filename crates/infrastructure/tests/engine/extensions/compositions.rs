@@ -92,6 +92,9 @@ async fn services_run_together_and_the_earlier_ones_come_back_with_what_they_wer
     );
     let labels = &db["Config"]["Labels"];
     assert_eq!(labels["launchway.extension"], "shop");
+    let endpoint = db["NetworkSettings"]["Networks"].as_object().unwrap().values().next().unwrap();
+    assert_eq!(endpoint["IPAMConfig"]["IPv4Address"], endpoint["IPAddress"]);
+    assert_eq!(labels["launchway.address"], endpoint["IPAddress"]);
     assert_eq!(
         (&labels["launchway.execution"], &labels["launchway.deployment"]),
         (&json!(first.execution.to_string()), &json!(""))

@@ -55,7 +55,11 @@ async fn a_container_has_what_its_spec_says_and_the_limits_of_every_other() {
         (1, &json!("volume"), &json!("/data"))
     );
     let networks = seen["NetworkSettings"]["Networks"].as_object().unwrap();
-    assert_eq!(networks.keys().collect::<Vec<_>>(), [&format!("launchway-{}", run.organization)]);
+    let network = format!("launchway-{}", run.organization);
+    assert_eq!(networks.keys().collect::<Vec<_>>(), [&network]);
+    // A route may name it, so that it keeps its address.
+    assert_eq!(networks[&network]["IPAMConfig"]["IPv4Address"], container.address.to_string());
+    assert_eq!(labels["launchway.address"], container.address.to_string());
     let environment = seen["Config"]["Env"].to_string();
     assert!(environment.contains("PASSWORD=hunter2") && environment.contains(r"LINES=a\nb"), "{environment}");
 }

@@ -124,10 +124,12 @@ fn a_value_stays_what_it_is() {
         container: &|service| format!("launchway-x-1-p_{service}"),
         volume: &|volume| format!("launchway-x-1-p_{volume}"),
         labels: &|_| Vec::new(),
+        addresses: &BTreeMap::from([("db".parse().unwrap(), [10, 0, 0, 7].into())]),
     };
     let rendered: Value = serde_json::from_slice(&rendering.render().unwrap()).unwrap();
     let db = &rendered["services"]["db"];
     assert_eq!(db["environment"], json!({ "A": "a}\n  evil: {privileged: true", "PATH": "" }));
     assert_eq!((&db["restart"], &db["pids_limit"]), (&json!("unless-stopped"), &json!(512)));
-    assert_eq!(db["networks"], json!({ "organization": {} }));
+    assert_eq!(db["networks"], json!({ "organization": { "ipv4_address": "10.0.0.7" } }));
+    assert_eq!(db["labels"]["launchway.address"], "10.0.0.7");
 }

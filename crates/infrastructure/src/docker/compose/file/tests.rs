@@ -54,6 +54,7 @@ fn rendered(text: &str, web: &str, given: &Variables) -> Value {
         variables: given,
         labels: &[],
         limits: &ContainerLimits { memory: 64 << 20, cpus: Some(1.0), pids: 100 },
+        address: Some([10, 0, 0, 7].into()),
     };
     serde_json::from_slice(&rendering.render().unwrap()).unwrap()
 }
@@ -301,7 +302,9 @@ fn what_the_engine_sees_is_ours() {
     assert_eq!(web["labels"]["launchway.place"], "2");
     assert_eq!(seen["services"]["migrate"]["labels"]["launchway.restart"], "no");
     assert_eq!(web["labels"]["launchway.restart"], "always");
-    assert_eq!(db["networks"]["composition"]["aliases"], serde_json::json!(["database"]));
+    assert_eq!(db["networks"]["composition"], serde_json::json!({ "aliases": ["database"] }));
+    assert_eq!(db["labels"]["launchway.address"], "");
+    assert_eq!(db["labels"]["launchway.aliases"], "database");
     assert_eq!(seen["volumes"]["data"]["external"], true);
     assert!(seen["volumes"]["data"]["name"].as_str().unwrap().ends_with("-data"));
     assert_eq!(seen["networks"].as_object().unwrap().len(), 1);

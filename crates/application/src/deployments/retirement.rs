@@ -1,0 +1,143 @@
+//! Retirement: ending what lost the traffic once its last request is done.
+//!
+//! It holds up nobody: the next deployment of the application does not wait for it. What is cut off by
+//! the end of the server is an orphan to the next one, and is retired by the reconciler.
+
+use std::sync::Arc;
+
+use launchway_domain::{
+    applications::ApplicationRepository,
+    deployments::{
+        ContainerId, ContainerRecord, ContainerState, Deployer, Deployment, DeploymentRepository,
+        EngineInventory, ImageName, Owner, StepError, Write,
+    },
+    ids::{ApplicationId, DeploymentId},
+    organizations::Scope,
+    store::StoreError,
+};
+
+use crate::{Basics, engine_view::EngineView, routes::Routes, runtime_logs::RuntimeLogs};
+
+/// A version, or one attempt at it, that lost the traffic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retired {
+    scope: Scope,
+    application: ApplicationId,
+    deployment: DeploymentId,
+    /// The attempt, when another one of the same deployment is live.
+    attempt: Option<Owner>,
+    /// The container that got the traffic.
+    container: Option<ContainerId>,
+}
+
+impl Retired {
+    /// A whole version.
+    pub(crate) fn version(application: (Scope, ApplicationId), deployment: &Deployment) -> Self {
+        Self {
+            scope: application.0,
+            application: application.1,
+            deployment: deployment.id,
+            attempt: None,
+            container: deployment.container.as_ref().map(|container| container.id.clone()),
+        }
+    }
+
+    /// A container, with everything that was made with it; its whole version unless that `is_live`.
+    pub(crate) fn container(owner: Owner, container: ContainerId, is_live: bool) -> Self {
+        Self {
+            scope: Scope::of_record(owner.organization),
+            application: owner.application,
+            deployment: owner.deployment,
+            attempt: is_live.then_some(owner),
+            container: Some(container),
+        }
+    }
+
+    /// The deployment that it is of.
+    pub(crate) fn deployment(&self) -> DeploymentId {
+        self.deployment
+    }
+}
+
+/// Retires versions.
+pub struct Retirer {
+    /// Reads applications.
+    pub applications: Arc<dyn ApplicationRepository>,
+    /// Reads deployments.
+    pub deployments: Arc<dyn DeploymentRepository>,
+    /// Ends containers.
+    pub deployer: Arc<dyn Deployer>,
+    /// Lists the services of a composition.
+    pub inventory: Arc<dyn EngineInventory>,
+    /// Takes what containers printed before they go; nobody does where it is absent.
+    pub runtime_logs: Option<Arc<RuntimeLogs>>,
+    /// Tells when the last request is done.
+    pub routes: Arc<Routes>,
+    /// Records what was done.
+    pub tools: Basics,
+}
+
+impl Retirer {
+    /// Waits for the last request, ends the containers, takes what they printed, and removes them.
+    pub(crate) async fn retire(&self, retired: &Retired) -> Result<(), StepError> {
+        if let Err(error) = self.routes.drain(retired.application, retired.container.clone()).await {
+            tracing::warn!(application.id = %retired.application, %error, "requests could not be waited for");
+        }
+        let record = self.deployments.get(retired.scope, retired.deployment).await.map_err(unreadable)?;
+        let container = match &retired.container {
+            Some(container) => Some(container.clone()),
+            None => record.as_ref().and_then(|record| Some(record.container.as_ref()?.id.clone())),
+        };
+        if let Some(container) = &container {
+            self.deployer.stop(container).await?;
+            if let Some(record) = &record
+                && let Err(error) = self.collect_logs(retired, record, container).await
+            {
+                tracing::warn!(deployment.id = %record.id, %error, "last output could not be collected");
+            }
+        }
+        match &retired.attempt {
+            Some(owner) => self.deployer.remove_attempt(owner).await?,
+            None => self.deployer.remove(retired.deployment).await?,
+        }
+        let recorded = record.and_then(|record| record.container);
+        match recorded.filter(|recorded| Some(&recorded.id) == container.as_ref()) {
+            Some(recorded) => self.record_removed(retired.deployment, recorded).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn record_removed(&self, id: DeploymentId, recorded: ContainerRecord) -> Result<(), StepError> {
+        let container = ContainerRecord { state: ContainerState::Removed, address: None, ..recorded };
+        let write = Write::RecordContainer { id, container, at: self.tools.clock.now() };
+        self.tools.store.commit(vec![write.into()]).await.map_err(unreadable)
+    }
+
+    /// Takes what the containers of a version printed since the last time.
+    async fn collect_logs(
+        &self,
+        retired: &Retired,
+        record: &Deployment,
+        container: &ContainerId,
+    ) -> Result<(), String> {
+        let Some(runtime_logs) = &self.runtime_logs else { return Ok(()) };
+        let application = self.applications.get(retired.scope, retired.application).await;
+        let Some(application) = application.map_err(|error| error.to_string())? else { return Ok(()) };
+        // The record may name the container that took its place.
+        let mut printed_by = record.clone();
+        if let Some(recorded) = &mut printed_by.container {
+            recorded.id = container.clone();
+        }
+        let is_composition = record.image.as_ref().is_some_and(ImageName::is_of_service);
+        let view: EngineView = match is_composition {
+            true => self.inventory.containers().await.map_err(|error| error.to_string())?.into(),
+            false => EngineView::default(),
+        };
+        let (sidecars, now) = (view.sidecars(&printed_by), self.tools.clock.now());
+        runtime_logs.collect(&application, &printed_by, &sidecars, now).await
+    }
+}
+
+fn unreadable(error: StoreError) -> StepError {
+    StepError::Fault(format!("the records cannot be used: {error}"))
+}

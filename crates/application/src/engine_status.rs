@@ -1,0 +1,68 @@
+//! Whether the engine answers, for everything that needs it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use launchway_domain::clock::Timestamp;
+
+/// An engine that does not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    /// The moment since which it does not.
+    pub since: Timestamp,
+    /// A sentence that says what happened instead.
+    pub reason: String,
+}
+
+/// Whether the engine answers, as it was last seen. An engine that was never asked counts as there.
+#[derive(Debug, Clone, Default)]
+pub struct EngineStatus(Arc<Mutex<Option<Outage>>>);
+
+impl EngineStatus {
+    /// The outage, while there is one.
+    #[must_use]
+    pub fn outage(&self) -> Option<Outage> {
+        self.lock().clone()
+    }
+
+    /// Ends the outage; returns it if there was one.
+    pub(crate) fn report_available(&self) -> Option<Outage> {
+        self.lock().take()
+    }
+
+    /// Begins an outage at `now`, or gives the one that goes on its newest reason. Returns whether it
+    /// is a new one.
+    pub(crate) fn report_outage(&self, reason: String, now: Timestamp) -> bool {
+        let mut outage = self.lock();
+        match outage.as_mut() {
+            Some(outage) => {
+                outage.reason = reason;
+                false
+            }
+            None => {
+                *outage = Some(Outage { since: now, reason });
+                true
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Outage>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_keeps_its_beginning_until_it_ends() {
+        let (status, begin) = (EngineStatus::default(), Timestamp::UNIX_EPOCH);
+        assert_eq!(status.outage(), None);
+        assert!(status.report_outage("refused".to_owned(), begin));
+        assert!(!status.report_outage("timed out".to_owned(), begin + chrono::TimeDelta::seconds(9)));
+        let outage = Outage { since: begin, reason: "timed out".to_owned() };
+        assert_eq!(status.outage(), Some(outage.clone()));
+        assert_eq!(status.report_available(), Some(outage));
+        assert_eq!((status.outage(), status.report_available()), (None, None));
+    }
+}

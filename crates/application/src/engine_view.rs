@@ -1,0 +1,74 @@
+//! The containers of the installation at one moment, as the engine showed them.
+
+use std::collections::HashMap;
+
+use launchway_domain::deployments::{
+    Companion, Condition, ContainerId, Deployment, Found, FoundObject, Owner,
+};
+
+/// The containers that were found on the engine, by their ids and by the attempts that made them.
+#[derive(Debug, Default)]
+pub struct EngineView {
+    found: Vec<Found>,
+    by_id: HashMap<ContainerId, usize>,
+    by_owner: HashMap<Owner, Vec<usize>>,
+}
+
+impl From<Vec<Found>> for EngineView {
+    fn from(found: Vec<Found>) -> Self {
+        let mut view = Self::default();
+        for (place, found) in found.iter().enumerate() {
+            let FoundObject::Container { id, .. } = &found.what else { continue };
+            view.by_id.insert(id.clone(), place);
+            view.by_owner.entry(found.owner).or_default().push(place);
+        }
+        view.found = found;
+        view
+    }
+}
+
+impl EngineView {
+    /// The condition of a container.
+    pub(crate) fn condition(&self, container: &ContainerId) -> Condition {
+        match self.by_id.get(container).map(|place| &self.found[*place].what) {
+            Some(FoundObject::Container { condition, .. }) => *condition,
+            _ => Condition::Gone,
+        }
+    }
+
+    /// The attempt that made a container.
+    pub(crate) fn owner(&self, container: &ContainerId) -> Option<Owner> {
+        self.by_id.get(container).map(|place| self.found[*place].owner)
+    }
+
+    /// The containers of a composition beside the one of `deployment` that gets the traffic.
+    pub(crate) fn sidecars(&self, deployment: &Deployment) -> Vec<Companion> {
+        let sidecars = self.found_sidecars(deployment).into_iter();
+        sidecars.map(|(id, service, ..)| Companion { id: id.clone(), service: service.clone() }).collect()
+    }
+
+    /// Whether every service of the composition of `deployment` is up that is to stay up.
+    pub(crate) fn sidecars_are_up(&self, deployment: &Deployment) -> bool {
+        self.found_sidecars(deployment).into_iter().all(|(_, _, condition, stays_up)| {
+            !stays_up || matches!(condition, Condition::Running { .. } | Condition::Restarting(_))
+        })
+    }
+
+    fn found_sidecars(
+        &self,
+        deployment: &Deployment,
+    ) -> Vec<(&ContainerId, &launchway_domain::deployments::ServiceName, Condition, bool)> {
+        let Some(recorded) = &deployment.container else { return Vec::new() };
+        let Some(owner) = self.owner(&recorded.id) else { return Vec::new() };
+        let made = self.by_owner.get(&owner).into_iter().flatten();
+        let sidecars = made.filter_map(|place| match &self.found[*place].what {
+            FoundObject::Container { id, condition, service: Some(service), stays_up, .. }
+                if *id != recorded.id =>
+            {
+                Some((id, service, *condition, *stays_up))
+            }
+            _ => None,
+        });
+        sidecars.collect()
+    }
+}

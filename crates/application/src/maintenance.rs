@@ -1,0 +1,236 @@
+//! Maintenance: takes jobs from lost workers, collects what containers print, routes by the records, and
+//! keeps everything that grows within bounds.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use chrono::TimeDelta;
+use launchway_domain::{
+    clock::Timestamp,
+    deployments::{ContainerId, LiveVersion, Write as DeploymentWrite},
+    extensions::{ExtensionRunner, Write as ExtensionWrite},
+    idempotency::{IdempotencyKey, IdempotencyStore},
+    ids::{BootId, InstanceId},
+    jobs::{Job, JobQueue},
+    logs::LogSink,
+    store::StoreError,
+    webhooks::{DeliveryMark, DeliveryMemory},
+};
+use tokio::{sync::watch, time::sleep};
+
+use crate::{Tools, reconciler::Snapshot, routes::Routes, runtime_logs::RuntimeLogs};
+
+/// The ports of maintenance.
+pub struct MaintenancePorts {
+    /// Gives up the jobs of lost workers.
+    pub queue: Arc<dyn JobQueue>,
+    /// Removes old workspaces of extensions.
+    pub runner: Arc<dyn ExtensionRunner>,
+    /// Switches traffic.
+    pub routes: Arc<Routes>,
+    /// Keeps logs within bounds.
+    pub logs: Arc<dyn LogSink>,
+    /// Collects what containers print.
+    pub runtime_logs: Arc<RuntimeLogs>,
+    /// Forgets old requests.
+    pub idempotency: Arc<dyn IdempotencyStore>,
+    /// Forgets old deliveries of code hosts.
+    pub deliveries: Arc<dyn DeliveryMemory>,
+}
+
+/// The intervals of maintenance.
+#[derive(Debug, Clone, Copy)]
+pub struct MaintenanceTimings {
+    /// Between two searches for jobs of lost workers.
+    pub rescue: Duration,
+    /// Between two collections of what containers print.
+    pub logs: Duration,
+    /// Between two comparisons of the routes with the records.
+    pub routes: Duration,
+    /// Between two removals of what is too old.
+    pub retention: Duration,
+}
+
+impl Default for MaintenanceTimings {
+    fn default() -> Self {
+        Self {
+            rescue: Duration::from_secs(10),
+            logs: Duration::from_secs(2),
+            routes: Duration::from_secs(5),
+            retention: Duration::from_secs(60 * 60),
+        }
+    }
+}
+
+/// The number of log lines that each application keeps.
+const KEPT_LINES: i64 = 200_000;
+/// The age from which on the workspace of a run of an extension is removed.
+const WORKSPACES: TimeDelta = TimeDelta::days(7);
+
+/// Takes jobs from lost workers, collects logs, routes by the records and removes what is too old.
+pub struct Maintenance {
+    ports: MaintenancePorts,
+    identity: (InstanceId, BootId),
+    timings: MaintenanceTimings,
+    snapshot: watch::Receiver<Arc<Snapshot>>,
+    tools: Tools,
+}
+
+impl Maintenance {
+    /// Maintenance for what `instance`, in its run `boot`, is responsible for. Live versions are as
+    /// `snapshot` shows them.
+    pub fn new(
+        ports: MaintenancePorts,
+        identity: (InstanceId, BootId),
+        timings: MaintenanceTimings,
+        snapshot: watch::Receiver<Arc<Snapshot>>,
+        tools: Tools,
+    ) -> Self {
+        Self { ports, identity, timings, snapshot, tools }
+    }
+
+    /// Takes the jobs that an earlier run of this instance left, before the first job is claimed.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn take_over(&self) -> Result<(), StoreError> {
+        self.rescue().await
+    }
+
+    /// Routes by the records.
+    pub async fn begin(&self) {
+        if let Err(error) = self.ports.routes.follow_all().await {
+            tracing::warn!(%error, "routes could not be updated yet");
+        }
+    }
+
+    /// Runs until `stop` says so.
+    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            () = async {
+                tokio::join!(
+                    self.keep_rescuing(),
+                    self.keep_collecting_logs(),
+                    self.keep_routing(),
+                    self.run_retention(),
+                );
+            } => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+
+    async fn keep_rescuing(&self) {
+        loop {
+            sleep(self.timings.rescue).await;
+            if let Err(error) = self.rescue().await {
+                tracing::warn!(%error, "jobs of lost workers could not be looked for");
+            }
+        }
+    }
+
+    async fn rescue(&self) -> Result<(), StoreError> {
+        let (instance, boot) = self.identity;
+        let now = self.tools.clock.now();
+        let rescued = self.ports.queue.rescue(instance, boot, now).await?;
+        for rescued in &rescued {
+            let (job, state) = (rescued.job.id, rescued.job.state.as_str());
+            tracing::info!(job.id = %job, state, lost_by = %rescued.lost_by, "job taken from a lost worker");
+        }
+        let followed = vec![
+            DeploymentWrite::FollowJobs { application: None, at: now }.into(),
+            ExtensionWrite::FollowJobs { at: now }.into(),
+        ];
+        self.tools.store.commit(followed).await?;
+        if !rescued.is_empty() {
+            self.tools.bell.ring();
+        }
+        Ok(())
+    }
+
+    async fn keep_collecting_logs(&self) {
+        loop {
+            let snapshot = Arc::clone(&self.snapshot.borrow());
+            self.collect_logs(&snapshot).await;
+            sleep(self.timings.logs).await;
+        }
+    }
+
+    /// Takes what the containers of live versions have printed since the last time.
+    async fn collect_logs(&self, snapshot: &Snapshot) {
+        // An engine that is away would be asked for each of them.
+        if self.tools.engine.outage().is_some() {
+            return;
+        }
+        let mut containers: HashSet<ContainerId> = HashSet::new();
+        for version in snapshot.running() {
+            let LiveVersion { application, deployment } = version;
+            let (sidecars, now) = (snapshot.view.sidecars(deployment), self.tools.clock.now());
+            let logs = &self.ports.runtime_logs;
+            if let Err(reason) = logs.collect(application, deployment, &sidecars, now).await {
+                tracing::warn!(deployment.id = %deployment.id, reason, "output could not be collected");
+            }
+            containers.extend(deployment.container.iter().map(|container| container.id.clone()));
+            containers.extend(sidecars.into_iter().map(|sidecar| sidecar.id));
+        }
+        self.ports.runtime_logs.forget_others(&containers).await;
+    }
+
+    /// Tells the router again and again what the records say: it may have been away, or told wrongly.
+    async fn keep_routing(&self) {
+        let mut is_told = true;
+        loop {
+            match (self.ports.routes.follow_all().await, is_told) {
+                (Ok(()), _) => is_told = true,
+                (Err(error), true) => {
+                    tracing::warn!(%error, "routes cannot be updated until the router answers");
+                    is_told = false;
+                }
+                (Err(_), false) => {}
+            }
+            sleep(self.timings.routes).await;
+        }
+    }
+
+    async fn run_retention(&self) {
+        loop {
+            let now = self.tools.clock.now();
+            if let Err(error) = self.ports.runner.sweep(now - WORKSPACES).await {
+                tracing::warn!(%error, "old workspaces could not be removed");
+            }
+            if let Err(error) = self.ports.idempotency.forget(now - IdempotencyKey::KEPT).await {
+                tracing::warn!(%error, "old requests could not be removed");
+            }
+            if let Err(error) = self.ports.deliveries.forget(now - DeliveryMark::KEPT, now).await {
+                tracing::warn!(%error, "old deliveries of code hosts could not be removed");
+            }
+            self.remove_jobs(now - Job::KEPT).await;
+            self.trim_logs().await;
+            sleep(self.timings.retention).await;
+        }
+    }
+
+    async fn remove_jobs(&self, before: Timestamp) {
+        loop {
+            match self.ports.queue.forget(before).await {
+                Ok(0) => break,
+                Ok(jobs) => tracing::info!(jobs, "old jobs removed"),
+                Err(error) => {
+                    tracing::warn!(%error, "old jobs could not be removed");
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn trim_logs(&self) {
+        loop {
+            match self.ports.logs.trim(KEPT_LINES).await {
+                Ok(0) => break,
+                Ok(lines) => tracing::info!(lines, "old log lines removed"),
+                Err(error) => {
+                    tracing::warn!(%error, "old log lines could not be removed");
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The reconciler: makes the engine follow the records.
+//!
+//! It compares the desired state (live versions, by the records) with the observed state (containers, by
+//! the engine's events and a full look every few seconds), and acts where they differ. The record wins
+//! over what was done by hand. **Invariant:** what to do is decided by `decision::decide` alone; what
+//! changes more than one container is done by a job, which has the application for itself.
+
+mod backoff;
+pub(crate) mod decision;
+mod extension_routes;
+mod health;
+mod orphans;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use launchway_domain::{
+    applications::ApplicationRepository,
+    deployments::{
+        Condition, ContainerRecord, Deployer, DeploymentRepository, EngineInventory, HealthProbe,
+        KeptVersions, LiveVersion, SiteStore, StepError, Write,
+    },
+    extensions::ExtensionRepository,
+    ids::{DeploymentId, SubjectId},
+    jobs::{JobKind, JobQueue, Write as JobWrite},
+    logs::{Level, LogSink, NewLine},
+    organizations::Scope,
+    store::StoreError,
+};
+use tokio::{
+    sync::{Notify, Semaphore, watch},
+    time::{Instant, sleep, timeout},
+};
+
+use self::{
+    backoff::Backoff,
+    decision::{Action, Observed, breakdown, decide, is_composition, recorded_state},
+    health::HealthRecord,
+};
+pub use self::{
+    health::StabilityLimits,
+    orphans::{UnknownObjects, find_unknown},
+};
+use crate::{
+    Tools,
+    deployments::{Retirer, job_about},
+    engine_view::EngineView,
+    routes::Routes,
+};
+
+/// The ports of the reconciler.
+pub struct ReconcilerPorts {
+    /// Tells which applications jobs work on.
+    pub queue: Arc<dyn JobQueue>,
+    /// Reads applications.
+    pub applications: Arc<dyn ApplicationRepository>,
+    /// Reads live versions, and what the records say about what is found.
+    pub deployments: Arc<dyn DeploymentRepository>,
+    /// Reads the routes of extensions.
+    pub extensions: Arc<dyn ExtensionRepository>,
+    /// Brings containers up.
+    pub deployer: Arc<dyn Deployer>,
+    /// Lists what is on the engine.
+    pub inventory: Arc<dyn EngineInventory>,
+    /// Checks whether a version answers.
+    pub probe: Arc<dyn HealthProbe>,
+    /// Removes published folders that are kept no longer.
+    pub sites: Arc<dyn SiteStore>,
+    /// Switches traffic to where containers are.
+    pub routes: Arc<Routes>,
+    /// Takes the lines about what was done.
+    pub logs: Arc<dyn LogSink>,
+    /// Ends what lost the traffic.
+    pub retirer: Arc<Retirer>,
+}
+
+/// The intervals of the reconciler.
+#[derive(Debug, Clone, Copy)]
+pub struct ReconcilerTimings {
+    /// Between two rounds without an event of the engine.
+    pub round: Duration,
+    /// Between two full looks without an event of the engine.
+    pub look: Duration,
+    /// The longest that a look may take before the engine counts as away.
+    pub engine: Duration,
+    /// Between two checks of a version that passes them.
+    pub check: Duration,
+    /// Between two checks of a version that does not.
+    pub recheck: Duration,
+    /// Between two searches for orphans.
+    pub orphans: Duration,
+    /// The time for which an orphan is left alone.
+    pub grace: Duration,
+}
+
+impl Default for ReconcilerTimings {
+    fn default() -> Self {
+        Self {
+            round: Duration::from_secs(2),
+            look: Duration::from_secs(5),
+            engine: Duration::from_secs(10),
+            check: Duration::from_secs(15),
+            recheck: Duration::from_secs(2),
+            orphans: Duration::from_secs(30),
+            grace: Duration::from_secs(120),
+        }
+    }
+}
+
+/// The limits of the reconciler.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReconcilerLimits {
+    /// Restarts after which a container counts as one that does not stay up.
+    pub stability: StabilityLimits,
+    /// The number of versions of an application that are kept.
+    pub kept_versions: KeptVersions,
+}
+
+/// The live versions and their containers at one moment.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    /// Every live version, by the records.
+    pub live: Vec<LiveVersion>,
+    /// Every container, by the engine.
+    pub view: Arc<EngineView>,
+    /// The applications that jobs work on.
+    pub busy: HashSet<SubjectId>,
+}
+
+impl Snapshot {
+    /// The versions that are to run.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &LiveVersion> {
+        self.live.iter().filter(|version| !version.application.is_stopped)
+    }
+}
+
+/// The most containers that are brought up, or checked, at once.
+const MOST_AT_ONCE: usize = 16;
+/// The shortest time between two rounds: events may come thick and fast.
+const SHORTEST_ROUND: Duration = Duration::from_millis(500);
+
+/// Makes the engine follow the records.
+pub struct Reconciler {
+    ports: ReconcilerPorts,
+    timings: ReconcilerTimings,
+    limits: ReconcilerLimits,
+    tools: Tools,
+    snapshot: watch::Sender<Arc<Snapshot>>,
+    versions: Mutex<HashMap<DeploymentId, Watched>>,
+    /// Notified when a task has found out something that a round has to know.
+    changed: Notify,
+    places: Arc<Semaphore>,
+    checks: Arc<Semaphore>,
+}
+
+/// The memory of the reconciler about one live version.
+#[derive(Default)]
+struct Watched {
+    backoff: Backoff,
+    health: HealthRecord,
+}
+
+impl Reconciler {
+    /// A reconciler over `ports`.
+    pub fn new(
+        ports: ReconcilerPorts,
+        timings: ReconcilerTimings,
+        limits: ReconcilerLimits,
+        tools: Tools,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            ports,
+            timings,
+            limits,
+            tools,
+            snapshot: watch::Sender::default(),
+            versions: Mutex::default(),
+            changed: Notify::new(),
+            places: Arc::new(Semaphore::new(MOST_AT_ONCE)),
+            checks: Arc::new(Semaphore::new(MOST_AT_ONCE)),
+        })
+    }
+
+    /// The live versions and their containers, as they were last seen.
+    pub fn snapshot(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshot.subscribe()
+    }
+
+    /// Looks once, before traffic is routed by the records: after a reboot they may be wrong. An engine
+    /// that does not answer soon is looked at later.
+    pub async fn begin(self: &Arc<Self>) {
+        let patience = self.timings.engine / 2;
+        if timeout(patience, self.look()).await.is_err() {
+            let reason = "the Docker engine does not answer".to_owned();
+            self.report_outage(reason);
+        }
+    }
+
+    /// Reconciles until `stop` says so.
+    pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            () = async { tokio::join!(self.keep_reconciling(), self.keep_removing_orphans()); } => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+
+    async fn keep_reconciling(self: &Arc<Self>) {
+        let mut last_look = None;
+        loop {
+            let has_news = tokio::select! {
+                has_news = self.ports.inventory.wait_for_news(self.timings.round) => has_news,
+                () = self.changed.notified() => false,
+            };
+            let began = Instant::now();
+            if has_news || last_look.is_none_or(|last| began - last >= self.timings.look) {
+                last_look = self.look().await.then_some(began);
+            }
+            self.assess_all().await;
+            sleep(SHORTEST_ROUND.saturating_sub(began.elapsed())).await;
+        }
+    }
+
+    /// Compares everything once, and acts. Returns whether the records and the engine answered.
+    async fn look(self: &Arc<Self>) -> bool {
+        let (live, busy) = match tokio::try_join!(self.ports.deployments.live(), self.ports.queue.running()) {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::warn!(%error, "live versions could not be read");
+                return false;
+            }
+        };
+        self.forget_others(&live);
+        let found = match timeout(self.timings.engine, self.ports.inventory.containers()).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => {
+                self.publish(live, busy, None);
+                self.report_outage(error.to_string());
+                return false;
+            }
+            Err(_elapsed) => {
+                self.publish(live, busy, None);
+                let seconds = self.timings.engine.as_secs();
+                self.report_outage(format!("the Docker engine did not answer within {seconds} s"));
+                return false;
+            }
+        };
+        self.report_available();
+        let snapshot = self.publish(live, busy, Some(found.into()));
+        for version in &snapshot.live {
+            let is_busy = snapshot.busy.contains(&SubjectId::from(version.application.id));
+            self.reconcile(version, Observed::of(version, &snapshot.view), is_busy).await;
+        }
+        self.follow_extension_routes().await;
+        true
+    }
+
+    /// Makes what was seen known; without a new view the last one stays.
+    fn publish(
+        &self,
+        live: Vec<LiveVersion>,
+        busy: Vec<SubjectId>,
+        view: Option<EngineView>,
+    ) -> Arc<Snapshot> {
+        let view = view.map_or_else(|| Arc::clone(&self.snapshot.borrow().view), Arc::new);
+        let snapshot = Arc::new(Snapshot { live, view, busy: busy.into_iter().collect() });
+        self.trust_recorded_health();
+        self.snapshot.send_replace(Arc::clone(&snapshot));
+        snapshot
+    }
+
+    fn report_outage(&self, reason: String) {
+        if self.tools.engine.report_outage(reason.clone(), self.tools.clock.now()) {
+            tracing::warn!(reason, "engine is away: what needs it waits");
+        }
+    }
+
+    fn report_available(&self) {
+        let Some(outage) = self.tools.engine.report_available() else { return };
+        let seconds = (self.tools.clock.now() - outage.since).num_seconds();
+        tracing::info!(seconds, "engine answers again");
+        for watched in self.versions().values_mut() {
+            watched.backoff = Backoff::default();
+        }
+        self.tools.bell.ring();
+    }
+
+    async fn reconcile(self: &Arc<Self>, version: &LiveVersion, observed: Observed, is_busy: bool) {
+        match decide(version, observed, is_busy) {
+            Action::Keep if version.application.is_stopped => self.forget_attempts(version.deployment.id),
+            Action::Keep => {}
+            Action::Wait => self.record(version, observed.container).await,
+            Action::Record(_) => {
+                self.record(version, observed.container).await;
+            }
+            Action::Resume if !is_composition(version) => {
+                self.record(version, observed.container).await;
+                self.resume(version, observed);
+            }
+            Action::Resume | Action::Recreate => {
+                self.record(version, observed.container).await;
+                self.enqueue(version, &cause(observed)).await;
+            }
+            Action::Stop => self.enqueue(version, "The application is stopped, but its container runs").await,
+        }
+    }
+
+    /// Brings a container up that stands alone, beside everything else.
+    fn resume(self: &Arc<Self>, version: &LiveVersion, observed: Observed) {
+        let Some(container) = version.deployment.container.clone() else { return };
+        let id = version.deployment.id;
+        let Some(attempt) = self.begin_attempt(id) else { return };
+        let (this, version) = (Arc::clone(self), version.clone());
+        tokio::spawn(async move {
+            let Ok(_place) = Arc::clone(&this.places).acquire_owned().await else { return };
+            let again = if attempt.is_last { ": this is the last attempt" } else { "" };
+            this.note(&version, Level::Warn, format!("{}: starting it again{again}", cause(observed))).await;
+            match this.ports.deployer.resume(&container.id).await {
+                Ok(_) => {}
+                // It cannot be brought up as it is: a job makes another one from its image.
+                Err(StepError::Refused(reason)) => {
+                    this.enqueue_now(&version, &format!("The container cannot be started: {reason}")).await;
+                }
+                Err(error) => {
+                    let text = format!("The container could not be started: {error}");
+                    this.note(&version, Level::Warn, text).await;
+                }
+            }
+            this.end_attempt(id);
+            this.changed.notify_one();
+        });
+    }
+
+    /// Has a job reconcile an application, unless one was tried a moment ago.
+    async fn enqueue(&self, version: &LiveVersion, cause: &str) {
+        if self.begin_attempt(version.deployment.id).is_some() {
+            self.enqueue_now(version, cause).await;
+            self.end_attempt(version.deployment.id);
+        }
+    }
+
+    async fn enqueue_now(&self, version: &LiveVersion, cause: &str) {
+        self.note(version, Level::Warn, cause.to_owned()).await;
+        let job = job_about(&version.application, JobKind::Reconcile, &self.tools);
+        match self.tools.store.commit(vec![JobWrite::Enqueue(job).into()]).await {
+            Ok(()) => self.tools.bell.ring(),
+            Err(error) => tracing::warn!(%error, "a reconcile job could not be enqueued"),
+        }
+    }
+
+    fn begin_attempt(&self, version: DeploymentId) -> Option<backoff::Attempt> {
+        self.versions().entry(version).or_default().backoff.begin(Instant::now())
+    }
+
+    fn forget_attempts(&self, version: DeploymentId) {
+        if let Some(watched) = self.versions().get_mut(&version) {
+            watched.backoff = Backoff::default();
+        }
+    }
+
+    fn end_attempt(&self, version: DeploymentId) {
+        if let Some(watched) = self.versions().get_mut(&version) {
+            watched.backoff.end();
+        }
+    }
+
+    /// Records the condition of a container, and switches traffic by it.
+    async fn record(&self, version: &LiveVersion, condition: Condition) {
+        let Some(recorded) = &version.deployment.container else { return };
+        let state = recorded_state(condition);
+        let address = match condition {
+            Condition::Running { address, .. } => Some(address),
+            // It keeps its address, which nobody else is to get meanwhile.
+            _ => recorded.address,
+        };
+        if (state, address) == (recorded.state, recorded.address) {
+            return;
+        }
+        let (id, at) = (version.deployment.id, self.tools.clock.now());
+        let container = ContainerRecord { state, address, ..recorded.clone() };
+        let write = Write::RecordContainer { id, container, at };
+        if let Err(error) = self.tools.store.commit(vec![write.into()]).await {
+            tracing::warn!(%error, deployment.id = %id, "the state of a container could not be recorded");
+            return;
+        }
+        let scope = Scope::of_record(version.application.organization_id);
+        if let Err(error) = self.ports.routes.follow(scope, version.application.id).await {
+            tracing::warn!(%error, deployment.id = %id, "a route could not be updated");
+        }
+    }
+
+    /// Appends a line of Launchway's own to the log of a version.
+    async fn note(&self, version: &LiveVersion, level: Level, text: String) {
+        let (application_id, deployment_id) = (version.application.id, version.deployment.id);
+        let line = NewLine { application_id, deployment_id, level, text, at: self.tools.clock.now() };
+        if let Err(error) = self.ports.logs.append(vec![line]).await {
+            tracing::warn!(%error, deployment.id = %deployment_id, "a log line could not be stored");
+        }
+    }
+
+    fn forget_others(&self, live: &[LiveVersion]) {
+        let live: HashSet<DeploymentId> = live.iter().map(|version| version.deployment.id).collect();
+        self.versions().retain(|id, _| live.contains(id));
+    }
+
+    fn versions(&self) -> MutexGuard<'_, HashMap<DeploymentId, Watched>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A sentence about what is wrong with a container that is to run.
+fn cause(observed: Observed) -> String {
+    let reason = breakdown(observed.container).unwrap_or_else(|| "a service beside it is not up".to_owned());
+    let mut letters = reason.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The error of a store as one of a step.
+fn unreadable(error: StoreError) -> StepError {
+    StepError::Fault(format!("the records cannot be read: {error}"))
+}

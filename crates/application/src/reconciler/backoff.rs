@@ -1,0 +1,67 @@
+//! The pauses between attempts at the same thing.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The pause before the second attempt; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The attempts after which nothing more is tried until the version serves again, another takes its
+/// place, or the engine was away.
+const MOST_ATTEMPTS: u32 = 10;
+
+/// The attempts at bringing up one version.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    attempts: u32,
+    is_under_way: bool,
+    next: Option<Instant>,
+}
+
+/// An attempt that may be made now.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Attempt {
+    /// Whether no other follows.
+    pub(super) is_last: bool,
+}
+
+impl Backoff {
+    /// Begins an attempt; `None` while one is made, during a pause, or after the last one.
+    pub(super) fn begin(&mut self, now: Instant) -> Option<Attempt> {
+        if self.is_under_way || self.attempts >= MOST_ATTEMPTS || self.next.is_some_and(|next| now < next) {
+            return None;
+        }
+        let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.attempts);
+        self.attempts += 1;
+        self.is_under_way = true;
+        self.next = Some(now + pause.min(LONGEST_PAUSE));
+        Some(Attempt { is_last: self.attempts == MOST_ATTEMPTS })
+    }
+
+    /// Ends the attempt that is made.
+    pub(super) fn end(&mut self) {
+        self.is_under_way = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_and_attempts_are_limited() {
+        let (mut backoff, mut now) = (Backoff::default(), Instant::now());
+        let mut pauses = Vec::new();
+        while let Some(attempt) = backoff.begin(now) {
+            assert_eq!(backoff.begin(now + LONGEST_PAUSE), None, "one attempt at a time");
+            backoff.end();
+            let pause = backoff.next.unwrap() - now;
+            assert_eq!(backoff.begin(now + pause - Duration::from_millis(1)), None);
+            pauses.push(pause.as_secs());
+            assert_eq!(attempt.is_last, pauses.len() == 10);
+            now += pause;
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
+    }
+}

@@ -1,0 +1,226 @@
+//! The decision of the reconciler: desired state × observed state → action, without I/O.
+
+use std::net::IpAddr;
+
+use launchway_domain::deployments::{
+    Condition, ContainerRecord, ContainerState, Exit, ImageName, LiveVersion,
+};
+
+use crate::engine_view::EngineView;
+
+/// The containers of a live version, as the engine shows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Observed {
+    /// The container that gets the traffic.
+    pub(crate) container: Condition,
+    /// Whether every other service of its composition is up that is to stay up.
+    pub(crate) sidecars_are_up: bool,
+}
+
+impl Observed {
+    /// What `view` shows of `version`.
+    pub(crate) fn of(version: &LiveVersion, view: &EngineView) -> Self {
+        let recorded = version.deployment.container.as_ref();
+        let container = recorded.map_or(Condition::Gone, |recorded| view.condition(&recorded.id));
+        Self { container, sidecars_are_up: view.sidecars_are_up(&version.deployment) }
+    }
+}
+
+/// An action that makes the engine follow the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The engine is as the record says.
+    Keep,
+    /// Records where the container is reached now, and that it is up.
+    Record(IpAddr),
+    /// Brings up what is down.
+    Resume,
+    /// Makes a new container from the image.
+    Recreate,
+    /// Ends what runs although somebody stopped the application.
+    Stop,
+    /// The engine is about to start it again by itself.
+    Wait,
+}
+
+/// Returns the action for `version`, given what is observed of it. A job that runs on the application
+/// (`is_busy`) works on its containers itself: only a container that stands alone is brought up beside
+/// it, which harms nothing.
+pub(crate) fn decide(version: &LiveVersion, observed: Observed, is_busy: bool) -> Action {
+    let Some(recorded) = &version.deployment.container else { return Action::Keep };
+    let action = match version.application.is_stopped {
+        true => decide_stopped(observed),
+        false => decide_running(recorded, observed),
+    };
+    match action {
+        Action::Resume if !is_composition(version) => Action::Resume,
+        _ if is_busy => Action::Keep,
+        action => action,
+    }
+}
+
+fn decide_stopped(observed: Observed) -> Action {
+    match observed.container {
+        Condition::Running { .. } | Condition::Detached | Condition::Paused | Condition::Restarting(_) => {
+            Action::Stop
+        }
+        Condition::Created | Condition::Exited(_) | Condition::Gone => Action::Keep,
+    }
+}
+
+fn decide_running(recorded: &ContainerRecord, observed: Observed) -> Action {
+    match observed.container {
+        Condition::Running { .. } if !observed.sidecars_are_up => Action::Resume,
+        Condition::Running { address, .. } if is_recorded_at(recorded, address) => Action::Keep,
+        Condition::Running { address, .. } => Action::Record(address),
+        Condition::Restarting(_) => Action::Wait,
+        Condition::Detached | Condition::Paused | Condition::Created | Condition::Exited(_) => Action::Resume,
+        Condition::Gone => Action::Recreate,
+    }
+}
+
+fn is_recorded_at(recorded: &ContainerRecord, address: IpAddr) -> bool {
+    (recorded.state, recorded.address) == (ContainerState::Running, Some(address))
+}
+
+/// Whether `version` is several services, which may share volumes with the next version.
+pub(crate) fn is_composition(version: &LiveVersion) -> bool {
+    version.deployment.image.as_ref().is_some_and(ImageName::is_of_service)
+}
+
+/// The state that `condition` is recorded as.
+pub(crate) fn recorded_state(condition: Condition) -> ContainerState {
+    match condition {
+        Condition::Running { .. } => ContainerState::Running,
+        Condition::Created => ContainerState::Created,
+        Condition::Gone => ContainerState::Removed,
+        Condition::Detached | Condition::Paused | Condition::Restarting(_) | Condition::Exited(_) => {
+            ContainerState::Exited
+        }
+    }
+}
+
+/// A sentence that says why a container in this condition does not serve; none for one that is up.
+pub(crate) fn breakdown(condition: Condition) -> Option<String> {
+    Some(match condition {
+        Condition::Running { .. } => return None,
+        Condition::Detached => "the container is not connected to its network".to_owned(),
+        Condition::Paused => "the container is paused".to_owned(),
+        Condition::Created => "the container was never started".to_owned(),
+        Condition::Restarting(exit) => format!("the container does not stay up: it {}", ended(exit)),
+        Condition::Exited(exit) => format!("the container {}", ended(exit)),
+        Condition::Gone => "the container was removed".to_owned(),
+    })
+}
+
+fn ended(exit: Exit) -> String {
+    match exit.out_of_memory {
+        true => "was ended because it used more memory than it may".to_owned(),
+        false => format!("exited with code {}", exit.code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use launchway_testkit::builders::{a_container, a_deployment, an_application};
+
+    use super::*;
+
+    const HERE: [u8; 4] = [10, 0, 0, 7];
+    const ELSEWHERE: [u8; 4] = [10, 0, 0, 8];
+
+    const EXIT: Exit = Exit { code: 137, out_of_memory: false, restarts: 0 };
+
+    fn running(address: [u8; 4]) -> Condition {
+        Condition::Running { address: address.into(), restarts: 0 }
+    }
+
+    fn version(is_stopped: bool, is_composition: bool) -> LiveVersion {
+        let container = ContainerRecord {
+            address: Some(HERE.into()),
+            state: ContainerState::Running,
+            ..a_container("web")
+        };
+        let mut live = a_deployment().of(&an_application().build()).run_by(container).live();
+        live.application.is_stopped = is_stopped;
+        let (application, deployment) = (live.application.id, live.deployment.id);
+        live.deployment.image = Some(match (is_composition, "web".parse()) {
+            (true, Ok(service)) => ImageName::of_service(application, deployment, &service),
+            _ => ImageName::of(application, deployment),
+        });
+        live
+    }
+
+    /// Every observed state of a container, with the action for each desired state: of a container
+    /// and of a composition that are to run, while nothing and while a job works on them, and of one
+    /// that is stopped.
+    #[test]
+    fn every_pair_of_desired_and_observed_has_its_action() {
+        use Action::{Keep, Record, Recreate, Resume, Stop, Wait};
+        let moved = Record(ELSEWHERE.into());
+        let table = [
+            // observed, container, busy, composition, busy, stopped
+            (running(HERE), [Keep, Keep, Keep, Keep, Stop]),
+            (running(ELSEWHERE), [moved, Keep, moved, Keep, Stop]),
+            (Condition::Detached, [Resume, Resume, Resume, Keep, Stop]),
+            (Condition::Paused, [Resume, Resume, Resume, Keep, Stop]),
+            (Condition::Created, [Resume, Resume, Resume, Keep, Keep]),
+            (Condition::Restarting(EXIT), [Wait, Keep, Wait, Keep, Stop]),
+            (Condition::Exited(EXIT), [Resume, Resume, Resume, Keep, Keep]),
+            (Condition::Gone, [Recreate, Keep, Recreate, Keep, Keep]),
+        ];
+        for (container, actions) in table {
+            let observed = Observed { container, sidecars_are_up: true };
+            let decided = [
+                decide(&version(false, false), observed, false),
+                decide(&version(false, false), observed, true),
+                decide(&version(false, true), observed, false),
+                decide(&version(false, true), observed, true),
+                decide(&version(true, false), observed, false),
+            ];
+            assert_eq!(decided, actions, "{container:?}");
+            assert_eq!(decide(&version(true, false), observed, true), Keep, "{container:?}");
+        }
+    }
+
+    #[test]
+    fn a_composition_with_a_service_down_is_brought_up() {
+        let observed = Observed { container: running(HERE), sidecars_are_up: false };
+        assert_eq!(decide(&version(false, true), observed, false), Action::Resume);
+        assert_eq!(decide(&version(false, true), observed, true), Action::Keep);
+    }
+
+    #[test]
+    fn a_container_recorded_as_down_is_recorded_as_up_again() {
+        let mut version = version(false, false);
+        if let Some(container) = &mut version.deployment.container {
+            container.state = ContainerState::Exited;
+        }
+        let observed = Observed { container: running(HERE), sidecars_are_up: true };
+        assert_eq!(decide(&version, observed, false), Action::Record(HERE.into()));
+    }
+
+    #[test]
+    fn a_site_has_nothing_on_the_engine() {
+        let mut version = version(false, false);
+        version.deployment.container = None;
+        let observed = Observed { container: Condition::Gone, sidecars_are_up: true };
+        assert_eq!(decide(&version, observed, false), Action::Keep);
+    }
+
+    #[test]
+    fn every_condition_but_running_has_a_reason() {
+        assert_eq!(breakdown(running(HERE)), None);
+        assert_eq!(breakdown(Condition::Exited(EXIT)).as_deref(), Some("the container exited with code 137"));
+        let killed = Exit { out_of_memory: true, ..EXIT };
+        for condition in [
+            Condition::Detached,
+            Condition::Paused,
+            Condition::Created,
+            Condition::Gone,
+            Condition::Restarting(killed),
+        ] {
+            assert!(breakdown(condition).is_some(), "{condition:?}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Orphans: what a deployment made and nobody wants any more.
+//!
+//! **Invariant:** nothing is removed because no record of it is known. Only what the records say was made
+//! here, and is not wanted any more, is removed, after a grace period.
+
+use std::collections::{HashMap, HashSet};
+
+use launchway_domain::{
+    deployments::{
+        ContainerId, DeploymentRepository, EngineInventory, Found, FoundObject, KeptVersions, Owner,
+        SiteStore, Standing, StepError,
+    },
+    ids::{ApplicationId, DeploymentId},
+    organizations::Scope,
+};
+use tokio::time::{Instant, sleep};
+
+use super::{Reconciler, unreadable};
+use crate::deployments::Retired;
+
+/// Everything with the label or in the folders of the installation that no record is known of. It is left alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnknownObjects {
+    /// Containers, images and networks on the engine.
+    pub objects: Vec<Found>,
+    /// Published folders.
+    pub releases: Vec<(ApplicationId, DeploymentId)>,
+}
+
+/// The moment since which each orphan is known to be one.
+#[derive(Default)]
+struct Orphans {
+    objects: HashMap<String, Instant>,
+    releases: HashMap<DeploymentId, Instant>,
+}
+
+/// The containers that live versions are recorded with, and the attempts that made them: what else
+/// those made for the same composition is in use too.
+struct InUse {
+    containers: HashSet<ContainerId>,
+    owners: HashSet<Owner>,
+}
+
+impl InUse {
+    fn among(found: &[Found], containers: HashSet<ContainerId>) -> Self {
+        let is_live = |found: &&Found| matches!(&found.what, FoundObject::Container { id, .. } if containers.contains(id));
+        let owners = found.iter().filter(is_live).map(|found| found.owner).collect();
+        Self { containers, owners }
+    }
+
+    /// Whether the live versions, or an open deployment, want `found`.
+    fn wants(&self, found: &Found, standing: &Standing) -> bool {
+        standing.is_open
+            || match &found.what {
+                FoundObject::Container { id, service, .. } => {
+                    self.containers.contains(id) || (service.is_some() && self.owners.contains(&found.owner))
+                }
+                FoundObject::Network(_) => self.owners.contains(&found.owner),
+                FoundObject::Image(_) => standing.is_worth_keeping,
+            }
+    }
+}
+
+/// The identity of a thing on the engine, whatever its condition.
+fn key(object: &FoundObject) -> String {
+    match object {
+        FoundObject::Container { id, .. } => format!("container {}", id.as_str()),
+        FoundObject::Image(name) => format!("image {}", name.as_str()),
+        FoundObject::Network(name) => format!("network {name}"),
+    }
+}
+
+impl Reconciler {
+    pub(super) async fn keep_removing_orphans(&self) {
+        let (mut orphans, mut is_resumed) = (Orphans::default(), false);
+        loop {
+            if !is_resumed {
+                is_resumed = self.resume_retirements().await;
+            }
+            if let Err(error) = self.remove_orphans(&mut orphans).await {
+                tracing::warn!(%error, "orphans could not be removed");
+            }
+            if let Err(error) = self.remove_releases(&mut orphans).await {
+                tracing::warn!(%error, "old releases of sites could not be removed");
+            }
+            sleep(self.timings.orphans).await;
+        }
+    }
+
+    /// Retires the versions whose retirement an earlier run began. Returns whether all of them are retired.
+    async fn resume_retirements(&self) -> bool {
+        let unretired = match self.ports.deployments.unretired().await {
+            Ok(unretired) => unretired,
+            Err(error) => {
+                tracing::warn!(%error, "versions to retire could not be read");
+                return false;
+            }
+        };
+        let mut is_done = true;
+        for deployment in unretired {
+            let scope = Scope::of_record(deployment.organization_id);
+            let retired = Retired::version((scope, deployment.application_id), &deployment);
+            if let Err(error) = self.ports.retirer.retire(&retired).await {
+                tracing::warn!(%error, deployment.id = %deployment.id, "previous version is retired later");
+                is_done = false;
+            }
+        }
+        is_done
+    }
+
+    /// Removes containers, networks and images whose deployment is known and does not want them.
+    async fn remove_orphans(&self, orphans: &mut Orphans) -> Result<(), StepError> {
+        let found = self.ports.inventory.everything().await?;
+        let standing = self.standing(found.iter().map(|found| found.owner.deployment)).await?;
+        let live = self.ports.deployments.live().await.map_err(unreadable)?;
+        let live = live.into_iter().filter_map(|version| Some(version.deployment.container?.id));
+        let in_use = InUse::among(&found, live.collect());
+        let unwanted: Vec<&Found> = found
+            .iter()
+            .filter(|found| {
+                let known = standing.get(&found.owner.deployment);
+                known.is_some_and(|standing| !in_use.wants(found, standing))
+            })
+            .collect();
+        let now = Instant::now();
+        let keys: HashSet<String> = unwanted.iter().map(|found| key(&found.what)).collect();
+        orphans.objects.retain(|key, _| keys.contains(key));
+        let mut due = unwanted;
+        due.retain(|found| {
+            let since = *orphans.objects.entry(key(&found.what)).or_insert(now);
+            now - since >= self.timings.grace
+        });
+        // Containers first: an image that runs and a network that is used cannot be removed.
+        due.sort_by_key(|found| !matches!(found.what, FoundObject::Container { .. }));
+        for found in due {
+            match self.remove_orphan(found, &standing, &in_use).await {
+                Ok(()) => {
+                    tracing::info!(deployment.id = %found.owner.deployment, object = ?found.what, "orphan removed")
+                }
+                Err(error) => tracing::warn!(%error, object = ?found.what, "orphan could not be removed"),
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove_orphan(
+        &self,
+        found: &Found,
+        standing: &HashMap<DeploymentId, Standing>,
+        in_use: &InUse,
+    ) -> Result<(), StepError> {
+        let FoundObject::Container { id, .. } = &found.what else {
+            return self.ports.inventory.remove(found).await;
+        };
+        // The rest of its attempt is the live version: only the container of a command goes.
+        if in_use.owners.contains(&found.owner) {
+            return self.ports.inventory.remove(found).await;
+        }
+        let is_live = standing.get(&found.owner.deployment).is_some_and(|standing| standing.is_live);
+        let retired = Retired::container(found.owner, id.clone(), is_live);
+        self.ports.retirer.retire(&retired).await?;
+        // One that a command ran in is no attempt's own.
+        self.ports.inventory.remove(found).await
+    }
+
+    /// Removes releases of sites whose deployment is known and that nobody will roll back to.
+    async fn remove_releases(&self, orphans: &mut Orphans) -> Result<(), StepError> {
+        let releases = self.ports.sites.releases().await?;
+        let standing = self.standing(releases.iter().map(|(_, deployment)| *deployment)).await?;
+        let is_unwanted = |id: &DeploymentId| {
+            let known = standing.get(id);
+            known.is_some_and(|known| !(known.is_live || known.is_open || known.is_worth_keeping))
+        };
+        let unwanted: Vec<_> = releases.into_iter().filter(|(_, id)| is_unwanted(id)).collect();
+        let now = Instant::now();
+        orphans.releases.retain(|id, _| unwanted.iter().any(|(_, unwanted)| unwanted == id));
+        for (application, deployment) in unwanted {
+            let since = *orphans.releases.entry(deployment).or_insert(now);
+            if now - since < self.timings.grace {
+                continue;
+            }
+            match self.ports.sites.withdraw(application, deployment).await {
+                Ok(()) => tracing::info!(deployment.id = %deployment, "release of a site removed"),
+                Err(error) => {
+                    tracing::warn!(%error, deployment.id = %deployment, "release of a site could not be removed")
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn standing(
+        &self,
+        deployments: impl Iterator<Item = DeploymentId>,
+    ) -> Result<HashMap<DeploymentId, Standing>, StepError> {
+        standing(&*self.ports.deployments, deployments, self.limits.kept_versions).await
+    }
+}
+
+/// Lists what no record is known of.
+///
+/// # Errors
+/// [`StepError`] when the engine, the records or the file system do not answer.
+pub async fn find_unknown(
+    inventory: &dyn EngineInventory,
+    sites: &dyn SiteStore,
+    deployments: &dyn DeploymentRepository,
+) -> Result<UnknownObjects, StepError> {
+    let kept = KeptVersions::default();
+    let found = inventory.everything().await?;
+    let known = standing(deployments, found.iter().map(|found| found.owner.deployment), kept).await?;
+    let releases = sites.releases().await?;
+    let known_releases = standing(deployments, releases.iter().map(|(_, id)| *id), kept).await?;
+    Ok(UnknownObjects {
+        objects: found.into_iter().filter(|found| !known.contains_key(&found.owner.deployment)).collect(),
+        releases: releases.into_iter().filter(|(_, id)| !known_releases.contains_key(id)).collect(),
+    })
+}
+
+/// What the records say about `deployments`; nothing about one that they do not know.
+async fn standing(
+    repository: &dyn DeploymentRepository,
+    deployments: impl Iterator<Item = DeploymentId>,
+    kept: KeptVersions,
+) -> Result<HashMap<DeploymentId, Standing>, StepError> {
+    let ids: HashSet<DeploymentId> = deployments.collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<DeploymentId> = ids.into_iter().collect();
+    let standing = repository.standing(&ids, kept).await.map_err(unreadable)?;
+    Ok(standing.into_iter().map(|standing| (standing.deployment, standing)).collect())
+}

@@ -1,0 +1,63 @@
+//! The routes of extensions follow their containers.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use launchway_domain::{
+    applications::Port,
+    deployments::Condition,
+    extensions::{ExtensionRoute, Write},
+    organizations::Scope,
+    routes::Target,
+};
+use launchway_testkit::{CountingIds, builders::a_container};
+
+use super::{exit, reconcile, running};
+use crate::world::{World, look_after, wait};
+
+/// A name that leads to the container "web", where it was last.
+fn route(address: [u8; 4]) -> ExtensionRoute {
+    ExtensionRoute {
+        id: CountingIds::nth(1).into(),
+        scope: Scope::of_record(CountingIds::nth(2).into()),
+        extension: "pages".parse().unwrap(),
+        host: "pages.example".parse().unwrap(),
+        container: a_container("web").id,
+        address: address.into(),
+        port: Port::try_from(8080).unwrap(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_routed_nowhere_while_its_container_is_down() {
+    for condition in [Condition::Gone, Condition::Exited(exit(0))] {
+        let world = World::with(|state| {
+            state.extension_routes = vec![route([10, 0, 0, 7])];
+            state.condition = Some(condition);
+        });
+        reconcile(&world, wait(3)).await;
+        let nowhere = Write::MoveRoute { id: route([0; 4]).id, address: ExtensionRoute::NOWHERE };
+        assert!(world.commits().contains(&vec![nowhere.into()]), "{condition:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_routed_to_its_container_once_it_runs() {
+    let world = World::with(|state| {
+        state.extension_routes = vec![route([0, 0, 0, 0])];
+        state.condition = Some(running(1));
+    });
+    look_after(&world, wait(3)).await;
+    let back = Write::MoveRoute { id: route([0; 4]).id, address: [10, 0, 0, 7].into() };
+    assert!(world.commits().contains(&vec![back.into()]));
+    // Nobody connects to what this machine takes for itself.
+    assert_eq!(world.state().routes[0][0].target, Target::Absent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_stays_where_it_is_while_the_engine_is_away() {
+    let world = World::with(|state| {
+        state.extension_routes = vec![route([10, 0, 0, 7])];
+        state.fault("condition", 100);
+    });
+    reconcile(&world, wait(30)).await;
+    assert!(world.commits().is_empty(), "{:?}", world.commits());
+}

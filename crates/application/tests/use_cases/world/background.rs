@@ -1,0 +1,83 @@
+//! The reconciler and maintenance of the world.
+
+use std::{sync::Arc, time::Duration};
+
+use launchway_application::{
+    deployments::Retirer,
+    maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
+    reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings},
+};
+use tokio::sync::watch;
+
+use super::{World, a_worker_id};
+
+impl World {
+    /// A reconciler of this world.
+    pub(crate) fn reconciler(self: &Arc<Self>) -> Arc<Reconciler> {
+        let retirer = Retirer {
+            applications: Arc::clone(self) as _,
+            deployments: Arc::clone(self) as _,
+            deployer: Arc::clone(self) as _,
+            inventory: Arc::clone(self) as _,
+            runtime_logs: Some(self.runtime_logs()),
+            routes: self.routes(),
+            tools: self.tools().basics,
+        };
+        let ports = ReconcilerPorts {
+            queue: Arc::clone(self) as _,
+            applications: Arc::clone(self) as _,
+            deployments: Arc::clone(self) as _,
+            extensions: Arc::clone(self) as _,
+            deployer: Arc::clone(self) as _,
+            inventory: Arc::clone(self) as _,
+            probe: Arc::clone(self) as _,
+            sites: Arc::clone(self) as _,
+            routes: self.routes(),
+            logs: Arc::clone(self) as _,
+            retirer: Arc::new(retirer),
+        };
+        Reconciler::new(ports, ReconcilerTimings::default(), ReconcilerLimits::default(), self.tools())
+    }
+
+    /// Maintenance of this world, which sees live versions as `reconciler` does.
+    pub(crate) fn maintenance(self: &Arc<Self>, reconciler: &Reconciler) -> Maintenance {
+        let ports = MaintenancePorts {
+            queue: Arc::clone(self) as _,
+            runner: Arc::clone(self) as _,
+            routes: self.routes(),
+            logs: Arc::clone(self) as _,
+            runtime_logs: self.runtime_logs(),
+            idempotency: Arc::clone(self) as _,
+            deliveries: Arc::clone(self) as _,
+        };
+        let identity = (a_worker_id().instance, a_worker_id().boot);
+        let timings = MaintenanceTimings::default();
+        Maintenance::new(ports, identity, timings, reconciler.snapshot(), self.tools())
+    }
+
+    /// Does what a server does before it serves: looks at the engine, and takes over earlier jobs.
+    pub(crate) async fn begin(self: &Arc<Self>) -> Result<(), launchway_domain::store::StoreError> {
+        let reconciler = self.reconciler();
+        let maintenance = self.maintenance(&reconciler);
+        maintenance.take_over().await?;
+        reconciler.begin().await;
+        maintenance.begin().await;
+        Ok(())
+    }
+}
+
+/// Runs the reconciler and maintenance of `world` during `story`.
+pub(crate) async fn look_after(world: &Arc<World>, story: impl Future<Output = ()>) {
+    let (stop, stopped) = watch::channel(false);
+    let reconciler = world.reconciler();
+    let maintenance = world.maintenance(&reconciler);
+    tokio::join!(reconciler.run(stopped.clone()), maintenance.run(stopped), async {
+        story.await;
+        stop.send_replace(true);
+    });
+}
+
+/// So much time passes.
+pub(crate) async fn wait(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}

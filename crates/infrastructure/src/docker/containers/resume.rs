@@ -1,0 +1,213 @@
+//! Brings containers up again that are there and do not run.
+
+use launchway_domain::deployments::{Condition, Container, ContainerId, Owner, StepError};
+use serde_json::Value;
+
+use super::{
+    gone,
+    record::{Endpoint, condition, endpoints, own_endpoint, read},
+};
+use crate::docker::{
+    DockerEngine,
+    addresses::Assignment,
+    command::NetworkId,
+    complaints::Failure,
+    labels::{self, Label, Role},
+    networks::Network,
+};
+
+/// The most steps that it takes from any condition to a running container.
+const MOST_STEPS: usize = 6;
+/// Parts of complaints about what an engine that was killed has left behind. They stay until the
+/// container is removed.
+const LEFTOVERS: [&str; 2] = ["failed to start shim", "already exists"];
+
+impl DockerEngine {
+    /// Brings a container up, and before and after it the other containers of its composition that
+    /// are to be up, in the order of starting.
+    pub(super) async fn resume_container(&self, container: &ContainerId) -> Result<Container, StepError> {
+        let group = self.group(container).await?;
+        if group.is_empty() {
+            self.bring_up(container).await?;
+        }
+        for member in group.iter().filter(|member| member.stays_up() || member.id == *container) {
+            self.bring_up(&member.id).await.map_err(|error| match error {
+                StepError::Refused(why) if member.id != *container => {
+                    StepError::Refused(format!("the service `{}` cannot be started: {why}", member.service()))
+                }
+                error => error,
+            })?;
+        }
+        self.started(container).await
+    }
+
+    /// Returns the container as it is after a start.
+    pub(super) async fn started(&self, container: &ContainerId) -> Result<Container, StepError> {
+        let record = self.record(container).await?.ok_or_else(gone)?;
+        if let Some(container) = read(&record, None) {
+            return Ok(container);
+        }
+        let network = endpoints(&record).values().find_map(Endpoint::network);
+        let network = self.read_networks(network.as_slice()).await?.pop();
+        read(&record, network.as_ref()).ok_or_else(gone)
+    }
+
+    async fn bring_up(&self, container: &ContainerId) -> Result<(), StepError> {
+        let mut is_mended = false;
+        for _ in 0..MOST_STEPS {
+            let record = self.record(container).await?.ok_or_else(gone)?;
+            match condition(&record) {
+                Condition::Gone => return Err(gone()),
+                Condition::Running { .. } | Condition::Restarting(_) => return Ok(()),
+                Condition::Paused => {
+                    let unpaused = self.docker.unpause(container).await;
+                    // Somebody else may have done it at the same moment.
+                    unpaused
+                        .or_else(|failure| if failure.says("is not paused") { Ok(()) } else { Err(failure) })
+                        .map_err(cannot_be_started)?;
+                }
+                Condition::Detached => self.attach(container, &record).await?,
+                Condition::Created | Condition::Exited(_) => {
+                    self.attach(container, &record).await?;
+                    match self.docker.start(container).await {
+                        Ok(()) => return Ok(()),
+                        // An engine that was killed may have kept the endpoint of the container's last run.
+                        Err(failure) if is_about_an_endpoint(&failure) && !is_mended => {
+                            is_mended = true;
+                            self.detach(container, &record).await?;
+                        }
+                        Err(failure) => return Err(cannot_be_started(failure)),
+                    }
+                }
+            }
+        }
+        Err(StepError::Fault("the container did not stay as it was brought up".to_owned()))
+    }
+
+    /// Connects a container to its network if it is in none of ours, with the address that it was made
+    /// with. A container that a route can name gets an address of its own if it has none yet, and loses
+    /// its connections for that.
+    pub(super) async fn attach(&self, container: &ContainerId, record: &Value) -> Result<(), StepError> {
+        let labels = record.get("labels").unwrap_or(&Value::Null);
+        let role = Role::read(labels);
+        let all = endpoints(record);
+        let endpoint = own_endpoint(labels, &all);
+        let is_named_by_routes = role.as_ref().is_none_or(|role| role.is_web);
+        if endpoint.is_some_and(|endpoint| endpoint.assigned().is_some() || !is_named_by_routes) {
+            return Ok(());
+        }
+        // Somebody else's network is not ours to change.
+        let Some(owner) = labels::owner(labels) else { return Ok(()) };
+        let network = self.existing_network(&owner, role.is_some()).await?.ok_or_else(network_is_gone)?;
+        // An image may come with any label, but only those of a composition are always ours.
+        let mut aliases = if role.is_some() { labels::aliases(labels) } else { Vec::new() };
+        aliases.extend(role.iter().map(|role| role.service.to_string()));
+        let assignment = match (labels::address(labels), is_named_by_routes) {
+            (Some(own), _) => Some(self.hold(&network, own)?),
+            (None, true) => self.assign(&network, owner.organization, &[]).await?,
+            (None, false) => None,
+        };
+        if let Some(endpoint) = endpoint {
+            aliases.extend(endpoint.aliases().iter().filter(|alias| is_a_name(alias, container)).cloned());
+            self.detach(container, record).await?;
+        }
+        aliases.sort();
+        aliases.dedup();
+        let address = assignment.as_ref().map(|assignment| assignment.address);
+        self.docker.connect(&network.id, container, address, &aliases).await.map_err(cannot_be_started)
+    }
+
+    fn hold(&self, network: &Network, address: std::net::Ipv4Addr) -> Result<Assignment, StepError> {
+        if !network.contains(address) {
+            return Err(StepError::Refused("the network of the container was made anew".to_owned()));
+        }
+        self.addresses.hold(network.id.as_str(), address).ok_or_else(address_is_taken)
+    }
+
+    /// Takes a container out of the networks that are ours, with what the engine keeps of its last run.
+    async fn detach(&self, container: &ContainerId, record: &Value) -> Result<(), StepError> {
+        let labels = record.get("labels").unwrap_or(&Value::Null);
+        let all = endpoints(record);
+        let Some(endpoint) = own_endpoint(labels, &all) else { return Ok(()) };
+        let name = all.iter().find(|(_, other)| *other == endpoint).map(|(name, _)| name.as_str());
+        let network = endpoint.network().as_ref().map(NetworkId::as_str).map(str::to_owned);
+        let Some(network) = network.or(name.map(str::to_owned)) else { return Ok(()) };
+        match self.docker.disconnect(&network, container).await {
+            Err(failure) if failure.says("is not connected to") => Ok(()),
+            Err(failure) => Err(cannot_be_started(failure)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// The network that a container was made in, if it is there.
+    async fn existing_network(&self, owner: &Owner, is_composed: bool) -> Result<Option<Network>, StepError> {
+        let instance = self.options.instance;
+        let labels = match is_composed {
+            true => labels::of_image(instance, owner),
+            false => vec![Label::of_instance(instance), Label::of_organization(owner.organization)],
+        };
+        self.oldest_network(&labels).await
+    }
+}
+
+/// The engine names every container by the beginning of its id too, by itself.
+fn is_a_name(alias: &str, container: &ContainerId) -> bool {
+    !container.as_str().starts_with(alias)
+}
+
+fn is_about_an_endpoint(failure: &Failure) -> bool {
+    failure.is_about_a_taken_address() || failure.says("endpoint with name")
+}
+
+fn address_is_taken() -> StepError {
+    StepError::Refused("the address of the container is another's by now".to_owned())
+}
+
+fn network_is_gone() -> StepError {
+    StepError::Refused("the network of the container is gone".to_owned())
+}
+
+/// Refuses what cannot be mended, so that the container is made anew.
+fn cannot_be_started(failure: Failure) -> StepError {
+    if failure.is_about_a_missing_network() {
+        network_is_gone()
+    } else if failure.says("No such image") {
+        StepError::Refused("the image of the container is gone".to_owned())
+    } else if failure.is_gone() {
+        gone()
+    } else if failure.is_about_a_taken_address() {
+        address_is_taken()
+    } else if LEFTOVERS.iter().any(|words| failure.says(words)) {
+        failure.or_refused()
+    } else {
+        failure.or_fault()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_mended_is_refused() {
+        for (complaint, told) in [
+            ("Error response from daemon: network 0a1b not found", "the network of the container is gone"),
+            ("Error response from daemon: No such container: x", "the container is gone"),
+            ("Error response from daemon: No such image: x", "the image of the container is gone"),
+            (
+                "Error response from daemon: Address already in use",
+                "the address of the container is another's by now",
+            ),
+            ("Error response from daemon: task 62d2: already exists", "task 62d2: already exists"),
+            (
+                "Error response from daemon: failed to start shim: mkdir /x: file exists: unknown",
+                "failed to start shim: mkdir /x: file exists",
+            ),
+        ] {
+            let refused = cannot_be_started(Failure::Complaint(complaint.to_owned()));
+            assert_eq!(refused, StepError::Refused(told.to_owned()), "{complaint}");
+        }
+        let full = Failure::Complaint("Error response from daemon: no space left on device".to_owned());
+        assert!(matches!(cannot_be_started(full), StepError::Fault(_)));
+    }
+}

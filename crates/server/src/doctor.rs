@@ -1,0 +1,260 @@
+//! `launchway doctor`: checks what a running installation needs, and says how to mend what is wrong.
+
+mod report;
+
+use std::{error::Error, process::Command};
+
+use launchway_application::reconciler::{UnknownObjects, find_unknown};
+use launchway_domain::{
+    deployments::{
+        Condition, DeploymentRepository as _, EngineInventory, Found, FoundObject, LiveVersion, StepError,
+    },
+    ids::InstanceId,
+};
+use launchway_infrastructure::{
+    data_dir::{DataDir, DataDirError},
+    database::{Database, Fit},
+    docker::DockerEngine,
+    sites::ReleaseFolders,
+};
+use launchway_proxy::control::{Client, ControlError};
+
+use self::report::Report;
+use crate::{
+    background::docker_options,
+    chain, cli,
+    config::Config,
+    front_proxy,
+    installation::{self, Installation},
+    wiring::{Tables, runtime},
+};
+
+/// Checks the installation. Fails when something is wrong that keeps it from working.
+pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
+    let report = runtime()?.block_on(examine(config));
+    cli::print(&report.to_string())?;
+    match report.failures() {
+        0 => Ok(()),
+        1 => Err("one check failed".into()),
+        failures => Err(format!("{failures} checks failed").into()),
+    }
+}
+
+async fn examine(config: &Config) -> Report {
+    let mut report = Report::default();
+    check_programs(&mut report);
+    let Some(data) = check_data_directory(config, &mut report) else { return report };
+    check_proxy(config, &data, &mut report).await;
+    let Some(installation) = check_database(config, &data, &mut report).await else { return report };
+    let engine = DockerEngine::new(docker_options(config, installation.id));
+    check_engine(&engine, &data, &installation, &mut report).await;
+    installation.database.close().await;
+    report
+}
+
+/// An error and its causes, in one line.
+fn describe(error: &dyn Error) -> String {
+    let lines: Vec<String> = chain(error).lines().map(|line| line.trim().to_owned()).collect();
+    lines.join(" ").trim_end().to_owned()
+}
+
+/// Checks that the programs are there that deployments use.
+fn check_programs(report: &mut Report) {
+    for (program, argument, use_of, package) in [
+        ("git", "--version", "repositories are fetched with it", "git"),
+        ("docker", "--version", "containers are run with it; sites do without", "docker.io"),
+    ] {
+        match Command::new(program).arg(argument).output() {
+            Ok(output) if output.status.success() => {
+                report.ok(program, String::from_utf8_lossy(&output.stdout).trim().to_owned());
+            }
+            _ => report.warn(
+                program,
+                format!("is not on the PATH: {use_of}"),
+                &format!("install it, on Debian by `apt-get install {package}`"),
+            ),
+        }
+    }
+}
+
+fn check_data_directory(config: &Config, report: &mut Report) -> Option<DataDir> {
+    let path = &config.data_dir;
+    if !path.is_dir() {
+        let hint = "check LAUNCHWAY_DATA_DIR, or start the server, which makes it";
+        report.fail("data directory", format!("`{}` does not exist", path.display()), hint);
+        return None;
+    }
+    let data = match DataDir::open(path) {
+        Ok(data) => data,
+        Err(error) => {
+            report.fail("data directory", describe(&error), "run this as the user that runs the server");
+            return None;
+        }
+    };
+    match data.lock() {
+        Err(DataDirError::InUse(_)) => report.ok("server", "runs on this data directory".to_owned()),
+        Ok(_lock) => {
+            report.warn("server", "does not run on this data directory".to_owned(), "start it: `launchway`");
+        }
+        Err(error) => {
+            report.fail("data directory", describe(&error), "run this as the user that runs the server");
+        }
+    }
+    let needed = config.deployments.min_free_disk;
+    match data.free_bytes() {
+        Ok(free) if free < needed => report.fail(
+            "disk",
+            format!("{} MiB are free, and LAUNCHWAY_MIN_FREE_DISK wants {}", free >> 20, needed >> 20),
+            "free some space: deployments are refused until then",
+        ),
+        Ok(free) => report.ok("disk", format!("{} MiB are free in `{}`", free >> 20, path.display())),
+        Err(error) => report.fail("disk", describe(&error), "check the file system of LAUNCHWAY_DATA_DIR"),
+    }
+    Some(data)
+}
+
+async fn check_proxy(config: &Config, data: &DataDir, report: &mut Report) {
+    if config.proxy.is_none() {
+        report.ok("front proxy", "is off (LAUNCHWAY_PROXY_BIND)".to_owned());
+        return;
+    }
+    match Client::at(front_proxy::folder(data)).status().await {
+        Ok(status) if status.is_trusted => {
+            let addresses: Vec<String> = status.addresses.iter().map(ToString::to_string).collect();
+            report.ok("front proxy", format!("serves {} routes at {}", status.routes, addresses.join(", ")));
+        }
+        Ok(_) => report.warn(
+            "front proxy",
+            "runs, and answers 503 for containers until the server has told it all routes".to_owned(),
+            "start the server",
+        ),
+        Err(ControlError::Absent) => {
+            report.fail(
+                "front proxy",
+                "does not run".to_owned(),
+                "start the server, or `launchway proxy run`",
+            );
+        }
+        Err(error) => report.fail("front proxy", describe(&error), "restart it: `launchway proxy stop`"),
+    }
+}
+
+async fn check_database(config: &Config, data: &DataDir, report: &mut Report) -> Option<Installation> {
+    match installation::fit(config) {
+        Ok(Fit::UpToDate) => {}
+        Ok(Fit::Behind(steps)) => {
+            let text = format!("needs {} migrations", steps.len());
+            report.warn("database", text, "start the server of this version, or run `launchway migrate`");
+            return None;
+        }
+        Ok(Fit::Ahead(_)) => {
+            let hint = "use the version that the server was last started with";
+            report.fail("database", "is of a newer version of Launchway".to_owned(), hint);
+            return None;
+        }
+        Err(error) => {
+            report.fail("database", describe(&*error), "check LAUNCHWAY_DATABASE_URL");
+            return None;
+        }
+    }
+    match Installation::open(config, data, Tables::LeaveAsTheyAre, false).await {
+        Ok(installation) => {
+            report.ok("database", "is up to date, and the key fits".to_owned());
+            report.ok("installation", installation.id.to_string());
+            Some(installation)
+        }
+        Err(error) => {
+            report.fail("installation", describe(&*error), "");
+            None
+        }
+    }
+}
+
+async fn check_engine(
+    engine: &DockerEngine,
+    data: &DataDir,
+    installation: &Installation,
+    report: &mut Report,
+) {
+    let containers = match engine.containers().await {
+        Ok(containers) => containers,
+        Err(error) => {
+            let hint = "start it (`systemctl start docker`), and let this user into the group `docker`";
+            report.fail("engine", describe(&error), hint);
+            return;
+        }
+    };
+    report.ok("engine", format!("answers, with {} containers of this installation", containers.len()));
+    check_versions(&installation.database, &containers, report).await;
+    match unknown_objects(engine, data, &installation.database).await {
+        Ok(unknown) => report_unknown(&unknown, installation.id, report),
+        Err(error) => report.fail("unknown objects", describe(&error), ""),
+    }
+}
+
+/// Checks that the container of every live version is up.
+async fn check_versions(database: &Database, containers: &[Found], report: &mut Report) {
+    let live = match database.live().await {
+        Ok(live) => live,
+        Err(error) => {
+            report.fail("applications", describe(&error), "");
+            return;
+        }
+    };
+    let running: Vec<&LiveVersion> = live.iter().filter(|version| !version.application.is_stopped).collect();
+    let mut down = 0;
+    for version in &running {
+        let Some(recorded) = &version.deployment.container else { continue };
+        let is_up = containers.iter().any(|found| {
+            matches!(&found.what, FoundObject::Container { id, condition: Condition::Running { .. }, .. }
+                if *id == recorded.id)
+        });
+        if !is_up {
+            down += 1;
+            let (name, reason) = (&version.application.blueprint.name, &version.deployment.breakdown);
+            let reason = reason.as_deref().unwrap_or("its container is not up");
+            report.fail("application", format!("`{name}`: {reason}"), "its log says what was tried");
+        }
+    }
+    if down == 0 {
+        report.ok("applications", format!("{} live versions are up", running.len()));
+    }
+}
+
+async fn unknown_objects(
+    engine: &DockerEngine,
+    data: &DataDir,
+    database: &Database,
+) -> Result<UnknownObjects, StepError> {
+    let sites = ReleaseFolders::open(&data.path().join("sites"))
+        .map_err(|error| StepError::Fault(format!("the folder of sites cannot be read: {error}")))?;
+    find_unknown(engine, &sites, database).await
+}
+
+fn report_unknown(unknown: &UnknownObjects, installation: InstanceId, report: &mut Report) {
+    let UnknownObjects { objects, releases } = unknown;
+    if objects.is_empty() && releases.is_empty() {
+        report.ok("unknown objects", "none".to_owned());
+        return;
+    }
+    for found in objects {
+        let (text, command) = match &found.what {
+            FoundObject::Container { id, .. } => {
+                (format!("container {}", id.as_str()), format!("docker rm --force {}", id.as_str()))
+            }
+            FoundObject::Image(name) => {
+                (format!("image {}", name.as_str()), format!("docker image rm {}", name.as_str()))
+            }
+            FoundObject::Network(name) => (format!("network {name}"), format!("docker network rm {name}")),
+        };
+        let text =
+            format!("{text} has the label of installation {installation}, but no record is known of it");
+        report.warn("unknown object", text, &format!("if nobody needs it: `{command}`"));
+    }
+    for (application, deployment) in releases {
+        let text = format!("the release {deployment} of application {application} is in no record");
+        let hint =
+            format!("if nobody needs it, remove `sites/{application}/{deployment}` in the data directory");
+        report.warn("unknown object", text, &hint);
+    }
+}

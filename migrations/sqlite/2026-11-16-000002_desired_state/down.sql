@@ -1,0 +1,2 @@
+ALTER TABLE jobs DROP COLUMN pool;
+ALTER TABLE deployments DROP COLUMN breakdown;
