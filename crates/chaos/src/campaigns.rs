@@ -4,12 +4,15 @@ mod canaries;
 mod clock_jumps;
 mod conformance;
 mod crash_points;
+mod engine;
 mod full_disk;
 mod guesses;
+mod hung_engine;
 mod injections;
 mod kills;
 mod outages;
 mod power_cuts;
+mod rolling;
 mod slow_clients;
 
 use crate::{options::Options, section::Section};
@@ -18,7 +21,7 @@ use crate::{options::Options, section::Section};
 type Campaign = fn(&Options) -> Section;
 
 /// In the order of the report.
-pub(crate) const CAMPAIGNS: [(&str, Campaign); 12] = [
+pub(crate) const CAMPAIGNS: [(&str, Campaign); 15] = [
     ("kills-sqlite", kills::on_sqlite),
     ("kills-postgres", kills::on_postgres),
     ("crash-points", crash_points::run),
@@ -26,9 +29,17 @@ pub(crate) const CAMPAIGNS: [(&str, Campaign); 12] = [
     ("power-cuts", power_cuts::run),
     ("outages", outages::run),
     ("clock-jumps", clock_jumps::run),
+    ("engine", engine::run),
+    ("hung-engine", hung_engine::run),
+    ("rolling", rolling::run),
     ("slow-clients", slow_clients::run),
     ("guesses", guesses::run),
     ("canaries", canaries::run),
     ("injections", injections::run),
     ("conformance", conformance::run),
 ];
+
+/// Returns true for a campaign that starts a Docker engine of its own, which needs namespaces.
+pub(crate) fn needs_isolation(name: &str) -> bool {
+    ["engine", "hung-engine", "rolling"].contains(&name)
+}

@@ -7,6 +7,8 @@ mod chance;
 mod cluster;
 mod disk;
 mod document;
+mod engine;
+mod isolation;
 mod load;
 mod options;
 mod process;
@@ -14,8 +16,10 @@ mod regular;
 mod repository;
 mod section;
 mod stage;
+mod tenants;
 mod tracer;
 mod verdict;
+mod visitor;
 
 use std::process::ExitCode;
 
@@ -34,6 +38,9 @@ fn main() -> ExitCode {
         eprintln!("there is no campaign `{}`; there are: {}", options.campaign, names.join(", "));
         return ExitCode::from(2);
     };
+    if campaigns::needs_isolation(&options.campaign) && !isolation::is_isolated() {
+        return isolation::rerun();
+    }
     let section = campaign(&options);
     println!("{}", section.markdown());
     match section.missed() {

@@ -9,7 +9,7 @@ usage: launchway-chaos <campaign> --server <file> --verifier <file> [--long] [--
   --server <file>    the binary `launchway` that is tried
   --verifier <file>  the binary `launchway-verify`
   --long             tries as much as a report needs; otherwise, as a test can wait for
-  --kills <n>        how often a server is killed by the campaigns that do so
+  --kills <n>        how often a server, or an engine, is killed by the campaigns that do so
   --every <n>        tries only every n-th write of `crash-points`";
 
 /// One campaign, and on what.
@@ -59,6 +59,11 @@ impl Options {
     /// Of how many writes one is tried.
     pub(crate) fn every(&self, short: usize) -> usize {
         self.every.unwrap_or_else(|| self.count(short, 1))
+    }
+
+    /// The number of times that a Docker engine is restarted or killed.
+    pub(crate) fn engine_faults(&self) -> usize {
+        self.kills.unwrap_or_else(|| self.count(6, 100))
     }
 
     /// How often a server is killed.

@@ -23,10 +23,12 @@ pub(crate) fn container(folder: &Path) -> PathBuf {
     make(folder, &[("index.html", "a page\n"), ("Dockerfile", &dockerfile)])
 }
 
-/// Makes a repository with these files.
+/// Makes a repository with these files, or commits them to the one that is there.
 pub(crate) fn make(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
-    git(folder, &["init", "--quiet", "--initial-branch", "main"]);
+    if !folder.join(".git").exists() {
+        git(folder, &["init", "--quiet", "--initial-branch", "main"]);
+    }
     for (name, text) in files {
         fs::write(folder.join(name), text).unwrap();
     }

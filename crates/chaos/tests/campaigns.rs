@@ -39,6 +39,21 @@ fn a_clock_that_jumps_a_day_stops_nothing() {
 }
 
 #[test]
+fn applications_survive_restarts_and_kills_of_the_engine() {
+    passes("engine");
+}
+
+#[test]
+fn an_engine_that_hangs_holds_up_nothing_else() {
+    passes("hung-engine");
+}
+
+#[test]
+fn a_restart_under_load_fails_no_request() {
+    passes("rolling");
+}
+
+#[test]
 fn slow_clients_hold_nobody_up() {
     passes("slow-clients");
 }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The campaigns of `crates/chaos`, in the order of the report.
-pub(crate) const CAMPAIGNS: [&str; 12] = [
+pub(crate) const CAMPAIGNS: [&str; 15] = [
     "kills-sqlite",
     "kills-postgres",
     "crash-points",
@@ -21,6 +21,9 @@ pub(crate) const CAMPAIGNS: [&str; 12] = [
     "power-cuts",
     "outages",
     "clock-jumps",
+    "engine",
+    "hung-engine",
+    "rolling",
     "slow-clients",
     "guesses",
     "canaries",

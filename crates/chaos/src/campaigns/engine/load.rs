@@ -1,0 +1,183 @@
+//! Constant, bounded load on every application through the front proxy.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{JoinHandle, sleep, spawn},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    tenants::Tenants,
+    visitor::{self, Response},
+};
+
+/// The time after which a request counts as unanswered: a paused container accepts and is silent.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The number of threads for each application: one that waits must not end the load.
+const THREADS: usize = 3;
+/// The number of wrong answers that are kept as they were.
+const EXAMPLES: usize = 5;
+/// The statuses that an application under a fault may show: not found while it is deleted, the others
+/// while its container or the engine is away.
+const EXPECTED: [u16; 5] = [200, 404, 502, 503, 504];
+
+/// Counts of responses.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    /// Responses of the application that was asked for.
+    pub(crate) right: usize,
+    /// Responses of another application.
+    pub(crate) foreign: usize,
+    /// Responses of no application, by status.
+    pub(crate) statuses: BTreeMap<u16, usize>,
+    /// Connections that failed, were closed early or timed out.
+    pub(crate) unanswered: usize,
+    /// The time of the slowest response of the right application.
+    pub(crate) slowest: Duration,
+    /// The first wrong answers.
+    pub(crate) examples: Vec<String>,
+}
+
+/// Several threads for each application.
+pub(crate) struct Load {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    front: SocketAddr,
+    path: String,
+    is_over: AtomicBool,
+    tally: Mutex<Tally>,
+}
+
+impl Tally {
+    /// The number of requests.
+    pub(crate) fn requests(&self) -> usize {
+        self.right + self.foreign + self.unanswered + self.statuses.values().sum::<usize>()
+    }
+
+    /// The number of requests that got something else than a response of their application.
+    pub(crate) fn failed(&self) -> usize {
+        self.requests() - self.right
+    }
+
+    /// The number of responses with a status that no fault explains.
+    pub(crate) fn unexpected(&self) -> usize {
+        self.statuses.iter().filter(|(status, _)| !EXPECTED.contains(status)).map(|(_, count)| count).sum()
+    }
+
+    /// The responses of no application, as text.
+    pub(crate) fn unserved(&self) -> String {
+        let statuses = self.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
+        statuses.chain([format!("none: {}", self.unanswered)]).collect::<Vec<_>>().join(", ")
+    }
+
+    fn count(&mut self, application: &str, outcome: &io::Result<Response>, time: Duration) {
+        let Ok(response) = outcome else {
+            self.unanswered += 1;
+            return;
+        };
+        match response.application() {
+            Some(name) if name == application && !response.is_complete() => self.unanswered += 1,
+            Some(name) if name == application && response.status == 200 => {
+                self.right += 1;
+                self.slowest = self.slowest.max(time);
+            }
+            Some(name) if name != application => {
+                self.foreign += 1;
+                if self.examples.len() < EXAMPLES {
+                    self.examples.push(format!("{name} answered for {application}"));
+                }
+            }
+            _ => *self.statuses.entry(response.status).or_default() += 1,
+        }
+    }
+}
+
+impl Load {
+    /// Starts the threads of each application, with `pause` between two requests of a thread.
+    pub(crate) fn start(tenants: &Tenants, path: &str, pause: Duration) -> Self {
+        let (front, path) = (tenants.front, path.to_owned());
+        let shared =
+            Arc::new(Shared { front, path, is_over: AtomicBool::default(), tally: Mutex::default() });
+        let each = tenants.hosts().into_iter().flat_map(|application| vec![application; THREADS]);
+        let threads = each.map(|(host, name)| {
+            let shared = Arc::clone(&shared);
+            spawn(move || shared.send_requests(&host, &name, pause))
+        });
+        Self { threads: threads.collect(), shared }
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        lock(&self.shared.tally).clone()
+    }
+
+    /// Ends the load, and returns everything that was counted.
+    pub(crate) fn end(mut self) -> Tally {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().expect("a thread that only counts");
+        }
+        self.tally()
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    fn send_requests(&self, host: &str, name: &str, pause: Duration) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let sent = Instant::now();
+            let outcome = visitor::get(self.front, host, &self.path, TIMEOUT);
+            lock(&self.tally).count(name, &outcome, sent.elapsed());
+            sleep(pause);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_the_answer_of_another_application() {
+        let mut tally = Tally::default();
+        let page = |name| Ok(Response { status: 200, body: visitor::page(name, 1) });
+        tally.count("north-1", &page("north-1"), Duration::ZERO);
+        tally.count("north-1", &page("south-1"), Duration::ZERO);
+        tally.count("north-1", &Ok(Response { status: 503, body: "away".to_owned() }), Duration::ZERO);
+        tally.count("north-1", &Err(io::Error::other("refused")), Duration::ZERO);
+        assert_eq!((tally.right, tally.foreign, tally.unanswered), (1, 1, 1));
+        assert_eq!((tally.requests(), tally.failed(), tally.unexpected()), (4, 3, 0));
+        assert_eq!(tally.unserved(), "503: 1, none: 1");
+        tally.count(
+            "north-1",
+            &Ok(Response { status: 200, body: "application=north-1 ver".to_owned() }),
+            Duration::ZERO,
+        );
+        assert_eq!((tally.right, tally.unanswered), (1, 2), "closed in the middle of a page");
+        assert_eq!(tally.examples, ["south-1 answered for north-1"]);
+    }
+
+    #[test]
+    fn an_internal_error_is_not_expected() {
+        let mut tally = Tally::default();
+        tally.count("north-1", &Ok(Response { status: 500, body: String::new() }), Duration::ZERO);
+        assert_eq!(tally.unexpected(), 1);
+    }
+}

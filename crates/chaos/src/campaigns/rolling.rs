@@ -1,0 +1,162 @@
+//! Restarts under load, and deployments behind a response that streams.
+
+use std::{
+    io,
+    net::SocketAddr,
+    thread::{JoinHandle, sleep, spawn},
+    time::{Duration, Instant},
+};
+
+use launchway_testkit::docker::docker;
+
+use super::{engine::load::Load, kills::seconds};
+use crate::{
+    engine::Engine,
+    options::Options,
+    section::Section,
+    tenants::{Shape, Tenants, slow_path},
+    verdict,
+    visitor::{self, Response},
+};
+
+const METHOD: &str = "\
+An application in a container, on an engine of the campaign's own, is restarted by the API again and again, and asked \
+through the front proxy by six clients with pauses of 5 ms, by three of them for a page that takes half a second: no \
+request may fail. Then one request gets a response that streams, and three \
+new versions are deployed one after the other behind it. Each has to answer while the stream goes on, and the stream has to \
+arrive whole: old versions stay until their last request has ended.";
+
+/// The pause between two requests.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The time that a restart or a deployment gets.
+const REST: Duration = Duration::from_secs(60);
+/// The time that old versions get for their last requests, longer than any stream here.
+const DRAIN: &str = "120s";
+/// The number of versions that are deployed behind the stream.
+const DEPLOYMENTS: usize = 3;
+/// The number of lines that a slow page has for each second.
+const LINES_PER_SECOND: usize = 2;
+/// The pause before each of these deployments.
+const PAUSE_BETWEEN: Duration = Duration::from_secs(2);
+
+pub(crate) fn run(options: &Options) -> Section {
+    let mut section = Section::new("Rolling restarts and background drains", METHOD);
+    let engine = Engine::start();
+    let settings = vec![("LAUNCHWAY_PROXY_DRAIN".to_owned(), DRAIN.to_owned())];
+    let shape = Shape { organizations: &["north"], applications: 1, settings, ..Shape::default() };
+    let mut tenants = Tenants::start(options, &shape);
+    restart_under_load(options, &mut section, &tenants);
+    deploy_behind_a_stream(options, &mut section, &mut tenants);
+    let figures = tenants.compare(REST);
+    verdict::tell(&mut section, &figures);
+    verdict::tell_engine(&mut section, &figures);
+    control(&mut section, &tenants);
+    drop(tenants);
+    drop(engine);
+    section
+}
+
+fn restart_under_load(options: &Options, section: &mut Section, tenants: &Tenants) {
+    let restarts = options.count(2, 20);
+    let loads = [Load::start(tenants, "/", PAUSE), Load::start(tenants, &slow_path(1), PAUSE)];
+    let (mut worst, mut not_terminal, mut refused) = (Duration::ZERO, 0, 0);
+    for number in 1..=restarts {
+        sleep(Duration::from_millis(300));
+        refused += usize::from(tenants.operate(0, "restart").is_none());
+        let (figures, rest) = tenants.stage.come_to_rest(REST);
+        not_terminal += figures.not_terminal;
+        worst = worst.max(rest);
+        let failed: usize = loads.iter().map(|load| load.tally().failed()).sum();
+        eprintln!("  restart {number}: {}, {failed} failed so far", seconds(rest));
+    }
+    sleep(Duration::from_millis(300));
+    let [quick, slow] = loads.map(Load::end);
+    section.told("restarts under load", restarts);
+    section.never("restarts that were refused", refused);
+    section.never("restarts not at their end within 60 s", not_terminal);
+    section.told("longest restart", seconds(worst));
+    for (tally, page) in [(quick, "a page"), (slow, "a page that takes half a second")] {
+        section.told(&format!("requests for {page}"), tally.requests());
+        section.told(&format!("slowest answer of {page}"), seconds(tally.slowest));
+        section.told(&format!("answers of no application for {page}, by status"), tally.unserved());
+        section.never(&format!("requests for {page} that failed"), tally.failed());
+    }
+}
+
+fn deploy_behind_a_stream(options: &Options, section: &mut Section, tenants: &mut Tenants) {
+    // Beside other tests a deployment may take several seconds.
+    let lines = LINES_PER_SECOND * options.count(30, 60);
+    let stream = open_stream(tenants.front, tenants.applications[0].host.clone(), lines);
+    let started = Instant::now();
+    let mut live = Vec::new();
+    for _ in 0..DEPLOYMENTS {
+        sleep(PAUSE_BETWEEN);
+        let requested = Instant::now();
+        let accepted = tenants.deploy(0).is_some();
+        let version = tenants.version(0);
+        while accepted && requested.elapsed() < REST * 2 {
+            let page = tenants.page(&tenants.applications[0]);
+            if page.is_some_and(|page| page.version() == Some(version)) {
+                live.push((requested.elapsed(), started.elapsed()));
+                break;
+            }
+            sleep(Duration::from_millis(30));
+        }
+    }
+    let (response, ended) = stream.join().expect("a thread that only reads");
+    let whole = response.as_ref().is_ok_and(|response| is_whole(response, lines));
+    let before_the_end = live.iter().filter(|(_, at)| started + *at < ended).count();
+    let times: Vec<_> = live.iter().map(|(time, _)| seconds(*time)).collect();
+    section.told("the response streamed for", seconds(ended - started));
+    section.told("from the request of each version to its first answer", times.join(", "));
+    section.goal(
+        "versions that answered while the response streamed",
+        before_the_end,
+        &DEPLOYMENTS.to_string(),
+        before_the_end == DEPLOYMENTS,
+    );
+    section.goal("the stream arrived whole", whole, "true", whole);
+}
+
+/// Requests a response of so many lines; the thread returns it with the moment of its end.
+fn open_stream(front: SocketAddr, host: String, lines: usize) -> JoinHandle<(io::Result<Response>, Instant)> {
+    spawn(move || {
+        let response = visitor::get(front, &host, &slow_path(lines), REST);
+        (response, Instant::now())
+    })
+}
+
+fn is_whole(response: &Response, lines: usize) -> bool {
+    let last = format!("line {lines}\n");
+    response.status == 200 && response.body.contains(&last) && response.is_complete()
+}
+
+/// A stream whose container is killed, which has to be found as broken, and load on it, which has to fail.
+fn control(section: &mut Section, tenants: &Tenants) {
+    const LINES: usize = 20;
+    let stream = open_stream(tenants.front, tenants.applications[0].host.clone(), LINES);
+    let load = Load::start(tenants, "/", PAUSE);
+    sleep(Duration::from_secs(1));
+    let label = format!("label=launchway.instance={}", tenants.stage.instance());
+    let containers = docker(&["ps", "--quiet", "--filter", &label]);
+    for container in containers.lines() {
+        docker(&["kill", container]);
+    }
+    let (response, _) = stream.join().expect("a thread that only reads");
+    let broken = !response.is_ok_and(|response| is_whole(&response, LINES));
+    section.control("streams of a container that was killed, found as broken", usize::from(broken));
+    section.control("requests to a container that was killed, found as failed", load.end().failed());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_without_its_last_line_is_not_whole() {
+        let response = |body: &str| Response { status: 200, body: body.to_owned() };
+        assert!(is_whole(&response("line 1\nline 2\ncomplete\n"), 2));
+        assert!(!is_whole(&response("line 1\nline 2\n"), 2));
+        assert!(!is_whole(&response("line 1\ncomplete\n"), 2));
+    }
+}
