@@ -16,6 +16,7 @@ mod plot;
 mod push_to_live;
 mod reads;
 mod reasons;
+mod reconciler;
 mod report;
 mod repository;
 mod sample;
@@ -78,6 +79,7 @@ fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort)
         Section::PushToLive => push_to_live::measure(report, folder, effort),
         Section::FrontProxy => front_proxy::measure(report, folder, effort),
         Section::Definitions => definitions::measure(report, effort),
+        Section::Reconciler => reconciler::measure(report, folder, effort),
     }
 }
 
@@ -89,11 +91,15 @@ fn build(only: Option<Section>) -> Outcome {
     workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
     // In one go, so that what they share is built once. Not with the server: what it is made of would
     // then depend on what they need.
+    let (packages, examples): (&[_], &[_]) = match only {
+        Some(Section::Reconciler) => (&["launchway-infrastructure"], &["rows"]),
+        _ => (
+            &["launchway-api", "launchway-proxy", "launchway-infrastructure"],
+            &["bare", "backend", "commits", "log_lines", "rows"],
+        ),
+    };
     let mut programs = cargo(&["build", "--release"]);
-    programs.args(
-        ["launchway-api", "launchway-proxy", "launchway-infrastructure"].iter().flat_map(|one| ["-p", one]),
-    );
-    let examples = ["bare", "backend", "commits", "log_lines", "rows"];
+    programs.args(packages.iter().flat_map(|one| ["-p", one]));
     programs.args(examples.iter().flat_map(|example| ["--example", example]));
     workspace::run(&mut programs)
 }

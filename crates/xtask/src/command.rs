@@ -25,15 +25,16 @@ usage: cargo xtask <verb>
   --install         installs missing Debian packages (root only)
   --with nixpacks   also tests with the real `nixpacks`, which has to be on the PATH
   --only <section>  measures this alone: start-up, reads, growth, commits, accepted, log-lines,
-                    push-to-live, front-proxy or definitions
+                    push-to-live, front-proxy, definitions or reconciler
   --quick           short rounds, to see that it works; the figures prove nothing
   --report <file>   also writes the measurements as Markdown: those of `bench` with plots in
                     `benchmarks` beside it, of one campaign only its section
   <campaign>        runs this alone: kills-sqlite, kills-postgres, crash-points, full-disk,
-                    power-cuts, outages, clock-jumps, slow-clients, guesses, canaries,
-                    injections or conformance
+                    power-cuts, outages, clock-jumps, engine, hung-engine, rolling,
+                    slow-clients, guesses, canaries, injections or conformance
   --long            tries the release build, as often as a report needs
-  --kills <n>       how often the campaigns that kill the server do so; 1000 without, in the long form
+  --kills <n>       how often the campaigns that kill the server do so; 1000 without, in the long form;
+                    for `engine` its restarts and kills together, 100 without
   --every <n>       tries only every n-th write of `crash-points`
   --seconds <n>     how long each target is tried; 60 without
   -- <filter>...    is passed to cargo-nextest as it is";
@@ -99,11 +100,12 @@ pub(crate) enum Section {
     PushToLive,
     FrontProxy,
     Definitions,
+    Reconciler,
 }
 
 impl Section {
     /// In the order in which they are measured.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::StartUp,
         Self::Reads,
         Self::Growth,
@@ -113,6 +115,7 @@ impl Section {
         Self::PushToLive,
         Self::FrontProxy,
         Self::Definitions,
+        Self::Reconciler,
     ];
 
     fn name(self) -> &'static str {
@@ -126,6 +129,7 @@ impl Section {
             Self::PushToLive => "push-to-live",
             Self::FrontProxy => "front-proxy",
             Self::Definitions => "definitions",
+            Self::Reconciler => "reconciler",
         }
     }
 

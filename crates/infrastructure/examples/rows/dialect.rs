@@ -66,6 +66,34 @@ impl Dialect {
         }
     }
 
+    /// The same id as text.
+    pub(crate) fn id_text(self, number: &str, of: u16) -> String {
+        match self {
+            Self::Sqlite => format!(
+                "printf('01900000-%04x-%04x-7000-80000000{of:04x}', {number} / 65536, {number} % 65536)"
+            ),
+            Self::Postgres => format!("{}::text", self.id(number, of)),
+        }
+    }
+
+    /// The id of a container that sorts by `number`.
+    pub(crate) fn container_id(self, number: &str) -> String {
+        match self {
+            Self::Sqlite => format!("printf('%064x', {number})"),
+            Self::Postgres => format!("lpad(to_hex({number}), 64, '0')"),
+        }
+    }
+
+    /// A truth value, as the tables have it.
+    pub(crate) fn boolean(self, value: bool) -> &'static str {
+        match (self, value) {
+            (Self::Sqlite, true) => "1",
+            (Self::Sqlite, false) => "0",
+            (Self::Postgres, true) => "TRUE",
+            (Self::Postgres, false) => "FALSE",
+        }
+    }
+
     /// A name that sorts by `number`.
     pub(crate) fn name(self, number: &str) -> String {
         match self {

@@ -1,10 +1,14 @@
-//! `rows <database url> <rows>`: makes the tables of an installation long, for `cargo xtask bench`.
+//! `rows <database url> <rows> [running|stopped <port>]`: makes the tables of an installation long, for
+//! `cargo xtask bench`.
 //!
 //! The installation has one application, which was deployed once. Each table that such a request touches
 //! gets so many copies of the row that the request left, by one statement, with what has to be unique made of
 //! the copy's number. Numbers of audit entries and log lines go on without a gap, and their heads follow, so
 //! that the server reads them like its own. The hashes of the audit entries are copies as well: who verifies
 //! the trail finds that out.
+//!
+//! With `running` or `stopped`, each copy of the application has a live version with a container of its own, whose
+//! loopback address is made of the copy's number; without, no copy has a live version.
 
 mod dialect;
 mod tables;
@@ -19,24 +23,26 @@ use launchway_infrastructure::database::{AnyConnection, DatabaseUrl};
 
 use self::{
     dialect::Dialect,
-    tables::{copies, heads},
+    tables::{LiveVersions, copies, heads},
 };
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome {
-    let [url, rows] = std::env::args()
-        .skip(1)
-        .collect::<Vec<_>>()
-        .try_into()
-        .map_err(|_wrong_number| "usage: rows <database url> <rows>")?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (url, rows, live) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [url, rows] => (url, rows, None),
+        [url, rows, "running", port] => (url, rows, Some(LiveVersions::Running { port: port.parse()? })),
+        [url, rows, "stopped", port] => (url, rows, Some(LiveVersions::Stopped { port: port.parse()? })),
+        _ => return Err("usage: rows <database url> <rows> [running|stopped <port>]".into()),
+    };
     let rows: u64 = rows.parse()?;
-    let (mut connection, dialect) = open(&url)?;
+    let (mut connection, dialect) = open(url)?;
     connection.batch_execute(dialect.before())?;
-    for table in copies(dialect) {
+    for table in copies(dialect, live) {
         connection.batch_execute(&table.template())?;
     }
-    for table in copies(dialect) {
+    for table in copies(dialect, live) {
         let columns = columns(&mut connection, dialect, table.name)?;
         connection.batch_execute(&table.statement(dialect, &columns, rows))?;
     }

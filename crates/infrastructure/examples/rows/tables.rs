@@ -12,6 +12,45 @@ const DEPLOYMENT_STATUS: u16 = 4;
 const JOB: u16 = 5;
 const ENTRY: u16 = 6;
 
+/// The live versions of the copies of an application. Their containers listen on `port`.
+#[derive(Clone, Copy)]
+pub(crate) enum LiveVersions {
+    Running { port: u16 },
+    Stopped { port: u16 },
+}
+
+impl LiveVersions {
+    fn is_stopped(self) -> bool {
+        matches!(self, Self::Stopped { .. })
+    }
+
+    /// The columns of an application that has a live version.
+    fn of_application(self, dialect: Dialect) -> Vec<(&'static str, String)> {
+        vec![
+            ("build_pack", "'dockerfile'".to_owned()),
+            ("health_check_path", "'/'".to_owned()),
+            ("status", if self.is_stopped() { "'stopped'" } else { "'running'" }.to_owned()),
+            ("live_deployment_id", dialect.id("n", DEPLOYMENT)),
+            ("is_stopped", dialect.boolean(self.is_stopped()).to_owned()),
+        ]
+    }
+
+    /// The columns of a deployment that is one.
+    fn of_deployment(self, dialect: Dialect) -> Vec<(&'static str, String)> {
+        let (Self::Running { port } | Self::Stopped { port }) = self;
+        let (application, deployment) = (dialect.id_text("n", APPLICATION), dialect.id_text("n", DEPLOYMENT));
+        vec![
+            ("status", "'deployed'".to_owned()),
+            ("image", format!("'launchway/' || {application} || ':' || {deployment}")),
+            ("container_id", dialect.container_id("n")),
+            ("container_name", format!("'launchway-' || {deployment} || '-1'")),
+            ("container_state", if self.is_stopped() { "'exited'" } else { "'running'" }.to_owned()),
+            ("container_address", "'127.1.' || (n / 256) || '.' || (n % 256)".to_owned()),
+            ("container_port", port.to_string()),
+        ]
+    }
+}
+
 /// Copies of one row of one table.
 pub(crate) struct Copies {
     pub(crate) name: &'static str,
@@ -45,28 +84,33 @@ impl Copies {
 }
 
 /// What a request for an application leaves, and what its deployment does.
-pub(crate) fn copies(dialect: Dialect) -> Vec<Copies> {
+pub(crate) fn copies(dialect: Dialect, live: Option<LiveVersions>) -> Vec<Copies> {
     let id = |of| dialect.id("n", of);
     let name = || dialect.name("n");
     let host = || format!("{} || '.bench.localhost'", dialect.name("n"));
     let nothing = || "NULL".to_owned();
     let failed = || "'failed'".to_owned();
     let earlier = |column: &str| dialect.later(&format!("template.{column}"), "-1000000000 + n");
+    // A version that is live would have to be there.
+    let without = || vec![("status", failed()), ("live_deployment_id", nothing())];
+    let of_application = live.map_or_else(without, |live| live.of_application(dialect));
+    let of_deployment = live.map_or_else(|| vec![("status", failed())], |live| live.of_deployment(dialect));
     vec![
         Copies {
             name: "applications",
             which: "",
-            changes: vec![
-                ("id", id(APPLICATION)),
-                ("name", name()),
-                ("automatic_host", host()),
-                ("search", name()),
-                ("status_id", id(APPLICATION_STATUS)),
-                // A version that is live would have to be there.
-                ("status", failed()),
-                ("live_deployment_id", nothing()),
-                ("created_at", earlier("created_at")),
-            ],
+            changes: [
+                vec![
+                    ("id", id(APPLICATION)),
+                    ("name", name()),
+                    ("automatic_host", host()),
+                    ("search", name()),
+                    ("status_id", id(APPLICATION_STATUS)),
+                    ("created_at", earlier("created_at")),
+                ],
+                of_application,
+            ]
+            .concat(),
         },
         Copies {
             name: "hosts",
@@ -76,14 +120,17 @@ pub(crate) fn copies(dialect: Dialect) -> Vec<Copies> {
         Copies {
             name: "deployments",
             which: "",
-            changes: vec![
-                ("id", id(DEPLOYMENT)),
-                ("application_id", id(APPLICATION)),
-                ("job_id", id(JOB)),
-                ("status_id", id(DEPLOYMENT_STATUS)),
-                ("status", failed()),
-                ("created_at", earlier("created_at")),
-            ],
+            changes: [
+                vec![
+                    ("id", id(DEPLOYMENT)),
+                    ("application_id", id(APPLICATION)),
+                    ("job_id", id(JOB)),
+                    ("status_id", id(DEPLOYMENT_STATUS)),
+                    ("created_at", earlier("created_at")),
+                ],
+                of_deployment,
+            ]
+            .concat(),
         },
         Copies {
             name: "jobs",

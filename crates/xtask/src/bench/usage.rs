@@ -16,8 +16,17 @@ pub(crate) fn resident_megabytes(pid: u32) -> Outcome<f64> {
 
 /// Processor time since the start of the process, in user and kernel mode, in microseconds.
 pub(crate) fn cpu_microseconds(pid: u32) -> Outcome<f64> {
+    microseconds(pid, OWN_TIME)
+}
+
+/// Processor time of the children that the process has waited for, in user and kernel mode, in microseconds.
+pub(crate) fn children_cpu_microseconds(pid: u32) -> Outcome<f64> {
+    microseconds(pid, TIME_OF_CHILDREN)
+}
+
+fn microseconds(pid: u32, field: usize) -> Outcome<f64> {
     let stat = read(pid, "stat")?;
-    let ticks = cpu_ticks(&stat).ok_or_else(|| unreadable(pid, "stat"))?;
+    let ticks = cpu_ticks(&stat, field).ok_or_else(|| unreadable(pid, "stat"))?;
     let per_second: f64 = workspace::output(Command::new("getconf").arg("CLK_TCK"))?
         .parse()
         .map_err(|error| Failure::because("cannot read the clock's ticks per second", error))?;
@@ -38,10 +47,14 @@ fn resident_kibibytes(status: &str) -> Option<f64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Fields 14 and 15 by the manual; the name in field 2 may itself contain spaces and parentheses.
-fn cpu_ticks(stat: &str) -> Option<f64> {
+/// `utime` and `cutime`, by their numbers in proc(5); the time in kernel mode follows each.
+const OWN_TIME: usize = 14;
+const TIME_OF_CHILDREN: usize = 16;
+
+/// The sum of two fields. The name in field 2 may itself contain spaces and parentheses.
+fn cpu_ticks(stat: &str, field: usize) -> Option<f64> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_whitespace().skip(11);
+    let mut fields = after_name.split_whitespace().skip(field.checked_sub(3)?);
     let user: f64 = fields.next()?.parse().ok()?;
     let system: f64 = fields.next()?.parse().ok()?;
     Some(user + system)
@@ -59,8 +72,9 @@ mod tests {
 
     #[test]
     fn processor_time_is_the_sum_of_user_and_kernel_mode() {
-        let stat = "42 (a (strange) name) S 1 42 42 0 -1 4194560 900 0 0 0 700 55 0 0 20 0 9 0 100 1 1";
-        assert_eq!(cpu_ticks(stat), Some(755.0));
+        let stat = "42 (a (strange) name) S 1 42 42 0 -1 4194560 900 0 0 0 700 55 30 4 20 0 9 0 100 1 1";
+        assert_eq!(cpu_ticks(stat, OWN_TIME), Some(755.0));
+        assert_eq!(cpu_ticks(stat, TIME_OF_CHILDREN), Some(34.0));
     }
 
     #[test]

@@ -1,0 +1,140 @@
+//! The cost of keeping 1,000 applications as their records say.
+
+mod check_target;
+mod containers;
+mod fake_engine;
+mod installation;
+
+use std::path::Path;
+
+use self::{
+    containers::ContainerState,
+    installation::{Installation, Usage},
+};
+use crate::{
+    bench::{effort::Effort, figure::Figure, report::Report, sample::Sample},
+    failure::Outcome,
+};
+
+const APPLICATIONS: u32 = 1_000;
+const ROUNDS: u32 = 5;
+const LOOK_MILLISECONDS: f64 = 50.0;
+const IDLE_PERCENT: f64 = 1.0;
+/// The length of a span of idling. Versions are checked every 15 seconds and orphans searched for every 30, so
+/// that each span has as many of both as any other; a quick one has not.
+const IDLE_SECONDS: u32 = 60;
+const BUSY_SECONDS: u32 = 30;
+const QUICK_SECONDS: u32 = 15;
+/// The time after the start for which nothing is measured: containers are inspected and checked for the
+/// first time.
+const WARM_UP_SECONDS: u32 = 45;
+
+const METHOD: &str = "\
+The release build on SQLite, with its front proxy, 1,000 applications and a live version with one container for each. The \
+engine is a fake one on a unix socket, which describes 1,000 containers that have been up for two hours, and sends events \
+when it is told to. Each container has a loopback address of its own, and one listener answers the checks (`GET /`) of all. \
+No container prints anything. The client of docker is a shell script, which is cheaper than the real one. CPU is the \
+time of the server process in user and kernel mode by `/proc/<pid>/stat`; that of the programs which it starts is counted \
+apart, and that of the engine, the proxy and the listener not at all. A look is what one more `GET /containers/json` costs \
+while events come, with the comparison, the records and the round of assessments that belong to it. While logs are \
+held, the request for the log of one container is not answered, so that no other is collected.";
+
+/// Measures the server while it idles, and while events make it look more often.
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+    report.section("Reconciler");
+    report.line(METHOD);
+    let folder = folder.join("reconciler");
+    let (looks, quiet, complete) = measure_running(report, &folder.join("running"), effort)?;
+    let stopped = measure_stopped(&folder.join("stopped"), effort)?;
+    report.line("");
+    report.figure(
+        Figure::new("reconciler: CPU of a full look at 1000 applications", "ms", 1, looks)
+            .at_most(LOOK_MILLISECONDS),
+    );
+    report.figure(
+        Figure::new(
+            "reconciler: idle with 1000 applications, all that the server does",
+            "% of a core",
+            2,
+            percent(&complete),
+        )
+        .at_most(IDLE_PERCENT),
+    );
+    let figures = [
+        ("reconciler: idle, without the collection of logs", percent(&quiet)),
+        ("reconciler: idle, all stopped, so without checks and logs", percent(&stopped)),
+        (
+            "reconciler: idle, programs that the server starts",
+            complete.iter().map(Usage::percent_of_children).collect(),
+        ),
+    ];
+    for (name, sample) in figures {
+        report.figure(Figure::new(name, "% of a core", 2, sample));
+    }
+    Ok(())
+}
+
+/// Returns the milliseconds of a look, the usage when idle without the collection of logs, and with it.
+fn measure_running(
+    report: &mut Report,
+    folder: &Path,
+    effort: Effort,
+) -> Outcome<(Sample, Vec<Usage>, Vec<Usage>)> {
+    let installation = Installation::prepare(folder, APPLICATIONS, ContainerState::Running)?;
+    installation.observe(effort.amount(WARM_UP_SECONDS, QUICK_SECONDS))?;
+    report.line("");
+    report.columns(&[
+        "round",
+        "span",
+        "seconds",
+        "CPU ms",
+        "% of a core",
+        "of programs",
+        "lists",
+        "checks",
+        "log reads",
+    ]);
+    let (mut looks, mut quiet, mut complete) = (Sample::default(), Vec::new(), Vec::new());
+    for round in 1..=effort.rounds(ROUNDS) {
+        let idle = installation.observe(effort.amount(IDLE_SECONDS, QUICK_SECONDS))?;
+        installation.hold_logs(true)?;
+        let without_logs = installation.observe(effort.amount(IDLE_SECONDS, QUICK_SECONDS))?;
+        installation.send_events(true);
+        let busy = installation.observe(effort.amount(BUSY_SECONDS, QUICK_SECONDS))?;
+        installation.send_events(false);
+        installation.hold_logs(false)?;
+        looks.push(busy.milliseconds_of_a_look(&without_logs));
+        for (span, usage) in [("idle", idle), ("idle, logs held", without_logs), ("events, logs held", busy)]
+        {
+            tell(report, round, span, &usage);
+        }
+        quiet.push(without_logs);
+        complete.push(idle);
+    }
+    Ok((looks, quiet, complete))
+}
+
+fn measure_stopped(folder: &Path, effort: Effort) -> Outcome<Vec<Usage>> {
+    let installation = Installation::prepare(folder, APPLICATIONS, ContainerState::Stopped)?;
+    installation.observe(effort.amount(WARM_UP_SECONDS, QUICK_SECONDS))?;
+    let rounds = 0..effort.rounds(ROUNDS);
+    rounds.map(|_| installation.observe(effort.amount(IDLE_SECONDS, QUICK_SECONDS))).collect()
+}
+
+fn percent(usages: &[Usage]) -> Sample {
+    usages.iter().map(Usage::percent).collect()
+}
+
+fn tell(report: &mut Report, round: u32, span: &str, usage: &Usage) {
+    report.row(&[
+        round.to_string(),
+        span.to_owned(),
+        format!("{:.1}", usage.seconds),
+        format!("{:.0}", usage.cpu_milliseconds),
+        format!("{:.2}", usage.percent()),
+        format!("{:.2}", usage.percent_of_children()),
+        usage.lists.to_string(),
+        usage.checks.to_string(),
+        usage.log_reads.to_string(),
+    ]);
+}
