@@ -1,4 +1,4 @@
-//! Whether the engine answers, for everything that needs it.
+//! The availability of the engine, for everything that needs it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ pub struct Outage {
     pub reason: String,
 }
 
-/// Whether the engine answers, as it was last seen. An engine that was never asked counts as there.
+/// True if the engine answers, as it was last seen. An engine that was never asked counts as there.
 #[derive(Debug, Clone, Default)]
 pub struct EngineStatus(Arc<Mutex<Option<Outage>>>);
 

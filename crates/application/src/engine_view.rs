@@ -47,7 +47,7 @@ impl EngineView {
         sidecars.map(|(id, service, ..)| Companion { id: id.clone(), service: service.clone() }).collect()
     }
 
-    /// Whether every service of the composition of `deployment` is up that is to stay up.
+    /// True if every service of the composition of `deployment` is up that is to stay up.
     pub(crate) fn sidecars_are_up(&self, deployment: &Deployment) -> bool {
         self.found_sidecars(deployment).into_iter().all(|(_, _, condition, stays_up)| {
             !stays_up || matches!(condition, Condition::Running { .. } | Condition::Restarting(_))

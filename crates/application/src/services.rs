@@ -50,7 +50,7 @@ pub struct Basics {
     pub ids: Arc<dyn Ids>,
     /// Wakes who waits for work.
     pub bell: Bell,
-    /// Whether the engine answers.
+    /// True if the engine answers.
     pub engine: EngineStatus,
 }
 
@@ -194,7 +194,7 @@ pub struct Services {
     pub notifications: Notifications,
     /// Who brings messages, for who does that in the background.
     pub courier: Arc<Courier>,
-    /// Whether the engine answers.
+    /// True if the engine answers.
     pub engine: EngineStatus,
 }
 

@@ -341,7 +341,7 @@ impl Worker {
     }
 }
 
-/// Whether a job was given back because the engine did not answer.
+/// True if a job was given back because the engine did not answer.
 fn is_waiting(job: &Job) -> bool {
     job.reason.as_ref().is_some_and(|reason| reason.starts_with(WAITING))
 }

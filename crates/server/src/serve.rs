@@ -143,7 +143,7 @@ fn announce(
     cli::print(&text)
 }
 
-/// Whether the engine answers.
+/// True if the engine answers.
 #[derive(Debug)]
 struct EngineMetrics(EngineStatus);
 

@@ -80,7 +80,7 @@ impl Live {
         detail.as_object().map(|detail| text(&detail["reason"]))
     }
 
-    /// Whether the API says that it runs, without a reason why it does not.
+    /// True if the API says that it runs, without a reason why it does not.
     fn is_healthy(&self) -> bool {
         self.status() == "running" && self.reason().is_none()
     }
@@ -118,7 +118,7 @@ fn inspect(container: &str, format: &str) -> String {
     docker(&["container", "inspect", "--format", format, container])
 }
 
-/// Whether a container runs and is not paused.
+/// True if a container runs and is not paused.
 fn is_running(container: &str) -> bool {
     inspect(container, "{{.State.Status}}") == "running"
 }

@@ -96,7 +96,7 @@ impl HealthTimings {
 pub struct Pipeline {
     ports: PipelinePorts,
     retirer: Retirer,
-    /// Whether what lost the traffic is ended inside the job, because no reconciler would find it.
+    /// True if what lost the traffic is ended inside the job, because no reconciler would find it.
     retires_inside: bool,
     vault: Vault,
     timings: HealthTimings,

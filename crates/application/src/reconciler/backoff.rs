@@ -22,7 +22,7 @@ pub(super) struct Backoff {
 /// An attempt that may be made now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
-    /// Whether no other follows.
+    /// True if no other follows.
     pub(super) is_last: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::engine_view::EngineView;
 pub(crate) struct Observed {
     /// The container that gets the traffic.
     pub(crate) container: Condition,
-    /// Whether every other service of its composition is up that is to stay up.
+    /// True if every other service of its composition is up that is to stay up.
     pub(crate) sidecars_are_up: bool,
 }
 
@@ -83,7 +83,7 @@ fn is_recorded_at(recorded: &ContainerRecord, address: IpAddr) -> bool {
     (recorded.state, recorded.address) == (ContainerState::Running, Some(address))
 }
 
-/// Whether `version` is several services, which may share volumes with the next version.
+/// True if `version` is several services, which may share volumes with the next version.
 pub(crate) fn is_composition(version: &LiveVersion) -> bool {
     version.deployment.image.as_ref().is_some_and(ImageName::is_of_service)
 }

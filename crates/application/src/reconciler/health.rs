@@ -86,9 +86,9 @@ impl Restarts {
 struct Check {
     /// The path of the newest check: the results of another say nothing about it.
     path: Option<HealthCheckPath>,
-    /// Whether one has passed since the container came up.
+    /// True if one has passed since the container came up.
     has_passed: bool,
-    /// Whether one has ever passed.
+    /// True if one has ever passed.
     has_ever_passed: bool,
     /// The checks in a row that failed, and the reason of the last.
     failures: u32,
@@ -155,7 +155,7 @@ impl HealthRecord {
         looping
     }
 
-    /// Whether a check of `path` is to be made now.
+    /// True if a check of `path` is to be made now.
     fn begin_check(&mut self, path: Option<&HealthCheckPath>, now: Instant) -> bool {
         let check = &mut self.check;
         if check.path.as_ref() != path {
@@ -189,7 +189,7 @@ impl HealthRecord {
     }
 }
 
-/// What a round has to record.
+/// The changes that a round has to record.
 #[derive(Default)]
 struct Changes {
     marks: Vec<(LiveVersion, Health)>,
@@ -332,7 +332,7 @@ impl Reconciler {
     }
 }
 
-/// Whether `health` is to be recorded in the place of `known`. The reason of a version that is still down
+/// True if `health` is to be recorded in the place of `known`. The reason of a version that is still down
 /// stays: the job that could not bring it back knows more than its condition shows.
 fn is_news(known: &Health, health: &Health, is_down: bool) -> bool {
     match (known, health) {

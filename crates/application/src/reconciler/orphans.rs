@@ -48,7 +48,7 @@ impl InUse {
         Self { containers, owners }
     }
 
-    /// Whether the live versions, or an open deployment, want `found`.
+    /// True if the live versions, or an open deployment, want `found`.
     fn wants(&self, found: &Found, standing: &Standing) -> bool {
         standing.is_open
             || match &found.what {

@@ -74,7 +74,7 @@ pub(crate) struct State {
     pub(crate) waiting: VecDeque<ClaimedJob>,
     /// The jobs that were claimed and have not ended.
     pub(crate) claimed: Vec<Job>,
-    /// Whether of one subject only one job runs at once.
+    /// True if of one subject only one job runs at once.
     pub(crate) has_one_job_per_subject: bool,
     /// The subjects of jobs of other workers.
     pub(crate) busy: Vec<SubjectId>,
@@ -93,11 +93,11 @@ pub(crate) struct State {
     pub(crate) is_quiet: bool,
     /// The condition of every container that is asked for by itself; without, as it is found.
     pub(crate) condition: Option<Condition>,
-    /// Whether the engine does not answer.
+    /// True if the engine does not answer.
     pub(crate) is_away: bool,
-    /// Whether a container that is resumed stays as it was.
+    /// True if a container that is resumed stays as it was.
     pub(crate) stays_down: bool,
-    /// Whether two containers of one deployment cannot run beside each other.
+    /// True if two containers of one deployment cannot run beside each other.
     pub(crate) runs_alone: bool,
     /// What is wrong with the health of a version; nothing without.
     pub(crate) illness: Option<String>,

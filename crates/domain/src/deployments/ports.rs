@@ -241,9 +241,9 @@ pub enum Condition {
 pub struct Exit {
     /// The exit code.
     pub code: i32,
-    /// Whether it was ended because it used more memory than it may.
+    /// True if it was ended because it used more memory than it may.
     pub out_of_memory: bool,
-    /// How often the engine had to start the container again.
+    /// The number of times that the engine had to start the container again.
     pub restarts: u32,
 }
 
@@ -298,7 +298,7 @@ pub trait Deployer: Send + Sync {
     /// [`StepError::Unavailable`] or [`StepError::Fault`] when the engine is not there.
     async fn resume(&self, container: &ContainerId) -> Result<Container, StepError>;
 
-    /// Whether two containers of one deployment can run beside each other.
+    /// True if two containers of one deployment can run beside each other.
     fn can_run_beside(&self) -> bool {
         true
     }
@@ -353,7 +353,7 @@ pub enum FoundObject {
         created_at: Timestamp,
         /// Which service of a composition it is; none for a container that stands alone.
         service: Option<ServiceName>,
-        /// Whether it is to be up as long as its version is: a service that has done its work, or is
+        /// True if it is to be up as long as its version is: a service that has done its work, or is
         /// not started again by its file, is not.
         stays_up: bool,
     },

@@ -20,7 +20,7 @@ named!(
 );
 
 impl Pool {
-    /// Whether its jobs can do nothing while the engine does not answer.
+    /// True if its jobs can do nothing while the engine does not answer.
     #[must_use]
     pub fn needs_engine(self) -> bool {
         matches!(self, Self::Builds | Self::Operations)

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Why a SQLite file cannot be locked.
+/// The reason why a SQLite file cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum FileLockError {
     /// Another server has the lock.

@@ -51,7 +51,7 @@ pub enum Inspection {
     },
 }
 
-/// Why a database could not be inspected.
+/// The reason why a database could not be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectionError {
     /// It cannot be opened.

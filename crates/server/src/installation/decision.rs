@@ -44,7 +44,7 @@ pub(super) enum Decision {
     },
 }
 
-/// Why a server does not start.
+/// The reason why a server does not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The data directory is used, and the database is empty.

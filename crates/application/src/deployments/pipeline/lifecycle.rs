@@ -226,7 +226,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether a second copy of the version can run while the first one serves: not if they would share
+    /// True if a second copy of the version can run while the first one serves: not if they would share
     /// volumes.
     async fn can_run_beside(&self, live: &Live) -> Result<bool, Stop> {
         if !self.ports.deployer.can_run_beside() {

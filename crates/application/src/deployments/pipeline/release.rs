@@ -24,7 +24,7 @@ use super::{
 
 /// How many of a container's last lines are shown when it fails.
 const TAIL_LINES: usize = 50;
-/// How often the router is asked before it is left to find out by itself.
+/// The number of times that the router is asked before it is left to find out by itself.
 const SWITCHES: u32 = 5;
 
 impl Pipeline {
@@ -189,7 +189,7 @@ impl Pipeline {
         ran
     }
 
-    /// Whether the container works. It is recorded meanwhile, and the log written, so that nobody has
+    /// True if the container works. It is recorded meanwhile, and the log written, so that nobody has
     /// to wait for that behind the answer.
     async fn check(
         &self,

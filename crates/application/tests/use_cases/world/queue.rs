@@ -57,7 +57,7 @@ impl State {
     }
 }
 
-/// Whether `job` is due and its pool has room.
+/// True if `job` is due and its pool has room.
 fn may_run(state: &State, job: &Job, limits: ClaimLimits, now: Timestamp) -> bool {
     let in_pool = state.claimed.iter().filter(|claimed| claimed.pool == job.pool).count();
     let is_free = || state.claimed.iter().all(|claimed| claimed.subject != job.subject);

@@ -20,7 +20,7 @@ const LONGEST_BEGUN: usize = 128 * 1024;
 /// into each other.
 pub(super) struct LogDecoder {
     sink: Arc<dyn Output>,
-    /// Whether pieces have headers; unknown before the first byte.
+    /// True if pieces have headers; unknown before the first byte.
     has_headers: Option<bool>,
     header: Vec<u8>,
     /// The output that the current piece is of, and the number of its bytes that are still to come.
