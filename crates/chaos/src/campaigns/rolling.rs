@@ -131,11 +131,11 @@ fn is_whole(response: &Response, lines: usize) -> bool {
     response.status == 200 && response.body.contains(&last) && response.is_complete()
 }
 
-/// A stream whose container is killed, which has to be found as broken, and load on it, which has to fail.
+/// A stream whose container is killed, which has to be found as broken, and load on an application that is stopped,
+/// which has to fail: a killed container may be back, at its address, before a connection to it is given up.
 fn control(section: &mut Section, tenants: &Tenants) {
     const LINES: usize = 20;
     let stream = open_stream(tenants.front, tenants.applications[0].host.clone(), LINES);
-    let load = Load::start(tenants, "/", PAUSE);
     sleep(Duration::from_secs(1));
     let label = format!("label=launchway.instance={}", tenants.stage.instance());
     let containers = docker(&["ps", "--quiet", "--filter", &label]);
@@ -145,7 +145,12 @@ fn control(section: &mut Section, tenants: &Tenants) {
     let (response, _) = stream.join().expect("a thread that only reads");
     let broken = !response.is_ok_and(|response| is_whole(&response, LINES));
     section.control("streams of a container that was killed, found as broken", usize::from(broken));
-    section.control("requests to a container that was killed, found as failed", load.end().failed());
+    let load = Load::start(tenants, "/", PAUSE);
+    let is_accepted = tenants.operate(0, "stop").is_some();
+    let (figures, _) = tenants.stage.come_to_rest(REST);
+    section.never("stops that were refused or did not end", usize::from(!is_accepted) + figures.not_terminal);
+    sleep(Duration::from_millis(300));
+    section.control("requests to an application that was stopped, found as failed", load.end().failed());
 }
 
 #[cfg(test)]
