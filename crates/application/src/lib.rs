@@ -31,6 +31,6 @@ pub use self::{
     engine_status::{EngineStatus, Outage},
     engine_view::EngineView,
     error::Error,
-    runtime_logs::RuntimeLogs,
+    runtime_logs::{LogFreshness, RuntimeLogs},
     services::{Basics, OutsidePorts, Ports, Services, Tools},
 };

@@ -11,7 +11,7 @@ use launchway_domain::{
     page::{Page, PageRequest},
 };
 
-use crate::{Error, applications::APPLICATION};
+use crate::{Error, applications::APPLICATION, runtime_logs::LogFreshness};
 
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
 
@@ -48,16 +48,18 @@ pub struct Logs {
     applications: Arc<dyn ApplicationRepository>,
     deployments: Arc<dyn DeploymentRepository>,
     reader: Arc<dyn LogReader>,
+    freshness: LogFreshness,
 }
 
 impl Logs {
-    /// Reads from `reader`.
+    /// Reads from `reader`, after output that `freshness` calls old was collected.
     pub fn new(
         applications: Arc<dyn ApplicationRepository>,
         deployments: Arc<dyn DeploymentRepository>,
         reader: Arc<dyn LogReader>,
+        freshness: LogFreshness,
     ) -> Self {
-        Self { applications, deployments, reader }
+        Self { applications, deployments, reader, freshness }
     }
 
     /// The log of `subject`, narrowed by `filter`.
@@ -91,6 +93,7 @@ impl Logs {
     /// [`Error::NotFound`] when the application is gone meanwhile.
     pub async fn page(&self, actor: &Actor, log: OpenLog, page: PageRequest) -> Result<LogPage, Error> {
         let scope = actor.require(READ)?;
+        self.freshness.refresh(log.application.id).await;
         let lines =
             self.reader.page(scope, log.application.id, &log.filter, page).await?.ok_or(APPLICATION)?;
         self.with_deployments(actor, log.application, lines).await
@@ -133,6 +136,7 @@ impl Logs {
             })?,
             None => 0,
         };
+        self.freshness.refresh(id).await;
         self.reader.after(scope, id, &log.filter, number, limit).await?.ok_or(APPLICATION)
     }
 

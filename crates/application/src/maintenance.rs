@@ -6,18 +6,26 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use chrono::TimeDelta;
 use launchway_domain::{
     clock::Timestamp,
-    deployments::{ContainerId, LiveVersion, Write as DeploymentWrite},
+    deployments::{LiveVersion, Write as DeploymentWrite},
     extensions::{ExtensionRunner, Write as ExtensionWrite},
     idempotency::{IdempotencyKey, IdempotencyStore},
-    ids::{BootId, InstanceId},
+    ids::{ApplicationId, BootId, InstanceId},
     jobs::{Job, JobQueue},
     logs::LogSink,
     store::StoreError,
     webhooks::{DeliveryMark, DeliveryMemory},
 };
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
-use crate::{Tools, reconciler::Snapshot, routes::Routes, runtime_logs::RuntimeLogs};
+use crate::{
+    Tools,
+    reconciler::Snapshot,
+    routes::Routes,
+    runtime_logs::{LogFreshness, RuntimeLogs},
+};
 
 /// The ports of maintenance.
 pub struct MaintenancePorts {
@@ -31,6 +39,8 @@ pub struct MaintenancePorts {
     pub logs: Arc<dyn LogSink>,
     /// Collects what containers print.
     pub runtime_logs: Arc<RuntimeLogs>,
+    /// Tells which applications' output is to be collected.
+    pub log_freshness: LogFreshness,
     /// Forgets old requests.
     pub idempotency: Arc<dyn IdempotencyStore>,
     /// Forgets old deliveries of code hosts.
@@ -147,38 +157,59 @@ impl Maintenance {
     }
 
     async fn keep_collecting_logs(&self) {
+        let freshness = &self.ports.log_freshness;
+        let mut next = Instant::now();
         loop {
             let snapshot = Arc::clone(&self.snapshot.borrow());
-            self.collect_logs(&snapshot).await;
-            sleep(self.timings.logs).await;
+            self.collect_logs(&snapshot, |application| freshness.is_requested(application)).await;
+            freshness.answer();
+            if Instant::now() >= next {
+                self.collect_logs(&snapshot, |application| freshness.is_due(application)).await;
+                self.forget_logs(&snapshot).await;
+                next = Instant::now() + self.timings.logs;
+            }
+            freshness.wait_for_request(next).await;
         }
     }
 
-    /// Takes what the containers of live versions have printed since the last time.
-    async fn collect_logs(&self, snapshot: &Snapshot) {
-        // An engine that is away would be asked for each of them.
-        if self.tools.engine.outage().is_some() {
-            return;
-        }
-        let mut containers: HashSet<ContainerId> = HashSet::new();
-        for version in snapshot.running() {
-            let LiveVersion { application, deployment } = version;
-            let (sidecars, now) = (snapshot.view.sidecars(deployment), self.tools.clock.now());
-            let logs = &self.ports.runtime_logs;
-            if let Err(reason) = logs.collect(application, deployment, &sidecars, now).await {
-                tracing::warn!(deployment.id = %deployment.id, reason, "output could not be collected");
+    /// Takes what the containers of the chosen applications have printed since the last time.
+    async fn collect_logs(&self, snapshot: &Snapshot, is_chosen: impl Fn(ApplicationId) -> bool) {
+        for LiveVersion { application, deployment } in snapshot.running() {
+            if deployment.container.is_none() || !is_chosen(application.id) {
+                continue;
             }
-            containers.extend(deployment.container.iter().map(|container| container.id.clone()));
-            containers.extend(sidecars.into_iter().map(|sidecar| sidecar.id));
+            // An engine that is away would be asked for each of them.
+            if self.tools.engine.outage().is_some() {
+                return;
+            }
+            let (sidecars, now) = (snapshot.view.sidecars(deployment), self.tools.clock.now());
+            match self.ports.runtime_logs.collect(application, deployment, &sidecars, now).await {
+                Ok(has_output) => self.ports.log_freshness.record(application.id, has_output),
+                Err(reason) => {
+                    tracing::warn!(deployment.id = %deployment.id, reason, "output could not be collected");
+                }
+            }
+        }
+    }
+
+    /// Forgets the containers that are no longer those of a live version.
+    async fn forget_logs(&self, snapshot: &Snapshot) {
+        let (mut containers, mut applications) = (HashSet::new(), HashSet::new());
+        for LiveVersion { application, deployment } in snapshot.running() {
+            let Some(container) = &deployment.container else { continue };
+            applications.insert(application.id);
+            containers.insert(container.id.clone());
+            containers.extend(snapshot.view.sidecars(deployment).into_iter().map(|sidecar| sidecar.id));
         }
         self.ports.runtime_logs.forget_others(&containers).await;
+        self.ports.log_freshness.retain(&applications);
     }
 
-    /// Tells the router again and again what the records say: it may have been away, or told wrongly.
+    /// Confirms again and again that the router has what the records say: it may have been away, or told wrongly.
     async fn keep_routing(&self) {
         let mut is_told = true;
         loop {
-            match (self.ports.routes.follow_all().await, is_told) {
+            match (self.ports.routes.confirm().await, is_told) {
                 (Ok(()), _) => is_told = true,
                 (Err(error), true) => {
                     tracing::warn!(%error, "routes cannot be updated until the router answers");

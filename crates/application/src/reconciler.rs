@@ -100,7 +100,7 @@ impl Default for ReconcilerTimings {
     fn default() -> Self {
         Self {
             round: Duration::from_secs(2),
-            look: Duration::from_secs(5),
+            look: Duration::from_secs(10),
             engine: Duration::from_secs(10),
             check: Duration::from_secs(15),
             recheck: Duration::from_secs(2),

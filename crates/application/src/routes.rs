@@ -1,6 +1,6 @@
 //! Routes: traffic goes where the records say.
 
-use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::{Application, ApplicationRepository, ProxyServer},
@@ -13,7 +13,7 @@ use launchway_domain::{
     routes::{Route, Target, TrafficRouter},
     store::StoreError,
 };
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
 /// What routes are made with.
 pub struct RoutePorts {
@@ -37,14 +37,18 @@ pub struct Routes {
     ports: RoutePorts,
     /// Where the router listens; `None` when there is none.
     front: Option<SocketAddr>,
-    turn: Mutex<()>,
+    /// The moment at which the router was last told all routes; `None` after a failure.
+    told: Mutex<Option<Instant>>,
 }
+
+/// The time after which the router is told all routes again, whatever it knows.
+const REPEAT: Duration = Duration::from_secs(60);
 
 impl Routes {
     /// Leads traffic that comes in at `front`.
     #[must_use]
     pub fn new(ports: RoutePorts, front: Option<SocketAddr>) -> Self {
-        Self { ports, front, turn: Mutex::new(()) }
+        Self { ports, front, told: Mutex::default() }
     }
 
     /// Leads the traffic of one application to where its records say.
@@ -55,7 +59,12 @@ impl Routes {
         if !self.ports.router.is_there() {
             return Ok(());
         }
-        let _turn = self.turn.lock().await;
+        let mut told = self.told.lock().await;
+        let outcome = self.follow_one(scope, id).await;
+        forget_failed(&mut told, outcome)
+    }
+
+    async fn follow_one(&self, scope: Scope, id: ApplicationId) -> Result<(), StepError> {
         let Some(application) = self.ports.applications.get(scope, id).await.map_err(unreadable)? else {
             return self.ports.router.remove(id).await;
         };
@@ -75,9 +84,28 @@ impl Routes {
         if !self.ports.router.is_there() {
             return Ok(());
         }
-        let _turn = self.turn.lock().await;
+        let mut told = self.told.lock().await;
+        *told = None;
         let routes = self.recorded().await.map_err(unreadable)?;
-        self.ports.router.replace_all(&routes).await
+        self.ports.router.replace_all(&routes).await?;
+        *told = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Leads all traffic to where the records say, if the router may have missed something: after a failure,
+    /// when it was started again, and once a minute.
+    ///
+    /// # Errors
+    /// As [`follow_all`](Routes::follow_all).
+    pub async fn confirm(&self) -> Result<(), StepError> {
+        if !self.ports.router.is_there() {
+            return Ok(());
+        }
+        let told = *self.told.lock().await;
+        match told.is_some_and(|told| told.elapsed() < REPEAT) && self.ports.router.is_current().await? {
+            true => Ok(()),
+            false => self.follow_all().await,
+        }
     }
 
     /// Switches the traffic of one application to `target`, whatever the records say of it.
@@ -87,17 +115,20 @@ impl Routes {
         id: ApplicationId,
         target: Target,
     ) -> Result<(), StepError> {
-        let _turn = self.turn.lock().await;
-        match self.ports.applications.get(scope, id).await.map_err(unreadable)? {
-            Some(application) => self.ports.router.set(&route(&application, target)).await,
-            None => self.ports.router.remove(id).await,
-        }
+        let mut told = self.told.lock().await;
+        let outcome = match self.ports.applications.get(scope, id).await.map_err(unreadable) {
+            Ok(Some(application)) => self.ports.router.set(&route(&application, target)).await,
+            Ok(None) => self.ports.router.remove(id).await,
+            Err(error) => Err(error),
+        };
+        forget_failed(&mut told, outcome)
     }
 
     /// Leads no traffic to an application that is gone.
     pub(crate) async fn forget(&self, id: ApplicationId) -> Result<(), StepError> {
-        let _turn = self.turn.lock().await;
-        self.ports.router.remove(id).await
+        let mut told = self.told.lock().await;
+        let outcome = self.ports.router.remove(id).await;
+        forget_failed(&mut told, outcome)
     }
 
     /// Waits for the requests that are under way to where an application's traffic went before: to one
@@ -195,6 +226,14 @@ impl Routes {
 
 fn route(application: &Application, target: Target) -> Route {
     Route { subject: application.id.into(), hosts: application.hosts().map(str::to_owned).collect(), target }
+}
+
+/// After a failure the router may know less than the records.
+fn forget_failed(told: &mut Option<Instant>, outcome: Result<(), StepError>) -> Result<(), StepError> {
+    if outcome.is_err() {
+        *told = None;
+    }
+    outcome
 }
 
 fn unreadable(error: StoreError) -> StepError {

@@ -1,5 +1,7 @@
 //! Collecting what containers print, so that it survives them.
 
+mod freshness;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -14,6 +16,7 @@ use launchway_domain::{
 };
 use tokio::sync::Mutex;
 
+pub use self::freshness::LogFreshness;
 use crate::{applications::Vault, deployments::secrets_of};
 
 /// How many lines of one container are taken at once, so that one that floods does not hold up the
@@ -43,7 +46,7 @@ impl RuntimeLogs {
     }
 
     /// Takes what the container of `deployment` and its `companions` have printed since the last
-    /// time, before `now`.
+    /// time, before `now`. Returns whether there was anything.
     ///
     /// # Errors
     /// A sentence for the log; then nothing was taken.
@@ -53,8 +56,8 @@ impl RuntimeLogs {
         deployment: &Deployment,
         companions: &[Companion],
         now: Timestamp,
-    ) -> Result<(), String> {
-        let Some(container) = &deployment.container else { return Ok(()) };
+    ) -> Result<bool, String> {
+        let Some(container) = &deployment.container else { return Ok(false) };
         let mut collected = self.collected.lock().await;
         let mut printed = vec![Printed::by(&container.id, None)];
         printed
@@ -72,7 +75,7 @@ impl RuntimeLogs {
             cut_together(&mut printed, now);
         }
         if printed.iter().all(|one| one.lines.is_empty()) {
-            return Ok(());
+            return Ok(false);
         }
         // Made when there is something to mask, and not kept: it is large.
         let secrets = self.vault.open(application).map_err(|error| error.to_string())?;
@@ -88,7 +91,7 @@ impl RuntimeLogs {
                 collected.insert(one.container.clone(), Some(last.at));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Remembers nothing of containers other than `containers`.

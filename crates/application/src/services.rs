@@ -35,6 +35,7 @@ use crate::{
     notifications::{Courier, CourierPorts, NotificationPorts, Notifications},
     organizations::{DeployKeys, Organizations},
     routes::Routes,
+    runtime_logs::LogFreshness,
     users::Users,
     webhooks::{WebhookPorts, Webhooks},
 };
@@ -196,6 +197,8 @@ pub struct Services {
     pub courier: Arc<Courier>,
     /// True if the engine answers.
     pub engine: EngineStatus,
+    /// The age of what was collected of each application's output.
+    pub log_freshness: LogFreshness,
 }
 
 impl Services {
@@ -251,8 +254,10 @@ impl Services {
             guard: outside.guard,
             courier: courier.clone(),
         };
+        let log_freshness = LogFreshness::default();
         Self {
             engine: tools.engine.clone(),
+            log_freshness: log_freshness.clone(),
             authentication: Authentication::new(identities, tools.clone()),
             registration: Registration::new(credentials.clone(), hasher.clone(), setup_token, tools.clone()),
             logins: Logins::new(
@@ -300,7 +305,7 @@ impl Services {
             ),
             notifications: Notifications::new(notification_ports, tools.clone()),
             courier,
-            logs: Logs::new(applications, deployments, logs),
+            logs: Logs::new(applications, deployments, logs, log_freshness),
             idempotency: Idempotency::new(idempotency, secrets, tools),
             audit: AuditTrail::new(audit),
         }

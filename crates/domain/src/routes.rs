@@ -68,6 +68,15 @@ pub trait TrafficRouter: Send + Sync {
     /// [`StepError::Fault`] when the router is not there.
     async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError>;
 
+    /// True if the router is known to have all the routes that it was told. Where that is not known, it is told
+    /// all of them again.
+    ///
+    /// # Errors
+    /// [`StepError::Fault`] when the router is not there.
+    async fn is_current(&self) -> Result<bool, StepError> {
+        Ok(false)
+    }
+
     /// Returns when no request is under way any more to where the traffic of `application` went
     /// before, or when the router's time limit is over: to `container`, or to anything.
     ///

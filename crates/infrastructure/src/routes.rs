@@ -1,6 +1,13 @@
 //! Who leads the traffic: the front proxy, or nobody.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -19,13 +26,15 @@ pub struct FrontProxy {
     control: Client,
     /// How long requests that are under way may take before their container goes.
     patience: Duration,
+    /// The process that was last told all routes; 0 for none.
+    told: Arc<AtomicU32>,
 }
 
 impl FrontProxy {
     /// The proxy whose control socket is in `folder`.
     #[must_use]
     pub fn at(folder: &Path, patience: Duration) -> Self {
-        Self { control: Client::at(folder), patience }
+        Self { control: Client::at(folder), patience, told: Arc::default() }
     }
 }
 
@@ -40,7 +49,16 @@ impl TrafficRouter for FrontProxy {
     }
 
     async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError> {
-        self.control.replace_all(routes.iter().map(on_the_wire).collect()).await.map_err(fault)
+        self.told.store(0, Ordering::Relaxed);
+        let status = self.control.status().await.map_err(fault)?;
+        self.control.replace_all(routes.iter().map(on_the_wire).collect()).await.map_err(fault)?;
+        self.told.store(status.process, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn is_current(&self) -> Result<bool, StepError> {
+        let status = self.control.status().await.map_err(fault)?;
+        Ok(status.is_trusted && status.process == self.told.load(Ordering::Relaxed))
     }
 
     async fn drain(

@@ -205,6 +205,7 @@ fn maintenance(
         routes: Arc::clone(&wiring.routes),
         logs: database.clone(),
         runtime_logs: Arc::clone(&outside.runtime_logs),
+        log_freshness: wiring.services.log_freshness.clone(),
         idempotency: database.clone(),
         deliveries: database,
     };

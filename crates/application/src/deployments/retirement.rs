@@ -134,7 +134,7 @@ impl Retirer {
             false => EngineView::default(),
         };
         let (sidecars, now) = (view.sidecars(&printed_by), self.tools.clock.now());
-        runtime_logs.collect(&application, &printed_by, &sidecars, now).await
+        runtime_logs.collect(&application, &printed_by, &sidecars, now).await.map(|_| ())
     }
 }
 

@@ -7,6 +7,7 @@ use launchway_domain::{
     applications::{Application, MockApplicationRepository, NamedApplication},
     deployments::{
         ContainerRecord, Deployment, DeploymentState, LiveVersion, MockDeploymentRepository, MockSiteStore,
+        StepError,
     },
     extensions::MockExtensionRepository,
     ids::DeploymentId,
@@ -161,4 +162,62 @@ async fn where_nobody_leads_traffic_nothing_is_read() {
     let routes = Routes::new(ports, None);
     assert_eq!(routes.follow(scope(), web().build().id).await, Ok(()));
     assert_eq!(routes.follow_all().await, Ok(()));
+}
+
+/// Routes over a router with these expectations, in an installation without applications.
+fn routes_over(router: MockTrafficRouter) -> Routes {
+    let (mut applications, mut deployments) =
+        (MockApplicationRepository::new(), MockDeploymentRepository::new());
+    applications.expect_named().returning(|| Ok(Vec::new()));
+    applications.expect_get().returning(|_, _| Ok(None));
+    deployments.expect_live().returning(|| Ok(Vec::new()));
+    let ports = RoutePorts {
+        applications: Arc::new(applications),
+        deployments: Arc::new(deployments),
+        extensions: None,
+        sites: Arc::new(MockSiteStore::new()),
+        router: Arc::new(router),
+    };
+    Routes::new(ports, None)
+}
+
+fn a_router() -> MockTrafficRouter {
+    let mut router = MockTrafficRouter::new();
+    router.expect_is_there().return_const(true);
+    router
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_current_router_is_told_all_routes_once_a_minute() {
+    let mut router = a_router();
+    router.expect_is_current().times(11).returning(|| Ok(true));
+    router.expect_replace_all().times(2).returning(|_| Ok(()));
+    let routes = routes_over(router);
+    for _ in 0..=12 {
+        assert_eq!(routes.confirm().await, Ok(()));
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_that_was_started_again_is_told_all_routes() {
+    let mut router = a_router();
+    router.expect_is_current().times(2).returning(|| Ok(false));
+    router.expect_replace_all().times(3).returning(|_| Ok(()));
+    let routes = routes_over(router);
+    for _ in 0..3 {
+        assert_eq!(routes.confirm().await, Ok(()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_followed_by_all_routes() {
+    let mut router = a_router();
+    router.expect_is_current().never();
+    router.expect_replace_all().times(2).returning(|_| Ok(()));
+    router.expect_remove().times(1).returning(|_| Err(StepError::Fault("away".to_owned())));
+    let routes = routes_over(router);
+    assert_eq!(routes.confirm().await, Ok(()));
+    assert!(routes.follow(scope(), web().build().id).await.is_err());
+    assert_eq!(routes.confirm().await, Ok(()));
 }

@@ -122,12 +122,12 @@ async fn a_version_replaced_during_a_look_is_not_marked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_engine_is_looked_at_every_five_seconds_without_news() {
+async fn the_engine_is_looked_at_every_ten_seconds_without_news() {
     let world = world(running(0));
     world.state().is_quiet = true;
     reconcile(&world, wait(61)).await;
     let looks = world.journal_of("containers").len();
-    assert!((9..=12).contains(&looks), "{looks} looks within a minute");
+    assert!((5..=7).contains(&looks), "{looks} looks within a minute");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use launchway_application::{
+    LogFreshness,
     deployments::Retirer,
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
     reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings},
@@ -47,6 +48,7 @@ impl World {
             routes: self.routes(),
             logs: Arc::clone(self) as _,
             runtime_logs: self.runtime_logs(),
+            log_freshness: LogFreshness::default(),
             idempotency: Arc::clone(self) as _,
             deliveries: Arc::clone(self) as _,
         };
