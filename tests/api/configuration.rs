@@ -1,6 +1,9 @@
 //! The command line and the configuration.
 
-use std::process::{Output, Stdio};
+use std::{
+    net::{TcpListener, TcpStream},
+    process::{Output, Stdio},
+};
 
 use launchway_testkit::server::{TestServer, command};
 use tempfile::TempDir;
@@ -94,6 +97,21 @@ fn the_server_and_its_proxy_need_addresses_of_their_own() {
         let output = launchway(&["config"], &[("LAUNCHWAY_BIND", api), ("LAUNCHWAY_PROXY_BIND", proxy)]);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
     }
+}
+
+#[test]
+fn a_taken_address_leaves_no_front_proxy_behind() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let api = taken.local_addr().unwrap().to_string();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let mut server = command(data.path(), &[]);
+    server.arg("serve").env("LAUNCHWAY_BIND", &api).env("LAUNCHWAY_PROXY_BIND", free.to_string());
+    let output = server.stdin(Stdio::null()).output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{words}");
+    assert!(words.contains(&format!("cannot listen on {api} (LAUNCHWAY_BIND)")), "{words}");
+    assert!(TcpStream::connect(free).is_err(), "a front proxy listens");
 }
 
 #[test]

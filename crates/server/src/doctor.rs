@@ -184,7 +184,9 @@ async fn check_engine(
             return;
         }
     };
-    report.ok("engine", format!("answers, with {} containers of this installation", containers.len()));
+    let number = containers.len();
+    let plural = if number == 1 { "" } else { "s" };
+    report.ok("engine", format!("answers, with {number} container{plural} of this installation"));
     check_versions(&installation.database, &containers, report).await;
     match unknown_objects(engine, data, &installation.database).await {
         Ok(unknown) => report_unknown(&unknown, installation.id, report),

@@ -1,6 +1,6 @@
 //! Runs the HTTP server, and stops it gracefully.
 
-use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
+use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web::Data};
 use launchway_api::{Api, ApiOptions, Metrics};
@@ -11,7 +11,10 @@ use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
     metrics::{counter::ConstCounter, gauge::ConstGauge},
 };
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    signal::unix::{SignalKind, signal},
+};
 
 use crate::{
     background::Background,
@@ -25,6 +28,8 @@ use crate::{
 
 /// The largest body that is read.
 const BODY_LIMIT: usize = 1024 * 1024;
+/// The number of connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
 /// How long requests under way may take to finish once the server is told to stop.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -40,6 +45,8 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let _lock = data.lock_after_a_kill()?;
     // Before anything else in the data directory, on the engine or in the front proxy is touched.
     let installation = Installation::open(config, &data, Tables::BringUpToDate, adopt).await?;
+    // A taken address is told before a front proxy is started that would stay.
+    let socket = bind(config.bind)?;
     let proxy = FrontProxy::ensure(config, &data).await?;
     let front = proxy.as_ref().map(FrontProxy::address);
     let wiring = Wiring::new(config, &data, installation, front).await?;
@@ -69,8 +76,12 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     })
     .disable_signals()
     .shutdown_timeout(GRACE.as_secs())
-    .bind(config.bind)
-    .map_err(|error| format!("cannot listen on {} (LAUNCHWAY_BIND): {error}", config.bind))?;
+    .listen(
+        socket
+            .listen(BACKLOG)
+            .and_then(TcpListener::into_std)
+            .map_err(|error| cannot_listen(config.bind, &error))?,
+    )?;
 
     let addresses = server.addrs();
     let server = server.run();
@@ -91,6 +102,21 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     database.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Takes an address, at which connections are refused until the server listens.
+fn bind(address: SocketAddr) -> Result<TcpSocket, String> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let socket = socket.and_then(|socket| {
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(socket)
+    });
+    socket.map_err(|error| cannot_listen(address, &error))
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
+    format!("cannot listen on {address} (LAUNCHWAY_BIND): {error}")
 }
 
 /// Why the server stops.
