@@ -7,12 +7,13 @@ mod crash_points;
 mod engine;
 mod full_disk;
 mod guesses;
+mod hostile_tenant;
 mod hung_engine;
 mod injections;
 mod kills;
 mod outages;
 mod power_cuts;
-mod rolling;
+mod restarts;
 mod slow_clients;
 
 use crate::{options::Options, section::Section};
@@ -21,7 +22,7 @@ use crate::{options::Options, section::Section};
 type Campaign = fn(&Options) -> Section;
 
 /// In the order of the report.
-pub(crate) const CAMPAIGNS: [(&str, Campaign); 15] = [
+pub(crate) const CAMPAIGNS: [(&str, Campaign); 16] = [
     ("kills-sqlite", kills::on_sqlite),
     ("kills-postgres", kills::on_postgres),
     ("crash-points", crash_points::run),
@@ -31,7 +32,8 @@ pub(crate) const CAMPAIGNS: [(&str, Campaign); 15] = [
     ("clock-jumps", clock_jumps::run),
     ("engine", engine::run),
     ("hung-engine", hung_engine::run),
-    ("rolling", rolling::run),
+    ("restarts", restarts::run),
+    ("tenants", hostile_tenant::run),
     ("slow-clients", slow_clients::run),
     ("guesses", guesses::run),
     ("canaries", canaries::run),
@@ -41,5 +43,5 @@ pub(crate) const CAMPAIGNS: [(&str, Campaign); 15] = [
 
 /// Returns true for a campaign that starts a Docker engine of its own, which needs namespaces.
 pub(crate) fn needs_isolation(name: &str) -> bool {
-    ["engine", "hung-engine", "rolling"].contains(&name)
+    ["engine", "hung-engine", "restarts", "tenants"].contains(&name)
 }

@@ -120,10 +120,15 @@ impl Stage {
 
     /// Adds somebody to the organization, who sets a password and logs in.
     pub(crate) fn join(&self, email: &str, role: &str, password: &str) -> Joined {
+        self.join_as(&self.admin, email, role, password)
+    }
+
+    /// The same, in the organization of `admin`.
+    pub(crate) fn join_as(&self, admin: &Client, email: &str, role: &str, password: &str) -> Joined {
         let stranger = self.stranger();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let wish = json!({"email": email, "role": role});
-        let added = self.admin.post("/api/v1/organizations/users", &wish).success();
+        let added = admin.post("/api/v1/organizations/users", &wish).success();
         let setup_token = text(&added["setup_token"]);
         let setup = json!({"token": setup_token, "password": password});
         stranger.post("/api/v1/auth/password/setup", &setup).success();

@@ -132,6 +132,11 @@ impl Tenants {
         &self.organizations[position].0
     }
 
+    /// The administrator of an organization.
+    pub(crate) fn client(&self, position: usize) -> &Client {
+        &self.organizations[position].1
+    }
+
     /// Creates an application, which may have existed before; returns its first deployment.
     pub(crate) fn create(&mut self, position: usize) -> Option<String> {
         let repository = self.commit(position);

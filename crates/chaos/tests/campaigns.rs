@@ -50,7 +50,12 @@ fn an_engine_that_hangs_holds_up_nothing_else() {
 
 #[test]
 fn a_restart_under_load_fails_no_request() {
-    passes("rolling");
+    passes("restarts");
+}
+
+#[test]
+fn a_hostile_tenant_takes_nothing_from_another() {
+    passes("tenants");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The campaigns of `crates/chaos`, in the order of the report.
-pub(crate) const CAMPAIGNS: [&str; 15] = [
+pub(crate) const CAMPAIGNS: [&str; 16] = [
     "kills-sqlite",
     "kills-postgres",
     "crash-points",
@@ -23,7 +23,8 @@ pub(crate) const CAMPAIGNS: [&str; 15] = [
     "clock-jumps",
     "engine",
     "hung-engine",
-    "rolling",
+    "restarts",
+    "tenants",
     "slow-clients",
     "guesses",
     "canaries",

@@ -104,10 +104,20 @@ impl Tally {
 impl Load {
     /// Starts the threads of each application, with `pause` between two requests of a thread.
     pub(crate) fn start(tenants: &Tenants, path: &str, pause: Duration) -> Self {
+        let all: Vec<_> = (0..tenants.applications.len()).collect();
+        Self::of(tenants, &all, path, pause)
+    }
+
+    /// The same, for the applications at these positions.
+    pub(crate) fn of(tenants: &Tenants, positions: &[usize], path: &str, pause: Duration) -> Self {
         let (front, path) = (tenants.front, path.to_owned());
         let shared =
             Arc::new(Shared { front, path, is_over: AtomicBool::default(), tally: Mutex::default() });
-        let each = tenants.hosts().into_iter().flat_map(|application| vec![application; THREADS]);
+        let hosts = tenants.hosts();
+        let each = positions
+            .iter()
+            .map(|position| hosts[*position].clone())
+            .flat_map(|application| vec![application; THREADS]);
         let threads = each.map(|(host, name)| {
             let shared = Arc::clone(&shared);
             spawn(move || shared.send_requests(&host, &name, pause))
