@@ -87,7 +87,7 @@ fn a_missing_image_fails_the_application_until_redeploy() {
         live.status() == "failed" && live.reason().is_some_and(|reason| reason.contains("image"))
     });
     let error = "error: The version cannot be brought back: ";
-    assert!(live.log().contains(error), "{}", live.log());
+    live.wait_until("a line that says so", || live.log().contains(error));
     assert!(!live.is_served("/"));
     assert!(!live.stage.engine.images().contains(&image), "nothing of the image is left");
 
