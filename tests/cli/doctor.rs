@@ -19,8 +19,6 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(90);
-/// Orphans are searched for every 30 seconds, and left alone for 120.
-const ORPHAN_LIMIT: Duration = Duration::from_secs(300);
 
 /// Ids that no record has.
 const APPLICATION: &str = "01980000-0000-7000-8000-0000000000a2";
@@ -223,7 +221,7 @@ fn a_foreign_missing_or_silent_database_is_named() {
 
 #[test]
 fn unknown_objects_are_listed_and_never_removed() {
-    let stage = Stage::new();
+    let stage = Stage::with(&[("LAUNCHWAY_ORPHAN_GRACE", "8s")]);
     let (application, deployment, _) = deploy_container(&stage);
     let site = json!({
         "name": "site", "repository": stage.repository("site").path(), "branch": "nowhere", "port": 8080,
@@ -245,7 +243,7 @@ fn unknown_objects_are_listed_and_never_removed() {
     has_hint(&report, &shown, &format!("`sites/{APPLICATION}/{DEPLOYMENT}`"));
     assert!(!report.stdout.contains(&orphan) && !report.stdout.contains(&failed), "{report}");
 
-    until_within(ORPHAN_LIMIT, "the end of the orphans", || {
+    until_within(LIMIT, "the end of the orphans", || {
         (!exists(&orphan) && !orphan_release.exists()).then_some(())
     });
     assert!(exists(&unknown) && unknown_release.exists(), "{}", stage.server.log());

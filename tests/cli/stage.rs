@@ -28,14 +28,20 @@ pub(crate) struct Stage {
 impl Stage {
     /// With a front proxy, so that applications have addresses.
     pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// The same, with more settings.
+    pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (path, repositories) = (env::var("PATH").unwrap(), folder.path().display().to_string());
-        let server = TestServer::configured(&[
-            ("PATH", &path),
+        let own = [
+            ("PATH", path.as_str()),
             ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", &repositories),
             ("LAUNCHWAY_HEALTH_TIMEOUT", "5s"),
             WITH_A_FRONT,
-        ]);
+        ];
+        let server = TestServer::configured(&[&own, settings].concat());
         let instance = fs::read_to_string(server.data_dir().join("instance-id")).unwrap();
         let engine = Traces::of(instance.trim().parse().unwrap());
         let admin = server.admin();

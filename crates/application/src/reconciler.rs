@@ -110,6 +110,14 @@ impl Default for ReconcilerTimings {
     }
 }
 
+impl ReconcilerTimings {
+    /// The usual intervals, with this grace period of orphans: they are searched for four times within it.
+    #[must_use]
+    pub fn with_grace(grace: Duration) -> Self {
+        Self { orphans: (grace / 4).min(Duration::from_secs(30)), grace, ..Self::default() }
+    }
+}
+
 /// The limits of the reconciler.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReconcilerLimits {

@@ -189,7 +189,8 @@ fn reconciler(config: &Config, wiring: &Wiring, outside: &Outside) -> Arc<Reconc
     };
     let kept_versions = config.deployments.kept_versions;
     let limits = ReconcilerLimits { kept_versions, ..ReconcilerLimits::default() };
-    Reconciler::new(ports, ReconcilerTimings::default(), limits, wiring.tools.clone())
+    let timings = ReconcilerTimings::with_grace(config.deployments.orphan_grace);
+    Reconciler::new(ports, timings, limits, wiring.tools.clone())
 }
 
 fn maintenance(

@@ -7,12 +7,14 @@ use serde_json::json;
 use super::stage::{DEPLOY, Stage, wish};
 use crate::{front::site, patience::until_within};
 
-/// The grace period of what nobody wants any more, and the search behind it.
-const GRACE: Duration = Duration::from_secs(240);
+/// A short grace period of what nobody wants any more.
+const GRACE: (&str, &str) = ("LAUNCHWAY_ORPHAN_GRACE", "4s");
+/// The time that a search behind it may take.
+const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
 fn the_newest_images_and_the_live_one_stay_and_can_be_gone_back_to() {
-    let mut stage = Stage::on_sqlite(&[("LAUNCHWAY_KEEP_IMAGES", "2")]);
+    let mut stage = Stage::on_sqlite(&[("LAUNCHWAY_KEEP_IMAGES", "2"), GRACE]);
     let repository = stage.repository("web");
     repository.commit_page("version 1");
     let (application, first) = stage.create_live(&wish("web", &repository));
@@ -25,7 +27,7 @@ fn the_newest_images_and_the_live_one_stay_and_can_be_gone_back_to() {
     }
     stage.server.restart();
     stage.reconnect();
-    until_within(GRACE, "two images", || (stage.engine.images().len() == 2).then_some(()));
+    until_within(LIMIT, "two images", || (stage.engine.images().len() == 2).then_some(()));
 
     let back = |to: &str| stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": to}));
     for gone in &deployments[..2] {
@@ -39,7 +41,7 @@ fn the_newest_images_and_the_live_one_stay_and_can_be_gone_back_to() {
 
 #[test]
 fn the_newest_releases_of_a_site_stay() {
-    let mut stage = Stage::on_sqlite(&[("LAUNCHWAY_KEEP_IMAGES", "1")]);
+    let mut stage = Stage::on_sqlite(&[("LAUNCHWAY_KEEP_IMAGES", "1"), GRACE]);
     let repository = stage.repository("site");
     repository.write("index.html", "1").commit();
     let (application, first) = stage.create_live(&site("site", &repository));
@@ -54,7 +56,7 @@ fn the_newest_releases_of_a_site_stay() {
     };
     stage.server.restart();
     stage.reconnect();
-    until_within(GRACE, "one release", || (releases(&stage) == [second.clone()]).then_some(()));
+    until_within(LIMIT, "one release", || (releases(&stage) == [second.clone()]).then_some(()));
     let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first}));
     back.failure(409, "conflict");
 }

@@ -44,6 +44,7 @@ fn an_adopted_empty_database_takes_the_id_of_the_data_directory(server: TestServ
     let wrong = [("LAUNCHWAY_DATABASE_URL", url.as_str())];
     let release = release_in(stopped.server.data_dir());
     let mut command = command_with(&stopped.server, &["serve", "--adopt"], &wrong);
+    command.env("LAUNCHWAY_ORPHAN_GRACE", "1s");
     // Longer than an orphan that a record is known of would stay.
     let log = started_until(&mut command, || std::thread::sleep(std::time::Duration::from_secs(5)));
     assert!(release.exists() && !stopped.engine.networks().is_empty(), "what no record knows is left alone");

@@ -14,6 +14,7 @@ pub(crate) struct DeploymentConfig {
     pub(crate) max_builds: usize,
     pub(crate) health_timeout: Duration,
     pub(crate) engine_timeout: Duration,
+    pub(crate) orphan_grace: Duration,
     pub(crate) sources: SourcePolicy,
     pub(crate) known_hosts: Option<PathBuf>,
     pub(crate) network_pool: Ipv4Net,
@@ -34,6 +35,7 @@ impl DeploymentConfig {
         let max_builds = read.setting("LAUNCHWAY_MAX_BUILDS", &cores, values::count);
         let health_timeout = read.setting("LAUNCHWAY_HEALTH_TIMEOUT", "60s", values::duration);
         let engine_timeout = read.setting("LAUNCHWAY_ENGINE_TIMEOUT", "1h", values::duration);
+        let orphan_grace = read.setting("LAUNCHWAY_ORPHAN_GRACE", "2m", values::duration);
         let allow = read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_GIT_ALLOW", "", values::endpoints);
         let known_hosts = read.optional("LAUNCHWAY_GIT_KNOWN_HOSTS", paths::existing_file);
         let local_root = read.optional("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", paths::existing_folder);
@@ -50,6 +52,7 @@ impl DeploymentConfig {
             max_builds: max_builds?.into(),
             health_timeout: health_timeout?,
             engine_timeout: engine_timeout?,
+            orphan_grace: orphan_grace?,
             sources: SourcePolicy {
                 allow: allow?,
                 local_root: local_root?,
