@@ -2,6 +2,7 @@
 
 mod adoption;
 mod foreign_files;
+mod shared_databases;
 mod shared_files;
 mod upgrade;
 

@@ -60,11 +60,11 @@ fn who_has_no_token_learns_nothing_about_organizations() {
     }
 }
 
+/// PostgreSQL is changed past the server, as an offline verb does, and the server sees it with the next request.
 #[test]
-fn a_member_who_is_removed_is_out_on_the_very_next_request_on_every_replica() {
+fn a_member_who_is_removed_is_out_on_the_very_next_request() {
     let server = TestServer::on_postgres();
     server.admin();
-    let replica = server.replica();
     let neighbour = server.neighbour("member");
     let grace = server.log_in(neighbour.email, ADMIN_PASSWORD);
     let token = grace.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
@@ -72,25 +72,19 @@ fn a_member_who_is_removed_is_out_on_the_very_next_request_on_every_replica() {
     let inside = |client: &launchway_testkit::client::Client| {
         client.with_header("x-organization-id", neighbour.organization_id)
     };
-    for url in [server.url(), replica.url()] {
-        inside(&grace).at(url).get("/api/v1/user").success();
-        program.at(url).get("/api/v1/user").success();
-    }
+    inside(&grace).get("/api/v1/user").success();
+    program.get("/api/v1/user").success();
 
     server.execute("UPDATE memberships SET role = 'viewer' WHERE role = 'member'");
-    for url in [server.url(), replica.url()] {
-        let user = grace.at(url).get("/api/v1/user").success();
-        assert_eq!(user["organization_users"][0]["roles"], json!(["viewer"]));
-    }
+    let user = grace.get("/api/v1/user").success();
+    assert_eq!(user["organization_users"][0]["roles"], json!(["viewer"]));
 
     server.execute("UPDATE memberships SET deleted_at = created_at WHERE role = 'viewer'");
-    for url in [server.url(), replica.url()] {
-        inside(&grace).at(url).get("/api/v1/user").failure(403, "forbidden");
-        program.at(url).get("/api/v1/user").failure(401, "unauthenticated");
-        // What acts on the caller works without any organization.
-        let user = grace.at(url).get("/api/v1/user").success();
-        expect_user_with_memberships(&user);
-        assert_eq!((&user["organizations"], &user["organization_users"]), (&json!([]), &json!([])));
-        grace.at(url).patch("/api/v1/user/settings/theme", &json!({"theme": "dark"})).success();
-    }
+    inside(&grace).get("/api/v1/user").failure(403, "forbidden");
+    program.get("/api/v1/user").failure(401, "unauthenticated");
+    // What acts on the caller works without any organization.
+    let user = grace.get("/api/v1/user").success();
+    expect_user_with_memberships(&user);
+    assert_eq!((&user["organizations"], &user["organization_users"]), (&json!([]), &json!([])));
+    grace.patch("/api/v1/user/settings/theme", &json!({"theme": "dark"})).success();
 }

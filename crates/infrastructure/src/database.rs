@@ -30,6 +30,7 @@ mod options;
 mod organizations;
 mod schema;
 mod search;
+mod server_lock;
 mod statistics;
 mod storage_state;
 pub mod tables;
@@ -62,6 +63,7 @@ pub use self::{
     inspection::{Inspection, InspectionError, inspect},
     migrations::{Fit, NewerTables},
     options::{DatabaseOptions, DatabaseUrl, InvalidDatabaseUrl, Synchronous},
+    server_lock::{LockHolder, LockState, ServerLock, ServerLockError},
     statistics::Statistics,
     throttle::DurableThrottle,
 };
@@ -92,6 +94,7 @@ struct Shared {
     counters: Arc<Counters>,
     identities: IdentityCache,
     storage: StorageState,
+    lock_state: Option<LockState>,
     /// The last field, because it has to be dropped after the connections.
     _lock: Option<FileLock>,
 }
@@ -149,9 +152,18 @@ impl Database {
         let permits = Arc::new(Semaphore::new(connections as usize));
         let write_permits = Arc::new(Semaphore::new(for_writers(connections) as usize));
         let patience = options.patience;
-        let _lock = options.lock;
-        let shared =
-            Shared { pool, permits, write_permits, patience, writer, counters, identities, storage, _lock };
+        let shared = Shared {
+            pool,
+            permits,
+            write_permits,
+            patience,
+            writer,
+            counters,
+            identities,
+            storage,
+            lock_state: options.lock_state,
+            _lock: options.lock,
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -273,6 +285,11 @@ impl Database {
         if let Some(writer) = &self.shared.writer {
             let outcome = writer.write(work).await.map(Ok);
             return self.shared.storage.observe(outcome);
+        }
+        if let Some(lock) = &self.shared.lock_state
+            && !lock.is_held_within(self.shared.patience).await
+        {
+            return Err(StoreError::Unavailable("the lock on the database was lost".into()));
         }
         let turn = self.permit_of(&self.shared.write_permits).await?;
         let permit = self.permit().await?;

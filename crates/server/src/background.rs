@@ -1,6 +1,6 @@
 //! What the server does besides answering: it carries out deployments and looks after them.
 
-use std::{error::Error, fs, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use launchway_application::{
     RuntimeLogs,
@@ -31,7 +31,7 @@ use tokio::{
     task::{JoinHandle, spawn},
 };
 
-use crate::{config::Config, wiring::Wiring};
+use crate::{config::Config, installation::hostname, wiring::Wiring};
 
 /// The most operations on containers at once: each is short, and most of it is waiting for the engine.
 const OPERATIONS: usize = 8;
@@ -50,7 +50,7 @@ impl Background {
         wiring: &Wiring,
         front: Option<SocketAddr>,
     ) -> Result<Self, Box<dyn Error>> {
-        // Replicas share the installation, and each has jobs of its own.
+        // A job belongs to the server that took it, and not to the installation.
         let instance = wiring.server;
         let boot: BootId = TimeOrderedIds.next().into();
         let engine = Arc::new(DockerEngine::new(docker_options(config, wiring.installation)));
@@ -155,12 +155,6 @@ fn run_ports(wiring: &Wiring, outside: &Outside) -> RunPorts {
         routes: Arc::clone(&wiring.routes),
         hostname: hostname(),
     }
-}
-
-/// What this machine is called.
-fn hostname() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
 }
 
 fn reconciler(config: &Config, wiring: &Wiring, outside: &Outside) -> Arc<Reconciler> {

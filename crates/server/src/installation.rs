@@ -5,8 +5,9 @@
 //! or with an empty one: it would take what runs for unknown.
 
 mod decision;
+mod hostname;
 
-use std::{error::Error, fs, os::unix::fs::MetadataExt as _, path::Path};
+use std::{error::Error, fs, os::unix::fs::MetadataExt as _, path::Path, time::Duration};
 
 use launchway_domain::{
     clock::Clock as _,
@@ -16,11 +17,15 @@ use launchway_infrastructure::{
     backup::replace_private_file,
     clock::{SystemClock, TimeOrderedIds},
     data_dir::{DataDir, LOCK_PATIENCE},
-    database::{Database, DatabaseOptions, DatabaseUrl, FileLock, FileLockError, Fit, Inspection, inspect},
+    database::{
+        Database, DatabaseOptions, DatabaseUrl, FileLock, FileLockError, Fit, Inspection, LockHolder,
+        ServerLock, ServerLockError, inspect,
+    },
     secrets::XChaChaBox,
 };
 
 use self::decision::{DatabaseIdentity, Decision, Refusal, decide};
+pub(crate) use self::hostname::hostname;
 use crate::{
     config::{Config, shown_database},
     key,
@@ -29,18 +34,22 @@ use crate::{
 
 /// The file with the id of the installation.
 const INSTANCE_ID: &str = "instance-id";
-/// The file with the id of this server among the replicas of the installation, by which it takes back its own jobs after
-/// a crash.
+/// The file with the id of this server, by which it takes back its own jobs after a crash.
 const SERVER_ID: &str = "server-id";
+/// The longest wait for the server before this one to release a PostgreSQL database. PostgreSQL ends the session of a
+/// machine that has vanished after about ten seconds.
+const SERVER_LOCK_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A database that belongs to the data directory, is up to date, and fits the key.
 pub(crate) struct Installation {
     /// The id of the installation.
     pub(crate) id: InstanceId,
-    /// The id of this server among the replicas of the installation.
+    /// The id of this server, to which its jobs belong.
     pub(crate) server: InstanceId,
     pub(crate) database: Database,
     pub(crate) secrets: XChaChaBox,
+    /// The lock on the PostgreSQL database; `None` on SQLite, and for a process beside a running server.
+    pub(crate) server_lock: Option<ServerLock>,
 }
 
 impl Installation {
@@ -62,8 +71,9 @@ impl Installation {
             Tables::BringUpToDate => Checked::alone(config, data, adopt)?,
         };
         checked.check_key(config)?;
-        let Checked { decision, directory, lock, .. } = checked;
-        let options = DatabaseOptions { lock, ..DatabaseOptions::new(config.database.clone()) };
+        let Checked { decision, directory, lock, server_lock, .. } = checked;
+        let lock_state = server_lock.as_ref().map(ServerLock::state);
+        let options = DatabaseOptions { lock, lock_state, ..DatabaseOptions::new(config.database.clone()) };
         let database = Database::open(DatabaseOptions { must_exist: tables.must_exist(), ..options })?;
         wiring::bring_up_to_date(&database, &tables).await?;
         let secrets = key::fitting(config, data, &database).await?;
@@ -75,7 +85,7 @@ impl Installation {
         let id =
             id.ok_or("the database has no id of an installation yet: wait until the server has started")?;
         let server = server_id(data, directory)?;
-        Ok(Self { id, server, database, secrets })
+        Ok(Self { id, server, database, secrets, server_lock })
     }
 }
 
@@ -87,13 +97,22 @@ pub(crate) struct Checked {
     key_check: Option<String>,
     /// The lock on the SQLite file.
     pub(crate) lock: Option<FileLock>,
+    /// The lock on the PostgreSQL database.
+    pub(crate) server_lock: Option<ServerLock>,
 }
 
 impl Checked {
     /// Checks for a process that is the only one on the data directory and on the database. A missing SQLite file is
     /// made once that is decided.
     pub(crate) fn alone(config: &Config, data: &DataDir, adopt: bool) -> Result<Self, Box<dyn Error>> {
-        let DatabaseUrl::Sqlite(path) = &config.database else { return check(config, data, adopt) };
+        let path = match &config.database {
+            DatabaseUrl::Sqlite(path) => path,
+            DatabaseUrl::Postgres(url) => {
+                let lock = ServerLock::acquire(url, &hostname(), SERVER_LOCK_TIMEOUT);
+                let server_lock = Some(lock.map_err(|error| not_locked(config, error))?);
+                return Ok(Self { server_lock, ..check(config, data, adopt)? });
+            }
+        };
         let lock = FileLock::acquire(path, LOCK_PATIENCE)?;
         let checked = check(config, data, adopt)?;
         if lock.is_some() {
@@ -134,9 +153,17 @@ pub(crate) fn check_for_backup(config: &Config, data: &DataDir) -> Result<(), Bo
     }
 }
 
-/// Reports that a server from another data directory uses the SQLite file.
+/// Reports that a server from another data directory uses the database.
 pub(crate) fn is_database_in_use(config: &Config) -> Result<bool, Box<dyn Error>> {
-    let DatabaseUrl::Sqlite(path) = &config.database else { return Ok(false) };
+    let path = match &config.database {
+        DatabaseUrl::Sqlite(path) => path,
+        DatabaseUrl::Postgres(url) => {
+            return match ServerLock::acquire(url, &hostname(), LOCK_PATIENCE) {
+                Err(ServerLockError::InUse(_)) => Ok(true),
+                outcome => Ok(outcome.map(|_released| false)?),
+            };
+        }
+    };
     match FileLock::acquire(path, LOCK_PATIENCE) {
         // SQLite finds its log by the name of the file: two names would be two logs.
         Err(FileLockError::InUse(_)) if fs::metadata(path)?.nlink() > 1 => Err(format!(
@@ -169,7 +196,7 @@ fn check(config: &Config, data: &DataDir, adopt: bool) -> Result<Checked, Box<dy
     };
     let database = DatabaseIdentity::of(installation, key_check.is_some());
     let decision = decide(directory, database, adopt).map_err(|refusal| in_words(config, data, refusal))?;
-    Ok(Checked { decision, directory, key_check, lock: None })
+    Ok(Checked { decision, directory, key_check, lock: None, server_lock: None })
 }
 
 /// Writes what was decided: first to the database, then to the data directory. A process that ends in between leaves a
@@ -244,6 +271,31 @@ pub(crate) fn refuse_missing(config: &Config) -> Result<(), Box<dyn Error>> {
 fn missing(config: &Config) -> Box<dyn Error> {
     format!(
         "there is no database at {}: check LAUNCHWAY_DATABASE_URL and LAUNCHWAY_DATA_DIR",
+        shown_database(&config.database)
+    )
+    .into()
+}
+
+/// Returns the message for a server that lost the PostgreSQL database to another one.
+pub(crate) fn taken_over(config: &Config, holder: &LockHolder) -> Box<dyn Error> {
+    format!(
+        "another Launchway server ({holder}) has taken the database {} over while this one had lost its connection. One \
+         server at a time uses a database: stop all but one, or give each a database of its own by LAUNCHWAY_DATABASE_URL",
+        shown_database(&config.database)
+    )
+    .into()
+}
+
+fn not_locked(config: &Config, error: ServerLockError) -> Box<dyn Error> {
+    let ServerLockError::InUse(holder) = error else { return error.into() };
+    // The id is a help for people; a database that cannot tell it is in use all the same.
+    let id = match inspect(&config.database) {
+        Ok(Inspection::Usable { installation: Some(id), .. }) => format!(" of installation {id}"),
+        _ => String::new(),
+    };
+    format!(
+        "another Launchway server{id} ({holder}) uses the database {}. Nothing was changed. One server at a time uses a \
+         database: stop all but one, or give each a database of its own by LAUNCHWAY_DATABASE_URL",
         shown_database(&config.database)
     )
     .into()

@@ -5,7 +5,10 @@ use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web::Data};
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::EngineStatus;
-use launchway_infrastructure::{data_dir::DataDir, database::Database};
+use launchway_infrastructure::{
+    data_dir::DataDir,
+    database::{Database, LockHolder, ServerLock},
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric as _},
@@ -21,7 +24,7 @@ use crate::{
     cli,
     config::Config,
     front_proxy::FrontProxy,
-    installation::Installation,
+    installation::{self, Installation},
     telemetry,
     wiring::{Tables, Wiring, load_catalog},
 };
@@ -52,7 +55,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let wiring = Wiring::new(config, &data, installation, front).await?;
     load_catalog(&wiring.services).await?;
     let background = Background::start(config, &data, &wiring, front).await?;
-    let Wiring { database, services, setup_token, .. } = wiring;
+    let Wiring { database, services, setup_token, server_lock, .. } = wiring;
     let metrics = Metrics::default();
     metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));
     metrics.also_collect(Box::new(EngineMetrics(services.engine.clone())));
@@ -85,7 +88,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
 
     let addresses = server.addrs();
     let server = server.run();
-    let stop = tokio::spawn(stop_on_signal(server.handle(), api)?);
+    let stop = tokio::spawn(stop_when_told(server.handle(), api, server_lock)?);
     announce(&addresses, front, setup_token.as_deref())?;
     let watched = proxy.clone().map(|proxy| tokio::spawn(async move { proxy.keep().await }));
     server.await?;
@@ -93,8 +96,13 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     if let Some(watched) = watched {
         watched.abort();
     }
+    if let Some(Signal::DatabaseTaken(holder)) = &signal {
+        // The other server has taken over what runs in the background.
+        tracing::error!(%holder, "another server uses the database");
+        return Err(installation::taken_over(config, holder));
+    }
     background.stop().await;
-    match (proxy, signal) {
+    match (proxy, &signal) {
         (Some(proxy), Some(Signal::Interrupt)) => proxy.stop().await,
         (Some(proxy), _) => tracing::info!(address = %proxy.address(), "applications go on being served"),
         (None, _) => {}
@@ -125,20 +133,36 @@ enum Signal {
     Interrupt,
     /// The server is to end; applications go on.
     Terminate,
+    /// Another server has the database now.
+    DatabaseTaken(LockHolder),
 }
 
 /// Waits for SIGTERM or SIGINT; then says that it is not ready, finishes what is under way, and
-/// takes nothing new.
-fn stop_on_signal(
+/// takes nothing new. When another server has the lock on the database, it ends at once.
+fn stop_when_told(
     server: ServerHandle,
     api: Data<Api>,
+    lock: Option<ServerLock>,
 ) -> Result<impl Future<Output = Signal>, std::io::Error> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // A task of its own, so that the lock is held until the process ends.
+    let lock = lock.map(|lock| tokio::spawn(lock.keep()));
+    let lost = async move {
+        match lock {
+            Some(lock) => lock.await.unwrap_or_default(),
+            None => std::future::pending().await,
+        }
+    };
     Ok(async move {
         let signal = tokio::select! {
             _ = terminate.recv() => Signal::Terminate,
             _ = interrupt.recv() => Signal::Interrupt,
+            holder = lost => {
+                api.begin_stopping();
+                server.stop(false).await;
+                return Signal::DatabaseTaken(holder);
+            }
         };
         tracing::info!("stopping; requests under way are finished first");
         api.begin_stopping();

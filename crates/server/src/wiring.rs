@@ -18,7 +18,7 @@ use launchway_infrastructure::{
     catalog,
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
-    database::{Database, DatabaseOptions, DurableThrottle},
+    database::{Database, DatabaseOptions, DurableThrottle, ServerLock},
     outbound::{Outbound, OutboundOptions},
     passwords::Argon2Hasher,
     routes::{FrontProxy, NoProxy},
@@ -37,7 +37,7 @@ use crate::{
 pub(crate) struct Wiring {
     /// The id of the installation.
     pub(crate) installation: InstanceId,
-    /// The id of this server among the replicas of the installation.
+    /// The id of this server, to which its jobs belong.
     pub(crate) server: InstanceId,
     pub(crate) database: Database,
     pub(crate) services: Services,
@@ -47,6 +47,8 @@ pub(crate) struct Wiring {
     pub(crate) routes: Arc<Routes>,
     /// What the first administrator needs from elsewhere; `None` once there is one.
     pub(crate) setup_token: Option<String>,
+    /// The lock on the PostgreSQL database, which ends with this value.
+    pub(crate) server_lock: Option<ServerLock>,
 }
 
 impl Wiring {
@@ -57,7 +59,7 @@ impl Wiring {
         installation: Installation,
         front: Option<SocketAddr>,
     ) -> Result<Self, Box<dyn Error>> {
-        let Installation { id, server, database, secrets } = installation;
+        let Installation { id, server, database, secrets, server_lock } = installation;
         let setup_token = setup_token(&database, data).await?;
         let recognised = match &setup_token {
             Some(token) => TokenHash::of(token),
@@ -70,7 +72,18 @@ impl Wiring {
         let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised)?;
         let tools = ports.tools.clone();
         let services = Services::new(ports);
-        Ok(Self { installation: id, server, database, services, tools, secrets, sites, routes, setup_token })
+        Ok(Self {
+            installation: id,
+            server,
+            database,
+            services,
+            tools,
+            secrets,
+            sites,
+            routes,
+            setup_token,
+            server_lock,
+        })
     }
 }
 
@@ -141,6 +154,7 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
     let checked = Checked::alone(config, &data, false)?;
     checked.check_key(config)?;
     let migrations = runtime()?.block_on(async {
+        let _server_lock = checked.server_lock;
         let options = DatabaseOptions { lock: checked.lock, ..DatabaseOptions::new(config.database.clone()) };
         let database = Database::open(options)?;
         let migrations = database.migrate().await?;

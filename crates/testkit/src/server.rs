@@ -81,20 +81,6 @@ impl TestServer {
         self.data.path()
     }
 
-    /// A second server on the same PostgreSQL database and with the same key, but with a data
-    /// directory of its own.
-    pub fn replica(&self) -> Replica {
-        let database = self.database.as_ref().expect("replicas share a PostgreSQL database");
-        let data = tempfile::tempdir().unwrap();
-        let key = self.data.path().join("secret.key").display().to_string();
-        let settings = [
-            ("LAUNCHWAY_DATABASE_URL".to_owned(), database.url()),
-            ("LAUNCHWAY_SECRET_KEY_FILE".to_owned(), key),
-        ];
-        let (process, announcement) = spawn(data.path(), &settings);
-        Replica { process, url: url_in(&announcement), _data: data }
-    }
-
     /// Someone who calls it without a token.
     pub fn client(&self) -> Client {
         Client::new(&self.url)
@@ -204,32 +190,6 @@ impl Drop for TestServer {
         let _ = self.process.kill();
         let _ = self.process.wait();
         self.kill_front();
-    }
-}
-
-/// A second server on the same database.
-pub struct Replica {
-    process: Child,
-    url: String,
-    _data: TempDir,
-}
-
-impl Replica {
-    /// Where it listens.
-    pub fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Someone who calls it without a token.
-    pub fn client(&self) -> Client {
-        Client::new(&self.url)
-    }
-}
-
-impl Drop for Replica {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

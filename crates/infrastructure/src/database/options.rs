@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
-use super::file_lock::FileLock;
+use super::{file_lock::FileLock, server_lock::LockState};
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct DatabaseOptions {
     pub must_exist: bool,
     /// The lock on the SQLite file, which is kept as long as the database is open.
     pub lock: Option<FileLock>,
+    /// The state of the lock on the PostgreSQL database. While it is not held, writes are refused.
+    pub lock_state: Option<LockState>,
 }
 
 impl DatabaseOptions {
@@ -33,6 +35,7 @@ impl DatabaseOptions {
             synchronous: Synchronous::Full,
             must_exist: false,
             lock: None,
+            lock_state: None,
         }
     }
 }
@@ -108,12 +111,21 @@ pub(super) fn with_connect_timeout(url: &str) -> String {
     if is_bounded {
         return url.to_owned();
     }
-    let separator = match options {
-        None => "?",
-        Some("") => "",
-        Some(_) => "&",
-    };
-    format!("{url}{separator}connect_timeout={CONNECT_TIMEOUT}")
+    with_parameters(url, &[("connect_timeout", &CONNECT_TIMEOUT.to_string())])
+}
+
+/// Returns the same PostgreSQL URL with further parameters. libpq takes the last value of a parameter that is there twice.
+pub(super) fn with_parameters(url: &str, parameters: &[(&str, &str)]) -> String {
+    let mut url = url.to_owned();
+    for (name, value) in parameters {
+        let separator = match options_of(&url) {
+            None => "?",
+            Some("") => "",
+            Some(_) => "&",
+        };
+        url.push_str(&format!("{separator}{name}={}", value.replace(' ', "%20")));
+    }
+    url
 }
 
 /// What follows the `?` of a URL, as libpq reads it: a name or password before an `@` may hold a

@@ -79,6 +79,36 @@ impl TestServer {
         self.on_postgres_itself(&format!("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true;"));
     }
 
+    /// Ends the session that holds the server's lock on the PostgreSQL database, and takes the lock. It is held as long as
+    /// the returned connection lives.
+    pub fn steal_server_lock(&self) -> PgConnection {
+        let url = self.database.as_ref().expect("a PostgreSQL database").url();
+        let waiting = std::thread::spawn(move || {
+            let mut connection = PgConnection::establish(&url).unwrap();
+            connection
+                .batch_execute("SELECT pg_advisory_lock(1818326382, hashtext(current_schema()))")
+                .unwrap();
+            connection
+        });
+        // Only who waits already is sure to have it before the server asks again.
+        let is_waiting = "SELECT 'yes' AS value FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        while self.query(is_waiting).is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        self.end_server_lock();
+        waiting.join().unwrap()
+    }
+
+    /// Ends the session that holds the server's lock on the PostgreSQL database.
+    pub fn end_server_lock(&self) {
+        self.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
+                 AND classid::bigint = 1818326382
+                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        );
+    }
+
     fn sqlite(&self) -> SqliteConnection {
         let path = self.data_dir().join("launchway.db");
         let mut connection = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
