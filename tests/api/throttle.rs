@@ -101,7 +101,7 @@ fn a_forged_address_does_not_count() {
 
 #[test]
 fn behind_a_trusted_proxy_the_address_that_it_saw_counts() {
-    let server = TestServer::configured(&[("LAUNCHWAY_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8")]);
+    let server = TestServer::configured(&[("LAUNCHWAY_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/9")]);
     server.admin();
     let from = |hops: &str| server.client().with_header("x-forwarded-for", hops);
     for number in 0..10 {

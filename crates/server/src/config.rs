@@ -89,6 +89,16 @@ impl Config {
                  set LAUNCHWAY_PROXY_BIND to off",
             );
         }
+        if let (Some(trusted), Some(deployments)) = (&trusted_proxies, &deployments) {
+            let pool = deployments.network_pool;
+            for network in trusted.iter().filter(|network| addresses::has_containers(network, &pool)) {
+                read.refuse(
+                    format!("LAUNCHWAY_TRUSTED_PROXIES has `{network}` and LAUNCHWAY_NETWORK_POOL is `{pool}`"),
+                    "containers have addresses of the pool and could claim any client address by X-Forwarded-For: name \
+                     only the addresses of your proxies, or another pool",
+                );
+            }
+        }
         let effective = read.finish()?;
         // `finish` has told of every setting that is missing here.
         let missing = || Problems(Vec::new());
@@ -173,6 +183,20 @@ mod tests {
         assert!(shown.contains("LAUNCHWAY_DATABASE_URL=postgres://ada:***@db/launchway\n"), "{shown}");
         assert!(shown.contains("LAUNCHWAY_BIND=127.0.0.1:8080\n"), "{shown}");
         assert!(!shown.contains("hunter2"));
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_no_container() {
+        for trusted in ["10.0.0.0/8", "127.0.0.1, 10.192.3.4"] {
+            let problems = parse(&[("LAUNCHWAY_TRUSTED_PROXIES", trusted)]).unwrap_err().to_string();
+            for expected in ["LAUNCHWAY_TRUSTED_PROXIES", "LAUNCHWAY_NETWORK_POOL", "`10.192.0.0/12`"] {
+                assert!(problems.contains(expected), "{expected:?} is not in:\n{problems}");
+            }
+        }
+        let elsewhere =
+            [("LAUNCHWAY_TRUSTED_PROXIES", "10.0.0.0/8"), ("LAUNCHWAY_NETWORK_POOL", "172.24.0.0/14")];
+        assert!(parse(&elsewhere).is_ok());
+        assert!(parse(&[("LAUNCHWAY_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/16")]).is_ok());
     }
 
     #[test]

@@ -1,6 +1,19 @@
-//! Addresses that two listeners cannot have at the same time.
+//! Addresses that two settings cannot share.
 
 use std::net::{IpAddr, SocketAddr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+/// Reports that a network has an address of the container address pool, also one that is written as IPv6.
+pub(super) fn has_containers(network: &IpNet, pool: &Ipv4Net) -> bool {
+    match network {
+        IpNet::V4(network) => network.contains(pool) || pool.contains(network),
+        IpNet::V6(network) => {
+            let mapped = Ipv6Net::new(pool.network().to_ipv6_mapped(), 96 + pool.prefix_len());
+            mapped.is_ok_and(|mapped| network.contains(&mapped) || mapped.contains(network))
+        }
+    }
+}
 
 /// Reports that a listener on `one` and a listener on `other` would be in each other's way. Port 0 takes a free port, and
 /// never is.
@@ -23,6 +36,26 @@ fn covers(all: IpAddr, address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_with_an_address_of_the_pool_is_found() {
+        let pool = "10.192.0.0/12".parse().unwrap();
+        for (network, expected) in [
+            ("10.0.0.0/8", true),
+            ("0.0.0.0/0", true),
+            ("10.192.0.0/12", true),
+            ("10.200.1.7/32", true),
+            ("::/0", true),
+            ("::ffff:10.200.1.7/128", true),
+            ("10.0.0.0/9", false),
+            ("10.208.0.0/12", false),
+            ("127.0.0.1/32", false),
+            ("fd00::/8", false),
+            ("::ffff:10.0.0.0/105", false),
+        ] {
+            assert_eq!(has_containers(&network.parse().unwrap(), &pool), expected, "{network}");
+        }
+    }
 
     #[test]
     fn listeners_overlap_on_one_port_of_one_address() {

@@ -148,7 +148,9 @@ pub(super) fn networks(raw: &str) -> Result<Vec<IpNet>, String> {
         let single = item.parse::<IpAddr>().map(IpNet::from);
         single.or_else(|_not_an_address| item.parse()).ok()
     })
-    .ok_or_else(|| "addresses or networks with commas between them, such as 127.0.0.1, 10.0.0.0/8".to_owned())
+    .ok_or_else(|| {
+        "addresses or networks with commas between them, such as 127.0.0.1, 192.168.1.0/24".to_owned()
+    })
 }
 
 pub(super) fn endpoints(raw: &str) -> Result<Vec<AllowedEndpoint>, String> {
