@@ -6,6 +6,8 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
+use crate::patience::until;
+
 #[test]
 fn requests_are_counted_by_route_and_not_by_path() {
     let server = TestServer::on_sqlite();
@@ -42,9 +44,21 @@ fn requests_are_counted_by_route_and_not_by_path() {
 fn from_elsewhere_metrics_are_for_the_administrator_of_the_installation() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
-    let token = admin.post("/api/v1/auth/tokens", &json!({"name": "prometheus"})).success();
-    let program = server.client().with_token(token["token"].as_str().unwrap());
+    let program = |name: &str, permissions: Option<&[&str]>| {
+        let wish = json!({"name": name, "permissions": permissions});
+        let token = admin.post("/api/v1/auth/tokens", &wish).success();
+        server.client().with_token(token["token"].as_str().unwrap())
+    };
+    let issued_for_it = program("prometheus", Some(&["metrics:read"]));
+    let others = [program("ci", None), program("reader", Some(&["deploy:read", "audit:read"]))];
     let grace = server.log_in(server.neighbour("admin").email, ADMIN_PASSWORD);
+    // It is for metrics and for nothing else.
+    issued_for_it.get("/api/v1/deploy/applications").failure(403, "forbidden");
+    issued_for_it.get("/api/v1/audit/logs").failure(403, "forbidden");
+    // Only who administers the installation can put it into a token, also as an admin of an organization.
+    let wish = json!({"name": "prometheus", "permissions": ["metrics:read"]});
+    let refused = grace.post("/api/v1/auth/tokens", &wish).failure(400, "validation_failed");
+    assert!(refused.contains("`metrics:read`"), "{refused}");
     for (name, value) in [
         ("x-forwarded-for", "127.0.0.1"),
         ("x-forwarded-proto", "https"),
@@ -58,11 +72,19 @@ fn from_elsewhere_metrics_are_for_the_administrator_of_the_installation() {
         assert_eq!(refused.headers["www-authenticate"], "Bearer");
         elsewhere(&server.client().with_token("garbage")).get("/metrics").failure(401, "unauthenticated");
         elsewhere(&grace).get("/metrics").failure(403, "forbidden");
-        for allowed in [&admin, &program] {
+        for other in &others {
+            let message = elsewhere(other).get("/metrics").failure(403, "forbidden");
+            assert!(message.contains("`metrics:read`"), "{message}");
+        }
+        for allowed in [&admin, &issued_for_it] {
             let answer = elsewhere(allowed).get("/metrics");
             assert!(answer.status == 200 && answer.text.contains("launchway_"), "{answer:?}");
         }
     }
+    // The token is worth no more than its owner.
+    server.execute("UPDATE users SET kind = 'app_user'");
+    let elsewhere = issued_for_it.with_header("via", "1.1 caddy");
+    until("the change to the user", || (elsewhere.get("/metrics").status == 403).then_some(()));
     // On the machine itself nobody is asked, whoever they are.
     for local in [&server.client(), &grace, &server.client().with_token("garbage")] {
         assert_eq!(local.get("/metrics").status, 200);

@@ -8,7 +8,6 @@ use actix_web::{
     web::Data,
 };
 use launchway_application::Error;
-use launchway_domain::auth::Forbidden;
 use prometheus_client::{
     collector::Collector,
     encoding::{EncodeLabelSet, text::encode},
@@ -80,7 +79,8 @@ impl Metrics {
 
 /// What is counted, as Prometheus reads it
 ///
-/// For callers on the server's own machine, and for the installation's administrator.
+/// For callers on the server's own machine, for a session of an administrator of the installation, and for an API token of
+/// theirs with the permission `metrics:read`.
 #[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 pub(crate) async fn metrics(
@@ -88,8 +88,8 @@ pub(crate) async fn metrics(
     request: HttpRequest,
     caller: Result<Caller, ApiError>,
 ) -> Result<HttpResponse, ApiError> {
-    if !is_local(&request) && !caller?.administers_installation() {
-        return Err(Error::from(Forbidden::NotAnAdministrator).into());
+    if !is_local(&request) {
+        caller?.require_metrics().map_err(Error::from)?;
     }
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use launchway_domain::{
     audit::{Action, Event, Resource},
     auth::{
-        Actor, ApiToken, ApiTokenName, CredentialRepository, Forbidden, Permissions, Token, TokenKind, Write,
+        Actor, ApiToken, ApiTokenName, CredentialRepository, Forbidden, Permission, Permissions, Token,
+        TokenKind, Write,
     },
     clock::Timestamp,
     ids::ApiTokenId,
@@ -134,7 +135,10 @@ impl ApiTokens {
 fn lacking(actor: &Actor, wanted: Permissions) -> Option<String> {
     let lacking: Vec<String> = wanted
         .iter()
-        .filter(|permission| !actor.permissions().contain(*permission))
+        .filter(|permission| match *permission {
+            Permission::METRICS => !actor.administers_installation(),
+            permission => !actor.permissions().contain(permission),
+        })
         .map(|permission| format!("`{permission}`"))
         .collect();
     (!lacking.is_empty())

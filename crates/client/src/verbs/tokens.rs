@@ -21,7 +21,8 @@ pub enum TokensVerb {
     Create {
         /// What it is for
         name: String,
-        /// What it may do, such as deploy:read, as often as need be; without, all that you may do
+        /// What it may do, such as deploy:read, as often as need be; without, all that you may do. metrics:read is for
+        /// administrators of the installation
         #[arg(long = "permission", value_name = "RESOURCE:ACTION")]
         permissions: Vec<String>,
         /// When it ends: in so long, such as 90d or 12h, or at a moment, such as 2030-01-31T00:00:00Z

@@ -39,6 +39,12 @@ pub enum Forbidden {
     /// Only who administers the installation may.
     #[error("this needs an administrator of the installation")]
     NotAnAdministrator,
+    /// Metrics are for administrators of the installation and for tokens that they issued for it.
+    #[error(
+        "this needs a session of an administrator of the installation, or an API token of theirs with the permission \
+         `metrics:read`"
+    )]
+    NoMetrics,
 }
 
 impl Actor {
@@ -97,6 +103,20 @@ impl Actor {
     #[must_use]
     pub fn administers_installation(&self) -> bool {
         self.user().kind == UserKind::Admin
+    }
+
+    /// Fails unless the actor may read the metrics of the installation: by a session of one of its administrators, or by an
+    /// API token that an administrator issued for it.
+    ///
+    /// # Errors
+    /// [`Forbidden::NoMetrics`].
+    pub fn require_metrics(&self) -> Result<(), Forbidden> {
+        let is_issued_for_it = match &self.identity.credential {
+            Credential::Session(_) => true,
+            Credential::ApiToken(token) => token.permissions.contain(Permission::METRICS),
+            Credential::Vouched => false,
+        };
+        if is_issued_for_it && self.administers_installation() { Ok(()) } else { Err(Forbidden::NoMetrics) }
     }
 
     /// The request that they act by.

@@ -19,9 +19,12 @@ pub enum Resource {
     Notification,
     /// The audit trail.
     Audit,
+    /// The metrics of the installation, which belong to no organization.
+    Metrics,
 }
 
 impl Resource {
+    /// The resources of an organization.
     const ALL: [Self; 6] =
         [Self::User, Self::Organization, Self::Deploy, Self::Extension, Self::Notification, Self::Audit];
 }
@@ -59,7 +62,11 @@ impl Permission {
         Self { resource, action }
     }
 
-    /// Every permission there is.
+    /// The right to read the metrics of the installation. No role has it: an administrator of the installation puts it into
+    /// an API token.
+    pub const METRICS: Self = Self::new(Resource::Metrics, Action::Read);
+
+    /// Every permission in an organization.
     pub fn all() -> impl Iterator<Item = Self> {
         Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Self { resource, action }))
     }
@@ -76,13 +83,14 @@ impl Permission {
 }
 
 /// Spelled out, because every answer about a member lists them: by resource, then by action.
-const NAMES: [[&str; 4]; 6] = [
+const NAMES: [[&str; 4]; 7] = [
     ["user:create", "user:read", "user:update", "user:delete"],
     ["organization:create", "organization:read", "organization:update", "organization:delete"],
     ["deploy:create", "deploy:read", "deploy:update", "deploy:delete"],
     ["extension:create", "extension:read", "extension:update", "extension:delete"],
     ["notification:create", "notification:read", "notification:update", "notification:delete"],
     ["audit:create", "audit:read", "audit:update", "audit:delete"],
+    ["metrics:create", "metrics:read", "metrics:update", "metrics:delete"],
 ];
 
 impl fmt::Display for Permission {
@@ -95,10 +103,11 @@ impl std::str::FromStr for Permission {
     type Err = InvalidValue;
 
     fn from_str(raw: &str) -> Result<Self, InvalidValue> {
-        Self::all().find(|permission| permission.as_str() == raw.trim()).ok_or_else(|| {
+        let mut known = Self::all().chain([Self::METRICS]);
+        known.find(|permission| permission.as_str() == raw.trim()).ok_or_else(|| {
             InvalidValue::text(
                 "`resource:action` with a resource of user, organization, deploy, extension, notification or \
-                 audit and an action of create, read, update or delete",
+                 audit and an action of create, read, update or delete, or `metrics:read`",
                 raw,
             )
         })
@@ -130,7 +139,7 @@ impl Permissions {
 
     /// The permissions in the order of the contract.
     pub fn iter(self) -> impl Iterator<Item = Permission> {
-        Permission::all().filter(move |permission| self.contain(*permission))
+        Permission::all().chain([Permission::METRICS]).filter(move |permission| self.contain(*permission))
     }
 
     /// The names in the order of the contract.
@@ -161,7 +170,7 @@ mod tests {
     #[test]
     fn there_are_24_permissions_and_each_is_read_as_it_is_written() {
         assert_eq!(Permission::all().count(), 24);
-        for permission in Permission::all() {
+        for permission in Permission::all().chain([Permission::METRICS]) {
             assert_eq!(permission.to_string().parse(), Ok(permission));
         }
     }
@@ -176,9 +185,17 @@ mod tests {
 
     #[test]
     fn an_unknown_permission_is_refused() {
-        for text in ["", "deploy", "deploy:", "deploy:run", "root:read", "deploy:read:all"] {
+        for text in ["", "deploy", "deploy:", "deploy:run", "root:read", "deploy:read:all", "metrics:update"]
+        {
             assert!(text.parse::<Permission>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn metrics_are_in_a_set_and_in_no_role() {
+        let set = Permissions::from_iter([Permission::METRICS]);
+        assert_eq!(set.names(), ["metrics:read"]);
+        assert!(!Permissions::from_iter(Permission::all()).contain(Permission::METRICS));
     }
 
     proptest! {
