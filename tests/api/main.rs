@@ -32,6 +32,7 @@ mod envelope;
 mod extensions;
 mod front;
 mod full_disk;
+mod idempotency;
 mod injection;
 mod installation;
 mod isolation;

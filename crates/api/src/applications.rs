@@ -5,7 +5,10 @@ mod requests;
 mod views;
 
 use actix_web::{HttpResponse, web::Data};
-use launchway_domain::applications::ApplicationFilter;
+use launchway_domain::{
+    applications::ApplicationFilter,
+    auth::{Action, Permission, Resource},
+};
 
 pub(crate) use self::views::{ApplicationStatusView, ApplicationView};
 use self::{
@@ -26,6 +29,9 @@ use crate::{
 };
 
 const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };
+
+/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 
 pub(crate) fn routes(routes: &mut Routes) {
     routes
@@ -49,7 +55,7 @@ pub(crate) async fn create_application(
     body: Idempotent<CreateApplication>,
 ) -> Result<HttpResponse, ApiError> {
     let applications = &api.services.applications;
-    let (wish, once) = body.read(&caller).await?;
+    let (wish, once) = body.read(&caller, CREATE).await?;
     once.answer(
         &api,
         "Deployment created successfully",

@@ -7,6 +7,7 @@ use actix_web::{
     HttpResponse,
     web::{Data, Path},
 };
+use launchway_domain::auth::{Action, Permission, Resource};
 
 pub(crate) use self::views::{DeploymentStatusView, DeploymentView};
 use self::{
@@ -27,6 +28,9 @@ use crate::{
 
 const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };
 
+/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
+
 pub(crate) fn routes(routes: &mut Routes) {
     routes
         .post("/api/v1/deploy/application/redeploy", redeploy_application)
@@ -46,7 +50,7 @@ pub(crate) async fn redeploy_application(
     body: Idempotent<RedeployApplication>,
 ) -> Result<HttpResponse, ApiError> {
     let deployments = &api.services.deployments;
-    let (RedeployApplication { id }, once) = body.read(&caller).await?;
+    let (RedeployApplication { id }, once) = body.read(&caller, CREATE).await?;
     once.answer(
         &api,
         "Deployment created successfully",
@@ -67,7 +71,7 @@ pub(crate) async fn roll_back(
     body: Idempotent<WhichDeployment>,
 ) -> Result<HttpResponse, ApiError> {
     let deployments = &api.services.deployments;
-    let (WhichDeployment { id }, once) = body.read(&caller).await?;
+    let (WhichDeployment { id }, once) = body.read(&caller, CREATE).await?;
     once.answer(
         &api,
         "Rollback created successfully",

@@ -9,7 +9,10 @@ use actix_web::{
     web::{Data, Path},
 };
 use launchway_application::Error;
-use launchway_domain::extensions::{Category, ExtensionFilter, ExtensionKey};
+use launchway_domain::{
+    auth::{Action, Permission, Resource},
+    extensions::{Category, ExtensionFilter, ExtensionKey},
+};
 
 pub(crate) use self::{
     executions::views::{ExecutionStepView, ExecutionView},
@@ -33,6 +36,9 @@ use crate::{
 };
 
 const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };
+
+/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+const CREATE: Permission = Permission::new(Resource::Extension, Action::Create);
 
 pub(crate) fn routes(routes: &mut Routes) {
     routes
@@ -101,7 +107,7 @@ pub(crate) async fn run_extension(
     body: Idempotent<RunExtension>,
 ) -> Result<HttpResponse, ApiError> {
     let extensions = &api.services.extensions;
-    let (RunExtension { variables }, once) = body.read(&caller).await?;
+    let (RunExtension { variables }, once) = body.read(&caller, CREATE).await?;
     let extension = key(&path)?;
     once.answer(
         &api,
@@ -127,7 +133,7 @@ pub(crate) async fn fork_extension(
     body: Idempotent<ForkExtension>,
 ) -> Result<HttpResponse, ApiError> {
     let extensions = &api.services.extensions;
-    let (ForkExtension { yaml_content }, once) = body.read(&caller).await?;
+    let (ForkExtension { yaml_content }, once) = body.read(&caller, CREATE).await?;
     let source = key(&path)?;
     once.answer(
         &api,

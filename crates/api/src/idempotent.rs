@@ -7,7 +7,11 @@ use std::{
 
 use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, http::header::HeaderValue};
 use launchway_application::{Error, idempotency::Earlier};
-use launchway_domain::{idempotency::IdempotencyKey, value::InvalidValue};
+use launchway_domain::{
+    auth::{Actor, Permission},
+    idempotency::IdempotencyKey,
+    value::InvalidValue,
+};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -42,26 +46,40 @@ impl<T> FromRequest for Idempotent<T> {
 }
 
 impl<T: Input> Idempotent<T> {
-    /// Reads the body and takes its fields, and tells how to carry the request out once.
-    pub(crate) async fn read(self, caller: &Caller) -> Result<(T, Once), ApiError> {
+    /// Reads the body and takes its fields, and tells how to carry the request out once. A repeated request needs
+    /// `permission`, as the first one did.
+    pub(crate) async fn read(self, caller: &Caller, permission: Permission) -> Result<(T, Once), ApiError> {
         let Self { body, name, operation } = self;
         let (input, hash) = body.read_with_hash().await?;
-        let Some(name) = name else { return Ok((input, Once(None))) };
+        let once = Once { key: None, actor: Actor::clone(caller), permission, shows_current: false };
+        let Some(name) = name else { return Ok((input, once)) };
         let name = name.to_str().unwrap_or_default().parse().map_err(|refused: InvalidValue| {
             ApiError::new(Code::ValidationFailed, format!("the header Idempotency-Key {refused}"))
         })?;
         let scope = caller.organization().map_err(Error::from)?;
         let user_id = caller.user_id();
-        Ok((input, Once(Some(IdempotencyKey { scope, user_id, operation, name, body: hash }))))
+        let key = IdempotencyKey { scope, user_id, operation, name, body: hash };
+        Ok((input, Once { key: Some(key), ..once }))
     }
 }
 
 /// How to carry a request out once.
-pub(crate) struct Once(Option<IdempotencyKey>);
+pub(crate) struct Once {
+    key: Option<IdempotencyKey>,
+    actor: Actor,
+    permission: Permission,
+    shows_current: bool,
+}
 
 impl Once {
+    /// Has a repeated request show the current state instead of the first answer, for a resource that permissions in this
+    /// organization say nothing about.
+    pub(crate) fn showing_current(self) -> Self {
+        Self { shows_current: true, ..self }
+    }
+
     /// Answers with what `make` makes, or with what was answered when it was made. `again` finds
-    /// what was made when its answer is not known any more.
+    /// what was made when its answer is not known any more, or is not for this caller.
     pub(crate) async fn answer<T, V: Serialize>(
         self,
         api: &Api,
@@ -94,16 +112,17 @@ impl Once {
             let body = serde_json::to_vec(&envelope(made));
             body.map_err(|error| ApiError::internal(error.to_string()))
         };
-        let Some(key) = self.0 else { return Ok(json_bytes(HttpResponse::Ok(), shown(make(None).await?)?)) };
+        let Self { key, actor, permission, shows_current } = self;
+        let Some(key) = key else { return Ok(json_bytes(HttpResponse::Ok(), shown(make(None).await?)?)) };
         let idempotency = &api.services.idempotency;
-        let mut earlier = idempotency.earlier(&key).await?;
+        let mut earlier = idempotency.earlier(&actor, permission, &key).await?;
         if earlier.is_none() {
             match make(Some(key.clone())).await {
                 Err(Error::Repeated) => {
                     // A twin of this request was faster; its answer is about to be there.
                     for _ in 0..TWIN.0 {
-                        earlier = idempotency.earlier(&key).await?;
-                        if matches!(earlier, Some(Earlier::Answered(_))) {
+                        earlier = idempotency.earlier(&actor, permission, &key).await?;
+                        if shows_current || matches!(earlier, Some(Earlier::Answered(_))) {
                             break;
                         }
                         tokio::time::sleep(TWIN.1).await;
@@ -111,13 +130,16 @@ impl Once {
                 }
                 made => {
                     let body = shown(made?)?;
-                    idempotency.keep(&key, &body).await?;
+                    if !shows_current {
+                        idempotency.keep(&actor, &key, &body).await?;
+                    }
                     return Ok(json_bytes(HttpResponse::Ok(), body));
                 }
             }
         }
         let body = match earlier {
             Some(Earlier::Answered(body)) => body,
+            // It was carried out and its answer is lost, or shows more than this caller may see.
             Some(Earlier::CarriedOut(resource)) => shown(again(resource).await?)?,
             None => return Err(Error::Repeated.into()),
         };

@@ -7,7 +7,10 @@ use actix_web::{
     HttpResponse,
     web::{Data, Path},
 };
-use launchway_domain::notifications::{DeliveryFilter, WebhookKind};
+use launchway_domain::{
+    auth::{Action, Permission, Resource},
+    notifications::{DeliveryFilter, WebhookKind},
+};
 
 use self::{
     requests::{CreateSmtp, CreateWebhook, DeleteSmtp, TryChannel, UpdateSmtp, UpdateWebhook},
@@ -24,6 +27,9 @@ use crate::{
     query::Query,
     routes::Routes,
 };
+
+/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+const CREATE: Permission = Permission::new(Resource::Notification, Action::Create);
 
 pub(crate) fn routes(routes: &mut Routes) {
     routes
@@ -57,7 +63,7 @@ pub(crate) async fn create_webhook(
     caller: Caller,
     body: Idempotent<CreateWebhook>,
 ) -> Result<HttpResponse, ApiError> {
-    let (wish, once) = body.read(&caller).await?;
+    let (wish, once) = body.read(&caller, CREATE).await?;
     let notifications = &api.services.notifications;
     let make = async |key| notifications.create_webhook(&caller, wish.into(), key).await;
     once.answer_done(&api, "Webhook config created successfully", make).await
@@ -147,7 +153,7 @@ pub(crate) async fn create_smtp(
     body: Idempotent<CreateSmtp>,
 ) -> Result<HttpResponse, ApiError> {
     let notifications = &api.services.notifications;
-    let (wish, once) = body.read(&caller).await?;
+    let (wish, once) = body.read(&caller, CREATE).await?;
     once.answer(
         &api,
         "SMTP configuration created successfully",

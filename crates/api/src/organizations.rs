@@ -4,6 +4,7 @@ mod requests;
 mod views;
 
 use actix_web::{HttpResponse, web::Data};
+use launchway_domain::auth::{Action, Permission, Resource};
 
 pub(crate) use self::views::{MembershipView, OrganizationView};
 use self::{
@@ -22,6 +23,9 @@ use crate::{
     query::Query,
     routes::Routes,
 };
+
+/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+const CREATE: Permission = Permission::new(Resource::Organization, Action::Create);
 
 pub(crate) fn routes(routes: &mut Routes) {
     routes
@@ -59,15 +63,17 @@ pub(crate) async fn create_organization(
     body: Idempotent<CreateOrganization>,
 ) -> Result<HttpResponse, ApiError> {
     let organizations = &api.services.organizations;
-    let (wish, once) = body.read(&caller).await?;
-    once.answer(
-        &api,
-        "Organization created successfully",
-        async |key| organizations.create(&caller, wish.into(), key).await,
-        async |id| organizations.detail(&caller, Some(id.into())).await,
-        |detail| OrganizationView::from(&detail),
-    )
-    .await
+    let (wish, once) = body.read(&caller, CREATE).await?;
+    // The role in the new organization decides, and not the one in this organization.
+    once.showing_current()
+        .answer(
+            &api,
+            "Organization created successfully",
+            async |key| organizations.create(&caller, wish.into(), key).await,
+            async |id| organizations.detail(&caller, Some(id.into())).await,
+            |detail| OrganizationView::from(&detail),
+        )
+        .await
 }
 
 /// Change this organization

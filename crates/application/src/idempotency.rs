@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use launchway_domain::{
+    auth::{Actor, Permission, Permissions},
     idempotency::{IdempotencyKey, IdempotencyStore},
     secret::SecretBox,
 };
@@ -22,9 +23,12 @@ pub struct Idempotency {
 pub enum Earlier {
     /// It was answered so.
     Answered(Vec<u8>),
-    /// It was carried out and made this, but what was answered is not known.
+    /// It was carried out and made this, but what was answered is not known, or shows more than the caller may see now.
     CarriedOut(Uuid),
 }
+
+/// The beginning of a kept answer, before the permissions of the caller who got it and a line break.
+const PERMISSIONS: &[u8] = b"permissions: ";
 
 impl Idempotency {
     /// Remembers in `store`, and keeps answers secret by `secrets`.
@@ -32,11 +36,18 @@ impl Idempotency {
         Self { store, secrets, tools }
     }
 
-    /// What became of the same request earlier; `None` when it is new.
+    /// Returns the outcome of the same request earlier; `None` when it is new. The request needs `permission`, now as it
+    /// did then. A kept answer is given only to a caller who still has every permission that they had when they got it.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when the key came with another body.
-    pub async fn earlier(&self, key: &IdempotencyKey) -> Result<Option<Earlier>, Error> {
+    /// [`Error::Forbidden`] without the permission, [`Error::Conflict`] when the key came with another body.
+    pub async fn earlier(
+        &self,
+        actor: &Actor,
+        permission: Permission,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Earlier>, Error> {
+        actor.require(permission)?;
         let since = self.tools.clock.now() - IdempotencyKey::KEPT;
         let Some(remembered) = self.store.find(key, since).await? else { return Ok(None) };
         if remembered.body != key.body {
@@ -45,18 +56,36 @@ impl Idempotency {
                     .to_owned(),
             ));
         }
-        Ok(Some(match remembered.answer {
-            Some(sealed) => Earlier::Answered(self.secrets.open(&key.place(), &sealed)?.expose().clone()),
-            None => Earlier::CarriedOut(remembered.resource),
+        let Some(sealed) = remembered.answer else {
+            return Ok(Some(Earlier::CarriedOut(remembered.resource)));
+        };
+        let kept = self.secrets.open(&key.place(), &sealed)?;
+        Ok(Some(match divide(kept.expose()) {
+            Some((then, answer)) if actor.permissions().contain_all(then) => {
+                Earlier::Answered(answer.to_vec())
+            }
+            _ => Earlier::CarriedOut(remembered.resource),
         }))
     }
 
-    /// Keeps what was answered.
+    /// Keeps an answer with the permissions of the caller who got it.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without a database.
-    pub async fn keep(&self, key: &IdempotencyKey, answer: &[u8]) -> Result<(), Error> {
-        let sealed = self.secrets.seal(&key.place(), answer)?;
+    pub async fn keep(&self, actor: &Actor, key: &IdempotencyKey, answer: &[u8]) -> Result<(), Error> {
+        let names = actor.permissions().names().join(" ");
+        let kept = [PERMISSIONS, names.as_bytes(), b"\n", answer].concat();
+        let sealed = self.secrets.seal(&key.place(), &kept)?;
         Ok(self.store.keep_answer(key, &sealed).await?)
     }
+}
+
+/// Divides a kept answer into permissions and answer; `None` for one of an earlier version, which kept no permissions.
+fn divide(kept: &[u8]) -> Option<(Permissions, &[u8])> {
+    let rest = kept.strip_prefix(PERMISSIONS)?;
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let names = std::str::from_utf8(&rest[..end]).ok()?;
+    let permissions =
+        names.split_whitespace().map(str::parse::<Permission>).collect::<Result<_, _>>().ok()?;
+    Some((permissions, &rest[end + 1..]))
 }

@@ -2,18 +2,32 @@
 
 use launchway_application::{Error, idempotency::Earlier};
 use launchway_domain::{
+    auth::{Action, Actor, Permission, Resource},
     idempotency::{BodyHash, IdempotencyKey, Remembered},
     secret::{Sealed, SecretBoxError},
 };
-use launchway_testkit::ids::id_of;
+use launchway_testkit::{builders::an_actor, ids::id_of};
 use mockall::predicate::eq;
 
 use crate::{
+    actors::{a_member, a_program_without, a_viewer, lacks},
     keys::a_key,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
     sealing::sealed,
 };
+
+const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
+
+fn actor() -> Actor {
+    an_actor().build()
+}
+
+/// An answer as it is kept for somebody.
+fn kept_for(actor: &Actor) -> Sealed {
+    let names = actor.permissions().names().join(" ");
+    sealed(&key().place(), &format!("permissions: {names}\nmade"))
+}
 
 fn key() -> IdempotencyKey {
     a_key("POST /deploy")
@@ -34,17 +48,50 @@ async fn a_request_that_is_new_has_no_earlier_answer() {
     let mut ports = MockedPorts::default();
     expect_find(&mut ports, None);
 
-    assert_eq!(ports.services().idempotency.earlier(&key()).await.unwrap(), None);
+    assert_eq!(ports.services().idempotency.earlier(&actor(), CREATE, &key()).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn a_request_that_comes_again_has_the_answer_of_the_first() {
     let mut ports = MockedPorts::with_a_box();
-    expect_find(&mut ports, Some(remembered(Some(sealed(&key().place(), "made")))));
+    expect_find(&mut ports, Some(remembered(Some(kept_for(&actor())))));
 
-    let earlier = ports.services().idempotency.earlier(&key()).await.unwrap();
+    let earlier = ports.services().idempotency.earlier(&actor(), CREATE, &key()).await.unwrap();
 
     assert_eq!(earlier, Some(Earlier::Answered(b"made".to_vec())));
+}
+
+#[tokio::test]
+async fn an_answer_is_not_given_to_who_may_do_less_now() {
+    for caller in [a_member(), a_program_without("deploy:update"), a_program_without("audit:read")] {
+        let mut ports = MockedPorts::with_a_box();
+        expect_find(&mut ports, Some(remembered(Some(kept_for(&actor())))));
+
+        let earlier = ports.services().idempotency.earlier(&caller, CREATE, &key()).await.unwrap();
+
+        assert_eq!(earlier, Some(Earlier::CarriedOut(id_of("what was made"))));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_permissions_is_not_given() {
+    for kept in ["{\"data\":{}}", "permissions: deploy:create", "permissions: deploy:fly\nmade"] {
+        let mut ports = MockedPorts::with_a_box();
+        expect_find(&mut ports, Some(remembered(Some(sealed(&key().place(), kept)))));
+
+        let earlier = ports.services().idempotency.earlier(&actor(), CREATE, &key()).await.unwrap();
+
+        assert_eq!(earlier, Some(Earlier::CarriedOut(id_of("what was made"))));
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_request_needs_its_permission() {
+    for caller in [a_viewer(), a_program_without("deploy:create")] {
+        let outcome = MockedPorts::default().services().idempotency.earlier(&caller, CREATE, &key()).await;
+
+        assert_refused(outcome, lacks("deploy:create"));
+    }
 }
 
 #[tokio::test]
@@ -52,7 +99,7 @@ async fn a_request_whose_answer_was_lost_tells_what_it_made() {
     let mut ports = MockedPorts::default();
     expect_find(&mut ports, Some(remembered(None)));
 
-    let earlier = ports.services().idempotency.earlier(&key()).await.unwrap();
+    let earlier = ports.services().idempotency.earlier(&actor(), CREATE, &key()).await.unwrap();
 
     assert_eq!(earlier, Some(Earlier::CarriedOut(id_of("what was made"))));
 }
@@ -64,7 +111,7 @@ async fn a_key_that_comes_with_another_body_conflicts() {
         let other = Remembered { body: BodyHash::of(b"{\"name\":\"shop\"}"), ..remembered(answer) };
         expect_find(&mut ports, Some(other));
 
-        let outcome = ports.services().idempotency.earlier(&key()).await;
+        let outcome = ports.services().idempotency.earlier(&actor(), CREATE, &key()).await;
 
         let reason = "this `Idempotency-Key` was used with another body: use a new one for another request";
         assert_refused(outcome, Error::Conflict(reason.to_owned()));
@@ -77,16 +124,19 @@ async fn an_answer_that_was_sealed_for_another_request_is_not_given() {
     let elsewhere = a_key("POST /organizations").place();
     expect_find(&mut ports, Some(remembered(Some(sealed(&elsewhere, "made")))));
 
-    assert_refused(ports.services().idempotency.earlier(&key()).await, SecretBoxError::CannotOpen);
+    assert_refused(
+        ports.services().idempotency.earlier(&actor(), CREATE, &key()).await,
+        SecretBoxError::CannotOpen,
+    );
 }
 
 #[tokio::test]
 async fn an_answer_is_kept_sealed_for_its_request() {
     let mut ports = MockedPorts::with_a_box();
-    let kept = sealed(&key().place(), "made");
+    let kept = kept_for(&actor());
     ports.idempotency.expect_keep_answer().with(eq(key()), eq(kept)).once().returning(|_, _| Ok(()));
 
-    assert!(ports.services().idempotency.keep(&key(), b"made").await.is_ok());
+    assert!(ports.services().idempotency.keep(&actor(), &key(), b"made").await.is_ok());
 }
 
 #[tokio::test]
@@ -96,6 +146,6 @@ async fn nothing_is_remembered_without_a_database() {
     ports.idempotency.expect_keep_answer().once().returning(|_, _| Err(unavailable()));
     let idempotency = ports.services().idempotency;
 
-    assert_refused(idempotency.earlier(&key()).await, unavailable());
-    assert_refused(idempotency.keep(&key(), b"made").await, unavailable());
+    assert_refused(idempotency.earlier(&actor(), CREATE, &key()).await, unavailable());
+    assert_refused(idempotency.keep(&actor(), &key(), b"made").await, unavailable());
 }
