@@ -100,6 +100,45 @@ async fn a_network_is_looked_for_once() {
     assert_eq!(questions.count(), 2);
 }
 
+/// The networks of an engine after `docker swarm init`, as Docker 20.10 lists them: the id of `ingress` is Swarm's.
+const IN_A_SWARM: &str = r#"{"id":"1a64ccb6061533282c13e9e0501f4b7215b23cf994a65c0a159df72d0ac7bc8d","name":"bridge","created":"2026-11-16T10:44:43.854349115Z","labels":{},"subnets":[{"Subnet":"172.17.0.0/16"}]}
+{"id":"142e87f3e174986a962dcde0027e337087725508aa8f3c850c49b4c632f1c9e4","name":"host","created":"2026-11-16T10:44:43.764078903Z","labels":{},"subnets":[]}
+{"id":"jfxld5xlhxu62it2nmxfh6ki2","name":"ingress","created":"2026-11-16T10:44:45.187220422Z","labels":{},"subnets":[{"Gateway":"10.0.0.1","Subnet":"10.0.0.0/24"}]}"#;
+
+#[tokio::test]
+async fn an_engine_in_a_swarm_gets_networks_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let created = folder.path().join("created").display().to_string();
+    let ids = IN_A_SWARM.lines().map(|line| line.split('"').nth(3).unwrap()).collect::<Vec<_>>().join(" ");
+    let fake = FakeDocker::running(&format!(
+        r#"cat >/dev/null
+        id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+        case "$*" in
+        'network ls '*label=*) test ! -e {created} || echo $id ;;
+        'network ls '*) printf '%s\n' {ids} ;;
+        'network inspect '*$id) echo '{{"id":"'$id'","created":"2026-01-01T00:00:00Z","subnets":[]}}' ;;
+        'network inspect '*) cat <<'END'
+{IN_A_SWARM}
+END
+        ;;
+        'network create '*) touch {created}; echo $id ;;
+        'run '*) echo $id ;;
+        'container inspect '*) echo '{{"id":"'$id'","name":"/x","networks":{{"n":{{"IPAddress":"10.0.1.2"}}}}}}' ;;
+        esac"#
+    ));
+    let installation = Installation::with(|options| {
+        options.program = fake.program();
+        options.network_pool = "10.0.0.0/16".parse().unwrap();
+    });
+    let owner = owner();
+    let image = ImageName::of(owner.application, owner.deployment);
+    installation.engine.start(&plan(owner, image)).await.unwrap();
+    let calls = fake.calls();
+    let create = calls.iter().find(|call| call.arguments[..2] == ["network", "create"]).unwrap();
+    let subnet = create.arguments.iter().skip_while(|argument| *argument != "--subnet").nth(1).unwrap();
+    assert!(subnet.starts_with("10.0.") && subnet != "10.0.0.0/24", "{create:?}");
+}
+
 #[tokio::test]
 async fn a_network_that_somebody_removed_is_made_anew() {
     let installation = Installation::new();
