@@ -35,6 +35,7 @@ mod full_disk;
 mod idempotency;
 mod injection;
 mod installation;
+mod invitations;
 mod isolation;
 mod key_rotation;
 mod mass_assignment;

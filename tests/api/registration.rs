@@ -43,7 +43,7 @@ fn the_first_administrator_is_logged_in_and_has_a_team(server: TestServer) {
     let membership = &user["organization_users"][0];
     let expected = json!({
         "id": user["id"], "username": "ada", "email": ADMIN_EMAIL, "avatar": "", "type": "admin",
-        "is_verified": true, "two_factor_enabled": false, "two_factor_secret": "", "idp_user_id": "",
+        "is_verified": false, "two_factor_enabled": false, "two_factor_secret": "", "idp_user_id": "",
         "organizations": [{
             "id": organization["id"], "name": "ada's Team", "description": "", "users": [],
             "created_at": user["created_at"], "updated_at": user["created_at"], "deleted_at": null,

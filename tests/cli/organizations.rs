@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use launchway_testkit::server::{ADMIN_EMAIL, TestServer};
+use launchway_testkit::{
+    people::join,
+    server::{ADMIN_EMAIL, TestServer},
+};
 
 use crate::person::Person;
 
@@ -115,4 +118,50 @@ fn the_trail_is_shown_and_filtered() {
     assert!(verified.status.success(), "{verified:?}");
     let mixed = server.command(&["audit", "--actor", "ada", "verify"]).output().unwrap();
     assert_eq!(mixed.status.code(), Some(2), "{mixed:?}");
+}
+
+#[test]
+fn an_invitation_is_accepted_or_declined() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let ada = Person::ada(&server);
+    let grace = join(&server, &admin, "grace@example.com", "viewer");
+    let client = Person::new();
+    client
+        .runs_with(&["login", server.url(), "--email", &grace.email], &format!("{}\n", grace.password))
+        .succeeded();
+    let none = client.runs(&["invitations"]);
+    assert!(none.to_string().contains("No invitations"), "{none}");
+    ada.runs(&["org", "create", "Engines"]).succeeded();
+    let add = ["members", "add", "grace@example.com", "--role", "member", "--organization", "Engines"];
+    let invited = ada.runs(&add);
+    let token = invited.succeeded().to_owned();
+    assert!(token.starts_with("lwv_") && token.lines().count() == 1, "{invited}");
+    assert!(
+        invited.stderr.contains("not verified") && invited.stderr.contains("invitations accept"),
+        "{invited}"
+    );
+
+    let listed = client.runs(&["invitations", "list"]);
+    let line = listed.succeeded().lines().find(|line| line.starts_with("Engines ")).unwrap();
+    assert!(line.contains("member") && line.contains("ada") && line.contains("needed"), "{listed}");
+    client.runs_with(&["invitations", "accept", "Engines"], "lwv_wrong\n").failed(3);
+    client.runs(&["invitations", "accept", "Nobody's"]).failed(4);
+    client.runs(&["invitations", "decline", "engines"]).succeeded();
+    client.runs_with(&["invitations", "accept", "Engines"], &token).failed(4);
+
+    let token = ada.runs(&add).succeeded().to_owned();
+    let accepted = client.runs_with(&["invitations", "accept", "Engines"], &token);
+    accepted.succeeded();
+    assert!(accepted.stderr.contains("you are member of Engines now"), "{accepted}");
+    assert!(client.runs(&["org", "list"]).succeeded().contains("Engines"));
+
+    ada.runs(&["org", "create", "Looms"]).succeeded();
+    ada.runs(&["members", "add", "grace@example.com", "--role", "viewer", "--organization", "Looms"])
+        .succeeded();
+    ada.runs(&["members", "remove", "grace", "--organization", "Looms"]).failed(2);
+    let withdrawn = ada.runs(&["members", "remove", "grace", "--organization", "Looms", "--yes"]);
+    withdrawn.succeeded();
+    assert!(withdrawn.stderr.contains("not invited any more"), "{withdrawn}");
+    client.runs(&["invitations", "decline", "Looms"]).failed(4);
 }

@@ -15,6 +15,7 @@ mod fields;
 mod front_door;
 mod health;
 mod idempotent;
+mod invitations;
 mod logs;
 mod metrics;
 mod moment;

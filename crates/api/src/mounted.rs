@@ -8,7 +8,7 @@ use actix_web::{
 use crate::{
     applications, audit, auth, deployments, docs,
     error::{ApiError, Code},
-    extensions, health, logs, metrics, notifications, openapi, organizations,
+    extensions, health, invitations, logs, metrics, notifications, openapi, organizations,
     routes::{Operation, Routes},
     users, webhooks,
 };
@@ -30,6 +30,7 @@ fn all() -> Routes {
     auth::routes(&mut routes);
     users::routes(&mut routes);
     organizations::routes(&mut routes);
+    invitations::routes(&mut routes);
     applications::routes(&mut routes);
     deployments::routes(&mut routes);
     extensions::routes(&mut routes);

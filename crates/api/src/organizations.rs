@@ -4,6 +4,7 @@ mod requests;
 mod views;
 
 use actix_web::{HttpResponse, web::Data};
+use launchway_application::organizations::Added;
 use launchway_domain::auth::{Action, Permission, Resource};
 
 pub(crate) use self::views::{MembershipView, OrganizationView};
@@ -146,10 +147,11 @@ pub(crate) async fn organization_users(
     Ok(success("Users fetched successfully", members.collect()))
 }
 
-/// Add a member to this organization
+/// Add a member to this organization, or invite them
 ///
 /// Who has no account gets one, and `setup_token` is what they set their first password with,
-/// once, within 24 hours.
+/// once, within 24 hours. Who has an account is invited and has no role before they accept; while their e-mail address is
+/// not verified, they need `setup_token` for that, within 7 days.
 #[utoipa::path(post, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
     request_body = AddMember, responses((status = 200, body = Envelope<AddedMemberView>)))]
 pub(crate) async fn add_organization_user(
@@ -159,7 +161,11 @@ pub(crate) async fn add_organization_user(
 ) -> Reply<AddedMemberView> {
     let wish = body.read().await?.into();
     let added = api.services.organizations.add_member(&caller, wish).await?;
-    Ok(success("User added to the organization successfully", added.into()))
+    let message = match added {
+        Added::Member(_) => "User added to the organization successfully",
+        Added::Invited(_) => "User invited to the organization successfully",
+    };
+    Ok(success(message, added.into()))
 }
 
 /// Change a member's role
@@ -175,7 +181,7 @@ pub(crate) async fn change_organization_user(
     Ok(success("User role updated successfully", MembershipView::whole(&organization, &member)))
 }
 
-/// Remove a member from this organization, or leave it
+/// Remove a member from this organization, withdraw an invitation, or leave
 #[utoipa::path(delete, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
     request_body = RemoveMember, responses((status = 200, body = Envelope<Nothing>)))]
 pub(crate) async fn remove_organization_user(

@@ -1,6 +1,7 @@
 //! Organizations and their members.
 
 mod deploy_keys;
+mod invitations;
 mod members;
 
 use std::{borrow::Cow, sync::Arc};
@@ -19,7 +20,8 @@ use launchway_domain::{
 
 pub use self::{
     deploy_keys::DeployKeys,
-    members::{AddedMember, NewMember},
+    invitations::SentInvitation,
+    members::{Added, AddedMember, NewMember},
 };
 use crate::{Error, Tools};
 

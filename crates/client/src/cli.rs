@@ -12,6 +12,7 @@ use crate::verbs::{
     env::EnvVerb,
     extensions::{Extensions, run::Run},
     init::Init,
+    invitations::Invitations,
     keys::{DeployKey, WebhookSecret},
     login::Login,
     logs::Logs,
@@ -116,6 +117,8 @@ pub enum SessionVerb {
     /// List, add and remove members of the organization
     #[command(subcommand)]
     Members(MembersVerb),
+    /// List, accept and decline your invitations to organizations
+    Invitations(Invitations),
     /// List, issue and revoke API tokens, for programs
     #[command(subcommand)]
     Tokens(TokensVerb),
@@ -134,7 +137,7 @@ impl SessionVerb {
     /// remembered is gone.
     pub(crate) fn is_of_oneself(&self) -> bool {
         match self {
-            Self::Logout | Self::Password | Self::TwoFactor(_) => true,
+            Self::Logout | Self::Password | Self::TwoFactor(_) | Self::Invitations(_) => true,
             Self::Org(verb) => verb.is_of_oneself(),
             _ => false,
         }

@@ -94,6 +94,7 @@ fn in_session(verb: SessionVerb, session: &Session<'_>) -> Outcome {
         SessionVerb::Run(run) => verbs::extensions::run::run(run, session),
         SessionVerb::Org(verb) => verbs::org::run(verb, session),
         SessionVerb::Members(verb) => verbs::members::run(verb, session),
+        SessionVerb::Invitations(invitations) => verbs::invitations::run(invitations.verb, session),
         SessionVerb::Tokens(verb) => verbs::tokens::run(verb, session),
         SessionVerb::Notifications(verb) => verbs::notifications::run(verb, session),
         SessionVerb::Password => verbs::password::change(session),

@@ -118,8 +118,8 @@ pub enum Write {
     /// Lets a user set their first password. What they were offered before is void.
     /// `Refused(AccountInUse)` when they have a password, or are a member anywhere.
     OfferPasswordSetup(PasswordSetup),
-    /// The token of that hash is used up, and its user is verified. `Stale` unless it is the user's,
-    /// and not expired at `at`.
+    /// The token of that hash is used up. It proves no address, because an admin handed it out. `Stale` unless it is the
+    /// user's, and not expired at `at`.
     RedeemPasswordSetup {
         /// Whose.
         user_id: UserId,

@@ -75,6 +75,10 @@ typed_id!(
     MembershipId
 );
 typed_id!(
+    /// Identifies an [`Invitation`](crate::organizations::Invitation).
+    InvitationId
+);
+typed_id!(
     /// Identifies a [`Session`](crate::auth::Session).
     SessionId
 );

@@ -1,6 +1,7 @@
 //! Organizations: the tenants of an installation, and who belongs to them.
 
 mod deploy_key;
+mod invitation;
 mod membership;
 mod organization;
 mod role;
@@ -12,14 +13,16 @@ use async_trait::async_trait;
 pub use self::deploy_key::{MockDeployKeyRepository, MockKeyMaker};
 pub use self::{
     deploy_key::{DeployKey, DeployKeyRepository, KeyMaker, KeyPair},
+    invitation::{Invitation, InvitationDetail},
     membership::{Membership, MembershipDetail},
     organization::{Description, Organization, OrganizationName},
     role::Role,
     scope::Scope,
 };
 use crate::{
+    auth::TokenHash,
     clock::Timestamp,
-    ids::UserId,
+    ids::{InvitationId, MembershipId, UserId},
     store::{self, StoreError},
     users::{EmailAddress, User},
 };
@@ -74,6 +77,22 @@ pub trait OrganizationRepository: Send + Sync {
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn candidate(&self, email: &EmailAddress) -> Result<Option<Candidate>, StoreError>;
+
+    /// Returns the invitations of an organization that can be accepted at `now`, newest first, ties by id.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn invitations(&self, scope: Scope, now: Timestamp) -> Result<Vec<InvitationDetail>, StoreError>;
+
+    /// Returns the invitations of a user that can be accepted at `now`, newest first, ties by id.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn invitations_of(
+        &self,
+        user_id: UserId,
+        now: Timestamp,
+    ) -> Result<Vec<InvitationDetail>, StoreError>;
 }
 
 /// Changes to organizations and memberships.
@@ -93,7 +112,7 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
-    /// The organization is gone, its members are none any more, and the API tokens that work in it
+    /// The organization is gone, its members are none any more, and the API tokens that work in it and its invitations
     /// are void. `Stale` when it was gone, `Refused(HasApplications)` while it has applications.
     Delete {
         /// Which.
@@ -101,10 +120,46 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
-    /// A new member. `Taken(Membership)` when the user is one already, `Stale` when the
+    /// A new member, whose invitation is void. `Taken(Membership)` when the user is one already, `Stale` when the
     /// organization is gone.
     InsertMembership(Membership),
-    /// Another role. `Stale` when the user is no member, `Refused(LastAdmin)` when nobody would be
+    /// Invites a user; an earlier invitation of theirs to the organization is void. `Taken(Membership)` when the user is a
+    /// member already, `Stale` when the organization is gone.
+    Invite(Invitation),
+    /// Makes a membership of an invitation. `Stale` when the user has no such invitation, or it has expired at `at`, or the
+    /// organization is gone. `Refused(InvitationToken)` when the address of the user is not verified and `token` is not that
+    /// of the invitation.
+    AcceptInvitation {
+        /// The invitation.
+        id: InvitationId,
+        /// The user who accepts it.
+        user_id: UserId,
+        /// The hash of the token that they gave.
+        token: Option<TokenHash>,
+        /// The id of the new membership.
+        membership: MembershipId,
+        /// The time of the acceptance.
+        at: Timestamp,
+    },
+    /// Ends an invitation. `Stale` when the user has no such invitation, or it has expired at `at`.
+    DeclineInvitation {
+        /// The invitation.
+        id: InvitationId,
+        /// The user who declines it.
+        user_id: UserId,
+        /// The time of the refusal.
+        at: Timestamp,
+    },
+    /// Ends an invitation. `Stale` when the user has none to the organization, or it has expired at `at`.
+    WithdrawInvitation {
+        /// The organization that invited.
+        scope: Scope,
+        /// The user who was invited.
+        user_id: UserId,
+        /// The time of the withdrawal.
+        at: Timestamp,
+    },
+    /// Another role. Invitations by who is no admin any more are void. `Stale` when the user is no member, `Refused(LastAdmin)` when nobody would be
     /// admin any more.
     ChangeRole {
         /// Where.
@@ -116,7 +171,8 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
-    /// A member less, whose API tokens in that organization are void, and stay so if they come back.
+    /// A member less, whose API tokens in that organization are void, and stay so if they come back. So are their
+    /// invitations.
     /// `Stale` when the user is none, `Refused(LastAdmin)` when nobody would be admin any more.
     RemoveMember {
         /// Where.

@@ -131,6 +131,8 @@ pub enum Rule {
     HasExtensions,
     /// An application has so many names and no more.
     MostDomains,
+    /// An account whose address is not verified accepts an invitation by its token alone.
+    InvitationToken,
 }
 
 /// What may exist only once.
@@ -172,7 +174,7 @@ mod tests {
     use crate::{
         auth::{Client, PasswordHash, PasswordSetup, Permissions, Session, TokenHash},
         clock::Timestamp,
-        organizations::{Description, Membership, Organization, Role, Scope},
+        organizations::{Description, Invitation, Membership, Organization, Role, Scope},
         secret::Sealed,
         users::{SettingsChange, User, UserKind},
     };
@@ -331,6 +333,16 @@ mod tests {
         let scope = Scope::of_record(id);
         let organization = Organization::new(id, "Engines".parse().unwrap(), Description::default(), AT);
         let membership = Membership::new(Uuid::nil().into(), id, user_id, Role::Admin, AT);
+        let invitation = Invitation {
+            id: Uuid::nil().into(),
+            organization_id: id,
+            user_id,
+            role: Role::Admin,
+            invited_by: user_id,
+            token: None,
+            created_at: AT,
+            expires_at: AT,
+        };
         vec![
             organizations::Write::Insert(organization),
             organizations::Write::Update { scope, name: None, description: None, at: AT },
@@ -338,6 +350,16 @@ mod tests {
             organizations::Write::InsertMembership(membership),
             organizations::Write::ChangeRole { scope, user_id, role: Role::Admin, at: AT },
             organizations::Write::RemoveMember { scope, user_id, at: AT },
+            organizations::Write::AcceptInvitation {
+                id: invitation.id,
+                user_id,
+                token: None,
+                membership: Uuid::nil().into(),
+                at: AT,
+            },
+            organizations::Write::DeclineInvitation { id: invitation.id, user_id, at: AT },
+            organizations::Write::WithdrawInvitation { scope, user_id, at: AT },
+            organizations::Write::Invite(invitation),
         ]
     }
 

@@ -1,6 +1,6 @@
 //! People who use the API.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{client::Client, server::TestServer};
 
@@ -25,6 +25,12 @@ impl Person {
             .success();
         self.anonymous.with_token(answer["access_token"].as_str().unwrap())
     }
+}
+
+/// Accepts, as `client`, the invitation that an admin got this answer for.
+pub fn accept(client: &Client, added: &Value) {
+    let path = format!("/api/v1/user/invitations/{}/accept", added["id"].as_str().unwrap());
+    client.post(&path, &json!({"token": added["setup_token"]})).success();
 }
 
 /// Lets `admin` add someone new to their organization, who sets their password.

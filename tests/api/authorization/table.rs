@@ -35,6 +35,8 @@ const CONFLICT: &str = "409 conflict";
 const PUBLIC: [&str; 7] = [OK; 7];
 /// For whoever holds a valid token: what they do concerns only themselves.
 const SELF: [&str; 7] = [UNKNOWN, UNKNOWN, NO, OK, OK, OK, OK];
+/// As [`SELF`], for something that nobody has.
+const NOBODYS: [&str; 7] = [UNKNOWN, UNKNOWN, NO, NOT_FOUND, NOT_FOUND, NOT_FOUND, NOT_FOUND];
 /// For every member.
 const MEMBERS: [&str; 7] = [UNKNOWN, UNKNOWN, NO, OK, OK, OK, NO];
 /// For members who are not just viewers.
@@ -71,6 +73,19 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row("GET /api/v1/user", "/api/v1/user", "", SELF),
     row("GET /api/v1/user/organizations", "/api/v1/user/organizations", "", SELF),
+    row("GET /api/v1/user/invitations", "/api/v1/user/invitations", "", SELF),
+    row(
+        "POST /api/v1/user/invitations/{id}/accept",
+        "/api/v1/user/invitations/{nothing}/accept",
+        r#"{"token": "lwv_guessed"}"#,
+        NOBODYS,
+    ),
+    row(
+        "POST /api/v1/user/invitations/{id}/decline",
+        "/api/v1/user/invitations/{nothing}/decline",
+        "",
+        NOBODYS,
+    ),
     row("PATCH /api/v1/user/name", "/api/v1/user/name", r#"{"name": "renamed"}"#, SELF),
     row(
         "PATCH /api/v1/user/password",
@@ -117,6 +132,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("GET /api/v1/audit/logs", "/api/v1/audit/logs", "", NOT_VIEWERS),
     row("GET /api/v1/organizations", "/api/v1/organizations", "", MEMBERS),
     row("GET /api/v1/organizations/users", "/api/v1/organizations/users", "", MEMBERS),
+    row("GET /api/v1/organizations/invitations", "/api/v1/organizations/invitations", "", ADMINS),
     row("POST /api/v1/organizations", "/api/v1/organizations", r#"{"name": "{unique}"}"#, ADMINS),
     row("PUT /api/v1/organizations", "/api/v1/organizations", r#"{"description": "ours"}"#, ADMINS),
     row(

@@ -1,7 +1,9 @@
 //! Organizations and memberships on the wire.
 
-use launchway_application::organizations::AddedMember;
-use launchway_domain::organizations::{Member, Membership, Organization, OrganizationDetail};
+use launchway_application::organizations::{Added, AddedMember, SentInvitation};
+use launchway_domain::organizations::{
+    InvitationDetail, Member, Membership, Organization, OrganizationDetail,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -84,6 +86,22 @@ impl MembershipView {
         self
     }
 
+    /// The membership that an invitation offers, without permissions.
+    fn offered(InvitationDetail { invitation, organization, user, .. }: &InvitationDetail) -> Self {
+        Self {
+            id: invitation.id.into(),
+            organization_id: invitation.organization_id.into(),
+            user_id: invitation.user_id.into(),
+            organization: Some(Box::new(organization.into())),
+            user: Some(Box::new(user.into())),
+            roles: [invitation.role.as_str()],
+            permissions: Vec::new(),
+            created_at: invitation.created_at.into(),
+            updated_at: invitation.created_at.into(),
+            deleted_at: None,
+        }
+    }
+
     /// The membership with its organization and its user.
     pub(crate) fn whole(organization: &Organization, member: &Member) -> Self {
         let user = Some(Box::new(UserView::from(&member.user)));
@@ -91,22 +109,39 @@ impl MembershipView {
     }
 }
 
-/// A member who was just added.
+/// A member who was just added, or somebody who was invited. Who is invited has no permissions yet, and `id` is that of the
+/// invitation.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AddedOrganizationUser)]
 pub(crate) struct AddedMemberView {
     #[serde(flatten)]
     membership: MembershipView,
-    /// What a new user sets the first password with. It is shown this once.
+    /// `member` or `invited`.
+    #[schema(example = "member")]
+    status: &'static str,
+    /// The end of an invitation; null for a member.
+    expires_at: Option<Moment>,
+    /// The token that a new user sets the first password with, or that an account whose address is not verified accepts the
+    /// invitation with. It is shown this once.
     #[serde(skip_serializing_if = "Option::is_none")]
     setup_token: Option<String>,
 }
 
-impl From<AddedMember> for AddedMemberView {
-    fn from(AddedMember { organization, member, setup_token }: AddedMember) -> Self {
-        Self {
-            membership: MembershipView::whole(&organization, &member),
-            setup_token: setup_token.map(|token| token.expose().to_owned()),
+impl From<Added> for AddedMemberView {
+    fn from(added: Added) -> Self {
+        match added {
+            Added::Member(AddedMember { organization, member, setup_token }) => Self {
+                membership: MembershipView::whole(&organization, &member),
+                status: "member",
+                expires_at: None,
+                setup_token: Some(setup_token.expose().to_owned()),
+            },
+            Added::Invited(SentInvitation { detail, token }) => Self {
+                membership: MembershipView::offered(&detail),
+                status: "invited",
+                expires_at: Some(detail.invitation.expires_at.into()),
+                setup_token: token.map(|token| token.expose().to_owned()),
+            },
         }
     }
 }

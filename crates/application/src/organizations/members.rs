@@ -10,7 +10,7 @@ use launchway_domain::{
     users::{EmailAddress, User, Username, Write as UserWrite},
 };
 
-use super::{ORGANIZATION, Organizations, UPDATE};
+use super::{ORGANIZATION, Organizations, SentInvitation, UPDATE};
 use crate::Error;
 
 const MEMBER: Error = Error::NotFound("the member");
@@ -26,6 +26,16 @@ pub struct NewMember {
     pub username: Option<Username>,
 }
 
+/// The outcome of adding somebody to an organization.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is made once for each request and not kept")]
+pub enum Added {
+    /// Nobody used an account with that address: they are a member.
+    Member(AddedMember),
+    /// Somebody uses an account with that address: they are invited.
+    Invited(SentInvitation),
+}
+
 /// A member who was just added.
 #[derive(Debug)]
 pub struct AddedMember {
@@ -34,42 +44,42 @@ pub struct AddedMember {
     /// The member.
     pub member: Member,
     /// What a new user sets the first password with, shown this once.
-    pub setup_token: Option<Token>,
+    pub setup_token: Token,
 }
 
 impl Organizations {
-    /// Adds a member to the organization that the actor acts in. Who has no account gets one.
+    /// Adds a member to the organization that the actor acts in. Who has no account gets one; who has one is invited.
     ///
     /// # Errors
     /// [`Error::Conflict`] when they are a member already, [`Error::Forbidden`] without the
     /// permission `organization:update` and those of the role, or when a program would get to see
     /// the token for a first password.
-    pub async fn add_member(&self, actor: &Actor, wish: NewMember) -> Result<AddedMember, Error> {
+    pub async fn add_member(&self, actor: &Actor, wish: NewMember) -> Result<Added, Error> {
         let scope = actor.require(UPDATE)?;
         let NewMember { email, role, username } = wish;
         actor.require_all(role.permissions())?;
         let now = self.tools.clock.now();
         let mut writes: Vec<store::Write> = Vec::new();
-        let (user_id, is_unused) = match self.organizations.candidate(&email).await? {
-            Some(candidate) => (candidate.user.id, candidate.is_unused),
+        let user_id = match self.organizations.candidate(&email).await? {
+            // An account that somebody uses is theirs alone, whoever adds them.
+            Some(candidate) if !candidate.is_unused => {
+                return self.invite(actor, scope, candidate.user, role).await.map(Added::Invited);
+            }
+            Some(candidate) => candidate.user.id,
             None => {
                 let username = username.unwrap_or_else(|| email.local_part());
                 let user = User::invited(self.tools.ids.next().into(), username, email.clone(), now);
                 let id = user.id;
                 writes.push(UserWrite::Insert(user).into());
-                (id, true)
+                id
             }
         };
-        // An account that somebody uses is theirs alone, whoever adds them.
-        let setup_token =
-            is_unused.then(|| Token::new(TokenKind::PasswordSetup, self.tools.entropy.bits_256()));
-        if let Some(token) = &setup_token {
-            // It becomes a password, and those are nothing for a program.
-            actor.session()?;
-            let expires_at = now + PasswordSetup::LIFETIME;
-            let setup = PasswordSetup { user_id, token: token.hash(), expires_at };
-            writes.push(AuthWrite::OfferPasswordSetup(setup).into());
-        }
+        // It becomes a password, and those are nothing for a program.
+        actor.session()?;
+        let setup_token = Token::new(TokenKind::PasswordSetup, self.tools.entropy.bits_256());
+        let expires_at = now + PasswordSetup::LIFETIME;
+        let setup = PasswordSetup { user_id, token: setup_token.hash(), expires_at };
+        writes.push(AuthWrite::OfferPasswordSetup(setup).into());
         let membership = Membership::new(self.tools.ids.next().into(), scope.id(), user_id, role, now);
         writes.push(Write::InsertMembership(membership).into());
         let added = self.tools.event(scope, EventKind::MemberAdded);
@@ -91,7 +101,7 @@ impl Organizations {
             error => error.into(),
         })?;
         let (organization, member) = self.member_of(scope, user_id).await?;
-        Ok(AddedMember { organization, member, setup_token })
+        Ok(Added::Member(AddedMember { organization, member, setup_token }))
     }
 
     /// Gives a member of the organization that the actor acts in another role.
@@ -117,15 +127,22 @@ impl Organizations {
         self.member_of(scope, user_id).await
     }
 
-    /// Removes a member from the organization that the actor acts in. Everyone may leave.
+    /// Removes a member from the organization that the actor acts in, or withdraws an invitation. Everyone may leave.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for who is no member, [`Error::Conflict`] when nobody would be admin
+    /// [`Error::NotFound`] for who is neither a member nor invited, [`Error::Conflict`] when nobody would be admin
     /// any more, [`Error::Forbidden`] without the permission `organization:update`.
     pub async fn remove_member(&self, actor: &Actor, user_id: UserId) -> Result<(), Error> {
         let leaves = user_id == actor.user_id() && actor.session().is_ok();
         let scope = if leaves { actor.organization()? } else { actor.require(UPDATE)? };
-        let member = self.organizations.member(scope, user_id).await?.ok_or(MEMBER)?;
+        let Some(member) = self.organizations.member(scope, user_id).await? else {
+            if leaves {
+                return Err(MEMBER);
+            }
+            let invitations = self.organizations.invitations(scope, self.tools.clock.now()).await?;
+            let invited = invitations.into_iter().find(|detail| detail.user.id == user_id).ok_or(MEMBER)?;
+            return self.withdraw(actor, scope, &invited.user).await;
+        };
         let what = if leaves {
             "left the organization".to_owned()
         } else {
@@ -156,7 +173,11 @@ impl Organizations {
         })
     }
 
-    async fn member_of(&self, scope: Scope, user_id: UserId) -> Result<(Organization, Member), Error> {
+    pub(super) async fn member_of(
+        &self,
+        scope: Scope,
+        user_id: UserId,
+    ) -> Result<(Organization, Member), Error> {
         let detail = self.detail_of(scope).await?;
         let member = detail.members.into_iter().find(|member| member.user.id == user_id).ok_or(MEMBER)?;
         Ok((detail.organization, member))

@@ -5,18 +5,20 @@ mod change_role;
 mod create;
 mod delete;
 mod detail;
+mod invitations;
 mod remove_member;
 mod update;
 
 use launchway_application::Error;
 use launchway_domain::{
     auth::{Actor, Forbidden},
-    organizations::{Member, OrganizationDetail, Role, Scope},
+    organizations::{Invitation, InvitationDetail, Member, OrganizationDetail, Role, Scope},
     users::User,
 };
 use launchway_testkit::builders::{
     a_membership, a_profile, a_user, an_actor, an_api_token, an_organization, parsed, scope_of,
 };
+use launchway_testkit::ids::id_of;
 use mockall::predicate::eq;
 
 use crate::ports::MockedPorts;
@@ -73,6 +75,22 @@ fn lacks(permission: &str) -> Forbidden {
 
 fn conflict(reason: &str) -> Error {
     Error::Conflict(reason.to_owned())
+}
+
+/// An invitation of `user` to [`an_organization`] as a member, by ada.
+fn an_invitation(user: &User) -> InvitationDetail {
+    let organization = an_organization().build();
+    let invitation = Invitation {
+        id: id_of("an invitation").into(),
+        organization_id: organization.id,
+        user_id: user.id,
+        role: Role::Member,
+        invited_by: ada().id,
+        token: None,
+        created_at: organization.created_at,
+        expires_at: organization.created_at + Invitation::LIFETIME,
+    };
+    InvitationDetail { invitation, organization, user: user.clone(), invited_by: ada().username }
 }
 
 /// Foresees that the organization is read, as it is now.

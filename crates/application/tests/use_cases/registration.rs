@@ -64,7 +64,8 @@ fn ports_until_commit() -> MockedPorts {
 
 /// The administrator of an organization, with counted ids.
 fn admin_of(organization: &str) -> Profile {
-    let user = User { id: CountingIds::nth(1).into(), ..a_user().of_kind(UserKind::Admin).build() };
+    let user =
+        User { id: CountingIds::nth(1).into(), ..a_user().of_kind(UserKind::Admin).unverified().build() };
     let organization =
         Organization { id: CountingIds::nth(2).into(), ..an_organization().named(organization).build() };
     let mut profile = a_profile().of(&user).member_of(&organization, Role::Admin).build();

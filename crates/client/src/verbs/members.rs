@@ -29,7 +29,7 @@ pub enum Role {
 pub enum MembersVerb {
     /// List the members of the organization
     List,
-    /// Add somebody; for a new account a token is printed, which they set their password with
+    /// Add somebody, or invite them if they have an account; prints the token that they need, if they do
     Add {
         /// Their e-mail address
         email: String,
@@ -48,7 +48,7 @@ pub enum MembersVerb {
         #[arg(value_enum)]
         role: Role,
     },
-    /// Remove somebody from the organization, or leave it
+    /// Remove somebody from the organization, withdraw their invitation, or leave
     Remove {
         /// Their e-mail address, name or id
         who: String,
@@ -73,8 +73,16 @@ struct Person {
 }
 
 #[derive(Deserialize)]
+struct Invited {
+    user_id: String,
+    user: Person,
+}
+
+#[derive(Deserialize)]
 struct Added {
     setup_token: Option<String>,
+    #[serde(default)]
+    status: String,
 }
 
 pub(crate) fn run(verb: MembersVerb, session: &Session<'_>) -> Outcome {
@@ -92,7 +100,14 @@ pub(crate) fn run(verb: MembersVerb, session: &Session<'_>) -> Outcome {
             Ok(())
         }
         MembersVerb::Remove { who, yes } => {
-            let (id, Person { username, email }) = find(&who, session)?;
+            let (id, Person { username, email }) = match find(&who, session) {
+                // Who may not see invitations is told that there is no such member.
+                Err(failure) => match find_invited(&who, session) {
+                    Ok(Some(invited)) => return withdraw(invited, yes, session),
+                    _ => return Err(failure),
+                },
+                found => found?,
+            };
             let question = format!("Remove {username} <{email}> from the organization?");
             if !prompt::agreed(session.screen, &question, yes)? {
                 return Ok(());
@@ -121,6 +136,14 @@ fn add(email: &str, role: Role, username: Option<String>, session: &Session<'_>)
     let data = session.server.post(ROUTE).body(body).send()?;
     let url = session.server.url();
     session.screen.show(data, |added: Added| match added.setup_token {
+        Some(token) if added.status == "invited" => {
+            session.screen.remark(&format!(
+                "{email} has an account, whose address is not verified, and is invited as {}. Hand them this token, which\n\
+                 works once, within 7 days, for `launchway invitations accept`; it is not shown again:",
+                name(role)
+            ));
+            format!("{token}\n")
+        }
         Some(token) => {
             session.screen.remark(&format!(
                 "{email} has a new account. Hand them this token, which works once, within 24 hours,\n\
@@ -129,7 +152,7 @@ fn add(email: &str, role: Role, username: Option<String>, session: &Session<'_>)
             format!("{token}\n")
         }
         None => {
-            session.screen.remark(&format!("{email} is {} now, with the account that they have", name(role)));
+            session.screen.remark(&format!("{email} has an account, and is invited as {}", name(role)));
             String::new()
         }
     })
@@ -149,6 +172,26 @@ fn find(who: &str, session: &Session<'_>) -> Outcome<(String, Person)> {
         (None, _) => Err(Failure::new(Kind::Missing, format!("no member is called `{who}`"))
             .hint("`launchway members list` shows who is there")),
     }
+}
+
+/// Returns somebody who is invited, by their address, name or id.
+fn find_invited(who: &str, session: &Session<'_>) -> Outcome<Option<(String, Person)>> {
+    let invited: Vec<Invited> = session.server.get("/organizations/invitations").receive()?;
+    let invited = invited.into_iter().map(|one| (one.user_id, one.user));
+    Ok(invited.into_iter().find(|(id, person)| {
+        id == who || person.email.eq_ignore_ascii_case(who) || person.username.eq_ignore_ascii_case(who)
+    }))
+}
+
+fn withdraw((id, person): (String, Person), yes: bool, session: &Session<'_>) -> Outcome {
+    let Person { username, email } = person;
+    let question = format!("Withdraw the invitation of {username} <{email}>?");
+    if !prompt::agreed(session.screen, &question, yes)? {
+        return Ok(());
+    }
+    session.server.delete(ROUTE).body(json!({"user_id": id})).send()?;
+    session.screen.remark(&format!("{username} is not invited any more"));
+    Ok(())
 }
 
 fn name(role: Role) -> &'static str {

@@ -17,6 +17,8 @@ pub enum TokenKind {
     Setup,
     /// The right to set one's first password.
     PasswordSetup,
+    /// The right to accept an invitation, for the user who is invited.
+    Invitation,
 }
 
 impl TokenKind {
@@ -26,6 +28,7 @@ impl TokenKind {
             Self::Api => "lwa_",
             Self::Setup => "lwi_",
             Self::PasswordSetup => "lwp_",
+            Self::Invitation => "lwv_",
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct User {
     pub avatar: String,
     /// What they are to the installation.
     pub kind: UserKind,
-    /// Whether they have been here.
+    /// True once a token that was sent to the address came back. Nothing else proves an address.
     pub is_verified: bool,
     /// Whether a login needs a code, too.
     pub two_factor_enabled: bool,
@@ -47,7 +47,7 @@ impl User {
             email,
             avatar: String::new(),
             kind,
-            is_verified: true,
+            is_verified: false,
             two_factor_enabled: false,
             idp_user_id: String::new(),
             created_at: now,
@@ -61,7 +61,7 @@ impl User {
     /// A user whom somebody else added, and who has not been here yet.
     #[must_use]
     pub fn invited(id: UserId, username: Username, email: EmailAddress, now: Timestamp) -> Self {
-        Self { is_verified: false, ..Self::new(id, username, email, UserKind::AppUser, now) }
+        Self::new(id, username, email, UserKind::AppUser, now)
     }
 }
 

@@ -20,7 +20,10 @@ use launchway_domain::{
 };
 
 use self::rows::{ApiTokenRow, SessionRow, TwoFactorRow};
-pub(super) use self::writes::{apply, token_hash_of};
+pub(super) use self::{
+    rows::stored_hash,
+    writes::{apply, token_hash_of},
+};
 use super::{
     Database,
     columns::{DbId, DbTs},

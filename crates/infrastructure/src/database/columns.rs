@@ -23,8 +23,9 @@ use launchway_domain::{
     ids::{
         ApiTokenId, ApplicationId, ApplicationStatusId, AuditEntryId, BootId, DeliveryId, DeploymentId,
         DeploymentStatusId, EventId, ExecutionId, ExecutionStepId, ExtensionId, ExtensionRouteId,
-        ExtensionVariableId, InstanceId, JobId, LoginAttemptId, MembershipId, OrganizationId, SessionId,
-        SettingsId, SigningSecretId, SmtpConfigId, SubjectId, UserId, WebhookConfigId, WebhookSecretId,
+        ExtensionVariableId, InstanceId, InvitationId, JobId, LoginAttemptId, MembershipId, OrganizationId,
+        SessionId, SettingsId, SigningSecretId, SmtpConfigId, SubjectId, UserId, WebhookConfigId,
+        WebhookSecretId,
     },
 };
 use uuid::Uuid;
@@ -82,6 +83,7 @@ stored_as_id!(
     ExtensionRouteId,
     ExtensionVariableId,
     InstanceId,
+    InvitationId,
     JobId,
     LoginAttemptId,
     MembershipId,

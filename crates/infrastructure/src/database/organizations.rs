@@ -1,19 +1,24 @@
 //! Organizations and memberships in the database: what is read.
 
 mod deploy_keys;
+mod invitations;
 mod rows;
 mod writes;
 
 use async_trait::async_trait;
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
+    clock::Timestamp,
     ids::UserId,
-    organizations::{Candidate, Member, MembershipDetail, OrganizationDetail, OrganizationRepository, Scope},
+    organizations::{
+        Candidate, InvitationDetail, Member, MembershipDetail, OrganizationDetail, OrganizationRepository,
+        Scope,
+    },
     store::StoreError,
     users::EmailAddress,
 };
 
-use self::rows::MembershipRow;
+use self::{invitations::Side, rows::MembershipRow};
 pub(super) use self::{
     rows::OrganizationRow,
     writes::{apply, require, require_member},
@@ -88,6 +93,19 @@ impl OrganizationRepository for Database {
             Ok(Some(Candidate { user: user.try_into()?, is_unused: !has_password && !is_member }))
         })
         .await
+    }
+
+    async fn invitations(&self, scope: Scope, now: Timestamp) -> Result<Vec<InvitationDetail>, StoreError> {
+        self.read(move |connection| invitations::pending(connection, Side::Organization(scope.id()), now))
+            .await
+    }
+
+    async fn invitations_of(
+        &self,
+        user_id: UserId,
+        now: Timestamp,
+    ) -> Result<Vec<InvitationDetail>, StoreError> {
+        self.read(move |connection| invitations::pending(connection, Side::User(user_id), now)).await
     }
 }
 

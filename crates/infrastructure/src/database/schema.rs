@@ -2,6 +2,7 @@
 
 mod extension_tables;
 mod installation_tables;
+mod invitation_tables;
 mod notification_tables;
 
 use diesel::{allow_tables_to_appear_in_same_query, table};
@@ -12,6 +13,7 @@ pub(super) use self::{
         extension_variables, extensions,
     },
     installation_tables::installation_identity,
+    invitation_tables::invitations,
     notification_tables::{
         deliveries, delivery_attempts, events, signing_secrets, smtp_configs, webhook_configs,
     },
@@ -469,6 +471,7 @@ allow_tables_to_appear_in_same_query!(
     user_settings,
     organizations,
     memberships,
+    invitations,
     sessions,
     api_tokens,
     password_setups,

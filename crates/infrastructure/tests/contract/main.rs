@@ -43,6 +43,7 @@ mod idempotency;
 mod identities;
 mod installation;
 mod installation_id;
+mod invitations;
 mod jobs;
 mod key_check;
 mod logs;

@@ -15,7 +15,7 @@ use crate::builders::{Resident, a_hash, a_membership, a_user, at, audited, commi
 contract!(
     whoever_has_the_token_is_known_until_it_expires,
     what_was_offered_before_is_void,
-    a_used_token_is_void_and_its_user_verified,
+    a_used_token_is_void_and_proves_no_address,
     a_token_works_for_its_user_alone_and_not_after_its_end,
     of_two_who_use_a_token_at_once_one_succeeds,
     who_has_a_password_cannot_set_a_first_one,
@@ -67,15 +67,15 @@ async fn what_was_offered_before_is_void(db: Database) {
     assert_eq!(holder(&db, "two", 1).await, Some(ada));
 }
 
-async fn a_used_token_is_void_and_its_user_verified(db: Database) {
+async fn a_used_token_is_void_and_proves_no_address(db: Database) {
     let ada = an_invited_user(&db, "ada").await;
     let grace = an_invited_user(&db, "grace").await;
     commit(&db, offer(ada.id, "one")).await.unwrap();
     commit(&db, redeem(ada.id, "one", 7)).await.unwrap();
     assert_eq!(holder(&db, "one", 8).await, None);
     assert!(is_stale(&commit(&db, redeem(ada.id, "one", 8)).await));
-    let verified = User { is_verified: true, updated_at: at(7), ..ada };
-    assert_eq!(db.profile(verified.id).await.unwrap().unwrap().user, verified);
+    let used = User { is_verified: false, updated_at: at(7), ..ada };
+    assert_eq!(db.profile(used.id).await.unwrap().unwrap().user, used);
     assert_eq!(db.profile(grace.id).await.unwrap().unwrap().user, grace);
 }
 

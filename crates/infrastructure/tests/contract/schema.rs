@@ -79,6 +79,7 @@ fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
         include_str!("../../src/database/schema.rs"),
         include_str!("../../src/database/schema/extension_tables.rs"),
         include_str!("../../src/database/schema/installation_tables.rs"),
+        include_str!("../../src/database/schema/invitation_tables.rs"),
         include_str!("../../src/database/schema/notification_tables.rs"),
     );
     let mut table = "";
@@ -159,6 +160,7 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         include_str!("../../../../migrations/sqlite/2026-11-15-000007_webhooks/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-15-000008_notifications/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-15-000009_live_versions/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-16-000010_invitations/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -170,6 +172,7 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         include_str!("../../../../migrations/postgres/2026-11-15-000007_webhooks/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000008_notifications/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000009_live_versions/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-16-000010_invitations/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

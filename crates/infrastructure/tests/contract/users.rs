@@ -29,7 +29,7 @@ async fn a_user_is_read_as_it_was_written(db: Database) {
     user.kind = UserKind::Admin;
     user.avatar = "https://example.com/ada.png".to_owned();
     user.idp_user_id = "idp|1".to_owned();
-    user.is_verified = false;
+    user.is_verified = true;
     user.updated_at = at(5);
     commit(&db, Write::Insert(user.clone())).await.unwrap();
 

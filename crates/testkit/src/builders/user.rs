@@ -55,8 +55,8 @@ impl UserBuilder {
         self
     }
 
-    /// Whom somebody else added, and who has not been here yet.
-    pub fn invited(mut self) -> Self {
+    /// Whose address nobody has proved.
+    pub fn unverified(mut self) -> Self {
         self.is_verified = false;
         self
     }

@@ -2,14 +2,16 @@
 
 use launchway_application::{
     Error,
-    organizations::{AddedMember, NewMember},
+    organizations::{Added, AddedMember, NewMember, SentInvitation},
 };
 use launchway_domain::{
     audit::{Action, Resource},
     auth::{Actor, Forbidden, PasswordSetup, Token, TokenKind, Write as AuthWrite},
     ids::UserId,
     notifications::{EventKind, Fact},
-    organizations::{Candidate, Member, Membership, OrganizationDetail, Role, Write},
+    organizations::{
+        Candidate, Invitation, InvitationDetail, Member, Membership, OrganizationDetail, Role, Write,
+    },
     store::{self, Rule, StoreError, Unique},
     users::{User, Username, Write as UserWrite},
 };
@@ -37,7 +39,7 @@ fn wish() -> NewMember {
 
 /// The account that is made for grace, under the first id.
 fn new_account(username: &str) -> User {
-    let user = a_user().named(username).with_email("grace@example.com").invited().build();
+    let user = a_user().named(username).with_email("grace@example.com").unverified().build();
     User { id: CountingIds::nth(1).into(), ..user }
 }
 
@@ -102,18 +104,63 @@ fn in_use() -> Option<Candidate> {
     Some(Candidate { user: grace(), is_unused: false })
 }
 
-async fn add(ports: MockedPorts, actor: &Actor, wish: NewMember) -> Result<AddedMember, Error> {
+/// The invitation of `user`, under the first id, for exactly a week.
+fn invitation(user: &User, role: Role, token: Option<&Token>) -> Invitation {
+    Invitation {
+        id: CountingIds::nth(1).into(),
+        organization_id: an_organization().build().id,
+        user_id: user.id,
+        role,
+        invited_by: ada().id,
+        token: token.map(Token::hash),
+        created_at: moment("2026-01-01T00:00:00Z"),
+        expires_at: moment("2026-01-08T00:00:00Z"),
+    }
+}
+
+fn invitation_token() -> Token {
+    Token::new(TokenKind::Invitation, CountingEntropy::nth(1))
+}
+
+/// What invites somebody, and tells the trail under the second id.
+fn invitation_writes(invitation: &Invitation) -> Vec<store::Write> {
+    let role = invitation.role.as_str();
+    let entry = an_entry()
+        .of(Action::Create, Resource::User, invitation.user_id)
+        .telling(&format!("invited grace@example.com as {role}"))
+        .with("email", "grace@example.com")
+        .with("role", role);
+    vec![Write::Invite(invitation.clone()).into(), told(2, entry)]
+}
+
+#[track_caller]
+fn assert_invited(outcome: Result<Added, Error>, user: &User, expected: Invitation, token: Option<Token>) {
+    match outcome {
+        Ok(Added::Invited(SentInvitation { detail, token: given })) => {
+            let expected = InvitationDetail {
+                invitation: expected,
+                organization: an_organization().build(),
+                user: user.clone(),
+                invited_by: ada().username,
+            };
+            assert_eq!((detail, given), (expected, token));
+        }
+        outcome => panic!("not invited: {outcome:?}"),
+    }
+}
+
+async fn add(ports: MockedPorts, actor: &Actor, wish: NewMember) -> Result<Added, Error> {
     ports.services().organizations.add_member(actor, wish).await
 }
 
 #[track_caller]
-fn assert_added(outcome: Result<AddedMember, Error>, expected: Member, expected_token: Option<Token>) {
+fn assert_added(outcome: Result<Added, Error>, expected: Member) {
     match outcome {
-        Ok(AddedMember { organization, member, setup_token }) => {
-            let expected = (an_organization().build(), expected, expected_token);
-            assert_eq!((organization, member, setup_token), expected);
+        Ok(Added::Member(AddedMember { organization, member, setup_token: token })) => {
+            let expected = (an_organization().build(), expected, setup_token());
+            assert_eq!((organization, member, token), expected);
         }
-        Err(error) => panic!("not added: {error:?}"),
+        outcome => panic!("not added: {outcome:?}"),
     }
 }
 
@@ -126,7 +173,7 @@ async fn who_has_no_account_gets_one_named_after_the_address_and_a_day_to_set_a_
 
     let outcome = add(ports, &an_actor().build(), wish()).await;
 
-    assert_added(outcome, expected, Some(setup_token()));
+    assert_added(outcome, expected);
 }
 
 #[tokio::test]
@@ -139,26 +186,51 @@ async fn a_new_account_has_the_name_that_was_chosen() {
 
     let outcome = add(ports, &an_actor().build(), NewMember { username: Some(username), ..wish() }).await;
 
-    assert_added(outcome, expected, Some(setup_token()));
+    assert_added(outcome, expected);
 }
 
 #[tokio::test]
-async fn an_account_in_use_is_added_as_it_is_and_nobody_else_gets_to_set_its_password() {
+async fn a_verified_account_in_use_is_invited_without_a_token() {
     for username in [None, Some(parsed("Grace Hopper"))] {
-        let expected = new_member(&grace(), Role::Member, 1);
+        let expected = invitation(&grace(), Role::Member, None);
         let mut ports = ports_that_find(in_use());
-        ports.expect_commit(membership_writes(&expected, 2).into());
-        expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
+        ports.expect_commit(invitation_writes(&expected));
+        expect_detail(&mut ports, scope(), Some(an_organization().with_members(vec![])));
 
         let outcome = add(ports, &an_actor().build(), NewMember { username, ..wish() }).await;
 
-        assert_added(outcome, expected, None);
+        assert_invited(outcome, &grace(), expected, None);
     }
 }
 
 #[tokio::test]
+async fn an_unverified_account_in_use_is_invited_with_a_token() {
+    for role in Role::ALL {
+        let user = a_user().named("grace").unverified().build();
+        let expected = invitation(&user, role, Some(&invitation_token()));
+        let mut ports = ports_that_find(Some(Candidate { user: user.clone(), is_unused: false }));
+        ports.expect_commit(invitation_writes(&expected));
+        expect_detail(&mut ports, scope(), Some(an_organization().with_members(vec![])));
+
+        let outcome = add(ports, &an_actor().build(), NewMember { role, ..wish() }).await;
+
+        assert_invited(outcome, &user, expected, Some(invitation_token()));
+    }
+}
+
+#[tokio::test]
+async fn a_program_never_gets_to_see_the_token_of_an_invitation() {
+    let user = a_user().named("grace").unverified().build();
+    let ports = ports_that_find(Some(Candidate { user, is_unused: false }));
+
+    let outcome = add(ports, &program(&Role::Admin.permissions().names()), wish()).await;
+
+    assert_refused(outcome, Forbidden::NeedsSession);
+}
+
+#[tokio::test]
 async fn an_account_that_nobody_has_used_gets_a_new_setup_token() {
-    let user = a_user().named("grace").invited().build();
+    let user = a_user().named("grace").unverified().build();
     let expected = new_member(&user, Role::Member, 1);
     let mut ports = ports_that_find(Some(Candidate { user: user.clone(), is_unused: true }));
     let mut writes = vec![offer(user.id)];
@@ -168,33 +240,33 @@ async fn an_account_that_nobody_has_used_gets_a_new_setup_token() {
 
     let outcome = add(ports, &an_actor().build(), wish()).await;
 
-    assert_added(outcome, expected, Some(setup_token()));
+    assert_added(outcome, expected);
 }
 
 #[tokio::test]
 async fn a_member_has_the_role_that_was_chosen() {
     for role in Role::ALL {
-        let expected = new_member(&grace(), role, 1);
-        let mut ports = ports_that_find(in_use());
-        ports.expect_commit(membership_writes(&expected, 2).into());
+        let expected = new_member(&new_account("grace"), role, 2);
+        let mut ports = ports_that_find(None);
+        ports.expect_commit(new_account_writes(&expected));
         expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
 
         let outcome = add(ports, &an_actor().build(), NewMember { role, ..wish() }).await;
 
-        assert_added(outcome, expected, None);
+        assert_added(outcome, expected);
     }
 }
 
 #[tokio::test]
-async fn a_program_adds_members_if_it_may() {
-    let expected = new_member(&grace(), Role::Member, 1);
+async fn a_program_invites_a_verified_account_if_it_may() {
+    let expected = invitation(&grace(), Role::Member, None);
     let mut ports = ports_that_find(in_use());
-    ports.expect_commit(membership_writes(&expected, 2).into());
-    expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
+    ports.expect_commit(invitation_writes(&expected));
+    expect_detail(&mut ports, scope(), Some(an_organization().with_members(vec![])));
 
     let outcome = add(ports, &program(&Role::Admin.permissions().names()), wish()).await;
 
-    assert_added(outcome, expected, None);
+    assert_invited(outcome, &grace(), expected, None);
 }
 
 #[tokio::test]
@@ -264,7 +336,7 @@ async fn nobody_is_added_to_an_organization_deleted_meanwhile() {
 
 #[tokio::test]
 async fn a_member_removed_right_after_being_added_is_not_found() {
-    let mut ports = ports_that_find(in_use());
+    let mut ports = ports_that_find(None);
     ports.expect_any_commit();
     let others = an_organization().with_members(vec![member(&ada(), Role::Admin)]);
     expect_detail(&mut ports, scope(), Some(others));

@@ -6,14 +6,16 @@ use launchway_domain::{
     auth::{Actor, Forbidden},
     clock::Timestamp,
     notifications::{EventKind, Fact},
-    organizations::{Role, Write},
+    organizations::{InvitationDetail, Role, Write},
     store::{self, Rule, StoreError},
     users::User,
 };
 use launchway_testkit::builders::{a_user, an_actor, an_entry};
+use mockall::predicate::eq;
 
 use super::{
-    NO_MEMBER, actors_without, ada, conflict, expect_member, grace, lacks, member, outsider, program, scope,
+    NO_MEMBER, actors_without, ada, an_invitation, conflict, expect_member, grace, lacks, member, outsider,
+    program, scope,
 };
 use crate::{
     announcements::announced,
@@ -36,6 +38,11 @@ fn removal_writes(user: &User, what: &str, at: Timestamp) -> Vec<store::Write> {
         announced(1, EventKind::MemberRemoved, facts),
         told(2, entry),
     ]
+}
+
+fn expect_invitations(ports: &mut MockedPorts, found: Vec<InvitationDetail>) {
+    let now = ports.now();
+    ports.organizations.expect_invitations().with(eq(scope()), eq(now)).once().return_once(|_, _| Ok(found));
 }
 
 /// Ports that find `user` to be a member.
@@ -124,8 +131,37 @@ async fn who_is_no_member_cannot_be_removed() {
     let stranger = a_user().named("stranger").build();
     let mut ports = MockedPorts::default();
     expect_member(&mut ports, &stranger, None);
+    expect_invitations(&mut ports, vec![an_invitation(&grace())]);
 
     assert_refused(remove(ports, &an_actor().build(), &stranger).await, NO_MEMBER);
+}
+
+#[tokio::test]
+async fn an_invitation_is_withdrawn_instead() {
+    let mut ports = MockedPorts::default();
+    expect_member(&mut ports, &grace(), None);
+    expect_invitations(&mut ports, vec![an_invitation(&grace())]);
+    let at = ports.now();
+    let what = "withdrew the invitation of grace@example.com";
+    let entry = an_entry().of(Action::Delete, Resource::User, grace().id).telling(what).at(at);
+    let withdrawal = Write::WithdrawInvitation { scope: scope(), user_id: grace().id, at };
+    ports.expect_commit(vec![withdrawal.into(), told(1, entry)]);
+
+    let outcome = remove(ports, &program(&["organization:update"]), &grace()).await;
+
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn an_invitation_that_was_accepted_meanwhile_is_not_withdrawn() {
+    let mut ports = MockedPorts::default();
+    expect_member(&mut ports, &grace(), None);
+    expect_invitations(&mut ports, vec![an_invitation(&grace())]);
+    ports.expect_failing_commit(StoreError::Stale);
+
+    let outcome = remove(ports, &an_actor().build(), &grace()).await;
+
+    assert_refused(outcome, Error::NotFound("the invitation"));
 }
 
 #[tokio::test]

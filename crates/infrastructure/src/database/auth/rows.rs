@@ -101,6 +101,6 @@ impl From<TwoFactorRow> for TwoFactor {
 }
 
 /// The hash behind stored bytes.
-pub(super) fn stored_hash(bytes: &[u8]) -> Result<TokenHash, QueryError> {
+pub(in crate::database) fn stored_hash(bytes: &[u8]) -> Result<TokenHash, QueryError> {
     <[u8; 32]>::try_from(bytes).map(TokenHash::from).map_err(QueryError::unreadable)
 }

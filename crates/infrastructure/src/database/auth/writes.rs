@@ -176,7 +176,7 @@ fn is_in_use(connection: &mut AnyConnection, user_id: UserId) -> Result<bool, Qu
     Ok(diesel::select(exists(password).or(exists(membership))).get_result(connection)?)
 }
 
-/// Uses the token up. Whoever had it has been here, which makes the account a verified one.
+/// Uses the token up. It proves no address: an admin handed it out.
 fn redeem_password_setup(
     connection: &mut AnyConnection,
     user_id: UserId,
@@ -188,7 +188,7 @@ fn redeem_password_setup(
         diesel::update(users::table)
             .filter(users::id.eq(DbId::from(user_id)))
             .filter(users::deleted_at.is_null())
-            .set((users::is_verified.eq(true), users::updated_at.eq(DbTs(at))))
+            .set(users::updated_at.eq(DbTs(at)))
             .execute(connection)?,
     )?;
     guarded(

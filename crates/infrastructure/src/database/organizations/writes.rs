@@ -11,7 +11,7 @@ use launchway_domain::{
     store::{Rule, StoreError},
 };
 
-use super::deploy_keys;
+use super::{deploy_keys, invitations};
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -32,14 +32,30 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
             hold(connection, membership.organization_id)?;
             insert_membership(connection, membership)
         }
+        Write::Invite(invitation) => {
+            hold(connection, invitation.organization_id)?;
+            invitations::insert(connection, invitation)
+        }
+        Write::AcceptInvitation { id, user_id, token, membership, at } => {
+            invitations::accept(connection, *id, *user_id, token.as_ref(), *membership, *at)
+        }
+        Write::DeclineInvitation { id, user_id, at } => invitations::decline(connection, *id, *user_id, *at),
+        Write::WithdrawInvitation { scope, user_id, at } => {
+            hold(connection, scope.id())?;
+            invitations::withdraw(connection, *scope, *user_id, *at)
+        }
         Write::ChangeRole { scope, user_id, role, at } => {
             hold(connection, scope.id())?;
             change_role(connection, *scope, *user_id, *role, *at)?;
+            if *role != Role::Admin {
+                invitations::forget_those_by(connection, *scope, *user_id)?;
+            }
             require_an_admin(connection, *scope)
         }
         Write::RemoveMember { scope, user_id, at } => {
             hold(connection, scope.id())?;
             remove_member(connection, *scope, *user_id, *at)?;
+            invitations::forget_those_by(connection, *scope, *user_id)?;
             require_an_admin(connection, *scope)
         }
         Write::FirstDeployKey(key) => {
@@ -63,7 +79,7 @@ fn not_deleted(id: DbId) -> _ {
 
 /// Refuses an organization that is gone. On PostgreSQL nobody else deletes it or changes who its
 /// members are until this transaction ends.
-fn hold(connection: &mut AnyConnection, id: OrganizationId) -> Result<(), QueryError> {
+pub(super) fn hold(connection: &mut AnyConnection, id: OrganizationId) -> Result<(), QueryError> {
     let organization = not_deleted(id.into());
     let found: Option<DbId> = match connection {
         AnyConnection::Sqlite(sqlite) => organization.get_result(sqlite),
@@ -179,6 +195,7 @@ fn delete(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result
             .execute(connection)?,
     )?;
     require_no_application(connection, id)?;
+    invitations::forget_all(connection, id)?;
     extensions::leave(connection, scope, at.0)?;
     notifications::leave(connection, scope, at.0)?;
     // In an order, so that two who delete organizations do not wait for each other.
@@ -211,7 +228,11 @@ fn require_no_application(connection: &mut AnyConnection, id: DbId) -> Result<()
     if has_one { Err(StoreError::Refused(Rule::HasApplications).into()) } else { Ok(()) }
 }
 
-fn insert_membership(connection: &mut AnyConnection, membership: &Membership) -> Result<(), QueryError> {
+pub(super) fn insert_membership(
+    connection: &mut AnyConnection,
+    membership: &Membership,
+) -> Result<(), QueryError> {
+    invitations::forget(connection, membership.organization_id, membership.user_id)?;
     diesel::insert_into(memberships::table)
         .values((
             memberships::id.eq(DbId::from(membership.id)),
