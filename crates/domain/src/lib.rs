@@ -6,6 +6,7 @@ pub mod audit;
 pub mod auth;
 pub mod clock;
 pub mod deployments;
+pub mod dockerfile;
 pub mod extensions;
 pub mod idempotency;
 pub mod ids;

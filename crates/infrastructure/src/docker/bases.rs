@@ -1,263 +1,184 @@
-//! Which images a Dockerfile may be built from.
+//! Checks Dockerfiles and the images that they are built from.
 //!
-//! **Invariant:** a build gets an image by its name in a registry only. The engine takes the beginning
-//! of an id as well, and it knows the images of every organization by their id and by the name that
-//! they have here. What a base tells whoever builds on it (`ONBUILD`) is held to the same.
+//! **Invariant:** every build goes through here, and the engine gets the text that was written from
+//! the checked tree ([`launchway_domain::dockerfile`]).
 
-mod inspect;
-mod script;
-#[cfg(test)]
-mod tests;
-mod words;
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
-use launchway_domain::applications::{ImageRef, Variables};
-
-use self::{
-    script::{Instruction, Reading, Unread, is_space},
-    words::{Arguments, Flag, flags},
+use launchway_domain::{
+    applications::{ImageRef, Variables},
+    deployments::{BuildPlan, Output, StepError},
+    dockerfile::{BaseImage, CheckedDockerfile, Dockerfile, DockerfileBuilder, Policy},
 };
-use super::references;
+use serde_json::Value;
 
-/// How many different images a Dockerfile may name.
-const MOST_BASES: usize = 50;
-/// How many stages it may have.
-const MOST_STAGES: usize = 200;
-/// How often an instruction may stand in an `ONBUILD`.
-const DEEPEST: usize = 3;
+use super::{Builder, DockerEngine, command::ImageId, complaints::Failure, references};
+use crate::process::ProcessError;
 
-/// An image that is not made by the Dockerfile itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Base {
-    /// As docker lists it.
-    reference: String,
-    /// The stages before the one that begins with it; none when only files are copied from it, for
-    /// then it tells nothing.
-    begins_after: Option<Vec<String>>,
-    /// What `--platform` asks for.
-    platform: Option<String>,
+/// The images that were inspected for a build, by their names as docker lists them.
+struct Inspection<'a> {
+    engine: &'a DockerEngine,
+    output: &'a Arc<dyn Output>,
+    started: Instant,
+    records: HashMap<String, Value>,
 }
 
-/// What a Dockerfile may name, and what it named.
-struct Check<'a> {
-    arguments: Arguments<'a>,
-    /// The names of stages that are complete; empty ones for those without.
-    complete: Vec<String>,
-    /// The name of the stage that is being built.
-    current: Option<String>,
-    bases: Vec<Base>,
-}
-
-/// The images that a build of `text` needs, or why it may not be built.
-fn bases_of(text: &str, variables: &Variables) -> Result<Vec<Base>, String> {
-    check_syntax(text, variables)?;
-    let mut bases = Vec::new();
-    for instructions in readings(text)? {
-        let mut check = Check::new(variables);
-        for instruction in &instructions {
-            check.instruction(instruction, 0)?;
-        }
-        bases.extend(check.bases);
-    }
-    limited(bases)
-}
-
-/// The images that are needed when `text` is run because a base says so.
-fn bases_of_trigger(text: &str, earlier: &[String]) -> Result<Vec<Base>, String> {
-    let mut bases = Vec::new();
-    let variables = Variables::default();
-    for instructions in readings(text)? {
-        let mut check = Check { complete: earlier.to_vec(), ..Check::new(&variables) };
-        for instruction in &instructions {
-            check.instruction(instruction, 1)?;
-        }
-        bases.extend(check.bases);
-    }
-    limited(bases)
-}
-
-/// Every reading of which docker can make something.
-fn readings(text: &str) -> Result<Vec<Vec<Instruction>>, String> {
-    let mut sensible = Vec::new();
-    let mut unknown = None;
-    for reading in Reading::all() {
-        match reading.instructions(text) {
-            Ok(instructions) => sensible.push(instructions),
-            Err(Unread::Nonsense(name)) => unknown = unknown.or(Some(name)),
-            Err(Unread::Doubtful(sentence)) => return Err(sentence),
-        }
-    }
-    match unknown {
-        Some(name) if sensible.is_empty() => Err(format!("unknown instruction: {name}")),
-        _ => Ok(sensible),
-    }
-}
-
-fn limited(bases: Vec<Base>) -> Result<Vec<Base>, String> {
-    let mut different: Vec<Base> = Vec::new();
-    for base in bases {
-        if !different.contains(&base) {
-            different.push(base);
-        }
-        if different.len() > MOST_BASES {
-            return Err(format!("the Dockerfile names more than {MOST_BASES} images"));
-        }
-    }
-    Ok(different)
-}
-
-/// `# syntax=` has BuildKit run a program that reads the Dockerfile its own way; only docker's own
-/// reads it as we do.
-fn check_syntax(text: &str, variables: &Variables) -> Result<(), String> {
-    let leading = text.trim_start_matches('\u{feff}').lines().map(str::trim);
-    let leading = leading.take_while(|line| line.is_empty() || line.starts_with('#'));
-    let told = leading.filter_map(|line| {
-        let (key, value) = line.strip_prefix('#')?.split_once('=')?;
-        key.trim().eq_ignore_ascii_case("syntax").then(|| value.trim())
-    });
-    let given = variables.iter().filter(|(name, _)| *name == "BUILDKIT_SYNTAX").map(|(_, value)| value);
-    for syntax in told.chain(given) {
-        let name = syntax.strip_prefix("docker.io/").unwrap_or(syntax);
-        let is_dockers = syntax.parse::<ImageRef>().is_ok()
-            && ["docker/dockerfile", "docker/dockerfile-upstream"].iter().any(|own| {
-                name.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '@']))
-            });
-        if !is_dockers {
-            return Err(format!("`{syntax}` may not read the Dockerfile: `docker/dockerfile` may"));
-        }
-    }
-    Ok(())
-}
-
-impl<'a> Check<'a> {
-    fn new(variables: &'a Variables) -> Self {
-        Self {
-            arguments: Arguments::given(variables),
-            complete: Vec::new(),
-            current: None,
-            bases: Vec::new(),
-        }
+impl DockerEngine {
+    /// Returns the Dockerfile that is built in place of the repository's, once every image that it
+    /// needs is here and has been inspected: one that the builder pulls itself would not have been.
+    pub(in crate::docker) async fn canonical_dockerfile(
+        &self,
+        dockerfile: &[u8],
+        plan: &BuildPlan,
+        output: &Arc<dyn Output>,
+    ) -> Result<Vec<u8>, StepError> {
+        let scope = format!("launchway-{}", plan.owner.application);
+        let policy = self.policy(&plan.variables, &scope).await?;
+        let checked = Dockerfile::parse(dockerfile).and_then(|tree| policy.check(tree));
+        let mut checked = checked
+            .map_err(|rejection| StepError::Refused(format!("the Dockerfile is refused: {rejection}")))?;
+        self.inspect_images_of(&mut checked, &policy, output).await?;
+        Ok(checked.render().into_bytes())
     }
 
-    fn instruction(&mut self, instruction: &Instruction, depth: usize) -> Result<(), String> {
-        let (flags, rest) = flags(&instruction.rest);
-        let instruction_rest = instruction.rest.as_str();
-        match instruction.name.as_str() {
-            "arg" if self.current.is_none() => self.arguments.declare(instruction_rest),
-            "from" if depth > 0 => return Err("`ONBUILD` may not begin a stage".to_owned()),
-            "from" => self.stage(&flags, rest)?,
-            "onbuild" if depth >= DEEPEST => return Err("`ONBUILD` stands in itself".to_owned()),
-            "onbuild" => match Instruction::of(rest) {
-                Ok(Some(inner)) => self.instruction(&inner, depth + 1)?,
-                Ok(None) => {}
-                Err(Unread::Nonsense(name)) => return Err(format!("unknown instruction: {name}")),
-                Err(Unread::Doubtful(sentence)) => return Err(sentence),
-            },
-            "copy" | "add" | "run" => self.sources(&flags)?,
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// `FROM`: the stage before it is complete.
-    fn stage(&mut self, flags: &[Flag], rest: &str) -> Result<(), String> {
-        self.complete.extend(self.current.take());
-        if self.complete.len() >= MOST_STAGES {
-            return Err(format!("the Dockerfile has more than {MOST_STAGES} stages"));
-        }
-        let mut words =
-            rest.split(|c: char| is_space(c) || c.is_whitespace()).filter(|word| !word.is_empty());
-        let written = words.next().unwrap_or_default();
-        let name = match (words.next(), words.next()) {
-            (Some(word), Some(name)) if word.eq_ignore_ascii_case("as") => name.to_lowercase(),
-            _ => String::new(),
+    /// Returns a Dockerfile that has nothing but `FROM`. The image is here.
+    pub(in crate::docker) async fn dockerfile_from(
+        &self,
+        reference: &str,
+        output: &Arc<dyn Output>,
+    ) -> Result<Vec<u8>, StepError> {
+        let variables = Variables::default();
+        let policy = self.policy(&variables, "launchway").await?;
+        let mut inspection = Inspection::new(self, output);
+        let record = inspection.record_of(reference).await?;
+        inspection.check_triggers(reference, &record, &[], &policy).await?;
+        let image = match ImageId::read(&record).filter(|_| policy.builder == DockerfileBuilder::Legacy) {
+            Some(id) => id.as_str().to_owned(),
+            None => reference.to_owned(),
         };
-        let platform = flags.iter().find_map(|flag| flag.text.strip_prefix("--platform="));
-        let platform = match platform {
-            Some(platform) if self.arguments.is_of_the_builder(platform) => None,
-            Some(platform) => Some(self.arguments.expand(platform).ok_or_else(|| unclear(platform))?),
-            None => None,
-        };
-        let image = self.arguments.expand(written).ok_or_else(|| unclear(written))?;
-        if !self.is_complete(&image) && image != "scratch" {
-            let reference = named(&image)?;
-            self.bases.push(Base { reference, begins_after: Some(self.complete.clone()), platform });
-        }
-        self.current = Some(name);
-        Ok(())
+        Ok(format!("FROM {image}\n").into_bytes())
     }
 
-    /// `--from=…`, and `--mount=…,from=…`.
-    fn sources(&mut self, flags: &[Flag]) -> Result<(), String> {
-        for flag in flags {
-            if flag.is_odd && flag.text.to_lowercase().contains("from") {
-                return Err(unclear(&flag.text));
+    async fn policy<'a>(
+        &self,
+        variables: &'a Variables,
+        cache_scope: &'a str,
+    ) -> Result<Policy<'a>, StepError> {
+        let builder = match self.builder().await? {
+            Builder::BuildKit => DockerfileBuilder::BuildKit,
+            Builder::Auto | Builder::Legacy => DockerfileBuilder::Legacy,
+        };
+        Ok(Policy { variables, builder, cache_scope })
+    }
+
+    async fn inspect_images_of(
+        &self,
+        checked: &mut CheckedDockerfile,
+        policy: &Policy<'_>,
+        output: &Arc<dyn Output>,
+    ) -> Result<(), StepError> {
+        let mut inspection = Inspection::new(self, output);
+        let mut ids = HashMap::new();
+        for base in checked.images() {
+            let reference = familiar(&base.image)?;
+            let record = inspection.record_of(&reference).await?;
+            if let Some(earlier) = &base.earlier_stages {
+                check_platform(base, &record)?;
+                inspection.check_triggers(&reference, &record, earlier, policy).await?;
             }
-            let (option, value) = flag.text.split_once('=').unwrap_or((&flag.text, ""));
-            match option {
-                "--from" => self.source(value)?,
-                "--mount" => {
-                    for field in value.split(',') {
-                        let (key, value) = field.split_once('=').unwrap_or((field, ""));
-                        if key.contains('$') {
-                            return Err(unclear(field));
-                        }
-                        if key.trim().eq_ignore_ascii_case("from") {
-                            self.source(value)?;
-                        }
-                    }
+            // BuildKit takes no id. It reads the triggers of the name at the moment of the build.
+            if policy.builder == DockerfileBuilder::Legacy
+                && let Some(id) = ImageId::read(&record)
+            {
+                ids.insert(base.image.as_str().to_owned(), id.as_str().to_owned());
+            }
+        }
+        checked.pin(|image| ids.get(image.as_str()).cloned());
+        Ok(())
+    }
+}
+
+impl<'a> Inspection<'a> {
+    fn new(engine: &'a DockerEngine, output: &'a Arc<dyn Output>) -> Self {
+        Self { engine, output, started: Instant::now(), records: HashMap::new() }
+    }
+
+    /// Checks the instructions that the engine adds to the build because the image says so.
+    async fn check_triggers(
+        &mut self,
+        reference: &str,
+        record: &Value,
+        earlier: &[String],
+        policy: &Policy<'_>,
+    ) -> Result<(), StepError> {
+        let refused = |why: String| {
+            StepError::Refused(format!("the `ONBUILD` trigger of the image `{reference}` is refused: {why}"))
+        };
+        let triggers = match record.get("triggers") {
+            None | Some(Value::Null) => return Ok(()),
+            Some(triggers) => triggers.as_array().ok_or_else(|| refused("it is not a list".to_owned()))?,
+        };
+        for trigger in triggers {
+            let text = trigger.as_str().ok_or_else(|| refused("it is not a text".to_owned()))?;
+            for copied in policy.check_trigger(text, earlier).map_err(refused)? {
+                self.record_of(&familiar(&copied)?).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The record of an image, which is pulled if it is not here.
+    async fn record_of(&mut self, reference: &str) -> Result<Value, StepError> {
+        if let Some(record) = self.records.get(reference) {
+            return Ok(record.clone());
+        }
+        let docker = &self.engine.docker;
+        let found = match docker.inspect_base(reference).await.map_err(Failure::or_fault)? {
+            Some(record) => Some(record),
+            None => {
+                self.pull(reference).await?;
+                docker.inspect_base(reference).await.map_err(Failure::or_fault)?
+            }
+        };
+        let record =
+            found.ok_or_else(|| StepError::Fault(format!("the image `{reference}` is gone again")))?;
+        self.records.insert(reference.to_owned(), record.clone());
+        Ok(record)
+    }
+
+    async fn pull(&self, reference: &str) -> Result<(), StepError> {
+        let left = self.engine.options.build_limits.time.saturating_sub(self.started.elapsed());
+        match self.engine.docker.pull(reference, left, self.output.clone()).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Client(ProcessError::TookTooLong(..))) => {
+                Err(StepError::Refused(format!("getting the image `{reference}` took too long")))
+            }
+            Err(failure) => Err(match failure.or_refused() {
+                StepError::Refused(why) => {
+                    StepError::Refused(format!("there is no image `{reference}`: {why}"))
                 }
-                _ => {}
-            }
+                fault => fault,
+            }),
         }
-        Ok(())
-    }
-
-    fn source(&mut self, written: &str) -> Result<(), String> {
-        // Docker expands nothing here. Should it ever, it would know more variables than we do.
-        if written.contains(['$', '"', '\'', '\\', '`']) {
-            return Err(unclear(written));
-        }
-        let is_index = written.len() <= 4
-            && written
-                .parse::<usize>()
-                .is_ok_and(|index| index.to_string() == written && index < self.complete.len());
-        if written.is_empty() || written == "scratch" || is_index || self.is_complete(written) {
-            return Ok(());
-        }
-        let reference = named(written)?;
-        self.bases.push(Base { reference, begins_after: None, platform: None });
-        Ok(())
-    }
-
-    fn is_complete(&self, stage: &str) -> bool {
-        // Docker takes no name that begins otherwise, and would look for an image.
-        stage.starts_with(|c: char| c.is_ascii_alphabetic())
-            && stage.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
-            && self.complete.contains(&stage.to_lowercase())
     }
 }
 
-fn unclear(written: &str) -> String {
-    let written: String = written.chars().filter(|c| !c.is_control()).take(200).collect();
-    format!(
-        "it is not certain which image `{written}` is: write its name, or declare its variables by `ARG` before the first `FROM`"
-    )
+fn familiar(image: &ImageRef) -> Result<String, StepError> {
+    let missing = || StepError::Refused(format!("there is no image `{}`", image.as_str()));
+    references::familiar(image).ok_or_else(missing)
 }
 
-/// The reference as docker lists it, if it is the name of an image that everybody may use.
-fn named(image: &str) -> Result<String, String> {
-    let told: String = image.chars().filter(|c| !c.is_control()).take(200).collect();
-    if !image.is_empty() && image.len() <= 64 && image.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(format!(
-            "`{told}` could be the beginning of an image's id: name the image by its repository, such as \
-             `docker.io/library/…`"
-        ));
+/// For another platform the builder would use another image of the same name, with other triggers.
+fn check_platform(base: &BaseImage, record: &Value) -> Result<(), StepError> {
+    let Some(platform) = &base.platform else { return Ok(()) };
+    let part = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or_default();
+    let own = format!("{}/{}", part("os"), part("architecture"));
+    if *platform == own {
+        return Ok(());
     }
-    let is_id = image.to_ascii_lowercase().starts_with("sha256:");
-    match image.parse::<ImageRef>() {
-        Ok(parsed) if !is_id && parsed.as_str() == image => {
-            references::familiar(&parsed).ok_or_else(|| format!("there is no image `{told}`"))
-        }
-        _ => Err(format!("`{told}` is no name of an image")),
-    }
+    Err(StepError::Refused(format!(
+        "the Dockerfile is refused: line {}: `{}` is built for `{own}`: the platform `{platform}` cannot be chosen",
+        base.line,
+        base.image.as_str()
+    )))
 }

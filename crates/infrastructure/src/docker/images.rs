@@ -62,8 +62,8 @@ impl DockerEngine {
     ) -> Result<(), StepError> {
         let arguments = BuildArguments::of(&plan.variables)?;
         let context = self.context(plan).await?;
-        let ((), known) = tokio::try_join!(
-            self.check_bases(&context.dockerfile, &plan.variables, &output),
+        let (dockerfile, known) = tokio::try_join!(
+            self.canonical_dockerfile(&context.dockerfile, plan, &output),
             self.known_images(&plan.owner),
         )?;
         let labels = labels::of_image(self.options.instance, &plan.owner);
@@ -73,7 +73,7 @@ impl DockerEngine {
             arguments: &arguments,
             memory: self.options.build_limits.memory,
             known: &known,
-            dockerfile: context.dockerfile,
+            dockerfile,
             target,
             folder: Some(&context.folder),
         };
@@ -93,7 +93,7 @@ impl DockerEngine {
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
         let reference = self.pull(image, &output).await?;
-        self.check_triggers(&reference, &output).await?;
+        let dockerfile = self.dockerfile_from(&reference, &output).await?;
         let labels = labels::of_image(self.options.instance, owner);
         let marked = NewImage {
             name,
@@ -101,7 +101,7 @@ impl DockerEngine {
             arguments: &BuildArguments::of(&Variables::default())?,
             memory: self.options.build_limits.memory,
             known: &[],
-            dockerfile: format!("FROM {reference}\n").into_bytes(),
+            dockerfile,
             target: None,
             folder: None,
         };
@@ -211,7 +211,7 @@ impl DockerEngine {
         known.truncate(MOST_KNOWN);
     }
 
-    async fn builder(&self) -> Result<Builder, StepError> {
+    pub(super) async fn builder(&self) -> Result<Builder, StepError> {
         let choose = async || match self.options.builder {
             Builder::Auto => match self.docker.has_legacy_builder().await {
                 Ok(true) => Ok(Builder::Legacy),

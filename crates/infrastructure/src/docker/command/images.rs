@@ -173,10 +173,10 @@ impl Docker {
         Ok(self.existing_records(call).await?.pop())
     }
 
-    /// What the image tells whoever builds on it, and its platform; `None` if it is not here. The
+    /// The id, the triggers and the platform of an image; `None` if it is not here. The
     /// reference is one that docker lists, so that it is neither an option nor an id.
     pub(in crate::docker) async fn inspect_base(&self, reference: &str) -> Result<Option<Value>, Failure> {
-        const FORMAT: &str = r#"{"triggers":{{json .Config.OnBuild}},"os":{{json .Os}},"architecture":{{json .Architecture}}}"#;
+        const FORMAT: &str = r#"{"id":{{json .Id}},"triggers":{{json .Config.OnBuild}},"os":{{json .Os}},"architecture":{{json .Architecture}}}"#;
         if let Some(record) = self.base_by_socket(reference).await {
             return Ok(Some(record));
         }
@@ -188,6 +188,7 @@ impl Docker {
         let image = self.socket().await?.image(reference).await?;
         let triggers = image.get("Config")?.as_object()?.get("OnBuild");
         Some(json!({
+            "id": image.get("Id")?,
             "triggers": triggers,
             "os": image.get("Os")?,
             "architecture": image.get("Architecture")?,
