@@ -19,6 +19,7 @@ mod breakage;
 mod cancelling;
 mod compositions;
 mod desired_state;
+mod dockerfiles;
 mod keeping;
 mod kills;
 mod logs;
