@@ -12,6 +12,7 @@ mod builds;
 mod commands;
 mod compositions;
 mod containers;
+mod dockerfiles;
 mod environments;
 mod events;
 mod extensions;
