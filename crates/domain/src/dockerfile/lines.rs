@@ -1,6 +1,6 @@
 //! The lines of a Dockerfile: directives, comments and continuations.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::collections::HashSet;
 
 use super::{Escape, Rejection, excerpt};
 
@@ -113,7 +113,7 @@ fn directives(lines: &[&[u8]]) -> Result<Escape, Rejection> {
     Ok(escape)
 }
 
-fn directive<'a>(line: &'a Cow<'_, str>) -> Option<(String, &'a str)> {
+fn directive(line: &str) -> Option<(String, &str)> {
     let (name, value) = line.trim().strip_prefix('#')?.split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -4,6 +4,8 @@
 //! well, and it has the images of every organization. It fetches no file by a URL: the engine would
 //! do that from the host's own network.
 
+use std::collections::HashSet;
+
 use super::{
     Dockerfile, Instruction, MAX_LINE_LENGTH, Rejection, Stage, Transfer, arguments::Arguments, excerpt,
     parse::is_stage_name, sources::uncertain,
@@ -133,6 +135,8 @@ pub(super) struct Checker<'a> {
     /// Stages that are complete; empty names for those without.
     pub(super) complete: Vec<String>,
     pub(super) images: Vec<BaseImage>,
+    /// The different names of images.
+    names: HashSet<String>,
     arguments: Arguments<'a>,
     /// The name of the stage that is being built.
     current: Option<String>,
@@ -147,6 +151,7 @@ impl<'a> Checker<'a> {
             is_trigger,
             complete: Vec::new(),
             images: Vec::new(),
+            names: HashSet::new(),
             arguments: Arguments::given(policy.variables),
             current: None,
             place: (1, 0),
@@ -212,11 +217,9 @@ impl<'a> Checker<'a> {
         platform: Option<String>,
     ) -> Result<(), String> {
         let (line, statement) = self.place;
+        self.names.insert(image.as_str().to_owned());
         self.images.push(BaseImage { image, line, earlier_stages, platform, statement });
-        let mut different: Vec<&str> = self.images.iter().map(|base| base.image.as_str()).collect();
-        different.sort_unstable();
-        different.dedup();
-        if different.len() > MAX_IMAGES {
+        if self.names.len() > MAX_IMAGES {
             return Err(format!("the Dockerfile names more than {MAX_IMAGES} images"));
         }
         Ok(())

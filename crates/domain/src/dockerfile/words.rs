@@ -5,6 +5,9 @@ use super::{Flag, excerpt};
 /// The characters that separate words.
 pub(super) const SPACES: [char; 2] = [' ', '\t'];
 
+/// The most options of an instruction.
+const MAX_FLAGS: usize = 100;
+
 /// The options of an instruction and the text behind them.
 pub(super) struct Options<'a> {
     pub(super) flags: Vec<Flag>,
@@ -23,6 +26,9 @@ pub(super) fn options(text: &str) -> Result<Options<'_>, String> {
         let (word, length, has_quotes) = option(options.rest)?;
         options.has_quotes |= has_quotes;
         options.flags.push(flag(&word)?);
+        if options.flags.len() > MAX_FLAGS {
+            return Err(format!("the instruction has more than {MAX_FLAGS} options"));
+        }
         options.rest = options.rest.get(length..).unwrap_or_default().trim_start_matches(SPACES);
     }
     Ok(options)

@@ -184,6 +184,12 @@ fn unknown_and_ambiguous_text_is_refused_with_its_line() {
     }
     let long = format!("FROM web\nRUN {}", "echo x \\\n".repeat(10_000));
     assert!(reason(&long).starts_with("the instruction has more than 65000 bytes"));
+    let many = format!("FROM web\nCOPY {} x /y", "--exclude=x ".repeat(101));
+    assert_eq!(reason(&many), "the instruction has more than 100 options");
+    let many: String = (0..51).map(|n| format!("COPY --from=web:{n} x /y\n")).collect();
+    assert_eq!(reason(&format!("FROM scratch\n{many}")), "the Dockerfile names more than 50 images");
+    let many = "FROM scratch\n".repeat(201);
+    assert_eq!(reason(&many), "the Dockerfile has more than 200 stages");
     assert!(images("FROM web", &[("BUILDKIT_SYNTAX", "docker/dockerfile:1")]).is_err());
 }
 
