@@ -48,6 +48,7 @@ mod operations;
 mod organizations;
 mod origins;
 mod passwords;
+mod quotas;
 mod registration;
 mod request_ids;
 mod secrets;

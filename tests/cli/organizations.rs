@@ -40,6 +40,27 @@ fn an_organization_is_made_chosen_renamed_and_deleted() {
 }
 
 #[test]
+fn usage_shows_each_quota_with_its_limit() {
+    let server = TestServer::configured(&[
+        ("LAUNCHWAY_QUOTA_APPLICATIONS", "7"),
+        ("LAUNCHWAY_QUOTA_LOG_STREAMS", "0"),
+    ]);
+    server.admin();
+    let ada = Person::ada(&server);
+    let shown = ada.runs(&["org", "usage"]);
+    let row = |name: &str| -> Vec<String> {
+        let line = shown.succeeded().lines().find(|line| line.split_whitespace().next() == Some(name));
+        line.unwrap_or_else(|| panic!("{shown}")).split_whitespace().map(str::to_owned).collect()
+    };
+    assert_eq!(row("QUOTA"), ["QUOTA", "USED", "LIMIT", "UNIT"]);
+    assert_eq!(row("applications"), ["applications", "0", "7", "count"]);
+    assert_eq!(row("log_streams"), ["log_streams", "0", "none", "count"]);
+    let usage = ada.runs(&["org", "usage", "ada's Team", "--output", "json"]).json();
+    assert_eq!(usage["quotas"][0]["limit"], 7);
+    ada.runs(&["org", "usage", "Nowhere"]).failed(4);
+}
+
+#[test]
 fn who_remembers_an_organization_that_is_gone_can_choose_another() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();

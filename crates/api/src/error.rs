@@ -132,8 +132,8 @@ impl From<Error> for ApiError {
             Error::Forbidden(_) | Error::SetupTokenNeeded => Code::Forbidden,
             Error::RegistrationClosed => Code::RegistrationClosed,
             Error::NotFound(_) => Code::NotFound,
-            Error::Conflict(_) | Error::Repeated => Code::Conflict,
-            Error::RateLimited { .. } => Code::RateLimited,
+            Error::Conflict(_) | Error::Repeated | Error::QuotaExceeded(_) => Code::Conflict,
+            Error::RateLimited { .. } | Error::Busy { .. } => Code::RateLimited,
             Error::Unavailable(_) => return Self::unavailable(error),
             Error::StorageFull(_) => return Self::storage_full(error),
             Error::Internal(_) => return Self::internal(error),
@@ -141,7 +141,9 @@ impl From<Error> for ApiError {
         let failure = Self::new(code, error.to_string());
         match error {
             Error::Unauthenticated => failure.with_header(WWW_AUTHENTICATE, "Bearer"),
-            Error::RateLimited { retry_after } => failure.with_header(RETRY_AFTER, retry_after.as_secs()),
+            Error::RateLimited { retry_after } | Error::Busy { retry_after, .. } => {
+                failure.with_header(RETRY_AFTER, retry_after.as_secs())
+            }
             _ => failure,
         }
     }

@@ -84,6 +84,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         organizations::delete_organization,
         organizations::deploy_key,
         organizations::rotate_deploy_key,
+        organizations::organization_usage,
         organizations::organization_users,
         organizations::add_organization_user,
         organizations::change_organization_user,

@@ -12,7 +12,7 @@ use self::{
     requests::{
         AddMember, ChangeMember, CreateOrganization, OrganizationUsers, RemoveMember, UpdateOrganization,
     },
-    views::{AddedMemberView, DeployKeyView},
+    views::{AddedMemberView, DeployKeyView, UsageView},
 };
 use crate::{
     Api,
@@ -36,6 +36,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         .delete("/api/v1/organizations", delete_organization)
         .get("/api/v1/organizations/deploy-key", deploy_key)
         .post("/api/v1/organizations/deploy-key", rotate_deploy_key)
+        .get("/api/v1/organizations/usage", organization_usage)
         .get("/api/v1/organizations/users", organization_users)
         .post("/api/v1/organizations/users", add_organization_user)
         .patch("/api/v1/organizations/users", change_organization_user)
@@ -123,6 +124,20 @@ pub(crate) async fn rotate_deploy_key(
     body.read().await?;
     let public_key = api.services.deploy_keys.rotate(&caller).await?;
     Ok(success("Deploy key replaced successfully", DeployKeyView { public_key }))
+}
+
+/// Show use and limit of each quota of an organization
+///
+/// A limit of 0 is none. `log_streams` and `user_log_streams` are those of the server that answers, the latter your own.
+#[utoipa::path(get, path = "/api/v1/organizations/usage", tag = "organizations", security(("bearer" = [])),
+    params(("id" = Option<String>, Query, description = "Another of your organizations")),
+    responses((status = 200, body = Envelope<UsageView>)))]
+pub(crate) async fn organization_usage(api: Data<Api>, caller: Caller, query: Query) -> Reply<UsageView> {
+    let mut query = query.read()?;
+    let id = query.id("id");
+    query.finish_query()?;
+    let usage = api.services.quotas.usage(&caller, id?).await?;
+    Ok(success("Usage fetched successfully", UsageView::from(usage.as_slice())))
 }
 
 /// The members of an organization

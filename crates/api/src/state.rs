@@ -15,9 +15,6 @@ use tokio::sync::Semaphore;
 
 use crate::{metrics::Metrics, request_ids::RequestIds};
 
-/// How many may follow a log at once.
-const FOLLOWERS: usize = 256;
-
 /// How many large deliveries of code hosts are read at once: whoever sends one need not prove anything
 /// before its last byte.
 const LARGE_DELIVERIES: usize = 8;
@@ -44,8 +41,6 @@ pub struct Api {
     /// What is counted.
     pub metrics: Metrics,
     pub(crate) request_ids: RequestIds,
-    /// Places for those who follow a log: each asks the database again and again.
-    pub(crate) followers: Arc<Semaphore>,
     /// Places for large deliveries of code hosts.
     pub(crate) large_deliveries: Semaphore,
     /// The ability of the store to keep changes, which `/ready` depends on.
@@ -62,7 +57,6 @@ impl Api {
             options,
             metrics,
             request_ids: RequestIds::default(),
-            followers: Arc::new(Semaphore::new(FOLLOWERS)),
             large_deliveries: Semaphore::new(LARGE_DELIVERIES),
             store: None,
             stopping: AtomicBool::new(false),

@@ -18,6 +18,7 @@ use launchway_domain::{
     idempotency::IdempotencyKey,
     ids::ApplicationId,
     page::{Page, PageRequest},
+    quotas::{Quotas, Resource as Limited},
     secret::SecretBox,
     store::{StoreError, Unique},
 };
@@ -72,6 +73,8 @@ pub struct ApplicationPolicy {
     pub public_host: Option<String>,
     /// How many versions can be gone back to.
     pub kept_versions: KeptVersions,
+    /// The most that one organization has of each resource.
+    pub quotas: Quotas,
 }
 
 /// What the use cases of applications read, and tell.
@@ -108,8 +111,8 @@ impl Applications {
     ///
     /// # Errors
     /// [`Error::Invalid`] when its parts do not fit together or its repository may not be used,
-    /// [`Error::Conflict`] when its name or domain is in use, [`Error::Repeated`] when `key` was
-    /// used, [`Error::Forbidden`] without the permission `deploy:create`.
+    /// [`Error::Conflict`] when its name or domain is in use, [`Error::QuotaExceeded`] when the
+    /// organization has as many as it may have, [`Error::Repeated`] when `key` was used, [`Error::Forbidden`] without the permission `deploy:create`.
     pub async fn create(
         &self,
         actor: &Actor,
@@ -138,6 +141,7 @@ impl Applications {
         );
         let conflict = conflicts(&application.blueprint);
         let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        writes.extend(self.policy.quotas.require(scope, Limited::Applications, 1, now));
         writes.push(Write::Insert(Box::new(application)).into());
         writes.extend(request.writes(actor, &self.tools));
         writes.push(self.tools.record(actor.author(), event));

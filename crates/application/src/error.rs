@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use launchway_domain::{
     auth::{Forbidden, HasherError},
+    quotas::QuotaExceeded,
     secret::SecretBoxError,
     store::StoreError,
 };
@@ -53,6 +54,17 @@ pub enum Error {
     /// The present state forbids it.
     #[error("{0}")]
     Conflict(String),
+    /// The organization has no room for it.
+    #[error(transparent)]
+    QuotaExceeded(QuotaExceeded),
+    /// Too much of a resource is in use now; some of it is given back soon.
+    #[error("{exceeded}; try again in {} seconds", retry_after.as_secs())]
+    Busy {
+        /// The quota that is reached.
+        exceeded: QuotaExceeded,
+        /// How long to wait.
+        retry_after: Duration,
+    },
     /// The request was carried out already, under the same idempotency key.
     #[error("a request with this `Idempotency-Key` was carried out already")]
     Repeated,
@@ -81,6 +93,7 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Unavailable(_) => Self::Unavailable(error.into()),
             StoreError::StorageFull(cause) => Self::StorageFull(cause),
+            StoreError::QuotaExceeded(exceeded) => Self::QuotaExceeded(exceeded),
             // A use case that can meet these names them; here they are a surprise.
             StoreError::Taken(_)
             | StoreError::Stale

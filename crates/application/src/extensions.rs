@@ -19,6 +19,7 @@ use launchway_domain::{
     jobs::{JobKind, NewJob, Pool},
     organizations::Scope,
     page::{Page, PageRequest},
+    quotas::Quotas,
     secret::SecretBox,
 };
 
@@ -49,6 +50,8 @@ pub struct ExtensionPorts {
     pub secrets: Arc<dyn SecretBox>,
     /// The name that this installation is reached by, which leads nowhere else.
     pub public_host: Option<String>,
+    /// The most that one organization has of each resource.
+    pub quotas: Quotas,
 }
 
 /// Shows extensions, forks them, and asks for runs.

@@ -18,6 +18,7 @@ pub mod maintenance;
 pub mod notifications;
 pub mod organizations;
 mod printing;
+pub mod quotas;
 pub mod reconciler;
 pub mod routes;
 mod runtime_logs;

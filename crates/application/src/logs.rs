@@ -1,5 +1,7 @@
 //! Reading the logs of applications.
 
+mod streams;
+
 use std::sync::Arc;
 
 use launchway_domain::{
@@ -11,6 +13,7 @@ use launchway_domain::{
     page::{Page, PageRequest},
 };
 
+pub use self::streams::{LogStreams, StreamPermit};
 use crate::{Error, applications::APPLICATION, runtime_logs::LogFreshness};
 
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);

@@ -3,11 +3,10 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use chrono::TimeDelta;
 use launchway_domain::{
     clock::Timestamp,
     deployments::{LiveVersion, Write as DeploymentWrite},
-    extensions::{ExtensionRunner, Write as ExtensionWrite},
+    extensions::{ExtensionRunner, WORKSPACE_RETENTION, Write as ExtensionWrite},
     idempotency::{IdempotencyKey, IdempotencyStore},
     ids::{ApplicationId, BootId, InstanceId},
     jobs::{Job, JobQueue},
@@ -73,8 +72,6 @@ impl Default for MaintenanceTimings {
 
 /// The number of log lines that each application keeps.
 const KEPT_LINES: i64 = 200_000;
-/// The age from which on the workspace of a run of an extension is removed.
-const WORKSPACES: TimeDelta = TimeDelta::days(7);
 
 /// Takes jobs from lost workers, collects logs, routes by the records and removes what is too old.
 pub struct Maintenance {
@@ -224,7 +221,7 @@ impl Maintenance {
     async fn run_retention(&self) {
         loop {
             let now = self.tools.clock.now();
-            if let Err(error) = self.ports.runner.sweep(now - WORKSPACES).await {
+            if let Err(error) = self.ports.runner.sweep(now - WORKSPACE_RETENTION).await {
                 tracing::warn!(%error, "old workspaces could not be removed");
             }
             if let Err(error) = self.ports.idempotency.forget(now - IdempotencyKey::KEPT).await {

@@ -187,7 +187,7 @@ impl Organizations {
 
 /// The actor in the organization that a request names; one that they are not in does not exist
 /// for them.
-fn acting_in(actor: &Actor, id: Option<OrganizationId>) -> Result<Cow<'_, Actor>, Error> {
+pub(crate) fn acting_in(actor: &Actor, id: Option<OrganizationId>) -> Result<Cow<'_, Actor>, Error> {
     match id {
         None => Ok(Cow::Borrowed(actor)),
         Some(id) => actor.acting_in(id).map(Cow::Owned).ok_or(ORGANIZATION),

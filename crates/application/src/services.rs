@@ -16,6 +16,7 @@ use launchway_domain::{
         Event as Announced, EventKind, Mailer, NotificationRepository, OutboundGuard, WebhookSender,
     },
     organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository, Scope},
+    quotas::UsageRepository,
     secret::{Entropy, SecretBox},
     store::{UnitOfWork, Write},
     users::UserRepository,
@@ -31,9 +32,10 @@ use crate::{
     deployments::Deployments,
     extensions::{Catalog, ExtensionPorts, Extensions},
     idempotency::Idempotency,
-    logs::Logs,
+    logs::{LogStreams, Logs},
     notifications::{Courier, CourierPorts, NotificationPorts, Notifications},
     organizations::{DeployKeys, Organizations},
+    quotas::QuotaUsage,
     routes::Routes,
     runtime_logs::LogFreshness,
     users::Users,
@@ -105,6 +107,8 @@ pub struct Ports {
     pub users: Arc<dyn UserRepository>,
     /// Reads organizations and their members.
     pub organizations: Arc<dyn OrganizationRepository>,
+    /// Reads how much of each quota is in use.
+    pub usage: Arc<dyn UsageRepository>,
     /// Reads the audit trail.
     pub audit: Arc<dyn AuditRepository>,
     /// Reads applications.
@@ -187,6 +191,10 @@ pub struct Services {
     pub catalog: Catalog,
     /// Shows logs, also as they are written.
     pub logs: Logs,
+    /// Opens streams of logs within the quotas.
+    pub streams: Arc<LogStreams>,
+    /// Shows what organizations use of their quotas.
+    pub quotas: QuotaUsage,
     /// Tells what came of a request that was carried out already.
     pub idempotency: Idempotency,
     /// Takes what code hosts send, and shows and replaces secrets.
@@ -211,6 +219,7 @@ impl Services {
             credentials,
             users,
             organizations,
+            usage,
             audit,
             applications,
             deployments,
@@ -231,12 +240,14 @@ impl Services {
             setup_token,
         } = ports;
         let guesses = Guesses::new(throttle, tools.clone());
-        let kept_versions = policy.kept_versions;
+        let (kept_versions, quotas) = (policy.kept_versions, policy.quotas);
+        let streams = Arc::new(LogStreams::new(quotas));
         let extension_ports = ExtensionPorts {
             extensions: extensions.clone(),
             executions: executions.clone(),
             secrets: secrets.clone(),
             public_host: policy.public_host.clone(),
+            quotas,
         };
         let courier_ports = CourierPorts {
             organizations: organizations.clone(),
@@ -305,6 +316,8 @@ impl Services {
             ),
             notifications: Notifications::new(notification_ports, tools.clone()),
             courier,
+            quotas: QuotaUsage::new(usage, Arc::clone(&streams), quotas, tools.clock.clone()),
+            streams,
             logs: Logs::new(applications, deployments, logs, log_freshness),
             idempotency: Idempotency::new(idempotency, secrets, tools),
             audit: AuditTrail::new(audit),

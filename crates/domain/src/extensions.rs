@@ -4,6 +4,7 @@ mod actions;
 mod containers;
 mod definition;
 mod execution;
+mod host_ports;
 mod metadata;
 mod names;
 mod ports;
@@ -14,9 +15,8 @@ mod variables;
 use std::net::{IpAddr, Ipv4Addr};
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 
-#[cfg(feature = "mock")]
-pub use self::ports::{MockExecutionLog, MockExtensionRunner};
 pub use self::{
     actions::{
         Action, ComposeAction, ComposeText, DockerAction, FileAction, ProxyAction, ServiceVerb, UserAction,
@@ -27,12 +27,20 @@ pub use self::{
         Execution, ExecutionDetail, ExecutionLine, ExecutionState, ExecutionStep, IllegalMove,
         NewExecutionLine, Phase, PrintedStep,
     },
+    host_ports::{
+        HostPort, HostPorts, PortError, PortKey, PortPolicy, PortRange, PortRecord, PortRefusal, PortRequest,
+    },
     metadata::{Category, ExtensionKind, ExtensionName, Metadata},
     names::{AccountName, ExtensionKey, ObjectName, UnitName, WorkspacePath},
     ports::{ExecutionLog, ExtensionRunner, Run},
     steps::{Misuse, Property, StepKind, StepSpec},
     template::{Template, Values, WORKSPACE, environment_name},
     variables::{DefaultValue, LONGEST_VALUE, Pattern, VariableKind, VariableSpec, check as check_values},
+};
+#[cfg(feature = "mock")]
+pub use self::{
+    host_ports::MockHostPorts,
+    ports::{MockExecutionLog, MockExtensionRunner},
 };
 use crate::{
     applications::{Hostname, Port},
@@ -55,6 +63,9 @@ named!(
         NotValidated => "not_validated",
     }
 );
+
+/// The time for which the workspace of a completed run is kept.
+pub const WORKSPACE_RETENTION: TimeDelta = TimeDelta::days(7);
 
 /// An extension: an entry of the catalog, which is everyone's, or a fork of an organization.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,6 +16,7 @@ pub mod network;
 pub mod notifications;
 pub mod organizations;
 pub mod page;
+pub mod quotas;
 pub mod records;
 pub mod routes;
 pub mod secret;

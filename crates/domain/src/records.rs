@@ -21,6 +21,7 @@ use crate::{
     ids::{ApplicationId, DeploymentId, JobId, OrganizationId, UserId},
     logs::{self, LogLine, NewLine},
     organizations::{MembershipDetail, Organization, Scope},
+    quotas,
     store::{StoreError, Unique, Write, are_audited},
     users::User,
 };
@@ -93,6 +94,12 @@ impl Records {
             }
             Write::Idempotency(idempotency::Write::Claim { key, since, at, .. }) => {
                 self.claim_request(key, *since, *at)
+            }
+            Write::Quota(quotas::Write::Require { scope, quota, wanted, .. })
+                if quota.resource == quotas::Resource::Applications =>
+            {
+                let theirs = self.applications.values().filter(|one| one.organization_id == scope.id());
+                quota.check(theirs.count() as u64, *wanted).map_err(StoreError::QuotaExceeded)
             }
             other => Err(StoreError::Internal(format!("no place is kept for {other:?}").into())),
         }

@@ -4,7 +4,9 @@ use async_trait::async_trait;
 
 use crate::{
     applications, audit, auth, deployments, extensions, idempotency, jobs, logs, notifications,
-    organizations, users, webhooks,
+    organizations,
+    quotas::{self, QuotaExceeded},
+    users, webhooks,
 };
 
 /// One change to what is stored. Each feature owns its own writes.
@@ -34,6 +36,8 @@ pub enum Write {
     Webhook(webhooks::Write),
     /// Notifications.
     Notification(notifications::Write),
+    /// Quotas.
+    Quota(quotas::Write),
 }
 
 impl Write {
@@ -44,7 +48,7 @@ impl Write {
             Self::Auth(write) => write.needs_audit(),
             Self::User(write) => write.needs_audit(),
             Self::Organization(_) => true,
-            Self::Audit(_) | Self::Log(_) | Self::Idempotency(_) => false,
+            Self::Audit(_) | Self::Log(_) | Self::Idempotency(_) | Self::Quota(_) => false,
             Self::Job(write) => write.needs_audit(),
             Self::Application(write) => write.needs_audit(),
             Self::Deployment(write) => write.needs_audit(),
@@ -76,7 +80,7 @@ pub trait UnitOfWork: Send + Sync {
     /// # Errors
     /// [`StoreError::Taken`] when a write would repeat something unique, [`StoreError::Stale`]
     /// when a write's guard no longer holds, [`StoreError::Refused`] when a rule about the stored
-    /// state forbids it, [`StoreError::Unaudited`] when the trail would not know; then nothing was
+    /// state forbids it, [`StoreError::QuotaExceeded`] when a quota does, [`StoreError::Unaudited`] when the trail would not know; then nothing was
     /// changed.
     async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError>;
 }
@@ -110,6 +114,9 @@ pub enum StoreError {
     /// A rule about what is stored forbids it.
     #[error("{0:?} forbids it")]
     Refused(Rule),
+    /// The organization has no room for it.
+    #[error(transparent)]
+    QuotaExceeded(QuotaExceeded),
     /// The writes change something and do not tell the audit trail.
     #[error("a change without an audit entry")]
     Unaudited,
@@ -228,6 +235,13 @@ mod tests {
             webhooks::Write::Confirm { scope: a_job().scope, repository: a_secret().repository, at: AT }
                 .into(),
             notifications::Write::Announce(an_event()).into(),
+            quotas::Write::Require {
+                scope: a_job().scope,
+                quota: quotas::Quota { resource: quotas::Resource::Applications, limit: 1 },
+                wanted: 1,
+                at: AT,
+            }
+            .into(),
         ]
     }
 

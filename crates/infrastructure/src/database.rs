@@ -28,6 +28,7 @@ pub mod migrations;
 mod notifications;
 mod options;
 mod organizations;
+mod quotas;
 mod schema;
 mod search;
 mod server_lock;

@@ -30,10 +30,11 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::{Container, Output, StepError},
     extensions::{
-        Action, ComposeAction, ComposeText, DockerAction, ExtensionKey, ExtensionRunner, ObjectName, Run,
-        WorkspacePath,
+        Action, ComposeAction, ComposeText, DockerAction, ExtensionKey, ExtensionRunner, HostPorts,
+        ObjectName, PortPolicy, PortRange, Run, WorkspacePath,
     },
     ids::{ExecutionId, OrganizationId},
+    quotas::{Quota, Resource},
 };
 use serde_json::json;
 
@@ -56,6 +57,8 @@ pub struct HostOptions {
     pub path: OsString,
     /// The ports of this machine that no container may take: those of Launchway itself.
     pub reserved_ports: BTreeSet<u16>,
+    /// The rules for the ports of this machine that containers publish.
+    pub ports: PortPolicy,
 }
 
 impl HostOptions {
@@ -65,7 +68,13 @@ impl HostOptions {
         let mut path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         // Where the programs about users are, which the path of a service often does not name.
         path.push(":/usr/sbin:/sbin");
-        Self { folder: folder.to_owned(), path, reserved_ports: reserved_ports.into_iter().collect() }
+        let quota = Quota { resource: Resource::ExtensionPorts, limit: 0 };
+        Self {
+            folder: folder.to_owned(),
+            path,
+            reserved_ports: reserved_ports.into_iter().collect(),
+            ports: PortPolicy { range: PortRange::UNPRIVILEGED, quota },
+        }
     }
 }
 
@@ -85,15 +94,19 @@ struct Host {
 
 impl HostRunner {
     /// Works in the folder of `options`, and makes it if need be; has its containers where those of
-    /// `compositions` are.
+    /// `compositions` are, and holds their ports in `host_ports`.
     ///
     /// # Errors
     /// When the folder cannot be made.
-    pub fn open(compositions: Arc<Compositions>, options: HostOptions) -> io::Result<Self> {
-        let HostOptions { folder, path, reserved_ports } = options;
+    pub fn open(
+        compositions: Arc<Compositions>,
+        host_ports: Arc<dyn HostPorts>,
+        options: HostOptions,
+    ) -> io::Result<Self> {
+        let HostOptions { folder, path, reserved_ports, ports } = options;
         Ok(Self {
             workspaces: Workspaces::open(&folder)?,
-            objects: ExtensionObjects::new(compositions, reserved_ports),
+            objects: ExtensionObjects::new(compositions, reserved_ports, ports, host_ports),
             host: Host { path },
         })
     }
@@ -247,11 +260,13 @@ impl ExtensionRunner for HostRunner {
 
     async fn finish(&self, run: &Run) -> Result<(), StepError> {
         self.objects.forget_aside(run).await?;
-        self.workspaces.forget_aside(run.execution).await
+        self.workspaces.forget_aside(run.execution).await?;
+        self.objects.release_ports(run.organization, &run.extension).await
     }
 
     async fn discard(&self, run: &Run) -> Result<(), StepError> {
-        self.workspaces.remove(run.execution).await
+        self.workspaces.remove(run.execution).await?;
+        self.objects.release_ports(run.organization, &run.extension).await
     }
 
     async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError> {

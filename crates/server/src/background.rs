@@ -13,9 +13,11 @@ use launchway_application::{
     worker::{Crew, Worker, WorkerTimings},
 };
 use launchway_domain::{
+    extensions::PortPolicy,
     ids::{BootId, Ids as _, InstanceId},
     jobs::{ClaimLimits, WorkerId},
     notifications::SenderId,
+    quotas::Resource,
 };
 use launchway_infrastructure::{
     clock::TimeOrderedIds,
@@ -56,11 +58,16 @@ impl Background {
         let engine = Arc::new(DockerEngine::new(docker_options(config, wiring.installation)));
         let compositions = Arc::new(Compositions::open(engine.clone(), &data.path().join("compositions"))?);
         let own_ports = [config.bind.port()].into_iter().chain(front.map(|front| front.port()));
-        let host = HostOptions::new(&data.path().join("runs"), own_ports);
+        let ports = PortPolicy {
+            range: config.deployments.extension_ports,
+            quota: config.quotas.of(Resource::ExtensionPorts),
+        };
+        let host = HostOptions { ports, ..HostOptions::new(&data.path().join("runs"), own_ports) };
+        let host_ports = Arc::new(wiring.database.clone());
         let outside = Outside {
             runtime_logs: runtime_logs(wiring, &engine),
             source: Arc::new(GitFetcher::open(git_options(config, data))?),
-            runner: Arc::new(HostRunner::open(compositions.clone(), host)?),
+            runner: Arc::new(HostRunner::open(compositions.clone(), host_ports, host)?),
             compositions,
             engine,
         };
@@ -139,7 +146,11 @@ async fn worker(
     let timings = HealthTimings::within(config.deployments.health_timeout);
     let pipeline = Pipeline::new(ports, timings, wiring.tools.basics.clone());
     let most = config.deployments.max_builds;
-    let limits = ClaimLimits { builds: most, operations: OPERATIONS, per_organization: most.max(OPERATIONS) };
+    let per_organization = match config.quotas.builds {
+        0 => usize::MAX,
+        limit => usize::try_from(limit).unwrap_or(usize::MAX),
+    };
+    let limits = ClaimLimits { builds: most, operations: OPERATIONS, per_organization };
     let timings = WorkerTimings { engine: config.deployments.engine_timeout, ..WorkerTimings::default() };
     let crew = Crew { pipeline: Arc::new(pipeline), runs: Some(Arc::new(runs)) };
     Ok(Worker::new(database, crew, identity, limits, timings, wiring.tools.basics.clone()))

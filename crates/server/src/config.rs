@@ -5,6 +5,7 @@ mod deployments;
 mod notifications;
 mod paths;
 mod proxy;
+mod quotas;
 mod reader;
 mod values;
 
@@ -17,6 +18,7 @@ use std::{
 };
 
 use ipnet::IpNet;
+use launchway_domain::quotas::Quotas;
 use launchway_infrastructure::database::DatabaseUrl;
 use tracing_subscriber::filter::Targets;
 
@@ -41,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) body_timeout: Duration,
     pub(crate) deployments: DeploymentConfig,
     pub(crate) notifications: NotificationConfig,
+    /// The most that one organization has of each resource.
+    pub(crate) quotas: Quotas,
     /// How the front proxy is; `None` when there is none.
     pub(crate) proxy: Option<ProxyConfig>,
     pub(crate) log: Targets,
@@ -80,6 +84,8 @@ impl Config {
         let deployments = DeploymentConfig::read(&mut read);
         let proxy = ProxyConfig::read(&mut read);
         let notifications = NotificationConfig::read(&mut read);
+        let max_builds = deployments.as_ref().map_or(1, |deployments| deployments.max_builds);
+        let quotas = quotas::read(&mut read, max_builds);
         if let (Some(api), Some(Some(proxy))) = (bind, &proxy)
             && addresses::overlap(api, proxy.bind)
         {
@@ -112,6 +118,7 @@ impl Config {
             body_timeout: body_timeout.ok_or_else(missing)?,
             deployments: deployments.ok_or_else(missing)?,
             notifications: notifications.ok_or_else(missing)?,
+            quotas: quotas.ok_or_else(missing)?,
             proxy: proxy.ok_or_else(missing)?,
             log: log.ok_or_else(missing)?,
             log_format: log_format.ok_or_else(missing)?,

@@ -133,6 +133,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("GET /api/v1/organizations", "/api/v1/organizations", "", MEMBERS),
     row("GET /api/v1/organizations/users", "/api/v1/organizations/users", "", MEMBERS),
     row("GET /api/v1/organizations/invitations", "/api/v1/organizations/invitations", "", ADMINS),
+    row("GET /api/v1/organizations/usage", "/api/v1/organizations/usage", "", MEMBERS),
     row("POST /api/v1/organizations", "/api/v1/organizations", r#"{"name": "{unique}"}"#, ADMINS),
     row("PUT /api/v1/organizations", "/api/v1/organizations", r#"{"description": "ours"}"#, ADMINS),
     row(

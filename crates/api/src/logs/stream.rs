@@ -1,6 +1,6 @@
 //! A log as it is written: server-sent events.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use actix_web::{
     FromRequest as _, HttpRequest, HttpResponse,
@@ -9,12 +9,12 @@ use actix_web::{
     web::{Bytes, Data},
 };
 use futures_util::stream;
-use launchway_application::{Error, logs::OpenLog};
-use launchway_domain::logs::LogLineId;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, sleep},
+use launchway_application::{
+    Error,
+    logs::{OpenLog, StreamPermit},
 };
+use launchway_domain::logs::LogLineId;
+use tokio::time::{Instant, sleep};
 
 use super::views::{LogEvent, LogView};
 use crate::{Api, caller::Caller, error::ApiError};
@@ -29,9 +29,6 @@ const SIGN_EVERY: Duration = Duration::from_secs(15);
 /// How often it is checked that the caller may still read.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
-/// How long to wait for a place.
-const FULL: Duration = Duration::from_secs(5);
-
 /// Someone who reads a log as it is written.
 struct Follower {
     api: Data<Api>,
@@ -42,7 +39,7 @@ struct Follower {
     last_sign: Instant,
     last_check: Instant,
     is_over: bool,
-    _place: OwnedSemaphorePermit,
+    _permit: StreamPermit,
 }
 
 /// The lines of `log` behind `seen`, and every later one.
@@ -54,8 +51,7 @@ pub(super) async fn follow(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let now = Instant::now();
-    let place = Arc::clone(&api.followers).try_acquire_owned();
-    let place = place.map_err(|_full| Error::RateLimited { retry_after: FULL })?;
+    let permit = api.services.streams.open(&caller)?;
     let mut follower = Follower {
         api,
         caller,
@@ -65,7 +61,7 @@ pub(super) async fn follow(
         last_sign: now,
         last_check: now,
         is_over: false,
-        _place: place,
+        _permit: permit,
     };
     // What is wrong with the question is answered before the stream begins.
     let first = follower.new_lines().await?.unwrap_or_else(|| Bytes::from_static(b": follow\n\n"));

@@ -1,8 +1,9 @@
 //! Organizations and memberships on the wire.
 
 use launchway_application::organizations::{Added, AddedMember, SentInvitation};
-use launchway_domain::organizations::{
-    InvitationDetail, Member, Membership, Organization, OrganizationDetail,
+use launchway_domain::{
+    organizations::{InvitationDetail, Member, Membership, Organization, OrganizationDetail},
+    quotas::Usage,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -153,4 +154,36 @@ pub(crate) struct DeployKeyView {
     /// One line, as a code host wants it.
     #[schema(example = "ssh-ed25519 AAAA… launchway")]
     pub(super) public_key: String,
+}
+
+/// Use and limit of each quota of an organization.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OrganizationUsage)]
+pub(crate) struct UsageView {
+    quotas: Vec<QuotaView>,
+}
+
+impl From<&[Usage]> for UsageView {
+    fn from(usage: &[Usage]) -> Self {
+        Self { quotas: usage.iter().map(QuotaView::from).collect() }
+    }
+}
+
+/// Use and limit of one quota.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Quota)]
+pub(crate) struct QuotaView {
+    name: &'static str,
+    used: u64,
+    /// 0 for none.
+    limit: u64,
+    /// `count`.
+    unit: &'static str,
+}
+
+impl From<&Usage> for QuotaView {
+    fn from(Usage { quota, used }: &Usage) -> Self {
+        let (name, unit) = (quota.resource.as_str(), quota.resource.unit().as_str());
+        Self { name, used: *used, limit: quota.limit, unit }
+    }
 }

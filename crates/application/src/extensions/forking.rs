@@ -7,6 +7,7 @@ use launchway_domain::{
     idempotency::IdempotencyKey,
     jobs::{JobKind, NewJob, Write as JobWrite},
     organizations::Scope,
+    quotas::Resource as Limited,
     store::{StoreError, Unique},
 };
 
@@ -18,8 +19,8 @@ impl Extensions {
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such extension, [`Error::Conflict`] when it is a fork
-    /// itself, [`Error::Invalid`] when `yaml` is no definition, [`Error::Repeated`] when
-    /// `idempotency` was used, [`Error::Forbidden`] without the permission `extension:create`, or
+    /// itself, [`Error::QuotaExceeded`] when the organization has as many as it may have,
+    /// [`Error::Invalid`] when `yaml` is no definition, [`Error::Repeated`] when `idempotency` was used, [`Error::Forbidden`] without the permission `extension:create`, or
     /// when `yaml` acts on the machine and the actor does not administer it.
     pub async fn fork(
         &self,
@@ -40,6 +41,8 @@ impl Extensions {
                 .with("parent_extension_id", key)
                 .with("content_hash", &fork.content_hash);
         let mut writes: Vec<_> = self.tools.claim(idempotency, id.into()).into_iter().collect();
+        let at = self.tools.clock.now();
+        writes.extend(self.ports.quotas.require(scope, Limited::ExtensionForks, 1, at));
         writes.push(Write::Fork(Box::new(fork)).into());
         writes.push(self.tools.record(actor.author(), event));
         self.tools.store.commit(writes).await.map_err(|error| match error {

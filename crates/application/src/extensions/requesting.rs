@@ -16,6 +16,7 @@ use launchway_domain::{
     jobs::{JobKind, NewJob, Write as JobWrite},
     logs::MASK,
     organizations::Scope,
+    quotas::Resource as Limited,
     store::{StoreError, Unique},
 };
 
@@ -27,7 +28,8 @@ impl Extensions {
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such extension, [`Error::Conflict`] when its definition
-    /// cannot be used, [`Error::Invalid`] when the values are not what it asks for,
+    /// cannot be used, [`Error::QuotaExceeded`] when the organization keeps as many workspaces as it
+    /// may, [`Error::Invalid`] when the values are not what it asks for,
     /// [`Error::Repeated`] when `idempotency` was used, [`Error::Forbidden`] without the permission
     /// `extension:create`, or when it acts on the machine and the actor does not administer it.
     pub async fn run(
@@ -59,6 +61,8 @@ impl Extensions {
             .with("content_hash", &extension.content_hash);
         let installs = definition.reaches_engine();
         let mut writes: Vec<_> = self.tools.claim(idempotency, id.into()).into_iter().collect();
+        let at = self.tools.clock.now();
+        writes.extend(self.ports.quotas.require(scope, Limited::ExtensionWorkspaces, 1, at));
         writes.push(JobWrite::Enqueue(NewJob { payload: id.to_string(), ..job }).into());
         writes.push(Write::Request { execution: Box::new(execution), steps, installs }.into());
         writes.push(self.tools.record(actor.author(), event));

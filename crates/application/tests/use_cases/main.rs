@@ -26,6 +26,7 @@ mod organizations;
 mod passwords;
 mod pipeline;
 mod ports;
+mod quotas;
 mod reconciler;
 mod refusals;
 mod registration;

@@ -29,6 +29,11 @@ pub enum OrgVerb {
         /// Its name or id
         name: Option<String>,
     },
+    /// Show use and limit of each quota of the organization that you act in, or of another one
+    Usage {
+        /// Its name or id
+        name: Option<String>,
+    },
     /// Make an organization, with you as its admin
     Create {
         /// Its name, which no other organization of the server has
@@ -81,11 +86,25 @@ struct Member {
     username: String,
 }
 
+#[derive(Deserialize)]
+struct Usage {
+    quotas: Vec<Quota>,
+}
+
+#[derive(Deserialize)]
+struct Quota {
+    name: String,
+    used: u64,
+    limit: u64,
+    unit: String,
+}
+
 pub(crate) fn run(verb: OrgVerb, session: &Session<'_>) -> Outcome {
     match verb {
         OrgVerb::List => list(session),
         OrgVerb::Use { name } => choose(&name, session),
         OrgVerb::Show { name } => show(name.as_deref(), session),
+        OrgVerb::Usage { name } => usage(name.as_deref(), session),
         OrgVerb::Create { name, description } => {
             let body = json!({"name": name, "description": description});
             let data = session.server.post("/organizations").body(body).send()?;
@@ -147,6 +166,22 @@ fn show(name: Option<&str>, session: &Session<'_>) -> Outcome {
             about => format!("{}: {about}\nid: {}\nmembers: {}\n", one.name, one.id, members.join(", ")),
         };
         visible(&text)
+    })
+}
+
+fn usage(name: Option<&str>, session: &Session<'_>) -> Outcome {
+    let id = name.map(|name| naming::organization(&session.server, name)).transpose()?;
+    let data = session.server.get("/organizations/usage").with_some("id", id).send()?;
+    session.screen.show(data, |Usage { quotas }: Usage| {
+        let mut table = Table::new(&["QUOTA", "USED", "LIMIT", "UNIT"], "There are no quotas");
+        for Quota { name, used, limit, unit } in quotas {
+            let is_reached = limit > 0 && used >= limit;
+            let used = used.to_string();
+            let used = if is_reached { Cell::toned(used, Tone::Bad) } else { used.into() };
+            let limit = if limit == 0 { "none".to_owned() } else { limit.to_string() };
+            table.row([name.into(), used, limit.into(), unit.into()]);
+        }
+        session.screen.table(&table)
     })
 }
 

@@ -75,8 +75,8 @@ impl TryFrom<String> for VolumeMount {
 /// A port of the loopback that leads into a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedPort {
-    /// On this machine.
-    pub host: Port,
+    /// On this machine; none for any that is free.
+    pub host: Option<Port>,
     /// In the container.
     pub container: Port,
     /// Whether it is UDP instead of TCP.
@@ -89,7 +89,8 @@ impl TryFrom<String> for PublishedPort {
     fn try_from(raw: String) -> Result<Self, InvalidValue> {
         let refused = || {
             InvalidValue::text(
-                "`8080:80`, `127.0.0.1:8080:80` or `5353:53/udp`: published on the loopback only",
+                "`8080:80`, `127.0.0.1:8080:80`, `5353:53/udp`, or `80` or `0:80` for any port that is free: published on the loopback \
+                 only",
                 &raw,
             )
         };
@@ -99,15 +100,17 @@ impl TryFrom<String> for PublishedPort {
             Some(_) => return Err(refused()),
         };
         let ports = ports.strip_prefix("127.0.0.1:").unwrap_or(ports);
-        let (host, container) = ports.split_once(':').ok_or_else(refused)?;
+        let (host, container) = ports.split_once(':').unwrap_or(("", ports));
         let port = |text: &str| -> Option<Port> {
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             Port::try_from(text.parse::<i64>().ok().filter(|_| is_number)?).ok()
         };
-        match (port(host), port(container)) {
-            (Some(host), Some(container)) => Ok(Self { host, container, is_udp }),
-            _ => Err(refused()),
-        }
+        let container = port(container).ok_or_else(refused)?;
+        let host = match host {
+            "" | "0" => None,
+            host => Some(port(host).ok_or_else(refused)?),
+        };
+        Ok(Self { host, container, is_udp })
     }
 }
 
@@ -147,7 +150,7 @@ mod tests {
 
     fn port(raw: &str) -> Option<(u16, u16, bool)> {
         let port = PublishedPort::try_from(raw.to_owned()).ok()?;
-        Some((port.host.get(), port.container.get(), port.is_udp))
+        Some((port.host.map_or(0, Port::get), port.container.get(), port.is_udp))
     }
 
     #[test]
@@ -186,20 +189,26 @@ mod tests {
             ("127.0.0.1:8080:80/tcp", (8080, 80, false)),
             ("5353:53/udp", (5353, 53, true)),
             ("65535:1", (65535, 1, false)),
+            ("80", (0, 80, false)),
+            ("53/udp", (0, 53, true)),
+            ("0:80", (0, 80, false)),
+            ("127.0.0.1::80", (0, 80, false)),
+            ("127.0.0.1:0:80/tcp", (0, 80, false)),
         ] {
             assert_eq!(port(raw), Some(read), "{raw}");
         }
         for raw in [
-            "80",
+            "0",
+            "127.0.0.1:",
+            "00:80",
             "0.0.0.0:80:80",
             "::1:80:80",
-            "0:80",
             "65536:80",
             "80:0",
             "80-90:80",
             "+80:80",
             "80:80/sctp",
-            ":80",
+            "80:",
             "",
         ] {
             assert_eq!(port(raw), None, "{raw}");

@@ -39,7 +39,8 @@ pub struct ClaimLimits {
     pub builds: usize,
     /// In [`Pool::Operations`].
     pub operations: usize,
-    /// Of one organization in one pool.
+    /// Of one organization in [`Pool::Builds`]; see [`of_organization`](ClaimLimits::of_organization)
+    /// for the other pools.
     pub per_organization: usize,
 }
 
@@ -52,6 +53,18 @@ impl ClaimLimits {
             Pool::Builds | Pool::Sites => self.builds,
             Pool::Operations => self.operations,
             Pool::Extensions => self.builds.saturating_sub(1).max(1),
+        }
+    }
+
+    /// Returns the most jobs of one organization that run at once in `pool`. Runs of extensions have
+    /// one place less than builds here too. Operations are short, and after an outage of the engine
+    /// there are many: an organization has all places for them but one.
+    #[must_use]
+    pub fn of_organization(self, pool: Pool) -> usize {
+        match pool {
+            Pool::Builds | Pool::Sites => self.per_organization,
+            Pool::Operations => self.per_organization.max(self.operations.saturating_sub(1)),
+            Pool::Extensions => self.per_organization.saturating_sub(1).max(1),
         }
     }
 
@@ -107,6 +120,19 @@ mod tests {
         assert_eq!(of(4), [("builds", 4), ("sites", 4), ("operations", 5), ("extensions", 3)]);
         assert_eq!(of(1), [("builds", 1), ("sites", 1), ("operations", 5), ("extensions", 1)]);
         assert_eq!((limits(4).total(), limits(1).total()), (16, 8));
+    }
+
+    #[test]
+    fn an_organization_never_has_every_place() {
+        let of = |builds, per_organization| {
+            let limits = ClaimLimits { builds, operations: 8, per_organization };
+            let pools = Pool::ALL.iter();
+            pools.map(|pool| (limits.of(*pool), limits.of_organization(*pool))).collect::<Vec<_>>()
+        };
+        assert_eq!(of(4, 3), [(4, 3), (4, 3), (8, 7), (3, 2)]);
+        assert_eq!(of(2, 1), [(2, 1), (2, 1), (8, 7), (1, 1)]);
+        assert_eq!(of(1, 1), [(1, 1), (1, 1), (8, 7), (1, 1)]);
+        assert!(of(4, usize::MAX).iter().all(|(places, most)| most >= places));
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Records {
         let is_free = |job: &&Job| !self.running().any(|running| running.subject == job.subject);
         let due = self.jobs.values().map(|kept| &kept.job);
         let due = due.filter(|job| job.state == JobState::Queued && job.run_at <= now).filter(is_free);
-        let due = due.filter(has_room).filter(|job| running_for(job) < limits.per_organization);
+        let due = due.filter(has_room).filter(|job| running_for(job) < limits.of_organization(job.pool));
         let next = due.min_by_key(|job| {
             let turn = self.turns.get(&job.scope.id()).copied();
             (running_for(job), turn, job.run_at, job.enqueued_at, job.id)

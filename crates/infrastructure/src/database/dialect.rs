@@ -55,6 +55,8 @@ pub(super) enum Lock {
     Catalog = 0x6c61_756e_0004,
     /// Claiming deliveries, and taking them away.
     Deliveries = 0x6c61_756e_0005,
+    /// Giving out ports of the host.
+    HostPorts = 0x6c61_756e_0006,
 }
 
 /// Waits until no other transaction holds `lock`, and holds it until this one ends.
@@ -70,6 +72,13 @@ pub(super) fn hold(connection: &mut AnyConnection, lock: Lock) -> Result<(), Que
 pub(super) fn hold_one(connection: &mut AnyConnection, id: DbId) -> Result<(), QueryError> {
     let (high, low) = id.0.as_u64_pair();
     hold_number(connection, (high ^ low).cast_signed())
+}
+
+/// The same for the quotas of an organization, which is not the lock of the organization itself.
+pub(super) fn hold_quotas(connection: &mut AnyConnection, organization: DbId) -> Result<(), QueryError> {
+    const QUOTAS: u64 = 0x7175_6f74_6173_0000;
+    let (high, low) = organization.0.as_u64_pair();
+    hold_number(connection, (high ^ low ^ QUOTAS).cast_signed())
 }
 
 fn hold_number(connection: &mut AnyConnection, number: i64) -> Result<(), QueryError> {

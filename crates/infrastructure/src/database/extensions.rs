@@ -2,6 +2,7 @@
 
 mod announcing;
 mod executions;
+mod host_ports;
 mod log;
 mod moves;
 mod publish;

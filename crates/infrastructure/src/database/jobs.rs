@@ -19,11 +19,11 @@ use launchway_domain::{
     store::StoreError,
 };
 
-pub(super) use self::writes::apply;
 use self::{
     interrupt::{Interruption, give_back},
-    rows::{JobRow, held_by, runs},
+    rows::{JobRow, held_by},
 };
+pub(super) use self::{rows::runs, writes::apply};
 use super::{
     Database,
     columns::{DbId, DbTs},

@@ -9,8 +9,8 @@ use diesel::{allow_tables_to_appear_in_same_query, table};
 
 pub(super) use self::{
     extension_tables::{
-        execution_logs, execution_steps, extension_executions, extension_installations, extension_routes,
-        extension_variables, extensions,
+        execution_logs, execution_steps, extension_executions, extension_installations, extension_ports,
+        extension_routes, extension_variables, extensions,
     },
     installation_tables::installation_identity,
     invitation_tables::invitations,

@@ -10,7 +10,8 @@ use launchway_domain::{
 
 use super::{
     Database, applications, audit, auth as auth_tables, connection::AnyConnection, deployments,
-    error::QueryError, extensions, idempotency, jobs, logs, notifications, organizations, users, webhooks,
+    error::QueryError, extensions, idempotency, jobs, logs, notifications, organizations, quotas, users,
+    webhooks,
 };
 
 /// How often a unit is tried on PostgreSQL when others get in its way.
@@ -62,6 +63,7 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             Write::Idempotency(write) => idempotency::apply(connection, write)?,
             Write::Webhook(write) => webhooks::apply(connection, write)?,
             Write::Notification(write) => notifications::apply(connection, write)?,
+            Write::Quota(write) => quotas::apply(connection, write)?,
         }
     }
     Ok(extended)

@@ -8,13 +8,14 @@ mod aside;
 mod compositions;
 mod containers;
 mod names;
+mod ports;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use launchway_domain::{
     applications::{ImageRef, Variables},
     deployments::{Condition, Container, ContainerId, StepError},
-    extensions::{ExtensionKey, ObjectName, PublishedPort, Run},
+    extensions::{ExtensionKey, HostPorts, ObjectName, PortPolicy, Run},
     ids::OrganizationId,
 };
 use serde_json::Value;
@@ -36,6 +37,10 @@ pub(crate) struct ExtensionObjects {
     engine: Arc<DockerEngine>,
     /// The ports of this machine that are not to be given away.
     reserved: BTreeSet<u16>,
+    /// The rules for the ports that are.
+    ports: PortPolicy,
+    /// The records of the ports that are.
+    host_ports: Arc<dyn HostPorts>,
 }
 
 /// A container of an extension, as docker tells of it.
@@ -70,9 +75,14 @@ impl Made {
 
 impl ExtensionObjects {
     /// Runs compositions by `compositions`, and everything else on its engine.
-    pub(crate) fn new(compositions: Arc<Compositions>, reserved: BTreeSet<u16>) -> Self {
+    pub(crate) fn new(
+        compositions: Arc<Compositions>,
+        reserved: BTreeSet<u16>,
+        ports: PortPolicy,
+        host_ports: Arc<dyn HostPorts>,
+    ) -> Self {
         let engine = compositions.engine();
-        Self { compositions, engine, reserved }
+        Self { compositions, engine, reserved, ports, host_ports }
     }
 
     fn whose(&self, organization: OrganizationId, extension: &ExtensionKey) -> Whose {
@@ -117,7 +127,7 @@ impl ExtensionObjects {
                 done_or_gone(docker.remove_volume(&volume).await)?;
             }
         }
-        Ok(())
+        self.release_ports(organization, extension).await
     }
 
     async fn records(&self, marks: &[Label]) -> Result<Vec<Value>, StepError> {
@@ -156,19 +166,6 @@ impl ExtensionObjects {
             Some(taken) => Err(StepError::Refused(format!(
                 "something else of this organization answers to the name `{}` already: choose another",
                 taken.origin.alias
-            ))),
-        }
-    }
-
-    fn require_free_ports<'a>(
-        &self,
-        mut ports: impl Iterator<Item = &'a PublishedPort>,
-    ) -> Result<(), StepError> {
-        match ports.find(|port| self.reserved.contains(&port.host.get())) {
-            None => Ok(()),
-            Some(port) => Err(StepError::Refused(format!(
-                "the port {} of this machine is Launchway's own: choose another",
-                port.host.get()
             ))),
         }
     }

@@ -5,6 +5,7 @@ mod catalog;
 mod commotion;
 pub(crate) mod following;
 mod forks;
+mod host_ports;
 mod logs;
 mod moves;
 mod pages;

@@ -69,7 +69,7 @@ async fn claim(db: &Database, worker: WorkerId, seconds: i64) -> Option<ClaimedJ
 }
 
 /// A job that runs.
-async fn running(db: &Database, scope: Scope) -> ClaimedJob {
+pub(crate) async fn running(db: &Database, scope: Scope) -> ClaimedJob {
     enqueue(db, &a_job(scope)).await;
     claim(db, a_worker(), 0).await.unwrap()
 }

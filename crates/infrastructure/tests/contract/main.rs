@@ -50,6 +50,7 @@ mod logs;
 mod notifications;
 mod organizations;
 mod password_setups;
+mod quotas;
 mod schema;
 mod sessions;
 mod settings;

@@ -161,6 +161,7 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         include_str!("../../../../migrations/sqlite/2026-11-15-000008_notifications/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-15-000009_live_versions/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-16-000010_invitations/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-16-000030_extension_ports/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -173,6 +174,7 @@ async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db:
         include_str!("../../../../migrations/postgres/2026-11-15-000008_notifications/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-15-000009_live_versions/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-16-000010_invitations/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-16-000030_extension_ports/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

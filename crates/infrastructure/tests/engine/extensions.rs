@@ -4,6 +4,7 @@ mod commands;
 mod compositions;
 mod containers;
 mod files;
+mod host_ports;
 mod isolation;
 mod services;
 mod users;
@@ -26,6 +27,7 @@ use launchway_testkit::docker::{FakeProgram, base_image, docker};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use self::host_ports::MemoryPorts;
 use crate::{installation::Installation, recorder::Recorder};
 
 /// A port of this machine that is Launchway's own.
@@ -34,6 +36,7 @@ const RESERVED: u16 = 18_433;
 /// An installation that carries out steps.
 struct Extending {
     runner: Arc<HostRunner>,
+    ports: Arc<MemoryPorts>,
     installation: Installation,
     folder: TempDir,
 }
@@ -56,8 +59,20 @@ impl Extending {
             Compositions::open(installation.engine.clone(), &folder.path().join("compositions")).unwrap();
         let mut options = HostOptions::new(&folder.path().join("runs"), [RESERVED]);
         change(&mut options);
-        let runner = Arc::new(HostRunner::open(Arc::new(compositions), options).unwrap());
-        Self { runner, installation, folder }
+        let ports = Arc::new(MemoryPorts::default());
+        let runner = Arc::new(HostRunner::open(Arc::new(compositions), ports.clone(), options).unwrap());
+        Self { runner, ports, installation, folder }
+    }
+
+    /// The same installation with other options.
+    fn restarted(self, change: impl FnOnce(&mut HostOptions)) -> Self {
+        let Self { ports, installation, folder, .. } = self;
+        let compositions =
+            Compositions::open(installation.engine.clone(), &folder.path().join("compositions")).unwrap();
+        let mut options = HostOptions::new(&folder.path().join("runs"), [RESERVED]);
+        change(&mut options);
+        let runner = Arc::new(HostRunner::open(Arc::new(compositions), ports.clone(), options).unwrap());
+        Self { runner, ports, installation, folder }
     }
 
     /// A run that has begun.

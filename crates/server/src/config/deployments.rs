@@ -3,7 +3,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use ipnet::Ipv4Net;
-use launchway_domain::{applications::SourcePolicy, deployments::KeptVersions, network::AllowedEndpoint};
+use launchway_domain::{
+    applications::SourcePolicy, deployments::KeptVersions, extensions::PortRange, network::AllowedEndpoint,
+};
 use launchway_infrastructure::docker::Builder;
 
 use super::{Engine, paths, reader::Reader, values};
@@ -25,6 +27,7 @@ pub(crate) struct DeploymentConfig {
     pub(crate) branch_check: Duration,
     pub(crate) kept_versions: KeptVersions,
     pub(crate) min_free_disk: u64,
+    pub(crate) extension_ports: PortRange,
 }
 
 impl DeploymentConfig {
@@ -47,6 +50,7 @@ impl DeploymentConfig {
         let branch_check = read.setting("LAUNCHWAY_BRANCH_CHECK", "5m", values::duration);
         let kept_versions = read.setting("LAUNCHWAY_KEEP_IMAGES", "10", values::count);
         let min_free_disk = read.setting("LAUNCHWAY_MIN_FREE_DISK", "1g", values::disk_space);
+        let extension_ports = read.setting("LAUNCHWAY_EXTENSION_PORTS", "20000-29999", values::port_range);
         let Engine::Docker = engine?;
         Some(Self {
             max_builds: max_builds?.into(),
@@ -67,6 +71,7 @@ impl DeploymentConfig {
             branch_check: branch_check?,
             kept_versions: KeptVersions(kept_versions?),
             min_free_disk: min_free_disk?,
+            extension_ports: extension_ports?,
         })
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use ipnet::{IpNet, Ipv4Net};
-use launchway_domain::network::AllowedEndpoint;
+use launchway_domain::{extensions::PortRange, network::AllowedEndpoint};
 use launchway_infrastructure::{database::DatabaseUrl, docker::Builder};
 use tracing_subscriber::filter::Targets;
 
@@ -208,6 +208,18 @@ pub(super) fn count(raw: &str) -> Result<u16, String> {
     }
 }
 
+pub(super) fn port_range(raw: &str) -> Result<PortRange, String> {
+    raw.parse().map_err(|_refused| "a range of ports from 1024 on, such as 20000-29999".to_owned())
+}
+
+/// A limit; 0 for none.
+pub(super) fn quota(raw: &str) -> Result<u64, String> {
+    match raw.parse() {
+        Ok(limit @ 0..=1_000_000) => Ok(limit),
+        _ => Err("a whole number between 1 and 1000000, or 0 for no limit".to_owned()),
+    }
+}
+
 pub(super) fn log_filter(raw: &str) -> Result<Targets, String> {
     // A lone word would be taken for the name of a module.
     let is_level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word);
@@ -265,6 +277,16 @@ mod tests {
         }
         for text in ["", "-1", "g", "1t", "1048577g", "1.5g", "99999999999999999999"] {
             assert!(disk_space(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quota_is_a_number_and_0_is_no_limit() {
+        for (text, limit) in [("0", 0), ("1", 1), ("1000000", 1_000_000)] {
+            assert_eq!(quota(text), Ok(limit), "{text}");
+        }
+        for text in ["", "-1", "1.5", "1000001", "none", "18446744073709551616"] {
+            assert!(quota(text).is_err(), "{text}");
         }
     }
 

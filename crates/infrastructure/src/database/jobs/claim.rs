@@ -104,7 +104,7 @@ fn next_organization(
     let next = waiting
         .into_iter()
         .map(|(id, last_turn)| (runs.get(&id.0).copied().unwrap_or_default(), last_turn, id))
-        .filter(|(running, ..)| *running < limits.per_organization)
+        .filter(|(running, ..)| *running < limits.of_organization(pool))
         .min_by_key(|(running, last_turn, id)| (*running, *last_turn, id.0));
     Ok(next.map(|(.., id)| id))
 }

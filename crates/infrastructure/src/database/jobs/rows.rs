@@ -109,7 +109,7 @@ pub(super) fn waits_replaceable() -> SqlLiteral<Bool> {
 }
 
 /// The jobs that run.
-pub(super) fn runs() -> SqlLiteral<Bool> {
+pub(in crate::database) fn runs() -> SqlLiteral<Bool> {
     sql("jobs.state = 'running'")
 }
 

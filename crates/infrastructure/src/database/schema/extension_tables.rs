@@ -136,4 +136,19 @@ table! {
     }
 }
 
+table! {
+    use diesel::sql_types::*;
+    use super::super::super::columns::Id;
+
+    extension_ports (port, protocol) {
+        port -> BigInt,
+        protocol -> Text,
+        organization_id -> Id,
+        extension_key -> Text,
+        execution_id -> Id,
+        container -> Text,
+        container_port -> BigInt,
+    }
+}
+
 allow_tables_to_appear_in_same_query!(extension_executions, execution_steps, execution_logs);

@@ -6,7 +6,7 @@ use launchway_domain::{
     applications::RunCommand,
     clock::Timestamp,
     deployments::{ContainerId, ImageName, Output},
-    extensions::PublishedPort,
+    extensions::HostPort,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(in crate::docker) const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
 
 /// What is read of a container: not its environment, which is secret.
-const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"restarts":{{json .RestartCount}},"policy":{{json .HostConfig.RestartPolicy.Name}},"state":{{json .State}},"labels":{{json .Config.Labels}},"networks":{{json .NetworkSettings.Networks}}}"#;
+const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"restarts":{{json .RestartCount}},"policy":{{json .HostConfig.RestartPolicy.Name}},"state":{{json .State}},"labels":{{json .Config.Labels}},"networks":{{json .NetworkSettings.Networks}},"ports":{{json .HostConfig.PortBindings}}}"#;
 
 /// A container that is to be made.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(in crate::docker) struct Surroundings<'a> {
     pub(in crate::docker) alias: Option<&'a str>,
     pub(in crate::docker) volumes: &'a [MountedVolume],
     /// By which ports of the loopback it is reached.
-    pub(in crate::docker) ports: &'a [PublishedPort],
+    pub(in crate::docker) ports: &'a [HostPort],
 }
 
 /// A volume in a container, by a name of our own making.
@@ -359,6 +359,7 @@ fn read(container: &Value) -> Option<Value> {
         "state": container.get("State")?,
         "labels": container.get("Config")?.get("Labels")?,
         "networks": container.get("NetworkSettings")?.get("Networks")?,
+        "ports": container.get("HostConfig")?.get("PortBindings"),
     }))
 }
 
@@ -375,7 +376,7 @@ impl Surroundings<'_> {
             let mode = if volume.is_read_only { "ro" } else { "rw" };
             call = call.arg("--volume").arg(format!("{}:{}:{mode}", volume.name, volume.path));
         }
-        for PublishedPort { host, container, is_udp } in self.ports {
+        for HostPort { host, container, is_udp } in self.ports {
             let protocol = if *is_udp { "udp" } else { "tcp" };
             let published = format!("127.0.0.1:{}:{}/{protocol}", host.get(), container.get());
             call = call.args(["--publish", &published]);

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, net::Ipv4Addr};
 use launchway_domain::{
     applications::{ImageRef, Variables},
     deployments::ServiceName,
-    extensions::PublishedPort,
+    extensions::{HostPort, PublishedPort},
     yaml::{Aliases, Content, Node},
 };
 use serde_json::{Map, Value, json};
@@ -92,8 +92,9 @@ impl ExtensionFile {
         self.file.volumes.iter().map(String::as_str)
     }
 
-    pub(in crate::docker) fn ports(&self) -> impl Iterator<Item = &PublishedPort> {
-        self.ports.values().flatten()
+    /// The ports that services publish.
+    pub(in crate::docker) fn ports(&self) -> impl Iterator<Item = (&ServiceName, &PublishedPort)> {
+        self.ports.iter().flat_map(|(service, ports)| ports.iter().map(move |port| (service, port)))
     }
 }
 
@@ -119,8 +120,8 @@ fn port(node: &Node, place: &str) -> Result<PublishedPort, String> {
             let (address, published) = (part("host_ip")?, part("published")?);
             let (target, protocol) = (part("target")?, part("protocol")?);
             fields.finish()?;
-            let missing = || format!("{place} needs `target` and `published`");
-            let ports = format!("{}:{}", published.ok_or_else(missing)?, target.ok_or_else(missing)?);
+            let target = target.ok_or_else(|| format!("{place} needs `target`"))?;
+            let ports = format!("{}:{target}", published.unwrap_or_default());
             let address = address.map(|address| format!("{address}:")).unwrap_or_default();
             format!("{address}{ports}/{}", protocol.as_deref().unwrap_or("tcp"))
         }
@@ -164,6 +165,8 @@ pub(in crate::docker) struct ExtensionRendering<'a> {
     pub(in crate::docker) labels: &'a (dyn Fn(&ServiceName) -> Vec<Label> + Sync),
     /// The addresses of services; one of the engine's choice for those without.
     pub(in crate::docker) addresses: &'a BTreeMap<ServiceName, Ipv4Addr>,
+    /// The host ports of services.
+    pub(in crate::docker) ports: &'a BTreeMap<ServiceName, Vec<HostPort>>,
 }
 
 impl ExtensionRendering<'_> {
@@ -208,7 +211,7 @@ impl ExtensionRendering<'_> {
             ("healthcheck", health_check(&self.file.file, name, service)),
             ("networks", json!({ "organization": network })),
             ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
-            ("ports", self.file.ports.get(name).into_iter().flatten().map(published).collect()),
+            ("ports", self.ports.get(name).into_iter().flatten().map(published).collect()),
             ("restart", json!(restart)),
         ] {
             rendered.insert(key.to_owned(), value);
@@ -241,7 +244,7 @@ impl ExtensionRendering<'_> {
     }
 }
 
-fn published(port: &PublishedPort) -> Value {
+fn published(port: &HostPort) -> Value {
     let protocol = if port.is_udp { "udp" } else { "tcp" };
     format!("127.0.0.1:{}:{}/{protocol}", port.host.get(), port.container.get()).into()
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 use launchway_domain::{
     applications::Variables,
     deployments::{Output, ServiceName, StepError},
-    extensions::{ObjectName, Run},
+    extensions::{HostPort, ObjectName, Run},
 };
 
 use super::{ExtensionObjects, Made, containers::is_in_project, names::Whose};
@@ -29,9 +29,14 @@ impl ExtensionObjects {
     ) -> Result<(), StepError> {
         let values = variables(run)?;
         let file = ExtensionFile::read(text, &values).map_err(in_the_file)?;
-        self.require_free_ports(file.ports())?;
         let names: Vec<&str> = file.services().map(ServiceName::as_str).collect();
         let whose = self.whose_run(run);
+        let wanted = file.ports().map(|(service, port)| (whose.service(project, service), *port)).collect();
+        let held = self.hold_ports(run, wanted, &output).await?;
+        let mut ports: BTreeMap<ServiceName, Vec<HostPort>> = BTreeMap::new();
+        for ((service, _), port) in file.ports().zip(held) {
+            ports.entry(service.clone()).or_default().push(port);
+        }
         // Another extension may have a composition of that name, too.
         let ours = whose.named(project);
         let is_replaced = |made: &Made| is_in_project(made, project) && made.name.starts_with(&ours);
@@ -45,7 +50,16 @@ impl ExtensionObjects {
         self.make_volumes(&whose, &volumes).await?;
         self.set_aside(run, order, |made| is_in_project(made, project)).await?;
         let unfinished = Unfinished::new(&self.engine.docker);
-        let up = Up { run, order, project, file: &file, images: &images, values: &values, whose: &whose };
+        let up = Up {
+            run,
+            order,
+            project,
+            file: &file,
+            images: &images,
+            values: &values,
+            whose: &whose,
+            ports: &ports,
+        };
         let done = self.bring_up(&up, unfinished.label(), &output).await;
         unfinished.end(done.is_ok()).await;
         done
@@ -94,6 +108,7 @@ impl ExtensionObjects {
             values: up.values,
             network,
             addresses,
+            ports: up.ports,
             limits: &self.engine.options.limits,
             container: &|service| up.whose.service(up.project, service),
             volume: &|volume| up.whose.volume(up.project, volume),
@@ -127,6 +142,7 @@ struct Up<'a> {
     images: &'a BTreeMap<ServiceName, ImageId>,
     values: &'a Variables,
     whose: &'a Whose,
+    ports: &'a BTreeMap<ServiceName, Vec<HostPort>>,
 }
 
 /// What the file may refer to: what the run was told, and nothing of this machine.

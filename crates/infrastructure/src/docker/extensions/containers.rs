@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use launchway_domain::{
     applications::ImageRef,
     deployments::{Condition, ContainerId, Exit, Output, StepError},
-    extensions::{ContainerSpec, ObjectName, Run},
+    extensions::{ContainerSpec, HostPort, ObjectName, Run},
 };
 
 use super::{ExtensionObjects, Made, done_or_gone, names};
@@ -35,10 +35,11 @@ impl ExtensionObjects {
         spec: &ContainerSpec,
         output: Arc<dyn Output>,
     ) -> Result<i32, StepError> {
-        self.require_free_ports(spec.ports.iter())?;
         let environment = ContainerEnvironment::of(&spec.environment)?;
         let whose = self.whose_run(run);
         let name = whose.named(&spec.name);
+        let wanted = spec.ports.iter().map(|port| (name.clone(), *port)).collect();
+        let ports = self.hold_ports(run, wanted, &output).await?;
         if spec.is_detached {
             let is_replaced = |made: &Made| made.name == name;
             self.require_free_names(run.organization, &[spec.name.as_str()], is_replaced).await?;
@@ -60,7 +61,7 @@ impl ExtensionObjects {
         }
         let unfinished = Unfinished::new(&self.engine.docker);
         let call = unfinished.label();
-        let new = New { run, order, spec, image, environment, volumes };
+        let new = New { run, order, spec, image, environment, volumes, ports };
         let done = match spec.is_detached {
             true => self.make(&new, &name, call).await.map(|_| 0),
             // It is beside the one that stays, if there is one.
@@ -126,7 +127,7 @@ impl ExtensionObjects {
                     is_kept: new.spec.is_detached,
                     alias: new.spec.is_detached.then_some(new.spec.name.as_str()),
                     volumes: &new.volumes,
-                    ports: &new.spec.ports,
+                    ports: &new.ports,
                 },
             };
             let made = match new.spec.is_detached {
@@ -196,6 +197,7 @@ struct New<'a> {
     image: ImageId,
     environment: ContainerEnvironment,
     volumes: Vec<MountedVolume>,
+    ports: Vec<HostPort>,
 }
 
 fn unknown(name: &ObjectName) -> StepError {

@@ -1,16 +1,17 @@
 //! Whose turn it is.
 
 use launchway_domain::{
-    jobs::{ClaimLimits, JobQueue as _, Outcome, Write},
+    jobs::{ClaimLimits, JobQueue as _, JobState, Outcome, Write},
     store::UnitOfWork as _,
 };
 use launchway_infrastructure::database::Database;
 
-use super::{a_job, a_worker, claim, enqueue, settle};
+use super::{a_job, a_worker, claim, enqueue, job, settle};
 use crate::builders::{Resident, at};
 
 contract!(
     a_thousand_jobs_of_one_organization_do_not_delay_the_others,
+    a_place_stays_free_for_an_organization_that_comes_later,
     who_has_fewer_running_goes_first,
     among_equals_who_was_served_longest_ago_goes_first,
 );
@@ -40,6 +41,25 @@ async fn a_thousand_jobs_of_one_organization_do_not_delay_the_others(db: Databas
     positions.sort_unstable();
     assert_eq!(positions, [2, 3, 4, 5]);
     assert!(started.len() > 5);
+}
+
+async fn a_place_stays_free_for_an_organization_that_comes_later(db: Database) {
+    let limits = ClaimLimits { builds: 3, operations: 0, per_organization: 2 };
+    let claim = async || db.claim(&a_worker(), limits, at(1), at(30)).await.unwrap();
+    let busy = Resident::of(&db, "busy").await.scope();
+    let mut waiting = vec![];
+    for _ in 0..5 {
+        waiting.push(enqueue(&db, &a_job(busy)).await);
+    }
+    assert!(claim().await.is_some() && claim().await.is_some());
+    assert_eq!(claim().await, None, "the third place is for others");
+    for id in &waiting[2..] {
+        assert_eq!(job(&db, busy, *id).await.state, JobState::Queued);
+    }
+    let later = Resident::of(&db, "later").await.scope();
+    enqueue(&db, &a_job(later)).await;
+    assert_eq!(claim().await.unwrap().job.scope, later);
+    assert_eq!(claim().await, None);
 }
 
 async fn who_has_fewer_running_goes_first(db: Database) {

@@ -76,7 +76,7 @@ async fn an_organization_has_its_share_of_each_pool(db: Database) {
             enqueue(&db, &a_job_in(scope, pool)).await;
         }
     }
-    let limits = ClaimLimits { builds: 9, operations: 9, per_organization: 2 };
+    let limits = ClaimLimits { builds: 9, operations: 3, per_organization: 2 };
     let mut taken = vec![];
     while let Some(claimed) = db.claim(&a_worker(), limits, at(0), at(30)).await.unwrap() {
         taken.push((claimed.job.scope, claimed.job.pool));

@@ -236,7 +236,7 @@ async fn what_a_file_may_not_say_is_refused_before_anything_is_done() {
         "build: .".to_owned(),
         "env_file: /etc/passwd".to_owned(),
         "ports: ['0.0.0.0:18923:80']".to_owned(),
-        "ports: ['18923']".to_owned(),
+        "ports: ['443:80']".to_owned(),
         format!("ports: ['{RESERVED}:80']"),
     ] {
         let file = up(&format!("services: {{db: {{image: '{}', {rest}}}}}", base_image()));

@@ -1,0 +1,282 @@
+//! Quotas: the most that one organization has of each resource, so that no tenant takes the machine from the others.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::{
+    clock::Timestamp,
+    organizations::Scope,
+    store::{self, StoreError},
+    value::named,
+};
+
+named!(
+    /// A resource that is limited per organization.
+    Resource,
+    "a resource that has a quota",
+    {
+        Applications => "applications",
+        // Deployments that run at once.
+        Builds => "builds",
+        // Open streams of logs on one server process.
+        LogStreams => "log_streams",
+        // The same of one user, in all of the user's organizations together.
+        UserLogStreams => "user_log_streams",
+        // Ports of the host that containers of extensions publish.
+        ExtensionPorts => "extension_ports",
+        ExtensionForks => "extension_forks",
+        // Workspaces of runs of extensions that wait, run, or completed within the retention.
+        ExtensionWorkspaces => "extension_workspaces",
+    }
+);
+
+impl Resource {
+    /// The unit that use and limit are counted in.
+    #[must_use]
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Applications
+            | Self::Builds
+            | Self::LogStreams
+            | Self::UserLogStreams
+            | Self::ExtensionPorts
+            | Self::ExtensionForks
+            | Self::ExtensionWorkspaces => Unit::Count,
+        }
+    }
+}
+
+named!(
+    /// A unit of quotas.
+    Unit,
+    "a unit of quotas",
+    {
+        Count => "count",
+    }
+);
+
+/// The limit of one resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// The resource.
+    pub resource: Resource,
+    /// The most that an organization has of it; 0 for no limit.
+    pub limit: u64,
+}
+
+impl Quota {
+    /// Reports that nothing is ever refused.
+    #[must_use]
+    pub fn is_unlimited(self) -> bool {
+        self.limit == 0
+    }
+
+    /// Decides if an organization that uses `used` gets `wanted` more. Nothing more is always
+    /// allowed: what exists already stays.
+    ///
+    /// # Errors
+    /// [`QuotaExceeded`] when the limit would be passed.
+    pub fn check(self, used: u64, wanted: u64) -> Result<(), QuotaExceeded> {
+        let Self { resource, limit } = self;
+        if self.is_unlimited() || wanted == 0 || used.saturating_add(wanted) <= limit {
+            return Ok(());
+        }
+        Err(QuotaExceeded { resource, used, wanted, limit })
+    }
+}
+
+/// The quota that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub struct QuotaExceeded {
+    /// The resource.
+    pub resource: Resource,
+    /// The amount in use.
+    pub used: u64,
+    /// The amount that was asked for beside it.
+    pub wanted: u64,
+    /// The limit.
+    pub limit: u64,
+}
+
+impl fmt::Display for QuotaExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { resource, used, wanted, limit } = self;
+        let whose = match resource {
+            Resource::UserLogStreams => "user",
+            _ => "organization",
+        };
+        write!(
+            f,
+            "the quota `{}` of this {whose} is reached: {used} of {limit} are in use, and {wanted} more would be needed",
+            resource.as_str()
+        )
+    }
+}
+
+/// Every limit; 0 for none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Quotas {
+    /// Applications of an organization.
+    pub applications: u64,
+    /// Deployments of an organization that run at once.
+    pub builds: u64,
+    /// Open streams of logs of an organization.
+    pub log_streams: u64,
+    /// Open streams of logs of a user.
+    pub user_log_streams: u64,
+    /// Ports of the host that containers of an organization's extensions publish.
+    pub extension_ports: u64,
+    /// Forks of extensions that an organization has.
+    pub extension_forks: u64,
+    /// Workspaces of an organization's runs of extensions.
+    pub extension_workspaces: u64,
+}
+
+impl Quotas {
+    /// Returns the quota of `resource`.
+    #[must_use]
+    pub fn of(self, resource: Resource) -> Quota {
+        let limit = match resource {
+            Resource::Applications => self.applications,
+            Resource::Builds => self.builds,
+            Resource::LogStreams => self.log_streams,
+            Resource::UserLogStreams => self.user_log_streams,
+            Resource::ExtensionPorts => self.extension_ports,
+            Resource::ExtensionForks => self.extension_forks,
+            Resource::ExtensionWorkspaces => self.extension_workspaces,
+        };
+        Quota { resource, limit }
+    }
+
+    /// Returns the write that fails unless the organization may have `wanted` more of `resource`;
+    /// none without a limit. It stands in front of the writes that need it.
+    #[must_use]
+    pub fn require(
+        self,
+        scope: Scope,
+        resource: Resource,
+        wanted: u64,
+        at: Timestamp,
+    ) -> Option<store::Write> {
+        let quota = self.of(resource);
+        (!quota.is_unlimited()).then(|| Write::Require { scope, quota, wanted, at }.into())
+    }
+}
+
+/// The use of one resource by an organization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// The quota.
+    pub quota: Quota,
+    /// The amount in use.
+    pub used: u64,
+}
+
+/// Reads how much of each resource an organization uses.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait UsageRepository: Send + Sync {
+    /// Returns the use of every resource whose use is stored, as `commit` last made it durable, at the
+    /// moment `at`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn usage(&self, scope: Scope, at: Timestamp) -> Result<Vec<(Resource, u64)>, StoreError>;
+}
+
+/// Guards of units of work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// Changes nothing, if the organization may have `wanted` more. Until the unit is durable, no
+    /// other unit is given the same room. [`StoreError::QuotaExceeded`] otherwise.
+    Require {
+        /// The organization.
+        scope: Scope,
+        /// The limit.
+        quota: Quota,
+        /// The amount that the unit adds.
+        wanted: u64,
+        /// The moment of the unit.
+        at: Timestamp,
+    },
+}
+
+impl From<Write> for store::Write {
+    fn from(write: Write) -> Self {
+        Self::Quota(write)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_quota_is_decided_on_both_sides_of_its_limit() {
+        for resource in Resource::ALL {
+            for (limit, used, wanted, is_allowed) in [
+                (0, u64::MAX, u64::MAX, true),
+                (1, 0, 1, true),
+                (1, 0, 2, false),
+                (1, 1, 1, false),
+                (100, 99, 1, true),
+                (100, 100, 1, false),
+                (100, 90, 10, true),
+                (100, 90, 11, false),
+                (100, 250, 0, true),
+                (100, 250, 1, false),
+                (u64::MAX, u64::MAX, 1, true),
+                (u64::MAX - 1, u64::MAX, 1, false),
+            ] {
+                let quota = Quota { resource: *resource, limit };
+                let decided = quota.check(used, wanted);
+                assert_eq!(decided.is_ok(), is_allowed, "{resource:?}: {used} + {wanted} of {limit}");
+                if let Err(exceeded) = decided {
+                    assert_eq!((exceeded.used, exceeded.wanted, exceeded.limit), (used, wanted, limit));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_resource_has_a_limit_of_its_own() {
+        let quotas = Quotas {
+            applications: 1,
+            builds: 2,
+            log_streams: 3,
+            user_log_streams: 4,
+            extension_ports: 5,
+            extension_forks: 6,
+            extension_workspaces: 7,
+        };
+        let limits: Vec<u64> = Resource::ALL.iter().map(|resource| quotas.of(*resource).limit).collect();
+        assert_eq!(limits, (1..=Resource::ALL.len() as u64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_refusal_names_the_quota_its_use_and_its_limit() {
+        let told = |resource, limit| Quota { resource, limit }.check(limit, 1).unwrap_err().to_string();
+        assert_eq!(
+            told(Resource::Applications, 100),
+            "the quota `applications` of this organization is reached: 100 of 100 are in use, and 1 more would be needed"
+        );
+        assert!(told(Resource::UserLogStreams, 2).contains("of this user is reached"));
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_required() {
+        let (scope, at) = (Scope::of_record(Uuid::nil().into()), Timestamp::UNIX_EPOCH);
+        for resource in Resource::ALL {
+            assert_eq!(Quotas::default().require(scope, *resource, 1, at), None);
+        }
+        let quotas = Quotas { applications: 3, ..Quotas::default() };
+        let quota = Quota { resource: Resource::Applications, limit: 3 };
+        assert_eq!(
+            quotas.require(scope, Resource::Applications, 1, at),
+            Some(Write::Require { scope, quota, wanted: 1, at }.into())
+        );
+    }
+}

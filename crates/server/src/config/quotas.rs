@@ -1,0 +1,27 @@
+//! The settings of quotas.
+
+use launchway_domain::quotas::Quotas;
+
+use super::{reader::Reader, values};
+
+/// Reads the settings; `None` when one was refused. An organization has one build place less than
+/// the installation, so that another one never waits for all of its builds.
+pub(super) fn read(read: &mut Reader, max_builds: usize) -> Option<Quotas> {
+    let places = max_builds.saturating_sub(1).max(1).to_string();
+    let applications = read.setting("LAUNCHWAY_QUOTA_APPLICATIONS", "100", values::quota);
+    let builds = read.setting("LAUNCHWAY_QUOTA_BUILDS", &places, values::quota);
+    let log_streams = read.setting("LAUNCHWAY_QUOTA_LOG_STREAMS", "64", values::quota);
+    let user_log_streams = read.setting("LAUNCHWAY_QUOTA_USER_LOG_STREAMS", "16", values::quota);
+    let extension_ports = read.setting("LAUNCHWAY_QUOTA_EXTENSION_PORTS", "20", values::quota);
+    let extension_forks = read.setting("LAUNCHWAY_QUOTA_EXTENSION_FORKS", "100", values::quota);
+    let extension_workspaces = read.setting("LAUNCHWAY_QUOTA_EXTENSION_WORKSPACES", "200", values::quota);
+    Some(Quotas {
+        applications: applications?,
+        builds: builds?,
+        log_streams: log_streams?,
+        user_log_streams: user_log_streams?,
+        extension_ports: extension_ports?,
+        extension_forks: extension_forks?,
+        extension_workspaces: extension_workspaces?,
+    })
+}
