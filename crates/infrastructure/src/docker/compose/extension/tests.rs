@@ -124,6 +124,7 @@ fn a_value_stays_what_it_is() {
         volume: &|volume| format!("launchway-x-1-p_{volume}"),
         labels: &|_| Vec::new(),
         addresses: &BTreeMap::from([("db".parse().unwrap(), [10, 0, 0, 7].into())]),
+        ports: &BTreeMap::new(),
     };
     let rendered: Value = serde_json::from_slice(&rendering.render().unwrap()).unwrap();
     let db = &rendered["services"]["db"];
