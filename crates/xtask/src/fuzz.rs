@@ -16,13 +16,14 @@ use crate::{
 /// The version of `cargo fuzz` that the targets were written for.
 const VERSION: &str = "0.13.1";
 /// What is fuzzed.
-const TARGETS: [Target; 7] = [
+const TARGETS: [Target; 8] = [
     Target { name: "definitions", examples: &["catalog"], longest: 300_000 },
     Target { name: "templates", examples: &[], longest: 300_000 },
     Target { name: "sources", examples: &["fuzz/examples/sources"], longest: 4096 },
     Target { name: "receivers", examples: &["fuzz/examples/receivers"], longest: 4096 },
     Target { name: "webhooks", examples: &["fuzz/examples/webhooks"], longest: 16_384 },
     Target { name: "logs", examples: &["fuzz/examples/logs"], longest: 4096 },
+    Target { name: "dockerfiles", examples: &["fuzz/examples/dockerfiles"], longest: 4096 },
     Target { name: "line_ids", examples: &[], longest: 256 },
 ];
 
