@@ -27,6 +27,7 @@ mod neighbours;
 mod operating;
 mod packs;
 mod repeating;
+mod resource_limits;
 pub(crate) mod stage;
 mod story;
 mod trap;

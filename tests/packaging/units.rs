@@ -8,6 +8,8 @@ use std::{
 use crate::{packaging, read};
 
 const UNITS: [&str; 2] = ["launchway.service", "launchway-proxy.service"];
+/// The slice that builds run in, where systemd makes the control groups of the engine.
+const BUILD_SLICE: &str = "launchway-builds.slice";
 
 /// The worst exposure that a unit may have, in tenths of what `systemd-analyze security` tells: 0 is
 /// none, 100 is a service without any of this.
@@ -45,8 +47,8 @@ pub(crate) fn value_of(unit_name: &str, key: &str) -> String {
 
 #[test]
 fn systemd_understands_every_line() {
-    let texts = UNITS.map(|name| (name, unit(name)));
-    assert_eq!(complaints(&texts), "");
+    let texts = UNITS.into_iter().chain([BUILD_SLICE]).map(|name| (name, unit(name)));
+    assert_eq!(complaints(&texts.collect::<Vec<_>>()), "");
     let mistaken = unit(UNITS[0]).replace("ProtectSystem=strict", "ProtectSystem=very");
     assert!(complaints(&[(UNITS[0], mistaken)]).contains("protect system"), "mistakes are told");
 }

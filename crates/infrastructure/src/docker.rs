@@ -14,6 +14,7 @@
 
 mod addresses;
 mod bases;
+mod cgroups;
 mod command;
 mod complaints;
 mod compose;
@@ -50,10 +51,11 @@ use launchway_domain::{
 };
 use tokio::sync::OnceCell;
 
-pub use self::compose::Compositions;
 use self::{
-    addresses::AddressBook, command::Docker, containers::ListMemory, events::News, networks::Network,
+    addresses::AddressBook, cgroups::PidsLimiter, command::Docker, containers::ListMemory, events::News,
+    networks::Network,
 };
+pub use self::{cgroups::MissingLimit, compose::Compositions};
 pub(crate) use self::{
     environment::is_obeyed,
     extensions::{ExtensionObjects, check_file, may_be_named},
@@ -143,10 +145,14 @@ impl Default for ContainerLimits {
 }
 
 /// What a build may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BuildLimits {
     /// Memory in bytes, which only [`Builder::Legacy`] holds.
     pub memory: u64,
+    /// Processors, such as 1.5; all of them without. Only [`Builder::Legacy`] holds it.
+    pub cpus: Option<f64>,
+    /// Processes and threads, where a control group can be made for the build.
+    pub pids: u32,
     /// Time.
     pub time: Duration,
     /// The files that are sent to the engine, in bytes.
@@ -155,7 +161,13 @@ pub struct BuildLimits {
 
 impl Default for BuildLimits {
     fn default() -> Self {
-        Self { memory: 2048 * MEBIBYTE, time: Duration::from_secs(20 * 60), context: 500 * MEBIBYTE }
+        Self {
+            memory: 2048 * MEBIBYTE,
+            cpus: None,
+            pids: 2048,
+            time: Duration::from_secs(20 * 60),
+            context: 500 * MEBIBYTE,
+        }
     }
 }
 
@@ -178,6 +190,8 @@ pub struct DockerEngine {
     docker: Docker,
     /// The builder that was chosen, once one was.
     builder: OnceCell<Builder>,
+    /// The means by which the processes of builds are limited, once they were looked for.
+    pids_limiter: OnceCell<PidsLimiter>,
     /// The networks that were there when they were last needed. Held while one is looked for or
     /// made, so that two calls do not make the same one.
     networks: tokio::sync::Mutex<HashMap<OrganizationId, Network>>,
@@ -203,6 +217,7 @@ impl DockerEngine {
             options,
             docker,
             builder: OnceCell::new(),
+            pids_limiter: OnceCell::new(),
             networks: tokio::sync::Mutex::default(),
             images: Mutex::default(),
             told,

@@ -249,10 +249,16 @@ pub(crate) fn docker_options(config: &Config, instance: InstanceId) -> DockerOpt
     let options = DockerOptions::new(instance);
     DockerOptions {
         network_pool: settings.network_pool,
-        limits: ContainerLimits { memory: settings.container_memory, ..options.limits },
+        limits: ContainerLimits {
+            memory: settings.container_memory,
+            cpus: settings.container_cpus,
+            pids: settings.container_pids,
+        },
         builder: settings.builder,
         build_limits: BuildLimits {
             memory: settings.build_memory,
+            cpus: settings.build_cpus,
+            pids: settings.build_pids,
             time: settings.build_timeout,
             ..options.build_limits
         },

@@ -187,10 +187,27 @@ async fn check_engine(
     let number = containers.len();
     let plural = if number == 1 { "" } else { "s" };
     report.ok("engine", format!("answers, with {number} container{plural} of this installation"));
+    check_build_limits(engine, report).await;
     check_versions(&installation.database, &containers, report).await;
     match unknown_objects(engine, data, &installation.database).await {
         Ok(unknown) => report_unknown(&unknown, installation.id, report),
         Err(error) => report.fail("unknown objects", describe(&error), ""),
+    }
+}
+
+/// Checks that builds have every limit that is set.
+async fn check_build_limits(engine: &DockerEngine, report: &mut Report) {
+    match engine.missing_build_limits().await {
+        Ok(missing) if missing.is_empty() => {
+            report.ok("build limits", "memory, processors and processes are limited".to_owned());
+        }
+        Ok(missing) => {
+            for limit in missing {
+                let text = format!("{} is not in place: {}", limit.setting, limit.reason);
+                report.warn("build limits", text, "see Resource limits in docs/operations.md");
+            }
+        }
+        Err(error) => report.fail("build limits", describe(&error), ""),
     }
 }
 

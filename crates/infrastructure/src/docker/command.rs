@@ -26,7 +26,7 @@ use tokio::{sync::OnceCell, time::sleep};
 
 pub(super) use self::{
     compose::{Compose, NewProject},
-    containers::{CAPABILITIES, MountedVolume, NewContainer, Program, Surroundings},
+    containers::{CAPABILITIES, CONTAINER_CPU_SHARES, MountedVolume, NewContainer, Program, Surroundings},
     images::{ImageId, NewImage},
     networks::NetworkId,
 };
@@ -228,6 +228,28 @@ fn parsed(text: &str) -> Result<Vec<Value>, Failure> {
 /// The answer of an engine that is not docker, or not well.
 pub(super) fn unreadable() -> Failure {
     Failure::Complaint("docker answered what cannot be read".to_owned())
+}
+
+/// The time over which processors are counted, in microseconds.
+pub(super) const CPU_PERIOD: u32 = 100_000;
+
+/// Returns the processor time that `cpus` processors have in each period, in microseconds.
+pub(super) fn cpu_quota(cpus: f64) -> u128 {
+    // The kernel refuses less than a millisecond.
+    Duration::from_micros(u64::from(CPU_PERIOD)).mul_f64(cpus).as_micros().max(1000)
+}
+
+/// Adds the limit of processors and their weight. A quota instead of `--cpus`, which the engine refuses on
+/// a machine with fewer processors.
+fn cpu_limited(call: Invocation, cpus: Option<f64>, shares: u32) -> Invocation {
+    let call = call.args(["--cpu-shares", &shares.to_string()]);
+    match cpus {
+        Some(cpus) => {
+            let (period, quota) = (CPU_PERIOD.to_string(), cpu_quota(cpus).to_string());
+            call.args(["--cpu-period", &period, "--cpu-quota", &quota])
+        }
+        None => call,
+    }
 }
 
 /// `--filter label=…` for each label; what is found has all of them.

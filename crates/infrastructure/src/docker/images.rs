@@ -12,6 +12,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     Builder, DockerEngine,
+    cgroups::CgroupParent,
     command::{ImageId, NetworkId, NewImage},
     complaints::Failure,
     context::BuildContext,
@@ -67,17 +68,30 @@ impl DockerEngine {
             self.known_images(&plan.owner),
         )?;
         let labels = labels::of_image(self.options.instance, &plan.owner);
+        let cgroup = self.cgroup_parent().await?;
         let image = NewImage {
             name,
             labels: &labels,
             arguments: &arguments,
-            memory: self.options.build_limits.memory,
+            limits: self.options.build_limits,
+            cgroup_parent: cgroup.as_ref().map(CgroupParent::as_str),
             known: &known,
             dockerfile,
             target,
             folder: Some(&context.folder),
         };
-        self.build_image(plan.owner.organization, &image, output).await?;
+        let built = self.build_image(plan.owner.organization, &image, output).await;
+        built.map_err(|error| match error {
+            StepError::Refused(sentence) if cgroup.as_ref().is_some_and(CgroupParent::reached_limit) => {
+                let pids = self.options.build_limits.pids;
+                StepError::Refused(format!(
+                    "{sentence}: it had {pids} processes and threads, and no build may have more \
+                     (LAUNCHWAY_BUILD_PIDS)"
+                ))
+            }
+            error => error,
+        })?;
+        drop(cgroup);
         self.remember_image(&plan.owner, name);
         self.remove_nameless(&plan.owner).await;
         Ok(())
@@ -99,7 +113,9 @@ impl DockerEngine {
             name,
             labels: &labels,
             arguments: &BuildArguments::of(&Variables::default())?,
-            memory: self.options.build_limits.memory,
+            limits: self.options.build_limits,
+            // Nothing runs in it.
+            cgroup_parent: None,
             known: &[],
             dockerfile,
             target: None,

@@ -35,6 +35,10 @@ const OPTIONS: &[(&str, usize)] = &[
     ("--pids-limit", 1),
     ("--memory", 1),
     ("--memory-swap", 1),
+    ("--cpu-shares", 1),
+    ("--cpu-period", 1),
+    ("--cpu-quota", 1),
+    ("--cgroup-parent", 1),
     ("--log-driver", 1),
     ("--log-opt", 1),
     ("--label", 1),
@@ -136,7 +140,7 @@ async fn a_container_is_made_by_exactly_these_words() {
         "run --detach --pull never --name launchway-{}-1 --network {network} --restart no \
          --no-healthcheck --security-opt no-new-privileges --cap-drop ALL --ip 10.192.0.128 --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER --cap-add \
          FSETID --cap-add KILL --cap-add NET_BIND_SERVICE --cap-add SETGID --cap-add SETUID --pids-limit 512 \
-         --memory 1073741824 --memory-swap 1073741824 --log-driver json-file --log-opt max-size=10m --log-opt \
+         --memory 1073741824 --memory-swap 1073741824 --cpu-shares 512 --log-driver json-file --log-opt max-size=10m --log-opt \
          max-file=3 --label launchway.instance={} --label launchway.organization={} --label \
          launchway.application={} --label launchway.deployment={} --label launchway.attempt=1 --label launchway.service= --label launchway.address=10.192.0.128 --label ",
         owner.deployment, installation.instance, owner.organization, owner.application, owner.deployment,

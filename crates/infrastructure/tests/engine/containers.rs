@@ -56,7 +56,8 @@ async fn a_container_has_limits_and_cannot_gain_privileges() {
     let seen = inspected(container.id.as_str());
     let host = &seen["HostConfig"];
     assert_eq!((&host["Memory"], &host["MemorySwap"]), (&67_108_864.into(), &67_108_864.into()));
-    assert_eq!((&host["NanoCpus"], &host["PidsLimit"]), (&500_000_000.into(), &50.into()));
+    assert_eq!((&host["CpuQuota"], &host["CpuPeriod"]), (&50_000.into(), &100_000.into()));
+    assert_eq!((&host["CpuShares"], &host["PidsLimit"]), (&512.into(), &50.into()));
     assert_eq!(host["Privileged"], false);
     assert_eq!(host["SecurityOpt"], serde_json::json!(["no-new-privileges"]));
     assert_eq!(host["CapDrop"], serde_json::json!(["ALL"]));

@@ -20,6 +20,7 @@ mod fake_engine;
 mod faults;
 mod installation;
 mod inventory;
+mod limits;
 mod links;
 mod list;
 mod networks;

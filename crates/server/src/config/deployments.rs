@@ -21,8 +21,12 @@ pub(crate) struct DeploymentConfig {
     pub(crate) known_hosts: Option<PathBuf>,
     pub(crate) network_pool: Ipv4Net,
     pub(crate) container_memory: u64,
+    pub(crate) container_cpus: Option<f64>,
+    pub(crate) container_pids: u32,
     pub(crate) builder: Builder,
     pub(crate) build_memory: u64,
+    pub(crate) build_cpus: Option<f64>,
+    pub(crate) build_pids: u32,
     pub(crate) build_timeout: Duration,
     pub(crate) branch_check: Duration,
     pub(crate) kept_versions: KeptVersions,
@@ -33,7 +37,9 @@ pub(crate) struct DeploymentConfig {
 impl DeploymentConfig {
     /// Reads the settings; `None` when one was refused.
     pub(super) fn read(read: &mut Reader) -> Option<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // One container or build leaves the others something, on a machine with several processors.
+        let (half, cores) = ((cores / 2).max(1).to_string(), cores.to_string());
         let engine = read.setting::<Engine>("LAUNCHWAY_ENGINE", "docker", values::engine);
         let max_builds = read.setting("LAUNCHWAY_MAX_BUILDS", &cores, values::count);
         let health_timeout = read.setting("LAUNCHWAY_HEALTH_TIMEOUT", "60s", values::duration);
@@ -44,8 +50,12 @@ impl DeploymentConfig {
         let local_root = read.optional("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", paths::existing_folder);
         let network_pool = read.setting("LAUNCHWAY_NETWORK_POOL", "10.192.0.0/12", values::network_pool);
         let container_memory = read.setting("LAUNCHWAY_CONTAINER_MEMORY", "1g", values::memory);
+        let container_cpus = read.setting("LAUNCHWAY_CONTAINER_CPUS", &half, values::cpus);
+        let container_pids = read.setting("LAUNCHWAY_CONTAINER_PIDS", "512", values::pids);
         let builder = read.setting("LAUNCHWAY_BUILDER", "auto", values::builder);
         let build_memory = read.setting("LAUNCHWAY_BUILD_MEMORY", "2g", values::memory);
+        let build_cpus = read.setting("LAUNCHWAY_BUILD_CPUS", &half, values::cpus);
+        let build_pids = read.setting("LAUNCHWAY_BUILD_PIDS", "2048", values::pids);
         let build_timeout = read.setting("LAUNCHWAY_BUILD_TIMEOUT", "20m", values::duration);
         let branch_check = read.setting("LAUNCHWAY_BRANCH_CHECK", "5m", values::duration);
         let kept_versions = read.setting("LAUNCHWAY_KEEP_IMAGES", "10", values::count);
@@ -65,8 +75,12 @@ impl DeploymentConfig {
             known_hosts: known_hosts?,
             network_pool: network_pool?,
             container_memory: container_memory?,
+            container_cpus: container_cpus?,
+            container_pids: container_pids?,
             builder: builder?,
             build_memory: build_memory?,
+            build_cpus: build_cpus?,
+            build_pids: build_pids?,
             build_timeout: build_timeout?,
             branch_check: branch_check?,
             kept_versions: KeptVersions(kept_versions?),

@@ -78,6 +78,23 @@ pub(super) fn memory(raw: &str) -> Result<u64, String> {
         .ok_or_else(|| "an amount of memory of at least 6m, such as 512m or 2g".to_owned())
 }
 
+/// A number of processors; `None` for all of them.
+pub(super) fn cpus(raw: &str) -> Result<Option<f64>, String> {
+    match raw.parse::<f64>() {
+        Ok(0.0) => Ok(None),
+        Ok(cpus) if (0.01..=4096.0).contains(&cpus) => Ok(Some(cpus)),
+        _ => Err("a number of processors from 0.01 on, such as 1.5, or 0 for all of them".to_owned()),
+    }
+}
+
+/// A number of processes and threads. The engine itself needs some to start a program.
+pub(super) fn pids(raw: &str) -> Result<u32, String> {
+    raw.parse()
+        .ok()
+        .filter(|pids| (32..=4_194_304).contains(pids))
+        .ok_or_else(|| "a whole number between 32 and 4194304".to_owned())
+}
+
 pub(super) fn builder(raw: &str) -> Result<Builder, String> {
     match raw {
         "auto" => Ok(Builder::Auto),
@@ -287,6 +304,20 @@ mod tests {
         }
         for text in ["", "-1", "1.5", "1000001", "none", "18446744073709551616"] {
             assert!(quota(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn processors_and_processes_have_bounds() {
+        for (text, expected) in [("0", None), ("0.5", Some(0.5)), ("16", Some(16.0))] {
+            assert_eq!(cpus(text), Ok(expected), "{text}");
+        }
+        for text in ["", "-1", "0.001", "NaN", "inf", "two", "1e9"] {
+            assert!(cpus(text).is_err(), "{text}");
+        }
+        assert_eq!(pids("2048"), Ok(2048));
+        for text in ["", "0", "-1", "31", "4194305", "many"] {
+            assert!(pids(text).is_err(), "{text}");
         }
     }
 

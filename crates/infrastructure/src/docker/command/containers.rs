@@ -10,7 +10,7 @@ use launchway_domain::{
 };
 use serde_json::{Value, json};
 
-use super::{Docker, ImageId, NetworkId, Patience, unreadable, with_labels};
+use super::{Docker, ImageId, NetworkId, Patience, cpu_limited, unreadable, with_labels};
 use crate::{
     docker::{
         ContainerLimits,
@@ -24,6 +24,10 @@ use crate::{
 
 /// How long a program has to end by itself, in seconds.
 const GRACE: &str = "10";
+
+/// The weight of a container when processors are scarce. A service of the machine has 1024, so that the
+/// server, its proxy and its database come first.
+pub(in crate::docker) const CONTAINER_CPU_SHARES: u32 = 512;
 
 /// What root may do inside: what images need that prepare files and then become another user, and
 /// low ports. Without `NET_RAW` nobody forges packets; without `MKNOD`, `SETFCAP`, `SETPCAP`,
@@ -388,8 +392,5 @@ impl Surroundings<'_> {
 fn limited(call: Invocation, limits: &ContainerLimits) -> Invocation {
     let (memory, pids) = (limits.memory.to_string(), limits.pids.to_string());
     let call = call.args(["--pids-limit", &pids, "--memory", &memory, "--memory-swap", &memory]);
-    match limits.cpus {
-        Some(cpus) => call.args(["--cpus", &cpus.to_string()]),
-        None => call,
-    }
+    cpu_limited(call, limits.cpus, CONTAINER_CPU_SHARES)
 }

@@ -7,9 +7,15 @@ use serde_json::{Value, json};
 
 use super::{Docker, NetworkId, Patience, unreadable, with_labels};
 use crate::{
-    docker::{Builder, complaints::Failure, environment::BuildArguments, labels::Label},
+    docker::{
+        BuildLimits, Builder, command::cpu_limited, complaints::Failure, environment::BuildArguments,
+        labels::Label,
+    },
     process::Invocation,
 };
+
+/// The weight of a build when processors are scarce. A service of the machine has 1024.
+const BUILD_CPU_SHARES: u32 = 256;
 
 /// An image, by the engine's id: `sha256:…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +44,9 @@ pub(in crate::docker) struct NewImage<'a> {
     pub(in crate::docker) name: &'a ImageName,
     pub(in crate::docker) labels: &'a [Label],
     pub(in crate::docker) arguments: &'a BuildArguments,
-    pub(in crate::docker) memory: u64,
+    pub(in crate::docker) limits: BuildLimits,
+    /// The parent of the control groups of its steps.
+    pub(in crate::docker) cgroup_parent: Option<&'a str>,
     /// The images whose steps need not be repeated.
     pub(in crate::docker) known: &'a [ImageName],
     pub(in crate::docker) dockerfile: Vec<u8>,
@@ -54,6 +62,12 @@ impl Docker {
         let help = self.answer(self.call(&["build", "--help"]).env("DOCKER_BUILDKIT", "0")).await?;
         // BuildKit takes this option too, ignores it, and does not show it.
         Ok(help.contains("--memory-swap"))
+    }
+
+    /// Returns driver and version of the engine's control groups, its kernel and its host name.
+    pub(in crate::docker) async fn cgroup_settings(&self) -> Result<String, Failure> {
+        const FORMAT: &str = "{{.CgroupDriver}} {{.CgroupVersion}} {{.KernelVersion}} {{.Name}}";
+        self.answer(self.call(&["info", "--format", FORMAT])).await
     }
 
     /// Builds an image whose steps run in `network`.
@@ -87,9 +101,13 @@ impl Docker {
             // makes is there to be run.
             call.env("DOCKER_BUILDKIT", "1").env("BUILDX_BUILDER", "default").args(["--progress", "plain"])
         } else {
-            let memory = image.memory.to_string();
+            let memory = image.limits.memory.to_string();
+            let call = cpu_limited(call.env("DOCKER_BUILDKIT", "0"), image.limits.cpus, BUILD_CPU_SHARES);
+            let call = match image.cgroup_parent {
+                Some(parent) => call.args(["--cgroup-parent", parent]),
+                None => call,
+            };
             let call = call
-                .env("DOCKER_BUILDKIT", "0")
                 .args(["--force-rm", "--memory", &memory, "--memory-swap", &memory])
                 // Not the engine's own network, in which everybody's builds would meet.
                 .args(["--network", network.as_str()]);

@@ -17,6 +17,7 @@ use super::{
     mounts::Mount,
     quantities,
 };
+use crate::docker::command::{CONTAINER_CPU_SHARES, CPU_PERIOD, cpu_quota};
 
 /// The longest time that a service may take to end, and that its checks may take.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -419,7 +420,9 @@ impl Limits {
             ("mem_limit", json!(memory)),
             ("memswap_limit", json!(memory)),
             ("pids_limit", json!(pids)),
-            ("cpus", cpus.map_or(Value::Null, Value::from)),
+            ("cpu_shares", json!(CONTAINER_CPU_SHARES)),
+            ("cpu_period", cpus.map_or(Value::Null, |_| json!(CPU_PERIOD))),
+            ("cpu_quota", cpus.map_or(Value::Null, |cpus| json!(u64::try_from(cpu_quota(cpus)).ok()))),
             ("shm_size", self.shared_memory.map_or(Value::Null, |wanted| json!(wanted.min(memory)))),
         ] {
             if !value.is_null() {

@@ -47,7 +47,8 @@ async fn every_service_has_limits_and_labels_and_cannot_gain_privileges() {
         let seen = composing.service(&plan, name);
         let host = &seen["HostConfig"];
         assert_eq!((&host["Memory"], &host["MemorySwap"]), (&(64 << 20).into(), &(64 << 20).into()));
-        assert_eq!((&host["NanoCpus"], &host["PidsLimit"]), (&500_000_000.into(), &50.into()));
+        assert_eq!((&host["CpuQuota"], &host["CpuPeriod"]), (&50_000.into(), &100_000.into()));
+        assert_eq!((&host["CpuShares"], &host["PidsLimit"]), (&512.into(), &50.into()));
         assert_eq!(host["Privileged"], false);
         assert_eq!(host["SecurityOpt"], json!(["no-new-privileges"]));
         assert_eq!(host["CapDrop"], json!(["ALL"]));

@@ -46,6 +46,7 @@ async fn a_container_has_what_its_spec_says_and_the_limits_of_every_other() {
     assert_eq!(host["SecurityOpt"], json!(["no-new-privileges"]));
     assert_eq!((&host["CapDrop"], &host["Privileged"]), (&json!(["ALL"]), &json!(false)));
     assert_eq!((&host["PidsLimit"], &host["Memory"]), (&json!(512), &json!(1 << 30)));
+    assert_eq!(host["CpuShares"], 512);
     assert_eq!(host["RestartPolicy"]["Name"], "unless-stopped");
     assert_eq!(host["LogConfig"]["Config"], json!({ "max-size": "10m", "max-file": "3" }));
     assert_eq!(host["PortBindings"], json!({ "80/tcp": [{ "HostIp": "127.0.0.1", "HostPort": "18911" }] }));

@@ -289,7 +289,8 @@ fn what_the_engine_sees_is_ours() {
     assert_eq!(web["environment"]["TAG"], "16", "who gets the traffic knows what the application knows");
     assert_eq!(db["environment"], serde_json::json!({}), "and nobody else does");
     assert_eq!((&web["mem_limit"], &web["pids_limit"]), (&(32 << 20).into(), &100.into()));
-    assert_eq!((&web["cpus"], &db["cpus"]), (&0.5.into(), &1.0.into()));
+    assert_eq!((&web["cpu_quota"], &db["cpu_quota"]), (&50_000.into(), &100_000.into()));
+    assert_eq!((&web["cpu_period"], &web["cpu_shares"]), (&100_000.into(), &512.into()));
     assert_eq!((&db["mem_limit"], &db["memswap_limit"]), (&(64 << 20).into(), &(64 << 20).into()));
     assert_eq!(db["shm_size"], 64 << 20);
     let may: Vec<_> = web["cap_add"].as_array().unwrap().iter().filter_map(Value::as_str).collect();

@@ -1,0 +1,133 @@
+//! A control group as a folder, in version 1 and in version 2.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tokio::time::sleep;
+
+/// The time after the longest build from which on nobody uses a control group any more.
+const STALE_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// The number of attempts to remove a group that is in use, and the time between two.
+const REMOVAL_ATTEMPTS: u32 = 60;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(500);
+
+/// The place of the control groups of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::docker) struct Hierarchy {
+    /// The folder in which a group has `pids.max`.
+    pids: PathBuf,
+    /// Every folder in which the engine makes a group of the same name.
+    all: Vec<PathBuf>,
+}
+
+impl Hierarchy {
+    /// Finds the place, and makes sure that this process may use it.
+    pub(super) fn find(root: &Path, is_unified: bool) -> io::Result<Self> {
+        let found = match is_unified {
+            true => Self { pids: root.to_owned(), all: vec![root.to_owned()] },
+            false => {
+                let folders = fs::read_dir(root)?.filter_map(Result::ok);
+                let all = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+                Self { pids: root.join("pids"), all: all.map(|entry| entry.path()).collect() }
+            }
+        };
+        if is_unified {
+            // A group has `pids.max` only if its parent passes the controller on.
+            fs::write(root.join("cgroup.subtree_control"), "+pids")?;
+        }
+        let probe = found.pids.join(format!("launchway-probe-{}", std::process::id()));
+        fs::create_dir(&probe)?;
+        let has_limit = fs::metadata(probe.join("pids.max"));
+        fs::remove_dir(&probe)?;
+        has_limit.map(|_file| found)
+    }
+
+    /// Removes groups of builds that ended with their server. One with processes in it stays.
+    pub(super) fn remove_stale(&self, prefix: &str, longest: Duration) {
+        let Ok(entries) = fs::read_dir(&self.pids) else { return };
+        for entry in entries.filter_map(Result::ok) {
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            let age = entry.metadata().and_then(|data| data.modified()).ok().and_then(|at| at.elapsed().ok());
+            if name.starts_with(prefix) && age.is_some_and(|age| age > longest + STALE_AFTER) {
+                self.remove(&name);
+            }
+        }
+    }
+
+    /// Returns whether nothing is left of the group.
+    fn remove(&self, name: &str) -> bool {
+        let mut is_gone = true;
+        for folder in &self.all {
+            match fs::remove_dir(folder.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    is_gone = false;
+                    tracing::debug!(group = name, %error, "control group is still in use");
+                }
+                _ => {}
+            }
+        }
+        is_gone
+    }
+}
+
+/// The control group of one build. It is removed with this value.
+#[derive(Debug)]
+pub(in crate::docker) struct BuildCgroup {
+    hierarchy: Hierarchy,
+    /// The group, from the root of the control groups on.
+    path: String,
+    limit: u32,
+}
+
+impl BuildCgroup {
+    pub(super) fn create(hierarchy: &Hierarchy, name: &str, limit: u32) -> io::Result<Self> {
+        fs::create_dir(hierarchy.pids.join(name))?;
+        // From here on the group is removed whatever happens.
+        let made = Self { hierarchy: hierarchy.clone(), path: format!("/{name}"), limit };
+        fs::write(made.folder().join("pids.max"), limit.to_string())?;
+        Ok(made)
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.hierarchy.pids.join(self.name())
+    }
+
+    fn name(&self) -> &str {
+        self.path.trim_start_matches('/')
+    }
+
+    /// Returns whether there were ever as many processes as there may be. Kernels before 6.1 do not know.
+    pub(super) fn reached_limit(&self) -> bool {
+        let peak = fs::read_to_string(self.folder().join("pids.peak")).ok();
+        peak.and_then(|peak| peak.trim().parse().ok()).is_some_and(|peak: u32| peak >= self.limit)
+    }
+}
+
+impl Drop for BuildCgroup {
+    fn drop(&mut self) {
+        if self.hierarchy.remove(self.name()) {
+            return;
+        }
+        // The engine ends the step of a build that was given up a moment later.
+        let (hierarchy, name) = (self.hierarchy.clone(), self.name().to_owned());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                for _ in 0..REMOVAL_ATTEMPTS {
+                    sleep(REMOVAL_PAUSE).await;
+                    if hierarchy.remove(&name) {
+                        return;
+                    }
+                }
+                tracing::warn!(group = name, "control group of a build could not be removed");
+            });
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A build that starts as many processes as it can fails by itself, and nobody else notices.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use super::{
+    repository::web_server,
+    stage::{Stage, address_of, page_at, text, wish},
+};
+
+#[test]
+fn a_fork_bomb_in_a_build_fails_that_deployment_only() {
+    let stage = Stage::on_sqlite(&[("LAUNCHWAY_BUILDER", "legacy"), ("LAUNCHWAY_BUILD_PIDS", "300")]);
+    let other = stage.repository("other");
+    other.commit_page("the other page");
+    let (_, deployment) = stage.create_live(&wish("other", &other));
+    let address = address_of(&text(&deployment["container_id"]));
+
+    let ended = Arc::new(AtomicBool::new(false));
+    let visitor = thread::spawn({
+        let ended = ended.clone();
+        move || {
+            let mut pages = Vec::new();
+            while !ended.load(Ordering::Relaxed) {
+                pages.push(page_at(&address, "/"));
+                thread::sleep(Duration::from_millis(50));
+            }
+            pages
+        }
+    });
+    let bomb = stage.repository("bomb");
+    let step = "RUN i=0; while [ $i -lt 3000 ]; do sleep 30 & i=$((i+1)); echo st''arted $i; done; wait";
+    bomb.write("Dockerfile", web_server(step)).commit();
+    let (_, deployment) = stage.create(&wish("bomb", &bomb));
+    let story = stage.failed(&deployment);
+    ended.store(true, Ordering::Relaxed);
+    let pages = visitor.join().unwrap();
+
+    let last = story.lines().last().unwrap();
+    assert!(last.starts_with("error: ") && last.contains("300 processes and threads"), "{story}");
+    assert!(story.matches("build: started ").count() < 300, "{story}");
+    assert!(pages.len() > 5, "{pages:?}");
+    assert!(pages.iter().all(|page| page.as_deref() == Some("the other page")), "{pages:?}");
+}
