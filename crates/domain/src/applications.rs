@@ -8,6 +8,7 @@ mod hostname;
 mod image;
 mod name;
 mod paths;
+mod reference;
 mod repository;
 mod status;
 mod variables;
@@ -23,6 +24,7 @@ pub use self::{
     image::ImageRef,
     name::{ApplicationName, Environment, Label, Labels},
     paths::{BasePath, DockerfilePath, HealthCheckPath},
+    reference::{AllowedRegistry, PUBLIC_REGISTRIES, Reference, Registry, RegistryAccess, RegistryPolicy},
     repository::{GitCredentials, GitPlace, GitUrl, Repository, SourcePolicy, Transport},
     status::{ApplicationState, Health, Progress},
     variables::{InvalidVariables, Variables},

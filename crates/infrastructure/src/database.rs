@@ -61,7 +61,7 @@ pub use self::{
     connection::AnyConnection,
     error::QueryError,
     file_lock::{FileLock, FileLockError},
-    inspection::{Inspection, InspectionError, inspect},
+    inspection::{ImageInUse, Inspection, InspectionError, images_in_use, inspect},
     migrations::{Fit, NewerTables},
     options::{DatabaseOptions, DatabaseUrl, InvalidDatabaseUrl, Synchronous},
     server_lock::{LockHolder, LockState, ServerLock, ServerLockError},

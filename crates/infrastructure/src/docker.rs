@@ -32,6 +32,7 @@ mod neighbours;
 mod networks;
 mod notice;
 mod references;
+mod registries;
 mod socket;
 
 use std::{
@@ -39,12 +40,13 @@ use std::{
     env,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use ipnet::Ipv4Net;
 use launchway_domain::{
+    applications::RegistryPolicy,
     clock::{Clock as _, Timestamp},
     deployments::ImageName,
     ids::{ApplicationId, InstanceId, OrganizationId},
@@ -60,7 +62,10 @@ pub(crate) use self::{
     environment::is_obeyed,
     extensions::{ExtensionObjects, check_file, may_be_named},
 };
-use crate::clock::SystemClock;
+use crate::{
+    clock::SystemClock,
+    outbound::{Resolver, SystemResolver},
+};
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
@@ -81,6 +86,10 @@ pub struct DockerOptions {
     pub environment: Vec<(OsString, OsString)>,
     /// Where the networks of organizations are; each takes a `/24` of it.
     pub network_pool: Ipv4Net,
+    /// The registries that images may come from.
+    pub registries: RegistryPolicy,
+    /// Looks up the addresses of registries.
+    pub resolver: Arc<dyn Resolver>,
     /// What a container may use.
     pub limits: ContainerLimits,
     /// What builds.
@@ -105,6 +114,8 @@ impl DockerOptions {
             environment: OF_THE_OPERATOR.into_iter().filter_map(given).collect(),
             // Docker itself takes networks from 172.16.0.0/12 and 192.168.0.0/16.
             network_pool: Ipv4Net::new_assert([10, 192, 0, 0].into(), 12),
+            registries: RegistryPolicy::default(),
+            resolver: Arc::new(SystemResolver::default()),
             limits: ContainerLimits::default(),
             builder: Builder::default(),
             build_limits: BuildLimits::default(),

@@ -249,6 +249,7 @@ pub(crate) fn docker_options(config: &Config, instance: InstanceId) -> DockerOpt
     let options = DockerOptions::new(instance);
     DockerOptions {
         network_pool: settings.network_pool,
+        registries: settings.registries.clone(),
         limits: ContainerLimits {
             memory: settings.container_memory,
             cpus: settings.container_cpus,

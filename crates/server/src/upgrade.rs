@@ -2,19 +2,54 @@
 
 use std::error::Error;
 
-use launchway_infrastructure::database::Fit;
+use launchway_domain::applications::{ImageRef, Reference, RegistryPolicy};
+use launchway_infrastructure::database::{Fit, ImageInUse, images_in_use};
 
 use crate::{cli, config::Config, installation, wiring};
 
 /// Says what a start of this binary would do to the database; fails if it would refuse to.
 pub(crate) fn check(config: &Config) -> Result<(), Box<dyn Error>> {
     match installation::fit(config)? {
-        Fit::UpToDate => cli::print("the database is up to date\n"),
+        Fit::UpToDate => cli::print("the database is up to date\n")?,
         Fit::Behind(steps) => cli::print(&format!(
             "{} migrations will be taken at the next start, or by `launchway migrate`: {}\n",
             steps.len(),
             steps.join(", ")
-        )),
-        Fit::Ahead(unknown) => Err(wiring::newer(&unknown)),
+        ))?,
+        Fit::Ahead(unknown) => return Err(wiring::newer(&unknown)),
     }
+    check_registries(config)
+}
+
+/// Lists the applications whose images this version would refuse. Images that Dockerfiles, compose files and
+/// extensions name are known only when they are deployed.
+fn check_registries(config: &Config) -> Result<(), Box<dyn Error>> {
+    let refused = refused_images(images_in_use(&config.database)?, &config.deployments.registries);
+    if refused.is_empty() {
+        return Ok(());
+    }
+    for (used, registry) in &refused {
+        cli::print(&format!(
+            "the application `{}` ({}) uses the image `{}`: no image may come from `{registry}`\n",
+            used.application, used.id, used.image
+        ))?;
+    }
+    let mut registries: Vec<&str> = refused.iter().map(|(_, registry)| registry.as_str()).collect();
+    registries.sort_unstable();
+    registries.dedup();
+    Err(format!(
+        "the next deployment of {} applications would be refused: add {} to LAUNCHWAY_IMAGE_REGISTRIES",
+        refused.len(),
+        registries.join(",")
+    )
+    .into())
+}
+
+fn refused_images(used: Vec<ImageInUse>, policy: &RegistryPolicy) -> Vec<(ImageInUse, String)> {
+    let refused = used.into_iter().filter_map(|used| {
+        let reference = Reference::parse(&used.image.parse::<ImageRef>().ok()?)?;
+        let registry = reference.registry();
+        policy.access(registry).is_none().then(|| (used, registry.to_string()))
+    });
+    refused.collect()
 }

@@ -16,12 +16,13 @@ use launchway_domain::ids::InstanceId;
 
 use super::{
     DatabaseUrl, OpenError,
+    columns::DbId,
     connection::AnyConnection,
     error::QueryError,
     installation_id,
     migrations::{self, Fit},
     options,
-    schema::key_check,
+    schema::{applications, key_check},
 };
 
 /// The first bytes of every SQLite database.
@@ -102,6 +103,53 @@ pub fn inspect(url: &DatabaseUrl) -> Result<Inspection, InspectionError> {
             if is_foreign(&mut connection)? { Ok(Inspection::Foreign) } else { usable(&mut connection) }
         }
     }
+}
+
+/// An application that runs an image of a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageInUse {
+    /// The id of the application.
+    pub id: String,
+    /// The name of the application.
+    pub application: String,
+    /// The image, as somebody wrote it.
+    pub image: String,
+}
+
+/// Reads the images of the applications that run one of a registry, whatever version the tables are of.
+///
+/// # Errors
+/// [`InspectionError`] when the database cannot be reached or read.
+pub fn images_in_use(url: &DatabaseUrl) -> Result<Vec<ImageInUse>, InspectionError> {
+    let mut connection = match url {
+        DatabaseUrl::Postgres(url) => {
+            let url = options::with_connect_timeout(url);
+            let connection =
+                PgConnection::establish(&url).map_err(|error| OpenError::Connect(error.into()))?;
+            AnyConnection::Postgres(connection)
+        }
+        DatabaseUrl::Sqlite(path) => match header_of(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(unusable(path, error)),
+            Ok(header) if header.is_empty() => return Ok(Vec::new()),
+            Ok(header) => AnyConnection::Sqlite(read_only(path, &header)?),
+        },
+    };
+    if !tables(&mut connection)?.contains("applications") {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<(DbId, String, String)> = applications::table
+        .filter(applications::build_pack.eq("image"))
+        .filter(applications::deleted_at.is_null())
+        .order(applications::name.asc())
+        .select((applications::id, applications::name, applications::repository))
+        .load(&mut connection)?;
+    let used = |(id, application, image): (DbId, String, String)| ImageInUse {
+        id: id.0.to_string(),
+        application,
+        image,
+    };
+    Ok(rows.into_iter().map(used).collect())
 }
 
 fn usable(connection: &mut AnyConnection) -> Result<Inspection, InspectionError> {

@@ -6,14 +6,18 @@
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use launchway_domain::{
-    applications::{ImageRef, Variables},
+    applications::Variables,
     deployments::{BuildPlan, Output, StepError},
     dockerfile::{BaseImage, CheckedDockerfile, Dockerfile, DockerfileBuilder, Policy},
 };
 use serde_json::Value;
 
-use super::{Builder, DockerEngine, command::ImageId, complaints::Failure, references};
-use crate::process::ProcessError;
+use super::{
+    Builder, DockerEngine,
+    command::ImageId,
+    complaints::Failure,
+    registries::{PermittedImage, Pulled},
+};
 
 /// The images that were inspected for a build, by their names as docker lists them.
 struct Inspection<'a> {
@@ -44,13 +48,14 @@ impl DockerEngine {
     /// Returns a Dockerfile that has nothing but `FROM`. The image is here.
     pub(in crate::docker) async fn dockerfile_from(
         &self,
-        reference: &str,
+        image: &PermittedImage,
         output: &Arc<dyn Output>,
     ) -> Result<Vec<u8>, StepError> {
+        let reference = image.as_str();
         let variables = Variables::default();
         let policy = self.policy(&variables, "launchway").await?;
         let mut inspection = Inspection::new(self, output);
-        let record = inspection.record_of(reference).await?;
+        let record = inspection.record_of(image).await?;
         inspection.check_triggers(reference, &record, &[], &policy).await?;
         let image = match ImageId::read(&record).filter(|_| policy.builder == DockerfileBuilder::Legacy) {
             Some(id) => id.as_str().to_owned(),
@@ -80,11 +85,11 @@ impl DockerEngine {
         let mut inspection = Inspection::new(self, output);
         let mut ids = HashMap::new();
         for base in checked.images() {
-            let reference = familiar(&base.image)?;
-            let record = inspection.record_of(&reference).await?;
+            let permitted = self.permit(&base.image)?;
+            let record = inspection.record_of(&permitted).await?;
             if let Some(earlier) = &base.earlier_stages {
                 check_platform(base, &record)?;
-                inspection.check_triggers(&reference, &record, earlier, policy).await?;
+                inspection.check_triggers(permitted.as_str(), &record, earlier, policy).await?;
             }
             // BuildKit takes no id. It reads the triggers of the name at the moment of the build.
             if policy.builder == DockerfileBuilder::Legacy
@@ -121,14 +126,15 @@ impl<'a> Inspection<'a> {
         for trigger in triggers {
             let text = trigger.as_str().ok_or_else(|| refused("it is not a text".to_owned()))?;
             for copied in policy.check_trigger(text, earlier).map_err(refused)? {
-                self.record_of(&familiar(&copied)?).await?;
+                self.record_of(&self.engine.permit(&copied)?).await?;
             }
         }
         Ok(())
     }
 
     /// The record of an image, which is pulled if it is not here.
-    async fn record_of(&mut self, reference: &str) -> Result<Value, StepError> {
+    async fn record_of(&mut self, image: &PermittedImage) -> Result<Value, StepError> {
+        let reference = image.as_str();
         if let Some(record) = self.records.get(reference) {
             return Ok(record.clone());
         }
@@ -136,7 +142,7 @@ impl<'a> Inspection<'a> {
         let found = match docker.inspect_base(reference).await.map_err(Failure::or_fault)? {
             Some(record) => Some(record),
             None => {
-                self.pull(reference).await?;
+                self.pull(image).await?;
                 docker.inspect_base(reference).await.map_err(Failure::or_fault)?
             }
         };
@@ -146,26 +152,15 @@ impl<'a> Inspection<'a> {
         Ok(record)
     }
 
-    async fn pull(&self, reference: &str) -> Result<(), StepError> {
+    async fn pull(&self, image: &PermittedImage) -> Result<(), StepError> {
         let left = self.engine.options.build_limits.time.saturating_sub(self.started.elapsed());
-        match self.engine.docker.pull(reference, left, self.output.clone()).await {
-            Ok(()) => Ok(()),
-            Err(Failure::Client(ProcessError::TookTooLong(..))) => {
-                Err(StepError::Refused(format!("getting the image `{reference}` took too long")))
+        match self.engine.pull_permitted(image, left, self.output).await? {
+            Pulled::Fresh => Ok(()),
+            Pulled::NotAsked(why) => {
+                Err(StepError::Refused(format!("there is no image `{}`: {why}", image.as_str())))
             }
-            Err(failure) => Err(match failure.or_refused() {
-                StepError::Refused(why) => {
-                    StepError::Refused(format!("there is no image `{reference}`: {why}"))
-                }
-                fault => fault,
-            }),
         }
     }
-}
-
-fn familiar(image: &ImageRef) -> Result<String, StepError> {
-    let missing = || StepError::Refused(format!("there is no image `{}`", image.as_str()));
-    references::familiar(image).ok_or_else(missing)
 }
 
 /// For another platform the builder would use another image of the same name, with other triggers.

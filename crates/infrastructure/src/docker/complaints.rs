@@ -79,24 +79,6 @@ const MEANINGS: &[(&str, Meaning)] = &[
 /// The words by which the engine refuses an address that another container has.
 pub(super) const TAKEN_ADDRESS: &str = "Address already in use";
 
-/// Complaints by which a registry was not asked at all, in lower case.
-const NOT_ASKED: &[&str] = &[
-    "dial tcp",
-    "no such host",
-    "i/o timeout",
-    "tls handshake timeout",
-    "connection refused",
-    "connection reset",
-    "network is unreachable",
-    "client.timeout",
-    "request canceled",
-    "server misbehaving",
-    "proxyconnect",
-    "toomanyrequests",
-    "bad gateway",
-    "service unavailable",
-];
-
 impl Failure {
     /// Whether what was asked about is not there.
     pub(super) fn is_gone(&self) -> bool {
@@ -158,13 +140,6 @@ impl Failure {
             }
             _ => None,
         }
-    }
-
-    /// Whether a registry could not be asked, and so may have what was asked for.
-    pub(super) fn is_registry_out_of_reach(&self) -> bool {
-        let Self::Complaint(text) = self else { return false };
-        let text = last_line(text).to_lowercase();
-        meaning(&text) == Meaning::Unknown && NOT_ASKED.iter().any(|words| text.contains(words))
     }
 
     /// As an error of a step that is at fault unless docker says clearly that it is not.
@@ -350,16 +325,6 @@ mod tests {
         let busy = format!("Error response from daemon: device or resource busy\n{gone}");
         assert!(!complaint(&busy).is_only_about_what_is_gone());
         assert!(!complaint("").is_only_about_what_is_gone());
-    }
-
-    #[test]
-    fn a_registry_that_says_no_was_asked() {
-        let lookup = "Error response from daemon: Get \"https://r/v2/\": dial tcp: lookup r: no such host";
-        assert!(complaint(lookup).is_registry_out_of_reach());
-        for asked in ["manifest for nginx:nope not found: manifest unknown", "pull access denied for x"] {
-            assert!(!complaint(asked).is_registry_out_of_reach(), "{asked}");
-        }
-        assert!(!complaint("Cannot connect to the Docker daemon: dial tcp").is_registry_out_of_reach());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::{
     environment::BuildArguments,
     labels::{self, Label},
     notice::WithoutNotice,
-    references,
+    registries::{PermittedImage, Pulled},
 };
 use crate::process::ProcessError;
 
@@ -106,8 +106,8 @@ impl DockerEngine {
         image: &ImageRef,
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
-        let reference = self.pull(image, &output).await?;
-        let dockerfile = self.dockerfile_from(&reference, &output).await?;
+        let permitted = self.pull(image, &output).await?;
+        let dockerfile = self.dockerfile_from(&permitted, &output).await?;
         let labels = labels::of_image(self.options.instance, owner);
         let marked = NewImage {
             name,
@@ -126,14 +126,14 @@ impl DockerEngine {
         Ok(())
     }
 
-    /// Gets an image that nobody's deployment made. Returns what docker calls it.
-    async fn pull(&self, image: &ImageRef, output: &Arc<dyn Output>) -> Result<String, StepError> {
-        let reference = references::familiar(image).ok_or_else(|| no_image(image))?;
-        let pulled = self.docker.pull(&reference, self.options.build_limits.time, output.clone()).await;
-        if let Err(failure) = pulled {
-            self.fall_back(image, &reference, failure, output).await?;
+    /// Gets an image that nobody's deployment made.
+    async fn pull(&self, image: &ImageRef, output: &Arc<dyn Output>) -> Result<PermittedImage, StepError> {
+        let permitted = self.permit(image)?;
+        match self.pull_permitted(&permitted, self.options.build_limits.time, output).await? {
+            Pulled::Fresh => {}
+            Pulled::NotAsked(why) => self.fall_back(&permitted, &why, output).await?,
         }
-        Ok(reference)
+        Ok(permitted)
     }
 
     /// Gets an image, for who runs it as it is. Its id stays the same whoever moves its name.
@@ -142,8 +142,8 @@ impl DockerEngine {
         image: &ImageRef,
         output: &Arc<dyn Output>,
     ) -> Result<ImageId, StepError> {
-        let reference = self.pull(image, output).await?;
-        let record = self.docker.inspect_image(&reference).await.map_err(Failure::or_fault)?;
+        let permitted = self.pull(image, output).await?;
+        let record = self.docker.inspect_image(permitted.as_str()).await.map_err(Failure::or_fault)?;
         let record = record.ok_or_else(|| no_image(image))?;
         // It has no name of ours, so that somebody gave it another.
         if record.get("labels").is_some_and(labels::is_somebodys) {
@@ -242,24 +242,15 @@ impl DockerEngine {
     /// Makes do with the image as it is here, when the registry could not be asked.
     async fn fall_back(
         &self,
-        image: &ImageRef,
-        reference: &str,
-        failure: Failure,
+        image: &PermittedImage,
+        why: &str,
         output: &Arc<dyn Output>,
     ) -> Result<(), StepError> {
-        if let Failure::Client(ProcessError::TookTooLong(..)) = failure {
-            return Err(StepError::Refused(format!("getting the image `{}` took too long", image.as_str())));
+        let image = image.as_str();
+        if !self.docker.has_image(image).await.map_err(Failure::or_fault)? {
+            return Err(StepError::Refused(format!("there is no image `{image}`: {why}")));
         }
-        let asked = !failure.is_registry_out_of_reach();
-        let why = match failure.or_refused() {
-            StepError::Refused(sentence) => sentence,
-            fault => return Err(fault),
-        };
-        if asked || !self.docker.has_image(reference).await.map_err(Failure::or_fault)? {
-            return Err(StepError::Refused(format!("there is no image `{}`: {why}", image.as_str())));
-        }
-        let line =
-            format!("The registry cannot be asked; the image `{}` is used as it is here.\n", image.as_str());
+        let line = format!("The registry cannot be asked; the image `{image}` is used as it is here.\n");
         output.write(line.as_bytes()).await;
         Ok(())
     }

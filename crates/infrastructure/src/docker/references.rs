@@ -1,32 +1,23 @@
 //! How docker calls an image that people named.
 
-use launchway_domain::applications::ImageRef;
+use launchway_domain::applications::{ImageRef, Reference};
 
-/// The reference as docker lists it: without the default registry, with the default tag.
+/// The reference as docker lists it: without the default registry, with the default tag. `None` as for
+/// [`parse`].
+pub(super) fn familiar(image: &ImageRef) -> Option<String> {
+    parse(image).map(|reference| reference.to_string())
+}
+
+/// Takes a reference apart.
 ///
 /// `None` for a name of our own making, and for one that the engine would take for the beginning of
 /// an id. Those are images of deployments, perhaps of another organization, and nobody may get one
 /// by guessing.
-pub(super) fn familiar(image: &ImageRef) -> Option<String> {
-    let mut name = image.as_str();
-    if is_ours(name) {
+pub(super) fn parse(image: &ImageRef) -> Option<Reference> {
+    if is_ours(image.as_str()) {
         return None;
     }
-    for registry in ["docker.io/", "index.docker.io/"] {
-        name = name.strip_prefix(registry).unwrap_or(name);
-    }
-    name = name.strip_prefix("library/").unwrap_or(name);
-    if name.starts_with("sha256:") {
-        return None;
-    }
-    let (path, digest) = name.split_once('@').map_or((name, None), |(path, digest)| (path, Some(digest)));
-    let tag = path.rfind(':').filter(|colon| path.get(*colon..).is_some_and(|tag| !tag.contains('/')));
-    let untagged = tag.and_then(|colon| path.get(..colon)).unwrap_or(path);
-    Some(match (digest, tag) {
-        (Some(digest), _) => format!("{untagged}@{digest}"),
-        (None, Some(_)) => path.to_owned(),
-        (None, None) => format!("{path}:latest"),
-    })
+    Reference::parse(image).filter(|reference| !reference.to_string().starts_with("sha256:"))
 }
 
 /// Whether the name is of our own making, however docker's registry is spelled before it.

@@ -1,6 +1,7 @@
 //! The services of compose files, on the real engine with the real compose.
 
 mod installed;
+mod registries;
 mod resume;
 mod together;
 mod volumes;

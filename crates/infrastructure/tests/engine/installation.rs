@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use launchway_domain::{
-    applications::{BasePath, DockerfilePath, Port, Variables},
+    applications::{BasePath, DockerfilePath, Port, RegistryPolicy, Variables},
     deployments::{
         BuildPlan, Checkout, Condition, Container, ContainerId, ContainerPlan, Deployer as _,
         ImageBuilder as _, ImageName, Owner,
@@ -34,6 +34,9 @@ impl Installation {
     pub(crate) fn with(change: impl FnOnce(&mut DockerOptions)) -> Self {
         let instance = TimeOrderedIds.next().into();
         let mut options = DockerOptions::new(instance);
+        // A registry at which nobody listens, for tests of what happens then.
+        let registries = ["public", "127.0.0.1:9"].map(|entry| entry.parse().unwrap());
+        options.registries = RegistryPolicy::allowing(registries.into());
         change(&mut options);
         let traces = Traces::of(instance);
         Self {

@@ -28,5 +28,6 @@ mod planning;
 mod prebuilt;
 mod printed;
 mod recorder;
+mod registries;
 mod resume;
 mod unavailable;

@@ -52,7 +52,8 @@ async fn an_image_that_is_nowhere_is_refused() {
             .engine
             .obtain(&owner(), &reference.parse().unwrap(), Arc::new(Recorder::default()))
             .await;
-        let told = format!("there is no image `{reference}`");
+        // A name without a tag is shown with the usual one.
+        let told = format!("there is no image `{reference}");
         assert!(
             matches!(&obtained, Err(StepError::Refused(sentence)) if sentence.starts_with(&told)),
             "{obtained:?}"

@@ -4,7 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use ipnet::Ipv4Net;
 use launchway_domain::{
-    applications::SourcePolicy, deployments::KeptVersions, extensions::PortRange, network::AllowedEndpoint,
+    applications::{RegistryPolicy, SourcePolicy},
+    deployments::KeptVersions,
+    extensions::PortRange,
+    network::AllowedEndpoint,
 };
 use launchway_infrastructure::docker::Builder;
 
@@ -20,6 +23,7 @@ pub(crate) struct DeploymentConfig {
     pub(crate) sources: SourcePolicy,
     pub(crate) known_hosts: Option<PathBuf>,
     pub(crate) network_pool: Ipv4Net,
+    pub(crate) registries: RegistryPolicy,
     pub(crate) container_memory: u64,
     pub(crate) container_cpus: Option<f64>,
     pub(crate) container_pids: u32,
@@ -49,6 +53,7 @@ impl DeploymentConfig {
         let known_hosts = read.optional("LAUNCHWAY_GIT_KNOWN_HOSTS", paths::existing_file);
         let local_root = read.optional("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", paths::existing_folder);
         let network_pool = read.setting("LAUNCHWAY_NETWORK_POOL", "10.192.0.0/12", values::network_pool);
+        let registries = read.setting("LAUNCHWAY_IMAGE_REGISTRIES", "public", values::registries);
         let container_memory = read.setting("LAUNCHWAY_CONTAINER_MEMORY", "1g", values::memory);
         let container_cpus = read.setting("LAUNCHWAY_CONTAINER_CPUS", &half, values::cpus);
         let container_pids = read.setting("LAUNCHWAY_CONTAINER_PIDS", "512", values::pids);
@@ -74,6 +79,7 @@ impl DeploymentConfig {
             },
             known_hosts: known_hosts?,
             network_pool: network_pool?,
+            registries: registries?,
             container_memory: container_memory?,
             container_cpus: container_cpus?,
             container_pids: container_pids?,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use ipnet::{IpNet, Ipv4Net};
-use launchway_domain::{extensions::PortRange, network::AllowedEndpoint};
+use launchway_domain::{applications::RegistryPolicy, extensions::PortRange, network::AllowedEndpoint};
 use launchway_infrastructure::{database::DatabaseUrl, docker::Builder};
 use tracing_subscriber::filter::Targets;
 
@@ -76,6 +76,15 @@ pub(super) fn memory(raw: &str) -> Result<u64, String> {
     bytes(raw)
         .filter(|bytes| (6 * MEBIBYTE..=1 << 50).contains(bytes))
         .ok_or_else(|| "an amount of memory of at least 6m, such as 512m or 2g".to_owned())
+}
+
+/// The registries that images may come from.
+pub(super) fn registries(raw: &str) -> Result<RegistryPolicy, String> {
+    list(raw, |item| item.parse().ok()).map(RegistryPolicy::allowing).ok_or_else(|| {
+        "registries with commas between them: public for the well-known ones, a host with or without a port such as \
+         registry.example.com or 10.0.0.5:5000, *.example.com, or * for any at a public address"
+            .to_owned()
+    })
 }
 
 /// A number of processors; `None` for all of them.

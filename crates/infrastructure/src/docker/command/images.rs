@@ -5,15 +5,21 @@ use std::{path::Path, sync::Arc, time::Duration};
 use launchway_domain::deployments::{ImageName, Output, Owner};
 use serde_json::{Value, json};
 
-use super::{Docker, NetworkId, Patience, unreadable, with_labels};
+use super::{Docker, LINES_OF_COMPLAINT, NetworkId, Patience, unreadable, with_labels};
 use crate::{
     docker::{
-        BuildLimits, Builder, command::cpu_limited, complaints::Failure, environment::BuildArguments,
+        BuildLimits, Builder,
+        command::cpu_limited,
+        complaints::Failure,
+        environment::BuildArguments,
         labels::Label,
+        registries::{PermittedImage, PullError, RegistryFailure},
     },
     process::Invocation,
 };
 
+/// The longest part of an engine's message that is logged, in characters.
+const LONGEST_SHOWN: usize = 500;
 /// The weight of a build when processors are scarce. A service of the machine has 1024.
 const BUILD_CPU_SHARES: u32 = 256;
 
@@ -136,14 +142,28 @@ impl Docker {
         call.input(image.dockerfile.as_slice())
     }
 
-    /// Asks the registry. The reference is one that docker lists, so that it is no option.
+    /// Pulls an image. Whatever the engine says when that fails may be a registry's own words, and goes to
+    /// the server's log only.
     pub(in crate::docker) async fn pull(
         &self,
-        reference: &str,
+        image: &PermittedImage,
         limit: Duration,
-        output: Arc<dyn Output>,
-    ) -> Result<(), Failure> {
-        self.tell(self.call_within(limit, &["pull", "--", reference]), output).await
+    ) -> Result<(), PullError> {
+        let call = self.call_within(limit, &["pull", "--quiet", "--", image.as_str()]);
+        let finished = match call.run().await {
+            Ok(finished) if finished.succeeded() => return Ok(()),
+            Ok(finished) => finished,
+            Err(error) => return Err(PullError::Engine(self.diagnose(Failure::Client(error)).await)),
+        };
+        // Words alone do not tell an engine that is away from a registry that says so.
+        if let Err(why) = self.ping().await {
+            return Err(PullError::Engine(Failure::Unavailable(why)));
+        }
+        let complaint = finished.last_complaints(LINES_OF_COMPLAINT);
+        let failure = RegistryFailure::classify(&complaint);
+        let shown: String = complaint.chars().filter(|c| !c.is_control()).take(LONGEST_SHOWN).collect();
+        tracing::debug!(image = image.as_str(), ?failure, engine = shown, "image pull failed");
+        Err(PullError::Registry(failure))
     }
 
     pub(in crate::docker) async fn tag(&self, image: &ImageName, name: &ImageName) -> Result<(), Failure> {

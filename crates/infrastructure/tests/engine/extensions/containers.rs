@@ -10,7 +10,7 @@ use launchway_testkit::docker::{base_image, docker};
 use serde_json::json;
 
 use super::{Extending, RESERVED, eventually, inspected, is_running, organization, run_it, scripted, spec};
-use crate::{installation::variables, recorder::Recorder};
+use crate::{installation::variables, recorder::Recorder, registries::FakeRegistry};
 
 fn stop(name: &str) -> Action {
     Action::Docker(DockerAction::Stop(name.parse().unwrap()))
@@ -244,4 +244,9 @@ async fn an_image_is_got_or_refused() {
     assert!(docker(&["image", "ls", "--quiet", base_image()]).lines().next().is_some());
     let missing = extending.perform(&run, 2, &pull("127.0.0.1:9/nobody/nothing:1")).await;
     assert!(matches!(missing, Err(StepError::Refused(_))), "{missing:?}");
+    let registry = FakeRegistry::empty();
+    let foreign = extending.perform(&run, 3, &pull(&registry.image())).await;
+    let Err(StepError::Refused(told)) = foreign else { panic!("{foreign:?}") };
+    assert!(told.contains("no image may come from the registry"), "{told}");
+    assert_eq!(registry.requests(), 0);
 }

@@ -1,0 +1,224 @@
+//! The one door by which the engine gets images: from registries that the operator allows, at addresses
+//! that the policy permits.
+//!
+//! **Invariant:** [`super::command::Docker::pull`] takes a [`PermittedImage`], which only this module makes.
+//! The text that the engine gets is written from the parsed reference.
+//!
+//! **Invariant:** nothing that a registry answered reaches a tenant. A registry may tell the engine to fetch
+//! any URL (`WWW-Authenticate: Bearer realm=…`), and the engine repeats the body of the answer when that fails.
+
+use std::{sync::Arc, time::Duration};
+
+use launchway_domain::{
+    applications::{ImageRef, Reference, Registry, RegistryAccess},
+    deployments::{Output, StepError},
+};
+
+use super::{DockerEngine, complaints::Failure, references};
+use crate::{outbound::names::look_up, process::ProcessError};
+
+/// The time in which the name of a registry has to be answered.
+const LOOKUP_TIME: Duration = Duration::from_secs(5);
+
+/// An image that may be pulled, by the text that the engine lists it by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PermittedImage {
+    text: String,
+    registry: Registry,
+    access: RegistryAccess,
+}
+
+impl PermittedImage {
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The reason why an image could not be pulled.
+#[derive(Debug)]
+pub(super) enum PullError {
+    /// The client or the engine failed.
+    Engine(Failure),
+    /// The registry answered, or could not be asked.
+    Registry(RegistryFailure),
+}
+
+/// The answer of a registry, in classes of our own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RegistryFailure {
+    NotFound,
+    Unauthorized,
+    RateLimited,
+    Unreachable,
+    /// This machine has no room, or no more of something else.
+    Machine,
+    Other,
+}
+
+/// Parts of the engine's messages in lower case. The first that fits counts.
+const CLASSES: &[(&str, RegistryFailure)] = &[
+    ("toomanyrequests", RegistryFailure::RateLimited),
+    ("too many requests", RegistryFailure::RateLimited),
+    ("manifest unknown", RegistryFailure::NotFound),
+    ("name unknown", RegistryFailure::NotFound),
+    ("repository does not exist", RegistryFailure::NotFound),
+    ("no matching manifest", RegistryFailure::NotFound),
+    ("no such host", RegistryFailure::Unreachable),
+    ("dial tcp", RegistryFailure::Unreachable),
+    ("i/o timeout", RegistryFailure::Unreachable),
+    ("tls handshake timeout", RegistryFailure::Unreachable),
+    ("connection refused", RegistryFailure::Unreachable),
+    ("connection reset", RegistryFailure::Unreachable),
+    ("network is unreachable", RegistryFailure::Unreachable),
+    ("client.timeout", RegistryFailure::Unreachable),
+    ("request canceled", RegistryFailure::Unreachable),
+    ("server misbehaving", RegistryFailure::Unreachable),
+    ("proxyconnect", RegistryFailure::Unreachable),
+    ("bad gateway", RegistryFailure::Unreachable),
+    ("service unavailable", RegistryFailure::Unreachable),
+    ("unauthorized", RegistryFailure::Unauthorized),
+    ("denied", RegistryFailure::Unauthorized),
+    ("authentication required", RegistryFailure::Unauthorized),
+    ("no basic auth credentials", RegistryFailure::Unauthorized),
+    ("no space left on device", RegistryFailure::Machine),
+    ("disk quota exceeded", RegistryFailure::Machine),
+    ("too many open files", RegistryFailure::Machine),
+    ("not found", RegistryFailure::NotFound),
+];
+
+impl RegistryFailure {
+    /// Classifies what the engine says after a pull that failed.
+    pub(super) fn classify(complaint: &str) -> Self {
+        let text = complaint.to_lowercase();
+        let known = CLASSES.iter().find(|(words, _)| text.contains(words));
+        known.map_or(Self::Other, |(_, class)| *class)
+    }
+
+    /// Returns whether the registry was not asked, and so may have the image.
+    fn is_unreachable(self) -> bool {
+        matches!(self, Self::Unreachable | Self::RateLimited)
+    }
+
+    fn describe(self, registry: &Registry) -> String {
+        match self {
+            Self::NotFound => format!("the registry `{registry}` does not have it"),
+            Self::Unauthorized => {
+                format!(
+                    "the registry `{registry}` does not have it, or does not let this installation read it"
+                )
+            }
+            Self::RateLimited => format!("the registry `{registry}` has had too many requests"),
+            Self::Unreachable => format!("the registry `{registry}` cannot be reached"),
+            Self::Machine => "this machine has no room for it".to_owned(),
+            Self::Other => format!("the registry `{registry}` gave no usable answer"),
+        }
+    }
+}
+
+impl DockerEngine {
+    /// Checks whether an image may come from its registry. Whatever is used by a name of other people's
+    /// goes through here, also if it is on this machine already.
+    pub(super) fn permit(&self, image: &ImageRef) -> Result<PermittedImage, StepError> {
+        let reference = references::parse(image)
+            .ok_or_else(|| StepError::Refused(format!("there is no image `{}`", image.as_str())))?;
+        self.permit_reference(&reference)
+    }
+
+    fn permit_reference(&self, reference: &Reference) -> Result<PermittedImage, StepError> {
+        let registry = reference.registry();
+        match self.options.registries.access(registry) {
+            Some(access) => {
+                Ok(PermittedImage { text: reference.to_string(), registry: registry.clone(), access })
+            }
+            None => Err(StepError::Refused(format!(
+                "the image `{reference}` is refused: no image may come from the registry `{registry}` \
+                 (LAUNCHWAY_IMAGE_REGISTRIES)"
+            ))),
+        }
+    }
+
+    /// Pulls an image. Returns whether it was pulled; if its registry could not be asked, it may be here.
+    pub(super) async fn pull_permitted(
+        &self,
+        image: &PermittedImage,
+        limit: Duration,
+        output: &Arc<dyn Output>,
+    ) -> Result<Pulled, StepError> {
+        let registry = &image.registry;
+        if image.access != RegistryAccess::Anywhere {
+            let addresses = look_up(&*self.options.resolver, registry.host(), LOOKUP_TIME).await;
+            if !image.access.permits(addresses.as_deref()) {
+                let reason = match addresses {
+                    Some(_) => "has an address that is not public, and the operator has not named it",
+                    None => "has no address",
+                };
+                return Err(StepError::Refused(format!(
+                    "the image `{}` is refused: the registry `{registry}` {reason} (LAUNCHWAY_IMAGE_REGISTRIES)",
+                    image.as_str()
+                )));
+            }
+        }
+        output.write(format!("Pulling the image `{}`\n", image.as_str()).as_bytes()).await;
+        match self.docker.pull(image, limit).await {
+            Ok(()) => Ok(Pulled::Fresh),
+            Err(PullError::Engine(Failure::Client(ProcessError::TookTooLong(..)))) => {
+                Err(StepError::Refused(format!("pulling the image `{}` took too long", image.as_str())))
+            }
+            Err(PullError::Engine(failure)) => Err(failure.or_fault()),
+            Err(PullError::Registry(failure)) if failure.is_unreachable() => {
+                Ok(Pulled::NotAsked(failure.describe(registry)))
+            }
+            Err(PullError::Registry(failure @ RegistryFailure::Machine)) => {
+                Err(StepError::Fault(failure.describe(registry)))
+            }
+            Err(PullError::Registry(failure)) => Err(StepError::Refused(format!(
+                "there is no image `{}`: {}",
+                image.as_str(),
+                failure.describe(registry)
+            ))),
+        }
+    }
+}
+
+/// The result of a pull that was not refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Pulled {
+    Fresh,
+    /// The registry could not be asked, for this reason.
+    NotAsked(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_registries_are_classified() {
+        for (text, class) in [
+            (
+                "manifest for nginx:nope not found: manifest unknown: manifest unknown",
+                RegistryFailure::NotFound,
+            ),
+            (
+                "pull access denied for x, repository does not exist or may require 'docker login'",
+                RegistryFailure::NotFound,
+            ),
+            ("Get \"https://r/v2/\": dial tcp: lookup r: no such host", RegistryFailure::Unreachable),
+            ("Get \"https://r/v2/x/manifests/1\": unauthorized: access to it", RegistryFailure::Unauthorized),
+            ("toomanyrequests: You have reached your pull rate limit", RegistryFailure::RateLimited),
+            ("write /x: no space left on device", RegistryFailure::Machine),
+            ("error parsing HTTP 418 response body: secret", RegistryFailure::Other),
+        ] {
+            assert_eq!(RegistryFailure::classify(text), class, "{text}");
+        }
+    }
+
+    #[test]
+    fn descriptions_hold_nothing_of_an_answer() {
+        let image: ImageRef = "registry.example/a".parse().unwrap();
+        let registry = references::parse(&image).unwrap().registry().clone();
+        let described =
+            RegistryFailure::classify("HTTP 418: the secret of the metadata service").describe(&registry);
+        assert_eq!(described, "the registry `registry.example` gave no usable answer");
+    }
+}
