@@ -3,6 +3,7 @@
 
 mod assets;
 mod image;
+mod nftables;
 mod units;
 
 use std::{

@@ -43,6 +43,7 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
 async fn examine(config: &Config) -> Report {
     let mut report = Report::default();
     check_programs(&mut report);
+    check_packet_filter(&mut report);
     let Some(data) = check_data_directory(config, &mut report) else { return report };
     check_proxy(config, &data, &mut report).await;
     let Some(installation) = check_database(config, &data, &mut report).await else { return report };
@@ -74,6 +75,25 @@ fn check_programs(report: &mut Report) {
                 &format!("install it, on Debian by `apt-get install {package}`"),
             ),
         }
+    }
+}
+
+/// Checks whether the optional rules of nftables are in place. Only root may look.
+fn check_packet_filter(report: &mut Report) {
+    const HINT: &str = "see Packet filter in docs/operations.md";
+    match Command::new("nft").args(["list", "table", "inet", "launchway"]).output() {
+        Ok(output) if output.status.success() => {
+            report.ok("packet filter", "the table `inet launchway` is loaded".to_owned());
+        }
+        Ok(output) if String::from_utf8_lossy(&output.stderr).contains("No such file") => {
+            report.warn("packet filter", "the optional rules are not loaded".to_owned(), HINT);
+        }
+        Ok(_) => report.warn(
+            "packet filter",
+            "cannot be read".to_owned(),
+            "run this as root to see whether the optional rules are loaded",
+        ),
+        Err(_) => report.warn("packet filter", "`nft` is not on the PATH".to_owned(), HINT),
     }
 }
 
