@@ -22,6 +22,7 @@ mod desired_state;
 mod dockerfiles;
 mod keeping;
 mod kills;
+mod log_floods;
 mod logs;
 mod neighbours;
 mod operating;

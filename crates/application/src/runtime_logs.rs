@@ -1,6 +1,7 @@
 //! Collecting what containers print, so that it survives them.
 
 mod freshness;
+mod rate;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,6 +18,7 @@ use launchway_domain::{
 use tokio::sync::Mutex;
 
 pub use self::freshness::LogFreshness;
+use self::rate::RateLimiter;
 use crate::{applications::Vault, deployments::secrets_of};
 
 /// How many lines of one container are taken at once, so that one that floods does not hold up the
@@ -29,6 +31,7 @@ pub struct RuntimeLogs {
     sink: Arc<dyn LogSink>,
     reader: Arc<dyn LogReader>,
     vault: Vault,
+    rates: RateLimiter,
     /// How far each container's output has been collected. Held while one is read, so that no line
     /// is taken by two.
     collected: Mutex<HashMap<ContainerId, Option<Timestamp>>>,
@@ -42,7 +45,14 @@ impl RuntimeLogs {
         reader: Arc<dyn LogReader>,
         secrets: Arc<dyn SecretBox>,
     ) -> Self {
-        Self { inventory, sink, reader, vault: Vault::new(secrets), collected: Mutex::default() }
+        let (vault, rates) = (Vault::new(secrets), RateLimiter::new(0));
+        Self { inventory, sink, reader, vault, rates, collected: Mutex::default() }
+    }
+
+    /// Keeps at most so many bytes of each application per second, measured over ten seconds. 0 is no limit.
+    #[must_use]
+    pub fn with_rate(self, bytes_per_second: u64) -> Self {
+        Self { rates: RateLimiter::new(bytes_per_second), ..self }
     }
 
     /// Takes what the container of `deployment` and its `companions` have printed since the last
@@ -85,6 +95,7 @@ impl RuntimeLogs {
         });
         let mut lines: Vec<NewLine> = shown.collect();
         lines.sort_by_key(|line| line.at);
+        let lines = self.rates.limit(lines, now);
         self.sink.append(lines).await.map_err(|error| error.to_string())?;
         for one in &printed {
             if let Some(last) = one.lines.last() {

@@ -36,7 +36,19 @@ pub struct LogFilter {
     pub deployment: Option<DeploymentId>,
 }
 
+/// The bytes that logs may take: the text of their lines, and 100 for each line. 0 is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogLimits {
+    /// The log of one application.
+    pub application: u64,
+    /// The logs of all applications of one organization.
+    pub organization: u64,
+}
+
 /// Keeps lines.
+///
+/// A sink may have [`LogLimits`]: then the oldest lines of an application that takes too much go in the call that
+/// appends, and one line says how many.
 ///
 /// Promises: the lines of one call are durable when it returns, in their order, behind all earlier
 /// ones of the same application, and none is visible before. A line of an application that is gone

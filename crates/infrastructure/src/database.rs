@@ -51,7 +51,7 @@ use std::{
 };
 
 use diesel::r2d2;
-use launchway_domain::store::StoreError;
+use launchway_domain::{logs::LogLimits, store::StoreError};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task, time,
@@ -80,6 +80,7 @@ use self::{
 #[derive(Clone)]
 pub struct Database {
     shared: Arc<Shared>,
+    log_limits: LogLimits,
 }
 
 struct Shared {
@@ -165,7 +166,13 @@ impl Database {
             lock_state: options.lock_state,
             _lock: options.lock,
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self { shared: Arc::new(shared), log_limits: LogLimits::default() })
+    }
+
+    /// Returns the same database, through which logs grow to these limits at most.
+    #[must_use]
+    pub fn with_log_limits(self, log_limits: LogLimits) -> Self {
+        Self { log_limits, ..self }
     }
 
     /// Brings the tables up to date, and names the migrations that this took.

@@ -65,7 +65,7 @@ impl Background {
         let host = HostOptions { ports, ..HostOptions::new(&data.path().join("runs"), own_ports) };
         let host_ports = Arc::new(wiring.database.clone());
         let outside = Outside {
-            runtime_logs: runtime_logs(wiring, &engine),
+            runtime_logs: runtime_logs(config, wiring, &engine),
             source: Arc::new(GitFetcher::open(git_options(config, data))?),
             runner: Arc::new(HostRunner::open(compositions.clone(), host_ports, host)?),
             compositions,
@@ -238,10 +238,11 @@ fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> Com
     Comparison::new(ports, timings, wiring.tools.clone())
 }
 
-fn runtime_logs(wiring: &Wiring, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {
+fn runtime_logs(config: &Config, wiring: &Wiring, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {
     let database = Arc::new(wiring.database.clone());
     let secrets = Arc::clone(&wiring.secrets);
-    Arc::new(RuntimeLogs::new(engine.clone(), database.clone(), database, secrets))
+    let logs = RuntimeLogs::new(engine.clone(), database.clone(), database, secrets);
+    Arc::new(logs.with_rate(config.deployments.log_rate))
 }
 
 pub(crate) fn docker_options(config: &Config, instance: InstanceId) -> DockerOptions {

@@ -74,7 +74,8 @@ impl Installation {
         let Checked { decision, directory, lock, server_lock, .. } = checked;
         let lock_state = server_lock.as_ref().map(ServerLock::state);
         let options = DatabaseOptions { lock, lock_state, ..DatabaseOptions::new(config.database.clone()) };
-        let database = Database::open(DatabaseOptions { must_exist: tables.must_exist(), ..options })?;
+        let database = Database::open(DatabaseOptions { must_exist: tables.must_exist(), ..options })?
+            .with_log_limits(config.deployments.log_limits);
         wiring::bring_up_to_date(&database, &tables).await?;
         let secrets = key::fitting(config, data, &database).await?;
         let id = match tables {

@@ -7,6 +7,7 @@
 mod append;
 mod rows;
 mod trim;
+mod usage;
 
 use std::ops::RangeInclusive;
 
@@ -21,6 +22,7 @@ use launchway_domain::{
     store::StoreError,
 };
 
+use self::append::append_within;
 pub(super) use self::append::{append, apply};
 use self::rows::LineRow;
 use super::{
@@ -38,7 +40,8 @@ impl LogSink for Database {
         if lines.is_empty() {
             return Ok(());
         }
-        self.write(move |connection| append(connection, &lines)).await
+        let limits = self.log_limits;
+        self.write(move |connection| append_within(connection, &lines, limits)).await
     }
 
     async fn trim(&self, keep: i64) -> Result<usize, StoreError> {

@@ -371,6 +371,16 @@ table! {
 
 table! {
     use diesel::sql_types::*;
+    use super::super::columns::Id;
+
+    log_usage (application_id) {
+        application_id -> Id,
+        bytes -> BigInt,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
     use super::super::columns::{Id, Ts};
 
     deployment_log_heads (deployment_id, application_id) {
@@ -479,6 +489,7 @@ allow_tables_to_appear_in_same_query!(
     hosts,
     deployments,
     log_heads,
+    log_usage,
     deployment_log_heads,
     deploy_keys,
     webhook_secrets,

@@ -1,6 +1,7 @@
 //! Logs: what `LogSink`, `LogReader` and `logs::Write` promise.
 
 mod pages;
+mod sizes;
 mod trimming;
 
 use launchway_domain::{

@@ -7,6 +7,7 @@ use launchway_domain::{
     applications::{RegistryPolicy, SourcePolicy},
     deployments::KeptVersions,
     extensions::PortRange,
+    logs::LogLimits,
     network::AllowedEndpoint,
 };
 use launchway_infrastructure::docker::Builder;
@@ -36,6 +37,9 @@ pub(crate) struct DeploymentConfig {
     pub(crate) kept_versions: KeptVersions,
     pub(crate) min_free_disk: u64,
     pub(crate) extension_ports: PortRange,
+    pub(crate) log_limits: LogLimits,
+    /// Bytes of each application per second; 0 is no limit.
+    pub(crate) log_rate: u64,
 }
 
 impl DeploymentConfig {
@@ -66,6 +70,9 @@ impl DeploymentConfig {
         let kept_versions = read.setting("LAUNCHWAY_KEEP_IMAGES", "10", values::count);
         let min_free_disk = read.setting("LAUNCHWAY_MIN_FREE_DISK", "1g", values::disk_space);
         let extension_ports = read.setting("LAUNCHWAY_EXTENSION_PORTS", "20000-29999", values::port_range);
+        let application_log = read.setting("LAUNCHWAY_APPLICATION_LOG_SIZE", "64m", values::disk_space);
+        let organization_log = read.setting("LAUNCHWAY_ORGANIZATION_LOG_SIZE", "1g", values::disk_space);
+        let log_rate = read.setting("LAUNCHWAY_APPLICATION_LOG_RATE", "256k", values::disk_space);
         let Engine::Docker = engine?;
         Some(Self {
             max_builds: max_builds?.into(),
@@ -92,6 +99,8 @@ impl DeploymentConfig {
             kept_versions: KeptVersions(kept_versions?),
             min_free_disk: min_free_disk?,
             extension_ports: extension_ports?,
+            log_limits: LogLimits { application: application_log?, organization: organization_log? },
+            log_rate: log_rate?,
         })
     }
 }

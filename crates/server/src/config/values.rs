@@ -55,9 +55,10 @@ pub(super) fn network_pool(raw: &str) -> Result<Ipv4Net, String> {
 /// An amount of memory in bytes.
 const MEBIBYTE: u64 = 1024 * 1024;
 
-/// A number of bytes, or of mebibytes or gibibytes.
+/// A number of bytes, or of kibibytes, mebibytes or gibibytes.
 fn bytes(raw: &str) -> Option<u64> {
     let (number, unit) = match raw.as_bytes() {
+        [.., b'k' | b'K'] => (&raw[..raw.len() - 1], 1024),
         [.., b'm' | b'M'] => (&raw[..raw.len() - 1], MEBIBYTE),
         [.., b'g' | b'G'] => (&raw[..raw.len() - 1], 1024 * MEBIBYTE),
         _ => (raw, 1),
@@ -297,8 +298,14 @@ mod tests {
 
     #[test]
     fn disk_space_has_units_and_may_be_none() {
-        for (text, bytes) in [("0", 0), ("1", 1), ("500m", 500 << 20), ("2G", 2 << 30), ("1048576g", 1 << 50)]
-        {
+        for (text, bytes) in [
+            ("0", 0),
+            ("1", 1),
+            ("256k", 256 << 10),
+            ("500m", 500 << 20),
+            ("2G", 2 << 30),
+            ("1048576g", 1 << 50),
+        ] {
             assert_eq!(disk_space(text), Ok(bytes), "{text}");
         }
         for text in ["", "-1", "g", "1t", "1048577g", "1.5g", "99999999999999999999"] {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use diesel::{prelude::*, upsert::excluded};
 use launchway_domain::{
     clock::Timestamp,
-    logs::{Level, NewLine, Write},
+    logs::{Level, LogLimits, NewLine, Write},
 };
 use uuid::Uuid;
 
-use super::rows::NewRow;
+use super::{rows::NewRow, usage};
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -27,6 +27,17 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
         hold_one(connection, DbId(application))?;
     }
     append(connection, lines)
+}
+
+/// Appends lines, and forgets the oldest ones of logs that take more than `limits`.
+pub(in crate::database) fn append_within(
+    connection: &mut AnyConnection,
+    lines: &[NewLine],
+    limits: LogLimits,
+) -> Result<(), QueryError> {
+    append(connection, lines)?;
+    let there = those_that_are_there(connection, applications_of(lines))?;
+    usage::enforce(connection, there.into_iter(), limits)
 }
 
 fn applications_of(lines: &[NewLine]) -> BTreeSet<Uuid> {
@@ -55,7 +66,15 @@ pub(in crate::database) fn append(
         deployment_end.take(line);
         rows.push(row(line, *end, deployment_end.last_number));
     }
+    let mut bytes: BTreeMap<Uuid, i64> = BTreeMap::new();
+    for row in &rows {
+        let text = i64::try_from(row.log.len()).unwrap_or(i64::MAX / 2);
+        *bytes.entry(row.application_id.0).or_default() += text + usage::LINE_OVERHEAD;
+    }
     insert_in_chunks!(connection, application_logs::table, &rows);
+    for (application, bytes) in bytes {
+        usage::add(connection, DbId(application), bytes)?;
+    }
     deployment_ends.into_iter().try_for_each(|(deployment, end)| move_end(connection, deployment, end))
 }
 

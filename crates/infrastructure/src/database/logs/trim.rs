@@ -2,6 +2,7 @@
 
 use diesel::{dsl::max, prelude::*};
 
+use super::usage;
 use crate::database::{
     columns::DbId,
     connection::AnyConnection,
@@ -45,7 +46,7 @@ fn held_long_ones(connection: &mut AnyConnection, keep: i64) -> Result<Vec<(DbId
 }
 
 /// Forgets the lines from `first` to `last`, which are the oldest.
-fn forget(
+pub(super) fn forget(
     connection: &mut AnyConnection,
     application: DbId,
     first: i64,
@@ -54,15 +55,17 @@ fn forget(
     let lines = application_logs::table
         .filter(application_logs::application_id.eq(application))
         .filter(application_logs::number.between(first, last));
-    let deployments: Vec<(DbId, Option<i64>)> = lines
+    let bytes = usage::line_bytes(connection, true);
+    let deployments: Vec<(DbId, Option<i64>, i64)> = lines
         .group_by(application_logs::deployment_id)
-        .select((application_logs::deployment_id, max(application_logs::deployment_number)))
+        .select((application_logs::deployment_id, max(application_logs::deployment_number), bytes))
         .load(connection)?;
     let forgotten = diesel::delete(lines).execute(connection)?;
     diesel::update(log_heads::table.find(application))
         .set(log_heads::first_number.eq(last + 1))
         .execute(connection)?;
-    for (deployment, last) in deployments {
+    usage::add(connection, application, -deployments.iter().map(|(_, _, bytes)| bytes).sum::<i64>())?;
+    for (deployment, last, _) in deployments {
         diesel::update(deployment_log_heads::table.find((deployment, application)))
             .set(deployment_log_heads::first_number.eq(last.unwrap_or_default() + 1))
             .execute(connection)?;
