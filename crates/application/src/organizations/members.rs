@@ -28,7 +28,6 @@ pub struct NewMember {
 
 /// The outcome of adding somebody to an organization.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is made once for each request and not kept")]
 pub enum Added {
     /// Nobody used an account with that address: they are a member.
     Member(AddedMember),

@@ -98,8 +98,9 @@ async fn an_invitation_is_read_from_both_sides(db: Database) {
         invited_by: ada.user.username.clone(),
     };
     assert!(expected.needs_token());
-    assert_eq!(db.invitations(ada.scope(), at(99)).await.unwrap(), [expected.clone()]);
-    assert_eq!(db.invitations_of(grace.user.id, at(99)).await.unwrap(), [expected]);
+    let expected = [expected];
+    assert_eq!(db.invitations(ada.scope(), at(99)).await.unwrap(), expected);
+    assert_eq!(db.invitations_of(grace.user.id, at(99)).await.unwrap(), expected);
     assert_eq!(db.invitations(grace.scope(), at(0)).await.unwrap(), []);
     assert_eq!(db.invitations_of(ada.user.id, at(0)).await.unwrap(), []);
     assert!(!is_member(&db, &ada, &grace).await);
