@@ -31,7 +31,7 @@ fn flood(stage: Stage) {
     let program = format!(
         "(n=0; while [ $n -lt 60000 ]; do echo $n {line}; n=$((n+1)); done) & exec httpd -f -p 8080 -h /www"
     );
-    repository.write("Dockerfile", web_server_by(&program)).commit();
+    repository.write("index.html", "a page").write("Dockerfile", web_server_by("", &program)).commit();
     let (id, _) = stage.create_live(&wish("flood", &repository));
     let ask = |query: &str| stage.admin.get(&format!("{DEPLOY}/logs/{id}?embed=none&{query}")).success();
     let found = |words: &str| -> Vec<Value> {

@@ -68,30 +68,18 @@ impl DockerEngine {
             self.known_images(&plan.owner),
         )?;
         let labels = labels::of_image(self.options.instance, &plan.owner);
-        let cgroup = self.cgroup_parent().await?;
         let image = NewImage {
             name,
             labels: &labels,
             arguments: &arguments,
             limits: self.options.build_limits,
-            cgroup_parent: cgroup.as_ref().map(CgroupParent::as_str),
+            cgroup_parent: None,
             known: &known,
             dockerfile,
             target,
             folder: Some(&context.folder),
         };
-        let built = self.build_image(plan.owner.organization, &image, output).await;
-        built.map_err(|error| match error {
-            StepError::Refused(sentence) if cgroup.as_ref().is_some_and(CgroupParent::reached_limit) => {
-                let pids = self.options.build_limits.pids;
-                StepError::Refused(format!(
-                    "{sentence}: it had {pids} processes and threads, and no build may have more \
-                     (LAUNCHWAY_BUILD_PIDS)"
-                ))
-            }
-            error => error,
-        })?;
-        drop(cgroup);
+        self.build_image(plan.owner.organization, image, output).await?;
         self.remember_image(&plan.owner, name);
         self.remove_nameless(&plan.owner).await;
         Ok(())
@@ -114,14 +102,13 @@ impl DockerEngine {
             labels: &labels,
             arguments: &BuildArguments::of(&Variables::default())?,
             limits: self.options.build_limits,
-            // Nothing runs in it.
             cgroup_parent: None,
             known: &[],
             dockerfile,
             target: None,
             folder: None,
         };
-        self.build_image(owner.organization, &marked, output).await?;
+        self.build_image(owner.organization, marked, output).await?;
         self.remove_nameless(owner).await;
         Ok(())
     }
@@ -174,11 +161,17 @@ impl DockerEngine {
     async fn build_image(
         &self,
         organization: OrganizationId,
-        image: &NewImage<'_>,
+        image: NewImage<'_>,
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
         let limits = self.options.build_limits;
         let (builder, mut network) = tokio::try_join!(self.builder(), self.network(organization, &[]))?;
+        // For a build without a step, too: its image may bring steps along (`ONBUILD`).
+        let cgroup = match builder {
+            Builder::BuildKit => None,
+            Builder::Auto | Builder::Legacy => self.cgroup_parent().await?,
+        };
+        let image = &NewImage { cgroup_parent: cgroup.as_ref().map(CgroupParent::as_str), ..image };
         let output = Arc::new(WithoutNotice(output));
         let build = |network: NetworkId| {
             let output = output.clone();
@@ -201,6 +194,13 @@ impl DockerEngine {
                      {} MiB of memory",
                     limits.memory / 1024 / 1024
                 )),
+                StepError::Refused(sentence) if cgroup.as_ref().is_some_and(CgroupParent::reached_limit) => {
+                    let pids = limits.pids;
+                    StepError::Refused(format!(
+                        "the build failed: {sentence}: it had {pids} processes and threads, and no build may have \
+                         more (LAUNCHWAY_BUILD_PIDS)"
+                    ))
+                }
                 StepError::Refused(sentence) => StepError::Refused(format!("the build failed: {sentence}")),
                 fault => fault,
             },

@@ -115,6 +115,21 @@ async fn a_build_with_too_many_processes_says_so() {
 }
 
 #[tokio::test]
+async fn a_trigger_of_an_image_has_the_limits_of_a_build() {
+    let installation = Installation::with(small);
+    let name = format!("launchway-test/bomb:{}", installation.instance);
+    let container = docker(&["create", base_image()]);
+    let script = "i=0; while [ $i -lt 200 ]; do sleep 20 & i=$((i+1)); done; wait";
+    docker(&["commit", "--change", &format!("ONBUILD RUN {script}"), &container, &name]);
+    docker(&["rm", &container]);
+    let recorder = Arc::new(Recorder::default());
+    let obtained = installation.engine.obtain(&owner(), &name.parse().unwrap(), recorder).await;
+    docker(&["image", "rm", &name]);
+    let Err(StepError::Refused(told)) = obtained else { panic!("{obtained:?}") };
+    assert!(told.contains("64 processes and threads"), "{told}");
+}
+
+#[tokio::test]
 async fn a_build_that_is_given_up_leaves_no_cgroup() {
     let installation = Installation::with(small);
     installation.write("Dockerfile", &format!("FROM {}\nRUN echo be''gins; sleep 600\n", base_image()));
