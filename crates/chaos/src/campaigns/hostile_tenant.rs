@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Section {
     let engine = Engine::start();
     let settings = [
         ("LAUNCHWAY_QUOTA_APPLICATIONS", APPLICATIONS.to_string()),
-        ("LAUNCHWAY_QUOTA_APPLICATION_LOG_BYTES", LOG_BYTES.to_string()),
+        ("LAUNCHWAY_APPLICATION_LOG_SIZE", LOG_BYTES.to_string()),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let shape =
