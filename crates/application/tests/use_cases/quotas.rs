@@ -67,7 +67,10 @@ fn a_stream_that_ends_makes_room() {
         assert!(refused(streams.open(&ada)).is_some());
         drop(permit);
     }
-    assert_eq!((streams.of_user(ada.user_id()), streams.of_organization(organization(&ada))), (0, 0));
+    assert_eq!(
+        (streams.of_user(ada.user_id()), streams.of_organization(ada.organization().unwrap().id())),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn a_refused_stream_is_not_counted() {
     let ada = member("ada", "Engines");
     let _held = streams.open(&ada).unwrap();
     assert!(refused(streams.open(&ada)).is_some());
-    assert_eq!(streams.of_organization(organization(&ada)), 1);
+    assert_eq!(streams.of_organization(ada.organization().unwrap().id()), 1);
 }
 
 #[test]
@@ -87,10 +90,6 @@ fn a_process_has_256_streams_without_quotas() {
     assert!(matches!(streams.open(&ada), Err(Error::RateLimited { .. })));
     drop(held);
     assert!(streams.open(&ada).is_ok());
-}
-
-fn organization(actor: &Actor) -> launchway_domain::ids::OrganizationId {
-    actor.membership().unwrap().organization.id
 }
 
 #[tokio::test]

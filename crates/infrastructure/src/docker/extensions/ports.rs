@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, net::TcpListener, net::UdpSocket, sync::Arc};
 
 use launchway_domain::{
+    applications::Port,
     deployments::{Output, StepError},
     extensions::{ExtensionKey, HostPort, PortError, PortKey, PortRequest, PublishedPort, Run},
     ids::OrganizationId,
@@ -27,7 +28,7 @@ impl ExtensionObjects {
             return Ok(Vec::new());
         }
         let reserved = wanted.iter().filter_map(|(_, port)| port.host);
-        if let Some(port) = reserved.map(|port| port.get()).find(|port| self.reserved.contains(port)) {
+        if let Some(port) = reserved.map(Port::get).find(|port| self.reserved.contains(port)) {
             return Err(StepError::Refused(format!(
                 "the port {port} of this machine is Launchway's own: choose another"
             )));

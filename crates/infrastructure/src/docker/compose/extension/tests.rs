@@ -1,3 +1,5 @@
+use launchway_domain::applications::Port;
+
 use super::*;
 
 fn read(service: &str) -> Result<ExtensionFile, String> {
@@ -114,6 +116,8 @@ fn a_value_stays_what_it_is() {
     assert_eq!(file.services().map(ServiceName::as_str).collect::<Vec<_>>(), ["db"]);
     let id = ImageId::read(&json!({ "id": format!("sha256:{}", "a".repeat(64)) })).unwrap();
     let images = file.services().map(|name| (name.clone(), id.clone())).collect();
+    let [host, container] = [20_000, 80].map(|port| Port::try_from(port).unwrap());
+    let port = HostPort { host, container, is_udp: false };
     let rendering = ExtensionRendering {
         file: &file,
         images: &images,
@@ -124,7 +128,7 @@ fn a_value_stays_what_it_is() {
         volume: &|volume| format!("launchway-x-1-p_{volume}"),
         labels: &|_| Vec::new(),
         addresses: &BTreeMap::from([("db".parse().unwrap(), [10, 0, 0, 7].into())]),
-        ports: &BTreeMap::new(),
+        ports: &BTreeMap::from([("db".parse().unwrap(), vec![port])]),
     };
     let rendered: Value = serde_json::from_slice(&rendering.render().unwrap()).unwrap();
     let db = &rendered["services"]["db"];
@@ -132,4 +136,5 @@ fn a_value_stays_what_it_is() {
     assert_eq!((&db["restart"], &db["pids_limit"]), (&json!("unless-stopped"), &json!(512)));
     assert_eq!(db["networks"], json!({ "organization": { "ipv4_address": "10.0.0.7" } }));
     assert_eq!(db["labels"]["launchway.address"], "10.0.0.7");
+    assert_eq!(db["ports"], json!(["127.0.0.1:20000:80/tcp"]));
 }
