@@ -1,17 +1,37 @@
 //! Whether a binary and a database fit, before and at the start.
 
 use launchway_testkit::server::TestServer;
+use serde_json::json;
 
 use crate::backups::{Kept, fail, succeed};
 
 super::on_both_databases!(
     a_database_that_fits_is_up_to_date,
+    images_that_would_be_refused_are_listed,
     an_older_database_is_told_of_and_brought_up_to_date,
     a_newer_database_is_refused_by_every_verb_and_stays_as_it_is,
 );
 
 fn a_database_that_fits_is_up_to_date(server: TestServer) {
     assert_eq!(succeed(&server, &["upgrade", "check"]), "the database is up to date\n");
+}
+
+fn images_that_would_be_refused_are_listed(server: TestServer) {
+    let admin = server.admin();
+    for (name, image) in [("shop", "registry.example/team/shop:1"), ("page", "nginx:1.27")] {
+        let application = json!({
+            "name": name, "repository": image, "port": 8080, "environment": "production", "build_pack": "image",
+        });
+        admin.post("/api/v1/deploy/application", &application).success();
+    }
+    let said = fail(&server, &["upgrade", "check"]);
+    assert!(said.contains("add registry.example to LAUNCHWAY_IMAGE_REGISTRIES"), "{said}");
+    assert!(said.contains("1 applications"), "{said}");
+    let mut check = server.command(&["upgrade", "check"]);
+    let allowed = check.env("LAUNCHWAY_IMAGE_REGISTRIES", "public,registry.example").output().unwrap();
+    assert_eq!(String::from_utf8(allowed.stdout).unwrap(), "the database is up to date\n");
+    let listed = String::from_utf8(server.command(&["upgrade", "check"]).output().unwrap().stdout).unwrap();
+    assert!(listed.contains("`shop`") && !listed.contains("nginx"), "{listed}");
 }
 
 fn an_older_database_is_told_of_and_brought_up_to_date(mut server: TestServer) {

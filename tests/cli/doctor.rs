@@ -141,7 +141,13 @@ fn a_healthy_installation_passes_every_check() {
     let report = doctor(&stage.server, &[]);
     passes(&report);
     assert!(!report.stdout.contains("warn"), "{report}");
-    for begin in ["ok    git: git version ", "ok    docker: Docker version ", "ok    disk: "] {
+    for begin in [
+        "ok    git: git version ",
+        "ok    docker: Docker version ",
+        "ok    disk: ",
+        "ok    packet filter: ",
+        "ok    build limits: memory, processors and processes are limited",
+    ] {
         line(&report, begin);
     }
     line(&report, "ok    server: runs on this data directory");

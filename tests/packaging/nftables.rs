@@ -1,6 +1,6 @@
 //! The optional rules of nftables: they load, and drop what they say, in network namespaces of the test's own.
 //!
-//! Needs root, and the packages `nftables`, `iproute2` and `busybox-static`.
+//! Needs root, and the packages `nftables`, `iproute2`, `bash` and `busybox-static`.
 
 use std::process::{Child, Command, Stdio};
 
@@ -42,7 +42,7 @@ impl Namespace {
         other.exec("ip link set up0 up");
     }
 
-    /// Serves a page on a port.
+    /// Listens on a port.
     fn serve(&self, port: u16) -> Server {
         let port = port.to_string();
         let mut command = Command::new("ip");
@@ -50,11 +50,11 @@ impl Namespace {
         Server(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    /// Returns whether the page of a server can be read from here.
+    /// Returns whether somebody accepts a connection from here within two seconds.
     fn reaches(&self, address: &str, port: u16) -> bool {
-        let url = format!("http://{address}:{port}/hostname");
+        let script = format!("exec 3<>/dev/tcp/{address}/{port}");
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.0, "busybox", "wget", "-q", "-T", "2", "-O", "/dev/null", &url]);
+        command.args(["netns", "exec", &self.0, "timeout", "2", "bash", "-c", &script]);
         command.stderr(Stdio::null()).status().unwrap().success()
     }
 

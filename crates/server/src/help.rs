@@ -18,7 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Talk to servers",
         &["login", "register", "join", "logout", "whoami", "context", "password", "two-factor", "tokens"],
     ),
-    ("Work together", &["org", "members", "audit", "notifications"]),
+    ("Work together", &["org", "members", "invitations", "audit", "notifications"]),
     ("Set up this command", &["completions", "man"]),
     (
         "Run a server",

@@ -36,7 +36,7 @@ fn a_fork_bomb_in_a_build_fails_that_deployment_only() {
     });
     let bomb = stage.repository("bomb");
     let step = "RUN i=0; while [ $i -lt 3000 ]; do sleep 30 & i=$((i+1)); echo st''arted $i; done; wait";
-    bomb.write("Dockerfile", web_server(step)).commit();
+    bomb.write("index.html", "a page").write("Dockerfile", web_server(step)).commit();
     let (_, deployment) = stage.create(&wish("bomb", &bomb));
     let story = stage.failed(&deployment);
     ended.store(true, Ordering::Relaxed);

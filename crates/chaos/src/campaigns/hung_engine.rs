@@ -118,8 +118,6 @@ fn deploy_site(tenants: &Tenants) -> Option<Duration> {
 }
 
 fn report_reads(section: &mut Section, options: &Options, before: &Waits, during: &Waits) {
-    // Beside other tests a few slow reads are those of the machine.
-    let floor = Duration::from_millis(options.count(100, 5) as u64);
     let millis = |waits: &Waits, percent| waits.percentile(percent).as_secs_f64() * 1000.0;
     section.told(
         "reads of the API, before / meanwhile",
@@ -129,13 +127,18 @@ fn report_reads(section: &mut Section, options: &Options, before: &Waits, during
         "median of a read, before / meanwhile",
         format_args!("{:.2} ms / {:.2} ms", millis(before, 50), millis(during, 50)),
     );
-    let limit = (before.percentile(99) * 2).max(floor);
-    section.goal(
-        "99th percentile of a read, before / meanwhile",
-        format_args!("{:.2} ms / {:.2} ms", millis(before, 99), millis(during, 99)),
-        &format!("at most doubled, or {} ms", floor.as_millis()),
-        during.percentile(99) <= limit,
-    );
+    let name = "99th percentile of a read, before / meanwhile";
+    let times = format!("{:.2} ms / {:.2} ms", millis(before, 99), millis(during, 99));
+    // Beside other tests slow reads are those of the machine.
+    match options.is_long {
+        true => section.goal(
+            name,
+            times,
+            "at most doubled, or 5 ms",
+            during.percentile(99) <= (before.percentile(99) * 2).max(Duration::from_millis(5)),
+        ),
+        false => section.told(name, times),
+    }
     section.never("reads answered other than by 200, or not at all", before.unserved + during.unserved);
 }
 

@@ -3,6 +3,7 @@
 mod extension_tables;
 mod installation_tables;
 mod invitation_tables;
+mod log_tables;
 mod notification_tables;
 
 use diesel::{allow_tables_to_appear_in_same_query, table};
@@ -14,6 +15,7 @@ pub(super) use self::{
     },
     installation_tables::installation_identity,
     invitation_tables::invitations,
+    log_tables::{application_logs, deployment_log_heads, log_heads, log_usage},
     notification_tables::{
         deliveries, delivery_attempts, events, signing_secrets, smtp_configs, webhook_configs,
     },
@@ -355,56 +357,6 @@ table! {
         container_port -> Nullable<BigInt>,
         requested_by -> Text,
         breakdown -> Nullable<Text>,
-    }
-}
-
-table! {
-    use diesel::sql_types::*;
-    use super::super::columns::{Id, Ts};
-
-    log_heads (application_id) {
-        application_id -> Id,
-        first_number -> BigInt,
-        last_number -> BigInt,
-    }
-}
-
-table! {
-    use diesel::sql_types::*;
-    use super::super::columns::Id;
-
-    log_usage (application_id) {
-        application_id -> Id,
-        bytes -> BigInt,
-    }
-}
-
-table! {
-    use diesel::sql_types::*;
-    use super::super::columns::{Id, Ts};
-
-    deployment_log_heads (deployment_id, application_id) {
-        deployment_id -> Id,
-        application_id -> Id,
-        first_number -> BigInt,
-        last_number -> BigInt,
-        last_printed_at -> Nullable<Ts>,
-    }
-}
-
-table! {
-    use diesel::sql_types::*;
-    use super::super::columns::{Id, Ts};
-
-    application_logs (application_id, number) {
-        application_id -> Id,
-        number -> BigInt,
-        deployment_id -> Id,
-        deployment_number -> BigInt,
-        level -> Text,
-        log -> Text,
-        search -> Nullable<Text>,
-        created_at -> Ts,
     }
 }
 
