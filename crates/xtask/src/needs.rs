@@ -106,6 +106,18 @@ const TABLE: &[Need] = &[
         packages: &["systemd"],
     },
     Need {
+        name: "nft",
+        purpose: "tests load the optional rules of the packet filter in network namespaces of their own",
+        detection: Detection::Program(&["nft"]),
+        packages: &["nftables"],
+    },
+    Need {
+        name: "ip",
+        purpose: "tests and fault campaigns make network namespaces with it",
+        detection: Detection::Program(&["ip"]),
+        packages: &["iproute2"],
+    },
+    Need {
         name: "wrk",
         purpose: "it makes the load of benchmarks, and of tests that no request fails",
         detection: Detection::Program(&["wrk"]),
