@@ -18,17 +18,17 @@ fn a_database_that_fits_is_up_to_date(server: TestServer) {
 
 fn images_that_would_be_refused_are_listed(server: TestServer) {
     let admin = server.admin();
-    for (name, image) in [("shop", "registry.example/team/shop:1"), ("page", "nginx:1.27")] {
+    for (name, image) in [("shop", "registry.refused.example/team/shop:1"), ("page", "nginx:1.27")] {
         let application = json!({
             "name": name, "repository": image, "port": 8080, "environment": "production", "build_pack": "image",
         });
         admin.post("/api/v1/deploy/application", &application).success();
     }
     let said = fail(&server, &["upgrade", "check"]);
-    assert!(said.contains("add registry.example to LAUNCHWAY_IMAGE_REGISTRIES"), "{said}");
+    assert!(said.contains("add registry.refused.example to LAUNCHWAY_IMAGE_REGISTRIES"), "{said}");
     assert!(said.contains("1 applications"), "{said}");
     let mut check = server.command(&["upgrade", "check"]);
-    let allowed = check.env("LAUNCHWAY_IMAGE_REGISTRIES", "public,registry.example").output().unwrap();
+    let allowed = check.env("LAUNCHWAY_IMAGE_REGISTRIES", "public,registry.refused.example").output().unwrap();
     assert_eq!(String::from_utf8(allowed.stdout).unwrap(), "the database is up to date\n");
     let listed = String::from_utf8(server.command(&["upgrade", "check"]).output().unwrap().stdout).unwrap();
     assert!(listed.contains("`shop`") && !listed.contains("nginx"), "{listed}");
