@@ -94,6 +94,7 @@ fn server(engine: &FakeDocker, repository: &Path) -> TestServer {
     TestServer::configured(&[
         ("PATH", &path),
         ("LAUNCHWAY_MAX_BUILDS", "4"),
+        ("LAUNCHWAY_QUOTA_APPLICATIONS", "0"),
         ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repository.to_str().unwrap()),
     ])
 }

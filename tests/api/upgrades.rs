@@ -28,7 +28,8 @@ fn images_that_would_be_refused_are_listed(server: TestServer) {
     assert!(said.contains("add registry.refused.example to LAUNCHWAY_IMAGE_REGISTRIES"), "{said}");
     assert!(said.contains("1 applications"), "{said}");
     let mut check = server.command(&["upgrade", "check"]);
-    let allowed = check.env("LAUNCHWAY_IMAGE_REGISTRIES", "public,registry.refused.example").output().unwrap();
+    let allowed =
+        check.env("LAUNCHWAY_IMAGE_REGISTRIES", "public,registry.refused.example").output().unwrap();
     assert_eq!(String::from_utf8(allowed.stdout).unwrap(), "the database is up to date\n");
     let listed = String::from_utf8(server.command(&["upgrade", "check"]).output().unwrap().stdout).unwrap();
     assert!(listed.contains("`shop`") && !listed.contains("nginx"), "{listed}");

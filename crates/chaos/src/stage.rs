@@ -291,6 +291,7 @@ fn launch(options: &Options, plan: &Plan, folder: &Path) -> Launch {
         ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repositories.display().to_string()),
         ("LAUNCHWAY_HEALTH_TIMEOUT", "20s".to_owned()),
         ("LAUNCHWAY_MAX_BUILDS", "4".to_owned()),
+        ("LAUNCHWAY_QUOTA_APPLICATIONS", "0".to_owned()),
     ];
     settings.extend(plan.postgres.iter().map(|url| ("LAUNCHWAY_DATABASE_URL", url.clone())));
     let mut settings: Vec<_> = settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
