@@ -80,6 +80,7 @@ fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
         include_str!("../../src/database/schema/extension_tables.rs"),
         include_str!("../../src/database/schema/installation_tables.rs"),
         include_str!("../../src/database/schema/invitation_tables.rs"),
+        include_str!("../../src/database/schema/log_tables.rs"),
         include_str!("../../src/database/schema/notification_tables.rs"),
     );
     let mut table = "";
