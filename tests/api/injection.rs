@@ -95,6 +95,7 @@ fn server(engine: &FakeDocker, repository: &Path) -> TestServer {
         ("PATH", &path),
         ("LAUNCHWAY_MAX_BUILDS", "4"),
         ("LAUNCHWAY_QUOTA_APPLICATIONS", "0"),
+        ("LAUNCHWAY_QUOTA_BUILDS", "0"),
         ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repository.to_str().unwrap()),
     ])
 }

@@ -141,7 +141,9 @@ fn a_server_that_is_killed_in_the_gap_goes_on_and_nothing_is_lost() {
     let second = stage.deployed(&second);
     assert_eq!(page_of(&second), "kept", "{story}");
     let story = stage.story_of(&text(&first["id"]));
-    assert!(story.contains("this one runs again"), "the old version came back meanwhile: {story}");
+    // By the attempt that clears up, or by the reconciler.
+    let is_back = story.contains("this one runs again") || story.contains("info: Running at http://");
+    assert!(is_back, "the old version came back meanwhile: {story}");
     stage.has_containers(2);
     assert_eq!(stage.engine.volumes().len(), 1);
 }

@@ -57,6 +57,8 @@ pub(crate) fn run(options: &Options) -> Section {
     let settings = [
         ("LAUNCHWAY_QUOTA_APPLICATIONS", quota.to_string()),
         ("LAUNCHWAY_APPLICATION_LOG_SIZE", LOG_BYTES.to_string()),
+        // Beside other tests a bomb of 2,048 processes would be felt by all of them.
+        ("LAUNCHWAY_BUILD_PIDS", options.count(64, 2048).to_string()),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let shape =
