@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Section {
     );
     section.told("from the end of the attack until everything was at its end", seconds(rest));
     section.never("deployments and jobs not at their end 180 s later", figures.not_terminal);
-    verdict::tell(&mut section, &tenants.compare(REST));
+    verdict::tell(&mut section, &figures);
     drop(attacker);
     drop(tenants);
     drop(engine);
