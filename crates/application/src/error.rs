@@ -62,7 +62,7 @@ pub enum Error {
     Busy {
         /// The quota that is reached.
         exceeded: QuotaExceeded,
-        /// How long to wait.
+        /// The time to wait.
         retry_after: Duration,
     },
     /// The request was carried out already, under the same idempotency key.
@@ -71,7 +71,7 @@ pub enum Error {
     /// Too many tries.
     #[error("too many tries; try again in {} seconds", retry_after.as_secs())]
     RateLimited {
-        /// How long to wait.
+        /// The time to wait.
         retry_after: Duration,
     },
     /// Something that is needed cannot be reached; trying again may help.

@@ -55,7 +55,7 @@ impl UserBuilder {
         self
     }
 
-    /// Whose address nobody has proved.
+    /// A user with an address that nobody has proved.
     pub fn unverified(mut self) -> Self {
         self.is_verified = false;
         self

@@ -122,7 +122,7 @@ fn invitation_token() -> Token {
     Token::new(TokenKind::Invitation, CountingEntropy::nth(1))
 }
 
-/// What invites somebody, and tells the trail under the second id.
+/// The writes that invite somebody, and the entry of the trail under the second id.
 fn invitation_writes(invitation: &Invitation) -> Vec<store::Write> {
     let role = invitation.role.as_str();
     let entry = an_entry()
