@@ -206,7 +206,7 @@ pub enum Write {
     /// The live version runs in another container from now on. `Stale` when the deployment is not the
     /// live one of its application.
     ReplaceContainer {
-        /// Which.
+        /// The deployment.
         id: DeploymentId,
         /// The container that runs it from now on.
         container: ContainerRecord,

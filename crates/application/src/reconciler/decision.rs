@@ -18,7 +18,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// What `view` shows of `version`.
+    /// The state of `version` in `view`.
     pub(crate) fn of(version: &LiveVersion, view: &EngineView) -> Self {
         let recorded = version.deployment.container.as_ref();
         let container = recorded.map_or(Condition::Gone, |recorded| view.condition(&recorded.id));

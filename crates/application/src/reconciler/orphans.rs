@@ -217,7 +217,7 @@ pub async fn find_unknown(
     })
 }
 
-/// What the records say about `deployments`; nothing about one that they do not know.
+/// The standing of each of `deployments` by the records; unknown ones are left out.
 async fn standing(
     repository: &dyn DeploymentRepository,
     deployments: impl Iterator<Item = DeploymentId>,

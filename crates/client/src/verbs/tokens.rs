@@ -21,7 +21,7 @@ pub enum TokensVerb {
     Create {
         /// What it is for
         name: String,
-        /// What it may do, such as deploy:read, as often as need be; without, all that you may do. metrics:read is for
+        /// A permission that it has, such as deploy:read, as often as need be; without, all that you have. metrics:read is for
         /// administrators of the installation
         #[arg(long = "permission", value_name = "RESOURCE:ACTION")]
         permissions: Vec<String>,

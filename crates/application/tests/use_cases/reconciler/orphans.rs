@@ -70,7 +70,7 @@ fn world(found: &[Found], standing: Option<Standing>) -> Arc<World> {
     })
 }
 
-/// What is removed of `found` beyond the grace period when the records say `standing`.
+/// Removes orphans of `found` after the grace period, when the records say `standing`; returns what was removed.
 async fn removed(found: &[Found], standing: Option<Standing>) -> Vec<String> {
     let world = world(found, standing);
     reconcile(&world, wait(BEYOND_GRACE)).await;
