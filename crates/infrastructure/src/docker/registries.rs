@@ -52,11 +52,14 @@ pub(super) enum RegistryFailure {
     Unreachable,
     /// This machine has no room, or no more of something else.
     Machine,
+    /// The engine failed before it asked a registry.
+    Engine,
     Other,
 }
 
 /// Parts of the engine's messages in lower case. The first that fits counts.
 const CLASSES: &[(&str, RegistryFailure)] = &[
+    ("for api route and version", RegistryFailure::Engine),
     ("toomanyrequests", RegistryFailure::RateLimited),
     ("too many requests", RegistryFailure::RateLimited),
     ("manifest unknown", RegistryFailure::NotFound),
@@ -110,6 +113,7 @@ impl RegistryFailure {
             Self::RateLimited => format!("the registry `{registry}` has had too many requests"),
             Self::Unreachable => format!("the registry `{registry}` cannot be reached"),
             Self::Machine => "this machine has no room for it".to_owned(),
+            Self::Engine => "the Docker engine failed to pull it".to_owned(),
             Self::Other => format!("the registry `{registry}` gave no usable answer"),
         }
     }
@@ -168,8 +172,8 @@ impl DockerEngine {
             Err(PullError::Registry(failure)) if failure.is_unreachable() => {
                 Ok(Pulled::NotAsked(failure.describe(registry)))
             }
-            Err(PullError::Registry(failure @ RegistryFailure::Machine)) => {
-                Err(StepError::Fault(failure.describe(registry)))
+            Err(PullError::Registry(failure @ (RegistryFailure::Machine | RegistryFailure::Engine))) => {
+                Err(StepError::Fault(format!("image `{}`: {}", image.as_str(), failure.describe(registry))))
             }
             Err(PullError::Registry(failure)) => Err(StepError::Refused(format!(
                 "there is no image `{}`: {}",
@@ -207,6 +211,10 @@ mod tests {
             ("Get \"https://r/v2/x/manifests/1\": unauthorized: access to it", RegistryFailure::Unauthorized),
             ("toomanyrequests: You have reached your pull rate limit", RegistryFailure::RateLimited),
             ("write /x: no space left on device", RegistryFailure::Machine),
+            (
+                "request returned 500 Internal Server Error for API route and version http://x/v1.41/y",
+                RegistryFailure::Engine,
+            ),
             ("error parsing HTTP 418 response body: secret", RegistryFailure::Other),
         ] {
             assert_eq!(RegistryFailure::classify(text), class, "{text}");
