@@ -1,6 +1,6 @@
-//! `definitions`: how much processor time hostile definitions take until they are read or refused.
+//! `definitions`: measures the processor time that hostile definitions take until they are read or refused.
 //!
-//! One line for each: what it is, its bytes, and the milliseconds of the longest of a few readings.
+//! Prints one line for each: its name, its bytes, and the milliseconds of the longest of a few readings.
 #![expect(clippy::print_stdout, reason = "the numbers are what the program is for")]
 
 use std::fmt::Write as _;
@@ -9,9 +9,9 @@ use launchway_domain::extensions::Definition;
 use rustix::time::{ClockId, clock_gettime};
 
 const READINGS: usize = 5;
-/// As large as a definition may be.
+/// The size limit of a definition.
 const LARGEST: usize = 256 * 1024;
-/// As long as a pattern may be.
+/// The length limit of a pattern.
 const LONGEST_PATTERN: usize = 512;
 
 const HEAD: &str =
@@ -40,7 +40,7 @@ fn processor_time() -> f64 {
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }
 
-/// What is known to hurt readers of YAML, of patterns and of templates.
+/// Returns inputs that are known to overload parsers of YAML, of patterns and of templates.
 fn corpus() -> Vec<(&'static str, String)> {
     let each = |count: usize, text: &dyn Fn(usize) -> String| (0..count).map(text).collect::<String>();
     let filled = |piece: &str| piece.repeat(LARGEST / piece.len());
@@ -127,7 +127,8 @@ fn aliases() -> String {
     text
 }
 
-/// A definition with variables that have this pattern, and the longest defaults that it is tried on.
+/// Returns a definition with variables that have this pattern, and the longest defaults that it is tried
+/// on.
 fn asking_for(pattern: &str, count: usize) -> String {
     let (pattern, default) = (pattern.replace('\'', "''"), "a".repeat(256));
     let variable = |number| {

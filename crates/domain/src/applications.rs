@@ -1,4 +1,4 @@
-//! Applications: what is deployed, from where, and how it is reached.
+//! Applications: their configuration, source, hosts and status.
 
 mod automatic_host;
 mod blueprint;
@@ -44,59 +44,60 @@ use crate::{
 /// An application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
-    /// Which.
+    /// The id of the application.
     pub id: ApplicationId,
-    /// Whose.
+    /// The organization that it belongs to.
     pub organization_id: OrganizationId,
-    /// Who made it.
+    /// The user who created it.
     pub user_id: UserId,
-    /// What is to be deployed, and how.
+    /// The configuration that is deployed.
     pub blueprint: Blueprint,
-    /// The name that Launchway gave it. It stays when the application is renamed.
+    /// The host name that Launchway assigned. It stays when the application is renamed.
     pub automatic_host: AutomaticHost,
-    /// Its names beside its [`domain`](Blueprint::domain), in the order in which they were added.
+    /// Its host names beside its [`domain`](Blueprint::domain), in the order in which they were added.
     pub further_domains: Vec<Hostname>,
-    /// What its build and its environment are told, and what its repository wants to see.
+    /// Its build variables, environment variables and git credentials, encrypted.
     pub secrets: ApplicationSecrets,
-    /// How it is.
+    /// Its current status.
     pub status: ApplicationStatus,
     /// The deployment whose version serves, or would serve if the application were not stopped.
     pub live: Option<DeploymentId>,
-    /// Whether somebody stopped it.
+    /// True if a user stopped it.
     pub is_stopped: bool,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// How an application is, as a record of its own.
+/// The status of an application, as a record of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApplicationStatus {
-    /// Which.
+    /// The id of the application status.
     pub id: ApplicationStatusId,
-    /// How it is.
+    /// The current state.
     pub state: ApplicationState,
-    /// When the application was made.
+    /// When the application was created.
     pub created_at: Timestamp,
     /// When the state last changed.
     pub updated_at: Timestamp,
 }
 
-/// What of an application is kept encrypted. Who opens it knows the place: see
+/// The encrypted values of an application. Decrypting needs their associated data: see
 /// [`ApplicationSecrets::place`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplicationSecrets {
-    /// Its [`Variables`] for building.
+    /// Its build-time [`Variables`].
     pub build_variables: Sealed,
-    /// Its [`Variables`] for running.
+    /// Its runtime [`Variables`].
     pub environment_variables: Sealed,
     /// Its [`GitCredentials`], if the repository needs any.
     pub credentials: Option<Sealed>,
 }
 
 impl ApplicationSecrets {
-    /// What a secret of an application is sealed for: it opens nowhere else.
+    /// Returns the associated data (AEAD) of a secret of an application: with any other, it cannot be
+    /// decrypted.
     #[must_use]
     pub fn place(id: ApplicationId, column: &str) -> String {
         format!("applications.{column}:{id}")
@@ -104,10 +105,10 @@ impl ApplicationSecrets {
 }
 
 impl Application {
-    /// The most names that can be added to an application.
+    /// The maximum number of further domains of an application.
     pub const MOST_FURTHER_DOMAINS: usize = 100;
 
-    /// An application that has just been made, with its first deployment waiting.
+    /// Creates an application with its first deployment queued.
     #[must_use]
     pub fn new(
         (id, status_id): (ApplicationId, ApplicationStatusId),
@@ -135,39 +136,39 @@ impl Application {
         }
     }
 
-    /// Every name that it is reached by: those that people chose first.
+    /// Returns every host name of the application, those that users chose first.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
         let chosen = self.blueprint.domain.iter().chain(&self.further_domains).map(Hostname::as_str);
         chosen.chain([self.automatic_host.as_str()])
     }
 }
 
-/// The names that lead to one application.
+/// The host names that are routed to one application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedApplication {
-    /// Which.
+    /// The id of the application.
     pub id: ApplicationId,
-    /// Its names, in no order.
+    /// Its host names, in no order.
     pub hosts: Vec<String>,
 }
 
-/// An application with whom it belongs to.
+/// An application with its organization and its creator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplicationSummary {
     /// The application.
     pub application: Application,
-    /// Whose it is.
+    /// The organization that it belongs to.
     pub organization: Organization,
-    /// Who made it.
+    /// The user who created it.
     pub user: User,
-    /// The reason why its live version does not serve; none while it does, or none is live.
+    /// The reason why its live version does not serve; `None` while it does, or if none is live.
     pub breakdown: Option<String>,
 }
 
-/// An application with everything around it.
+/// An application with its newest deployments and log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplicationDetail {
-    /// The application, with whom it belongs to.
+    /// The application, with its organization and its creator.
     pub summary: ApplicationSummary,
     /// Its newest deployments, at most [`ApplicationDetail::DEPLOYMENTS`], newest first.
     pub deployments: Vec<Deployment>,
@@ -176,29 +177,28 @@ pub struct ApplicationDetail {
 }
 
 impl ApplicationDetail {
-    /// How many deployments are shown with an application.
+    /// The maximum number of deployments shown with an application.
     pub const DEPLOYMENTS: i64 = 20;
-    /// How many log lines are shown with an application.
+    /// The maximum number of log lines shown with an application.
     pub const LOGS: i64 = 100;
 }
 
-/// Which applications are wanted.
+/// A filter for applications.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApplicationFilter {
-    /// Those whose name, repository, domain or one of whose further domains contains this, ignoring
-    /// case.
+    /// Those whose name, repository, domain or one of whose further domains contains this, ignoring case.
     pub search: Option<String>,
     /// Those of this environment.
     pub environment: Option<Environment>,
-    /// Those that are so.
+    /// Those in this state.
     pub state: Option<ApplicationState>,
 }
 
-/// Reads applications. Every method sees what `commit` last made durable and no deleted record.
+/// Reads applications. Every method sees what `commit` last made durable, and no deleted record.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ApplicationRepository: Send + Sync {
-    /// A page of an organization's applications, newest first, ties by id.
+    /// Returns a page of an organization's applications, newest first, ties by id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -209,25 +209,25 @@ pub trait ApplicationRepository: Send + Sync {
         page: PageRequest,
     ) -> Result<Page<ApplicationSummary>, StoreError>;
 
-    /// One application; `None` when the organization has none with that id.
+    /// Returns one application; `None` if the organization has none with that id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn get(&self, scope: Scope, id: ApplicationId) -> Result<Option<Application>, StoreError>;
 
-    /// The same with everything around it, in a bounded number of queries.
+    /// Returns one application with its details, in a bounded number of queries.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn detail(&self, scope: Scope, id: ApplicationId) -> Result<Option<ApplicationDetail>, StoreError>;
 
-    /// The names of every application of the installation.
+    /// Returns the host names of every application of the installation.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn named(&self) -> Result<Vec<NamedApplication>, StoreError>;
 
-    /// Whether `host` leads to an application of the installation.
+    /// Returns whether `host` is routed to an application of the installation.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -237,89 +237,91 @@ pub trait ApplicationRepository: Send + Sync {
 /// Changes to applications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// A new application. Its automatic host gets the first [number](AutomaticHost::numbered) that
-    /// makes it the only one, beginning with none. `Taken(ApplicationName)` when the organization
-    /// has one of that name in that environment, `Taken(Domain)` when another application of the
-    /// installation has the domain, `Stale` when the organization is gone.
+    /// Inserts an application. Its automatic host gets the first [number](AutomaticHost::numbered) that
+    /// makes it unique, beginning with none. `Taken(ApplicationName)` if the organization has one of that
+    /// name in that environment, `Taken(Domain)` if another application of the installation has the domain,
+    /// `Stale` if the organization is gone.
     Insert(Box<Application>),
-    /// Another blueprint and other secrets. A domain that was one of its further ones is its domain
-    /// from now on. `Stale` when the application is gone, or when it was last changed at another
-    /// moment than who changes it has seen; `Taken` as above.
+    /// Replaces the blueprint and the secrets. A domain that was one of its further ones becomes its
+    /// domain. `Stale` if the application is gone, or if it was last changed at another time than `seen`;
+    /// `Taken` as above.
     Update {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The id of the application.
         id: ApplicationId,
-        /// When it was last changed, as far as who changes it knows.
+        /// When the caller believes that it was last changed.
         seen: Option<Timestamp>,
-        /// What is to be deployed from now on.
+        /// The new blueprint.
         blueprint: Box<Blueprint>,
-        /// What is kept encrypted from now on.
+        /// The new encrypted values.
         secrets: ApplicationSecrets,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// One more name. `Taken(Domain)` when an application of the installation has it already, this
-    /// one too; `Refused(MostDomains)` when the application has
-    /// [enough](Application::MOST_FURTHER_DOMAINS); `Stale` when it is gone.
+    /// Adds a host name. `Taken(Domain)` if an application of the installation has it already, this one
+    /// included; `Refused(MostDomains)` if the application has [enough](Application::MOST_FURTHER_DOMAINS);
+    /// `Stale` if it is gone.
     AddDomain {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The id of the application.
         id: ApplicationId,
-        /// The name.
+        /// The host name.
         domain: Hostname,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// One name less: a further one, or its domain. `Stale` when the application is gone or does not
+    /// Removes a host name: a further one, or its domain. `Stale` if the application is gone or does not
     /// have it.
     RemoveDomain {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The id of the application.
         id: ApplicationId,
-        /// The name.
+        /// The host name.
         domain: Hostname,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// It is gone for every reader; its name and its hosts are free. `Stale` when it was gone.
+    /// Deletes the application for every reader; its name and its hosts are free. `Stale` if it was gone
+    /// already.
     Delete {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The id of the application.
         id: ApplicationId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// It is to stand still, or not any more: [`Stopped`](ApplicationState::Stopped) or
-    /// [`Running`](ApplicationState::Running). `Stale` when it is gone or has no live version.
+    /// Marks the application as [`Stopped`](ApplicationState::Stopped) or
+    /// [`Running`](ApplicationState::Running). `Stale` if it is gone or has no live version.
     SetStopped {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The id of the application.
         id: ApplicationId,
-        /// Whether it stands still.
+        /// True to stop it, false to start it.
         is_stopped: bool,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Its live version broke down ([`Failed`](ApplicationState::Failed)), or serves again
+    /// Records that the live version broke down ([`Failed`](ApplicationState::Failed)), or serves again
     /// ([`Running`](ApplicationState::Running)). `Stale` unless `deployment` is the live one and the
     /// application is not stopped.
     SetHealth {
-        /// Which version.
+        /// The deployment of the version.
         deployment: DeploymentId,
-        /// Its health.
+        /// The health of the version.
         health: Health,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
 }
 
 impl Write {
-    /// Whether the trail has to tell of it. What a version does by itself is in its log.
+    /// Returns whether the change requires an entry in the audit log. Changes of health are in the
+    /// application's own log.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         !matches!(self, Self::SetHealth { .. })

@@ -1,4 +1,4 @@
-//! The audit trail: who changed what, in one chain for each organization.
+//! The audit log: one hash chain of changes for each organization.
 
 mod chain;
 mod entry;
@@ -16,53 +16,54 @@ use crate::{
     store::{self, StoreError},
 };
 
-/// What to show of an organization's trail. Without any filter, all of it.
+/// A filter for the audit log of an organization. Without any criterion, all entries pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// In the message, the actor's name, the resource or the metadata, ignoring case.
+    /// Entries with this text in the message, the actor's name, the resource or the metadata, ignoring
+    /// case.
     pub search: Option<String>,
-    /// About this kind of resource.
+    /// Entries about this kind of resource.
     pub resource: Option<Resource>,
-    /// This kind of change.
+    /// Entries with this kind of action.
     pub action: Option<Action>,
-    /// By who has exactly this name, ignoring case.
+    /// Entries by the actor with exactly this name, ignoring case.
     pub actor: Option<String>,
-    /// Not before this moment.
+    /// Entries not before this time.
     pub from: Option<Timestamp>,
-    /// Not after this moment.
+    /// Entries not after this time.
     pub to: Option<Timestamp>,
 }
 
-/// Reads the audit trail.
+/// Reads the audit log.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AuditRepository: Send + Sync {
-    /// A page of an organization's trail, newest first, with the number of all entries that pass
-    /// the filter. Without a filter the cost does not depend on the length of the trail.
+    /// Returns a page of an organization's audit log, newest first, with the number of all entries that
+    /// pass the filter. Without a filter the cost does not depend on the length of the log.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn page(&self, scope: Scope, filter: &Filter, page: PageRequest)
     -> Result<Page<Entry>, StoreError>;
 
-    /// Every chain with the last link that it should have.
+    /// Returns every chain with the last link that it should have.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn heads(&self) -> Result<Vec<ChainHead>, StoreError>;
 
-    /// At most `limit` links of a chain after the link `after`, in their order.
+    /// Returns at most `limit` links of a chain after the link `after`, in their order.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn links(&self, chain: Chain, after: i64, limit: i64) -> Result<Vec<Link>, StoreError>;
 }
 
-/// The one change to the trail that there is: it grows.
+/// The only change to the audit log: appending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// Chains an entry to the last one of its chain. Its moment is kept, or moved just behind the
-    /// last one's, so that the trail is in the order of its moments.
+    /// Appends an entry to its chain. Its timestamp is kept, or moved just behind that of the last entry,
+    /// so that the log is in the order of its timestamps.
     Append(Entry),
 }
 

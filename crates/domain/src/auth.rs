@@ -1,4 +1,4 @@
-//! Who is calling, and what they may do.
+//! Authentication and authorization.
 
 mod actor;
 mod api_token;
@@ -36,47 +36,46 @@ use crate::{
     users::EmailAddress,
 };
 
-/// What a login is checked against.
+/// The credentials that a login is checked against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// Whose they are.
+    /// The id of the user.
     pub user_id: UserId,
     /// The password, hashed; absent while the user has not set one.
     pub password: Option<PasswordHash>,
-    /// The second factor, once it was set up; it counts only when enabled.
+    /// The second factor, once it was set up; it is required only when enabled.
     pub two_factor: Option<TwoFactor>,
 }
 
-/// Reads what logins are checked against. Every method sees what `commit` last made durable and
-/// nothing of soft-deleted users.
+/// Reads credentials. Every method sees what `commit` last made durable and nothing of soft-deleted users.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait CredentialRepository: Send + Sync {
-    /// Whether the first administrator exists.
+    /// Returns whether the first administrator exists.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn admin_registered(&self) -> Result<bool, StoreError>;
 
-    /// The credentials of the user with that address, ignoring case.
+    /// Returns the credentials of the user with that address, ignoring case.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn by_email(&self, email: &EmailAddress) -> Result<Option<Credentials>, StoreError>;
 
-    /// The credentials of that user.
+    /// Returns the credentials of that user.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn by_user(&self, user_id: UserId) -> Result<Option<Credentials>, StoreError>;
 
-    /// The API tokens that a user has in that organization and that were not revoked, newest first.
+    /// Returns the API tokens that a user has in that organization and that were not revoked, newest first.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn api_tokens(&self, scope: Scope, user_id: UserId) -> Result<Vec<ApiToken>, StoreError>;
 
-    /// Who may still set their first password with the token of that hash, at that moment.
+    /// Returns the user who may still set their first password with the token of that hash at that time.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -90,136 +89,137 @@ pub trait CredentialRepository: Send + Sync {
 /// Changes to sessions, tokens, passwords and second factors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// The installation has its first administrator. `Taken(Installation)` when it had one.
+    /// Registers the first administrator of the installation. `Taken(Installation)` if there is one
+    /// already.
     ClaimInstallation {
         /// The administrator.
         admin: UserId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Sets or replaces a password. The user has one from now on, so that an offer to set the first
-    /// one is void.
+    /// Sets or replaces a password. An open offer to set the first one becomes void.
     SetPassword {
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
         /// The password, hashed.
         hash: PasswordHash,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
     /// Changes nothing. `Stale` unless `hash` is still the user's password, so that a login that
     /// overlaps with a change of the password does not outlive it.
     ConfirmPassword {
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
         /// The hash that was verified.
         hash: PasswordHash,
     },
-    /// Lets a user set their first password. What they were offered before is void.
-    /// `Refused(AccountInUse)` when they have a password, or are a member anywhere.
+    /// Lets a user set their first password. Earlier offers become void. `Refused(AccountInUse)` if they
+    /// have a password, or are a member of any organization.
     OfferPasswordSetup(PasswordSetup),
-    /// The token of that hash is used up. It proves no address, because an admin handed it out. `Stale` unless it is the
-    /// user's, and not expired at `at`.
+    /// Redeems the token of that hash. It does not verify an email address, because an admin handed it out.
+    /// `Stale` unless it is the user's, and not expired at `at`.
     RedeemPasswordSetup {
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
-        /// What recognises the token.
+        /// The hash of the token.
         token: TokenHash,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A new session. When it is from a device that was not seen for
-    /// [so long](crate::notifications::DEVICE_KNOWN_FOR), the user's organizations are told; sessions of
-    /// the same user that were over for longer may be forgotten.
+    /// Opens a session. If it is from a device that was not seen for [so
+    /// long](crate::notifications::DEVICE_KNOWN_FOR), the user's organizations are notified; sessions of
+    /// the same user that ended longer ago may be deleted.
     OpenSession(Session),
-    /// A session lives longer. `Stale` when it was ended.
+    /// Extends a session. `Stale` if it was ended.
     ExtendSession {
-        /// Which.
+        /// The id of the session.
         id: SessionId,
         /// When it was used.
         at: Timestamp,
-        /// Its new end.
+        /// The new expiry.
         expires_at: Timestamp,
     },
-    /// A session is over. `Stale` when it was ended before.
+    /// Ends a session. `Stale` if it was ended before.
     EndSession {
-        /// Which.
+        /// The id of the session.
         id: SessionId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// All sessions of a user are over, but for one that may be kept.
+    /// Ends all sessions of a user, except for one that may be kept.
     EndSessions {
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
-        /// The session that goes on.
+        /// The session to keep.
         keep: Option<SessionId>,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A new API token. `Taken(ApiTokenName)` when its owner has one of that name there, `Stale`
-    /// unless its owner is a member there.
+    /// Issues an API token. `Taken(ApiTokenName)` if its owner has one of that name in the organization,
+    /// `Stale` unless its owner is a member there.
     IssueApiToken(ApiToken),
-    /// An API token is void. `Stale` unless that user has it in that organization.
+    /// Revokes an API token. `Stale` unless that user has it in that organization.
     RevokeApiToken {
-        /// Which.
+        /// The id of the API token.
         id: ApiTokenId,
-        /// Where.
+        /// The organization.
         organization_id: OrganizationId,
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A second factor is being set up. `Stale` when one is enabled already.
+    /// Starts the set-up of a second factor. `Stale` if one is enabled already.
     BeginTwoFactor {
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
         /// The shared secret.
         secret: Sealed,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// The second factor is demanded from now on. `Stale` unless `secret` is the one being set up.
+    /// Requires the second factor from now on. `Stale` unless `secret` is the one being set up.
     EnableTwoFactor {
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
         /// The secret that the code was checked against.
         secret: Sealed,
-        /// The time step of the code that proved the set-up; it does not work again.
+        /// The time step of the code that confirmed the set-up; it cannot be used again.
         step: i64,
         /// The hashes of the recovery codes.
         recovery_codes: Vec<TokenHash>,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// The second factor is gone. `Stale` when there was none enabled.
+    /// Removes the second factor. `Stale` if none was enabled.
     DisableTwoFactor {
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A code was used. `Stale` when that step, or a later one, was used before.
+    /// Marks the time step of a code as used. `Stale` if that step, or a later one, was used before.
     UseTotpStep {
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
         /// The time step of the code.
         step: i64,
     },
-    /// A recovery code was used. `Stale` unless it exists and was not used before.
+    /// Marks a recovery code as used. `Stale` unless it exists and was not used before.
     UseRecoveryCode {
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
         /// The hash of the code.
         code: TokenHash,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
 }
 
 impl Write {
-    /// Whether the trail has to tell of it. The others only keep a login going or guard it.
+    /// Returns whether the change requires an entry in the audit log. The others only keep a login going or
+    /// guard it.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         match self {

@@ -1,20 +1,20 @@
-//! Time as a port, so that tests can set it.
+//! Time as a port, so that tests can control it.
 
 use chrono::{DateTime, Utc};
 
-/// A moment in UTC, in whole microseconds.
+/// A timestamp in UTC, in whole microseconds.
 pub type Timestamp = DateTime<Utc>;
 
-/// Tells the time.
+/// A source of the current time.
 ///
-/// Promises: the answer has no part finer than a microsecond, because PostgreSQL keeps none.
+/// Promises: the result has no part finer than a microsecond, because PostgreSQL keeps none.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait Clock: Send + Sync {
-    /// The present moment.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// A function that tells the time is a clock, if it keeps the promises of one.
+/// A function that returns the time is a clock, if it keeps the promises of one.
 impl<F: Fn() -> Timestamp + Send + Sync> Clock for F {
     fn now(&self) -> Timestamp {
         self()

@@ -1,4 +1,4 @@
-//! Deployments: bringing a version of an application to life.
+//! Deployments: building and starting a version of an application.
 
 mod composition;
 mod deployment;
@@ -39,46 +39,47 @@ use crate::{
     store::{self, StoreError},
 };
 
-/// A deployment with everything around it.
+/// A deployment with its application and log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeploymentDetail {
     /// The deployment.
     pub deployment: Deployment,
-    /// Of what, and whose.
+    /// The application, with its organization and creator.
     pub application: ApplicationSummary,
     /// The newest lines of its log, at most [`DeploymentDetail::LOGS`], oldest first.
     pub logs: Vec<LogLine>,
 }
 
 impl DeploymentDetail {
-    /// How many log lines are shown with a deployment.
+    /// The maximum number of log lines shown with a deployment.
     pub const LOGS: i64 = 1000;
 }
 
 /// A version that serves, or would if its application were not stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveVersion {
-    /// Of what.
+    /// The application.
     pub application: Application,
-    /// Which.
+    /// The deployment of the version.
     pub deployment: Deployment,
 }
 
-/// What is left on a machine of a deployment, and what the records say about it.
+/// The retention status of a deployment, for resources of it that are found on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Which deployment.
+    /// The id of the deployment.
     pub deployment: DeploymentId,
-    /// Whether its version is the live one of an application that is there.
+    /// True if its version is the live one of an existing application.
     pub is_live: bool,
-    /// Whether it waits or a worker is at it.
+    /// True if it is queued or a worker runs it.
     pub is_open: bool,
-    /// Whether what it made may be wanted again: its version is live or one of the newest that were deployed, or such a
-    /// version, or one that is about to be, goes back to it; and its application is there.
+    /// True if its artifacts may be needed again: its version is live or one of the newest that were
+    /// deployed, or such a version, or one that is about to be, rolls back to it; and its application
+    /// exists.
     pub is_worth_keeping: bool,
 }
 
-/// How many versions of an application are kept, so that they can be gone back to.
+/// The number of versions of an application that are kept for rollbacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptVersions(pub u16);
 
@@ -88,12 +89,12 @@ impl Default for KeptVersions {
     }
 }
 
-/// Reads deployments. Every method sees what `commit` last made durable, and no deployment of a
-/// deleted application unless it says so.
+/// Reads deployments. Every method sees what `commit` last made durable, and no deployment of a deleted
+/// application unless stated otherwise.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait DeploymentRepository: Send + Sync {
-    /// A page of an application's deployments, newest first, ties by id; empty when the
+    /// Returns a page of an application's deployments, newest first, ties by id; empty when the
     /// organization has no such application.
     ///
     /// # Errors
@@ -105,46 +106,46 @@ pub trait DeploymentRepository: Send + Sync {
         page: PageRequest,
     ) -> Result<Page<Deployment>, StoreError>;
 
-    /// One deployment; `None` when the organization has none with that id.
+    /// Returns one deployment; `None` if the organization has none with that id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn get(&self, scope: Scope, id: DeploymentId) -> Result<Option<Deployment>, StoreError>;
 
-    /// Those of `ids` that the organization has, in no order.
+    /// Returns those of `ids` that the organization has, in no order.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn many(&self, scope: Scope, ids: &[DeploymentId]) -> Result<Vec<Deployment>, StoreError>;
 
-    /// One deployment with everything around it, in a bounded number of queries.
+    /// Returns one deployment with its details, in a bounded number of queries.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn detail(&self, scope: Scope, id: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError>;
 
-    /// Every live version of the installation, for who keeps them up.
+    /// Returns every live version of the installation, for supervision.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn live(&self) -> Result<Vec<LiveVersion>, StoreError>;
 
-    /// The deployments of the installation whose version was live once, is not any more, and whose
-    /// container is not recorded as removed: their retirement was interrupted, or goes on.
+    /// Returns the deployments of the installation whose version was live once, is not any more, and whose
+    /// container is not recorded as removed: their retirement was interrupted, or is still running.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn unretired(&self) -> Result<Vec<Deployment>, StoreError>;
 
-    /// The addresses that routes name, in the whole installation: those that the containers of live
-    /// versions, and of extensions, are recorded with.
+    /// Returns the addresses that routes use, in the whole installation: those recorded for the containers
+    /// of live versions and of extensions.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError>;
 
-    /// What the records say about `deployments`, those of deleted applications included. One that
-    /// is unknown is left out.
+    /// Returns the retention status of `deployments`, those of deleted applications included. An unknown
+    /// one is left out.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -155,79 +156,78 @@ pub trait DeploymentRepository: Send + Sync {
     ) -> Result<Vec<Standing>, StoreError>;
 }
 
-/// What is new about a deployment. What is absent stays as it is.
+/// An update of a deployment. Absent values stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Where it is now.
+    /// The new state.
     pub state: Option<DeploymentState>,
-    /// What it is made of.
+    /// The commit that it is built from.
     pub commit: Option<CommitHash>,
-    /// What it runs.
+    /// The image that it runs.
     pub image: Option<ImageName>,
-    /// What runs it.
+    /// The container that runs it.
     pub container: Option<ContainerRecord>,
 }
 
 /// Changes to deployments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// A new one. Its application, unless a version of it runs, is
-    /// [queued](crate::applications::Progress::Queued). `Stale` when the application is gone.
+    /// Inserts a deployment. Its application, unless a version of it runs, becomes
+    /// [queued](crate::applications::Progress::Queued). `Stale` if the application is gone.
     Insert(Deployment),
-    /// A deployment goes on. Its application's state follows unless a version of it runs. `Stale`
-    /// when it is not in a state that [may move](DeploymentState::advance) there, or is unknown.
+    /// Advances a deployment. Its application's state follows unless a version of it runs. `Stale` if its
+    /// state [may not move](DeploymentState::advance) there, or if it is unknown.
     Advance {
-        /// Which.
+        /// The id of the deployment.
         id: DeploymentId,
-        /// What is new.
+        /// The update.
         progress: Progress,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Its version is the live one from now on, its application
-    /// [runs](crate::applications::ApplicationState::Running) and is not stopped any more. `Stale`
-    /// when it is not [deploying](DeploymentState::Deploying) or its application is gone.
+    /// Makes its version the live one. Its application
+    /// [runs](crate::applications::ApplicationState::Running) and is not stopped any more. `Stale` if it is
+    /// not [deploying](DeploymentState::Deploying) or its application is gone.
     GoLive {
-        /// Which.
+        /// The id of the deployment.
         id: DeploymentId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Another state of a container that was recorded. Changes nothing when the deployment has
-    /// another container now.
+    /// Records another state of a recorded container. Changes nothing if the deployment has another
+    /// container now.
     RecordContainer {
-        /// Which.
+        /// The id of the deployment.
         id: DeploymentId,
-        /// How its container is.
+        /// The container with its new state.
         container: ContainerRecord,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// The live version runs in another container from now on. `Stale` when the deployment is not the
-    /// live one of its application.
+    /// Replaces the container of the live version. `Stale` if the deployment is not the live one of its
+    /// application.
     ReplaceContainer {
         /// The deployment.
         id: DeploymentId,
-        /// The container that runs it from now on.
+        /// The new container.
         container: ContainerRecord,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Deployments whose job went its own way follow it: they wait again when it does, are
-    /// cancelled when it was or a newer one took its place (with a line in the log that says so),
-    /// and fail when it did (with its reason in the log). One whose version is live only goes forward:
-    /// it does not wait again, and is deployed when its job is over. Their applications' states
-    /// follow.
+    /// Reconciles deployments with their jobs: they are queued again if the job is, cancelled if it was
+    /// cancelled or superseded by a newer one (with a line in the log), and failed if it failed (with its
+    /// reason in the log). One whose version is live only moves forward: it is not queued again, and is
+    /// deployed when its job has finished. The states of their applications follow.
     FollowJobs {
-        /// Those of one application, or of all.
+        /// The application whose deployments to reconcile; all if `None`.
         application: Option<ApplicationId>,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
 }
 
 impl Write {
-    /// Whether the trail has to tell of it. It tells of the wish and of the end, which carry an
+    /// Returns whether the change requires an entry in the audit log. The request and the outcome carry an
     /// entry of their own.
     #[must_use]
     pub fn needs_audit(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Extensions: definitions of things to set up or to do, and their runs.
+//! Extensions: their definitions and runs.
 
 mod actions;
 mod containers;
@@ -54,7 +54,7 @@ use crate::{
 };
 
 named!(
-    /// Whether the definition of an extension can be used.
+    /// The result of validating the definition of an extension.
     Validation,
     "whether a definition can be used",
     {
@@ -67,46 +67,46 @@ named!(
 /// The time for which the workspace of a completed run is kept.
 pub const WORKSPACE_RETENTION: TimeDelta = TimeDelta::days(7);
 
-/// An extension: an entry of the catalog, which is everyone's, or a fork of an organization.
+/// An extension: an entry of the catalog, which is shared by all, or a fork of an organization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {
-    /// Which.
+    /// The id of the extension.
     pub id: ExtensionId,
-    /// Whose fork; none for an entry of the catalog.
+    /// The organization of a fork; `None` for an entry of the catalog.
     pub organization_id: Option<OrganizationId>,
-    /// How it is called in paths.
+    /// Its name in URLs.
     pub key: ExtensionKey,
-    /// What it is a fork of.
+    /// The extension that it was forked from.
     pub parent: Option<ExtensionKey>,
-    /// How people call it.
+    /// Its display name.
     pub name: ExtensionName,
-    /// What it does.
+    /// A description for users.
     pub description: String,
-    /// Who wrote it.
+    /// The author.
     pub author: String,
-    /// What it is shown by.
+    /// The icon that it is shown with.
     pub icon: String,
-    /// What it is about.
+    /// The category in the catalog.
     pub category: Category,
-    /// Whether it sets something up or does something.
+    /// The kind: install or run.
     pub kind: ExtensionKind,
-    /// Which version of it this is.
+    /// The version.
     pub version: String,
-    /// Whether somebody has looked at it.
+    /// True if it was reviewed.
     pub is_verified: bool,
     /// The SHA-256 of the definition, in hex.
     pub content_hash: String,
     /// The definition.
     pub yaml: String,
-    /// What was read from it, as a JSON object.
+    /// The parsed definition, as a JSON object.
     pub parsed: String,
-    /// Whether it can be used.
+    /// The result of the validation.
     pub validation: Validation,
-    /// What is wrong with it, as a JSON array.
+    /// The problems of the definition, as a JSON array.
     pub validation_errors: String,
-    /// What it asks for, in the order of the definition.
+    /// Its variables, in the order of the definition.
     pub variables: Vec<ExtensionVariable>,
-    /// When it came.
+    /// When it was added.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
@@ -114,62 +114,62 @@ pub struct Extension {
     pub deleted_at: Option<Timestamp>,
 }
 
-/// Something that an extension asks for, as it is shown.
+/// A variable of an extension, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensionVariable {
-    /// Which.
+    /// The id of the extension variable.
     pub id: ExtensionVariableId,
-    /// What it is called.
+    /// The name of the variable.
     pub name: String,
-    /// What kind of value it takes.
+    /// The type of its value.
     pub kind: VariableKind,
-    /// What it is, for a person.
+    /// A description for users.
     pub description: String,
-    /// What it is when nobody says, as JSON.
+    /// The default value, as JSON.
     pub default: Option<String>,
-    /// Whether there has to be a value.
+    /// True if a value is required.
     pub is_required: bool,
-    /// What values have to look like; empty for anything.
+    /// The regular expression that values must match; empty for anything.
     pub pattern: String,
-    /// When it came.
+    /// When it was added.
     pub created_at: Timestamp,
 }
 
-/// Which extensions are wanted.
+/// A filter for extensions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExtensionFilter {
     /// Those whose key, name, description or author contains this, ignoring case.
     pub search: Option<String>,
-    /// Those about this.
+    /// Those of this category.
     pub category: Option<Category>,
     /// Those of this kind.
     pub kind: Option<ExtensionKind>,
 }
 
-/// A name that leads to a container of an extension.
+/// A host name that is routed to a container of an extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensionRoute {
-    /// Which.
+    /// The id of the extension route.
     pub id: ExtensionRouteId,
-    /// Whose.
+    /// The organization that it belongs to.
     pub scope: Scope,
-    /// Of which extension.
+    /// The key of the extension.
     pub extension: ExtensionKey,
-    /// The name.
+    /// The host name.
     pub host: Hostname,
-    /// The container that it leads to.
+    /// The container that it is routed to.
     pub container: ContainerId,
-    /// Where the container is reached; [nowhere](ExtensionRoute::NOWHERE) while it does not run.
+    /// The address of the container; [`NOWHERE`](ExtensionRoute::NOWHERE) while it does not run.
     pub address: IpAddr,
-    /// Where it listens.
+    /// The port that the container listens on.
     pub port: Port,
 }
 
 impl ExtensionRoute {
-    /// The address of a container that does not run: the one that it had may be another's by now.
+    /// The address of a container that does not run: its last address may belong to another one by now.
     pub const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-    /// Whether nobody is reached by it.
+    /// Returns whether the container does not run.
     #[must_use]
     pub fn leads_nowhere(&self) -> bool {
         self.address.is_unspecified()
@@ -180,7 +180,7 @@ impl ExtensionRoute {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ExtensionRepository: Send + Sync {
-    /// A page of the catalog and of the organization's forks, by name, ties by key, each with its
+    /// Returns a page of the catalog and of the organization's forks, by name, ties by key, each with its
     /// variables.
     ///
     /// # Errors
@@ -192,26 +192,26 @@ pub trait ExtensionRepository: Send + Sync {
         page: PageRequest,
     ) -> Result<Page<Extension>, StoreError>;
 
-    /// An entry of the catalog or a fork of the organization, with its variables.
+    /// Returns an entry of the catalog or a fork of the organization, with its variables.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn by_key(&self, scope: Scope, key: &ExtensionKey) -> Result<Option<Extension>, StoreError>;
 
-    /// The same by its id.
+    /// Returns the same by its id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn by_id(&self, scope: Scope, id: ExtensionId) -> Result<Option<Extension>, StoreError>;
 
-    /// The entries of the catalog: their keys, whether they can be used, and the hashes of their
-    /// definitions.
+    /// Returns the entries of the catalog: their keys, the results of their validation, and the hashes of
+    /// their definitions.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn catalog(&self) -> Result<Vec<(ExtensionKey, Validation, String)>, StoreError>;
 
-    /// Every name that leads to a container of an extension, in the whole installation.
+    /// Returns every host name that is routed to a container of an extension, in the whole installation.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -223,7 +223,7 @@ pub trait ExtensionRepository: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ExecutionRepository: Send + Sync {
-    /// A page of the organization's runs of an extension, newest first, ties by id, each with the
+    /// Returns a page of the organization's runs of an extension, newest first, ties by id, each with the
     /// newest [`ExecutionDetail::SHOWN`] bytes of its log.
     ///
     /// # Errors
@@ -235,7 +235,7 @@ pub trait ExecutionRepository: Send + Sync {
         page: PageRequest,
     ) -> Result<Page<(Execution, String)>, StoreError>;
 
-    /// One run with its steps in their order; `None` when the organization has none with that id.
+    /// Returns one run with its steps in their order; `None` if the organization has none with that id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -245,13 +245,13 @@ pub trait ExecutionRepository: Send + Sync {
         id: ExecutionId,
     ) -> Result<Option<(Execution, Vec<ExecutionStep>)>, StoreError>;
 
-    /// One run with everything around it, in a bounded number of queries.
+    /// Returns one run with its details, in a bounded number of queries.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn detail(&self, scope: Scope, id: ExecutionId) -> Result<Option<ExecutionDetail>, StoreError>;
 
-    /// The lines of a run behind number `after`, oldest first, at most `limit`; `None` when the
+    /// Returns the lines of a run after number `after`, oldest first, at most `limit`; `None` if the
     /// organization has no such run.
     ///
     /// # Errors
@@ -265,134 +265,133 @@ pub trait ExecutionRepository: Send + Sync {
     ) -> Result<Option<Vec<ExecutionLine>>, StoreError>;
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionEnd {
     /// Completed, failed or cancelled.
     pub state: ExecutionState,
-    /// How the step ended that it failed by; 0 otherwise.
+    /// The exit code of the step that failed; 0 otherwise.
     pub exit_code: i32,
-    /// Why it failed; empty otherwise.
+    /// The reason of the failure; empty otherwise.
     pub error_message: String,
 }
 
 /// Changes to extensions and their runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// An entry of the catalog as it is now. One with the same key keeps its id and the moment it
-    /// came; one with the same content as well stays as it is, unless it was deleted.
+    /// Inserts or updates an entry of the catalog. One with the same key keeps its id and its time of
+    /// creation; one with the same content as well stays as it is, unless it was deleted.
     Publish(Box<Extension>),
-    /// Entries of the catalog with other keys than these are deleted, unless an organization has
+    /// Deletes the entries of the catalog with other keys than these, unless an organization has installed
     /// something of them.
     Withdraw {
-        /// Those that stay.
+        /// The keys to keep.
         keep: Vec<ExtensionKey>,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A new fork. `Taken` when its key is.
+    /// Inserts a fork. `Taken` if its key is.
     Fork(Box<Extension>),
-    /// A fork goes, and the names that lead to its containers. `Stale` when the organization has no
-    /// such fork.
+    /// Deletes a fork, and the host names of its containers. `Stale` if the organization has no such fork.
     Delete {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The key of the fork.
         key: ExtensionKey,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A run that is to be made, with its steps. `Stale` when the extension is gone.
+    /// Inserts a requested run with its steps. `Stale` if the extension is gone.
     Request {
         /// The run.
         execution: Box<Execution>,
         /// Its steps.
         steps: Vec<ExecutionStep>,
-        /// Whether it makes things that outlive it: then the organization
+        /// True if it creates objects that outlive it: then the organization
         /// [has](crate::store::Rule::HasExtensions) the extension from now on.
         installs: bool,
     },
-    /// A run begins. `Stale` when it does not wait any more.
+    /// Starts a run. `Stale` if it is not pending.
     Begin {
-        /// Which.
+        /// The id of the execution.
         id: ExecutionId,
-        /// On which machine.
+        /// The host name of the machine that runs it.
         server_hostname: String,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A step begins. `Stale` when it does not wait any more.
+    /// Starts a step. `Stale` if it is not pending.
     BeginStep {
-        /// Of which run.
+        /// The run.
         execution: ExecutionId,
-        /// At which place.
+        /// The position of the step.
         order: i32,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A step ends. `Stale` when it does not run.
+    /// Ends a step. `Stale` if it does not run.
     EndStep {
-        /// Of which run.
+        /// The run.
         execution: ExecutionId,
-        /// At which place.
+        /// The position of the step.
         order: i32,
-        /// How.
+        /// The final state.
         state: ExecutionState,
-        /// How its program ended.
+        /// The exit code of its program.
         exit_code: i32,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A run ends. Steps that wait are cancelled; one that runs ends as the run does. `Stale` when
-    /// the run is over.
+    /// Ends a run. Pending steps are cancelled; a running one ends as the run does. `Stale` if the run has
+    /// finished.
     Finish {
-        /// Which.
+        /// The id of the execution.
         id: ExecutionId,
-        /// How.
+        /// The outcome.
         end: ExecutionEnd,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Runs that are not over although their job is end as it did: cancelled when it was, failed
-    /// with its reason when it failed. Their steps follow.
+    /// Ends unfinished runs whose job has finished: cancelled if it was, failed with its reason if it
+    /// failed. Their steps follow.
     FollowJobs {
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A name leads to a container. `Taken` when the name leads elsewhere; one of the same
-    /// extension and organization leads there from now on.
+    /// Routes a host name to a container. `Taken` if the name is routed elsewhere; one of the same
+    /// extension and organization is rerouted.
     AddRoute(ExtensionRoute),
-    /// A container of a name is elsewhere now. Changes nothing when the name is gone.
+    /// Changes the address of the container of a route. Changes nothing if the route is gone.
     MoveRoute {
-        /// Which name.
+        /// The id of the route.
         id: ExtensionRouteId,
-        /// Where it is.
+        /// The new address.
         address: IpAddr,
     },
-    /// A name leads nowhere any more. `Stale` when it is no name of this extension and organization.
+    /// Removes a host name. `Stale` if it does not belong to this extension and organization.
     RemoveRoute {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Of which extension.
+        /// The key of the extension.
         extension: ExtensionKey,
-        /// Which name.
+        /// The host name.
         host: Hostname,
     },
-    /// Nothing that an extension made for an organization is left but its volumes, if `with_volumes`
-    /// not even those: the names that led there go.
+    /// Records that everything that an extension created for an organization was removed, except its
+    /// volumes, and with `with_volumes` those too. Its host names are removed.
     Uninstall {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The key of the extension.
         extension: ExtensionKey,
-        /// Whether the volumes are gone too: then the organization does not have it any more, unless
-        /// a run of it is to be made.
+        /// True if the volumes were removed too: then the organization does not have the extension any
+        /// more, unless a run of it is requested.
         with_volumes: bool,
     },
 }
 
 impl Write {
-    /// Whether the trail has to tell of it. It tells of the wish and of the end, which carry an
+    /// Returns whether the change requires an entry in the audit log. The request and the outcome carry an
     /// entry of their own.
     #[must_use]
     pub fn needs_audit(&self) -> bool {

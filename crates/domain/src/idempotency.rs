@@ -1,4 +1,4 @@
-//! Asking twice and being served once.
+//! Idempotency keys: a request that is sent again is carried out once.
 
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
@@ -14,7 +14,7 @@ use crate::{
 };
 
 text_value!(
-    /// The name that a client gives to one request, however often it is sent.
+    /// The idempotency key that a client sends with a request and its repetitions.
     IdempotencyName,
     |raw| {
         let name = raw.trim();
@@ -26,26 +26,26 @@ text_value!(
     }
 );
 
-/// A request that is to be carried out once.
+/// The identity of a request that is to be carried out once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// Where.
+    /// The organization.
     pub scope: Scope,
-    /// By whom.
+    /// The user.
     pub user_id: UserId,
-    /// What, by method and path.
+    /// The method and path.
     pub operation: String,
-    /// The name that the client gave it.
+    /// The key that the client sent.
     pub name: IdempotencyName,
-    /// What recognises the body.
+    /// The hash of the body.
     pub body: BodyHash,
 }
 
 impl IdempotencyKey {
-    /// How long a request is remembered.
+    /// The time for which a request is stored.
     pub const KEPT: chrono::TimeDelta = chrono::TimeDelta::hours(24);
 
-    /// What the answer is sealed for: it opens nowhere else.
+    /// Returns the associated data (AEAD) of the stored response: with any other, it cannot be decrypted.
     #[must_use]
     pub fn place(&self) -> String {
         format!(
@@ -58,66 +58,66 @@ impl IdempotencyKey {
     }
 }
 
-/// Recognises a body.
+/// The hash of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyHash(pub [u8; 32]);
 
 impl BodyHash {
-    /// The hash of `body`.
+    /// Returns the hash of `body`.
     #[must_use]
     pub fn of(body: &[u8]) -> Self {
         Self(Sha256::digest(body).into())
     }
 }
 
-/// A request that was carried out.
+/// The stored record of a request that was carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {
-    /// What recognises its body.
+    /// The hash of its body.
     pub body: BodyHash,
-    /// What it made.
+    /// The id of the resource that it created.
     pub resource: Uuid,
-    /// What was answered; `None` when the server was lost before it could be kept.
+    /// The response; `None` if the server crashed before it was stored.
     pub answer: Option<Sealed>,
 }
 
-/// Remembers requests. It writes nothing but its own table; that a request was carried out is a
-/// [`Write`].
+/// Stores requests and responses. It writes nothing but its own table; that a request is carried out is
+/// recorded by a [`Write`].
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IdempotencyStore: Send + Sync {
-    /// The request of that scope, user, operation and name, if it was carried out after `since`.
+    /// Returns the request of that scope, user, operation and name, if it was carried out after `since`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn find(&self, key: &IdempotencyKey, since: Timestamp) -> Result<Option<Remembered>, StoreError>;
 
-    /// Keeps what was answered.
+    /// Stores the response.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn keep_answer(&self, key: &IdempotencyKey, answer: &Sealed) -> Result<(), StoreError>;
 
-    /// Forgets what was carried out before `until`.
+    /// Deletes the records of requests before `until`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn forget(&self, until: Timestamp) -> Result<(), StoreError>;
 }
 
-/// That a request is carried out, together with what it does.
+/// Records that a request is carried out, in the same unit as its effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// This one. `Taken(IdempotencyKey)` when it was carried out already, after `since`; one that
-    /// is older is replaced.
+    /// Claims the key. `Taken(IdempotencyKey)` if it was carried out already, after `since`; an older one
+    /// is replaced.
     Claim {
-        /// Which.
+        /// The request.
         key: IdempotencyKey,
-        /// What it makes.
+        /// The id of the resource that it creates.
         resource: Uuid,
-        /// Since when requests are remembered.
+        /// The time after which stored requests count.
         since: Timestamp,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
 }

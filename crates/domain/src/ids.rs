@@ -1,25 +1,25 @@
-//! Identity: one type for each kind of record, and the port that makes new ids.
+//! Ids: one type for each kind of record, and the port that generates them.
 
 use uuid::Uuid;
 
-/// Makes ids for new records.
+/// Generates ids for new records.
 ///
-/// Promises: ids are UUID version 7, never repeat, and later ids sort after earlier ones of the
-/// same process.
+/// Promises: ids are UUID version 7, never repeat, and later ids sort after earlier ones of the same
+/// process.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait Ids: Send + Sync {
-    /// The next unused id.
+    /// Returns the next unused id.
     fn next(&self) -> Uuid;
 }
 
-/// A function that makes ids will do, if it keeps the promises.
+/// A function that generates ids is an implementation, if it keeps the promises.
 impl<F: Fn() -> Uuid + Send + Sync> Ids for F {
     fn next(&self) -> Uuid {
         self()
     }
 }
 
-/// A text that is no UUID.
+/// The error for a text that is not a UUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("is not a UUID")]
 pub struct InvalidId;
@@ -87,7 +87,7 @@ typed_id!(
     ApiTokenId
 );
 typed_id!(
-    /// Identifies an [`Entry`](crate::audit::Entry) of the audit trail.
+    /// Identifies an [`Entry`](crate::audit::Entry) of the audit log.
     AuditEntryId
 );
 typed_id!(
@@ -99,8 +99,8 @@ typed_id!(
     JobId
 );
 typed_id!(
-    /// Identifies what a [`Job`](crate::jobs::Job) works on or a [`Route`](crate::routes::Route) leads
-    /// to, such as an application.
+    /// Identifies the subject of a [`Job`](crate::jobs::Job) or the target of a
+    /// [`Route`](crate::routes::Route), such as an application.
     SubjectId
 );
 typed_id!(
@@ -153,7 +153,7 @@ typed_id!(
     ExtensionRouteId
 );
 typed_id!(
-    /// Identifies an [`Event`](crate::notifications::Event) that people are told of.
+    /// Identifies an [`Event`](crate::notifications::Event) that users are notified of.
     EventId
 );
 typed_id!(
@@ -174,14 +174,14 @@ typed_id!(
 );
 
 impl From<ApplicationId> for SubjectId {
-    /// An application is what its jobs work on.
+    /// The subject of an application's jobs.
     fn from(id: ApplicationId) -> Self {
         Self(id.0)
     }
 }
 
 impl From<ExtensionRouteId> for SubjectId {
-    /// A name of an extension is what its traffic is counted by.
+    /// The subject of an extension's traffic statistics.
     fn from(id: ExtensionRouteId) -> Self {
         Self(id.0)
     }

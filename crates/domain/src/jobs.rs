@@ -1,4 +1,4 @@
-//! Jobs: what takes longer than a request, kept in a durable queue and worked on under a lease.
+//! Jobs: work that takes longer than a request, in a durable queue, processed under a lease.
 
 mod job;
 mod lease;
@@ -20,24 +20,25 @@ use crate::{
     store::{self, StoreError},
 };
 
-/// The queue as its workers use it. It writes nothing but its own tables; what has to go together
-/// with other changes is a [`Write`].
+/// The queue as its workers use it. It writes nothing but its own tables; changes that have to be atomic
+/// with others are a [`Write`].
 ///
 /// Promises:
 /// - a job is claimed by one worker at a time, and of one subject at most one runs;
-/// - of jobs that are replaceable and have the same subject and kind at most one waits, the newest;
-/// - no claim goes beyond the limits, however many are made at once;
-/// - within a [pool](Pool), who has the fewest running is served next, and of those who was served longest
-///   ago; within an organization, who was to run first;
-/// - a lease holds until it is given back, settled or [rescued](JobQueue::rescue); whoever lost it
-///   changes nothing any more;
-/// - an attempt that ends without an outcome leads back to the queue, unless the job was to be
-///   cancelled and leaves nothing [to be taken back](JobKind::has_to_be_taken_back), a newer one waits in its place, or it had [`MAX_ATTEMPTS`].
+/// - of replaceable jobs with the same subject and kind at most one is queued, the newest;
+/// - no claim exceeds the limits, however many are made at once;
+/// - within a [pool](Pool), the organization with the fewest running jobs is served next, and of those the
+///   one that was served longest ago; within an organization, the job that was due first;
+/// - a lease holds until it is released, settled or [rescued](JobQueue::rescue); a worker that lost it
+///   cannot change anything any more;
+/// - an attempt that ends without an outcome puts the job back into the queue, unless the job was to be
+///   cancelled and leaves nothing [to be reverted](JobKind::has_to_be_taken_back), a newer one is queued in
+///   its place, or it had [`MAX_ATTEMPTS`].
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait JobQueue: Send + Sync {
-    /// Takes the next job that is due, as an attempt more, with a lease until `lease_until`; `None`
-    /// when there is none that may run.
+    /// Claims the next due job as another attempt, with a lease until `lease_until`; `None` if no job may
+    /// run.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -49,25 +50,25 @@ pub trait JobQueue: Send + Sync {
         lease_until: Timestamp,
     ) -> Result<Option<ClaimedJob>, StoreError>;
 
-    /// Extends the lease, and tells whether the work is still wanted.
+    /// Extends the lease, and returns whether the job should continue.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Heartbeat, StoreError>;
 
-    /// Gives a job back unfinished, because the worker has to stop. The attempt does not count.
-    /// Returns what has become of the job.
+    /// Releases a job unfinished, because the worker has to stop. The attempt does not count. Returns the
+    /// new state of the job.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] when the lease does not hold any more, [`StoreError::Unavailable`] or
+    /// [`StoreError::Stale`] if the lease was lost, [`StoreError::Unavailable`] or
     /// [`StoreError::Internal`].
     async fn release(&self, lease: &Lease, now: Timestamp) -> Result<JobState, StoreError>;
 
-    /// Gives a job back to be tried again from `run_at` on, and says why. The attempt counts.
-    /// Returns what has become of the job.
+    /// Releases a job for a retry from `run_at` on, with the reason. The attempt counts. Returns the new
+    /// state of the job.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] when the lease does not hold any more, [`StoreError::Unavailable`] or
+    /// [`StoreError::Stale`] if the lease was lost, [`StoreError::Unavailable`] or
     /// [`StoreError::Internal`].
     async fn retry(
         &self,
@@ -77,11 +78,11 @@ pub trait JobQueue: Send + Sync {
         run_at: Timestamp,
     ) -> Result<JobState, StoreError>;
 
-    /// Gives a job back because something that it needs does not answer, to be tried again from
-    /// `run_at` on. The attempt does not count. Returns what has become of the job.
+    /// Releases a job for a retry from `run_at` on, because a dependency of it does not answer. The attempt
+    /// does not count. Returns the new state of the job.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] when the lease does not hold any more, [`StoreError::Unavailable`] or
+    /// [`StoreError::Stale`] if the lease was lost, [`StoreError::Unavailable`] or
     /// [`StoreError::Internal`].
     async fn postpone(
         &self,
@@ -91,13 +92,13 @@ pub trait JobQueue: Send + Sync {
         run_at: Timestamp,
     ) -> Result<JobState, StoreError>;
 
-    /// Takes jobs from workers that are lost: those whose lease has ended by `now`, and at once
-    /// those that `instance` held in another run than `boot`. The attempts count. All of them are
-    /// taken together or none is.
+    /// Takes jobs from lost workers: those whose lease has expired by `now`, and at once those that
+    /// `instance` held in another run than `boot`. The attempts count. All of them are taken together or
+    /// none is.
     ///
-    /// Also sets right what a clock wrote that was ahead, and was set back since: what waits for a
-    /// moment beyond the [`HORIZON`] is due at once, and a lease that holds for longer
-    /// ends soon without a sign of life.
+    /// Also repairs records of a clock that was ahead and was set back since: a job that waits for a time
+    /// beyond the [`HORIZON`] is due at once, and a lease that holds for longer expires soon without a
+    /// heartbeat.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -108,71 +109,69 @@ pub trait JobQueue: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<Rescued>, StoreError>;
 
-    /// Forgets some of the jobs that were over before then, and says how many; none when there are none left. That an
-    /// application was stopped stays known: whoever compares branches asks for it.
+    /// Deletes some of the jobs that had finished before then, and returns their number; 0 when none is
+    /// left. The fact that an application was stopped is kept: the branch poller needs it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn forget(&self, before: Timestamp) -> Result<usize, StoreError>;
 
-    /// The subjects of the jobs that run.
+    /// Returns the subjects of the running jobs.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn running(&self) -> Result<Vec<SubjectId>, StoreError>;
 
-    /// One job; `None` when the organization has none with that id.
+    /// Returns one job; `None` if the organization has none with that id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn get(&self, scope: Scope, id: JobId) -> Result<Option<Job>, StoreError>;
 }
 
-/// Changes to jobs that go together with others: with what they are the work of, or with what came
-/// of it.
+/// Changes to jobs that are atomic with others: with their request or with their result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// A job more. If it is replaceable, one that waits, is replaceable and has the same subject and
-    /// kind is [`Superseded`](JobState::Superseded) by it.
+    /// Enqueues a job. If it is replaceable, a queued and replaceable one with the same subject and kind is
+    /// [`Superseded`](JobState::Superseded) by it.
     Enqueue(NewJob),
-    /// A job is not wanted any more: one that waits is [`Cancelled`](JobState::Cancelled) at once,
-    /// the worker of one that runs learns it from its next heartbeat. `Stale` when the organization
-    /// has no such job, or it is over.
+    /// Requests cancellation: a queued job is [`Cancelled`](JobState::Cancelled) at once, the worker of a
+    /// running one learns it from its next heartbeat. `Stale` if the organization has no such job, or it
+    /// has finished.
     RequestCancel {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The id of the job.
         id: JobId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// No job about a subject is wanted any more: as [`RequestCancel`](Write::RequestCancel) for
-    /// each that is not over. There may be none.
+    /// Requests cancellation of all jobs of a subject: as [`RequestCancel`](Write::RequestCancel) for each
+    /// that has not finished. There may be none.
     RequestCancelAll {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// About what.
+        /// The subject.
         subject: SubjectId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Nothing, if the lease holds: what else is in the unit is done only by who has the job.
-    /// `Stale` when it does not hold any more.
+    /// Changes nothing, but makes the unit conditional on the lease: `Stale` if it was lost.
     Prove(Lease),
-    /// How a job ended. `Stale` when the lease does not hold any more.
+    /// Settles a job with its outcome. `Stale` if the lease was lost.
     Settle {
-        /// Which, and by whom.
+        /// The lease on the job.
         lease: Lease,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
 }
 
 impl Write {
-    /// Whether the trail has to tell of it. A job comes from a change and ends in one, which the
-    /// trail tells of; to cancel it is one by itself.
+    /// Returns whether the change requires an entry in the audit log. A job begins and ends with a change
+    /// that has an entry of its own; only a cancellation needs one.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         matches!(self, Self::RequestCancel { .. } | Self::RequestCancelAll { .. })

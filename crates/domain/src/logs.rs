@@ -1,4 +1,4 @@
-//! Logs: what happened to an application, line by line.
+//! Logs of applications.
 
 mod cleaning;
 mod line;
@@ -21,22 +21,22 @@ use crate::{
     store::{self, StoreError},
 };
 
-/// Which lines are wanted.
+/// A filter for log lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFilter {
     /// Those that contain this, ignoring case.
     pub search: Option<String>,
-    /// Those of this kind.
+    /// Those of this level.
     pub level: Option<Level>,
-    /// Those not before this moment.
+    /// Those not before this time.
     pub from: Option<Timestamp>,
-    /// Those not after this moment.
+    /// Those not after this time.
     pub to: Option<Timestamp>,
     /// Those of this deployment.
     pub deployment: Option<DeploymentId>,
 }
 
-/// The bytes that logs may take: the text of their lines, and 100 for each line. 0 is no limit.
+/// The size limits of logs in bytes: the text of their lines, and 100 for each line. 0 is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogLimits {
     /// The log of one application.
@@ -45,14 +45,13 @@ pub struct LogLimits {
     pub organization: u64,
 }
 
-/// Keeps lines.
+/// Stores log lines.
 ///
-/// A sink may have [`LogLimits`]: then the oldest lines of an application that takes too much go in the call that
-/// appends, and one line says how many.
+/// A sink may have [`LogLimits`]: then the call that appends deletes the oldest lines of an application
+/// that exceeds them, and adds one line with their number.
 ///
-/// Promises: the lines of one call are durable when it returns, in their order, behind all earlier
-/// ones of the same application, and none is visible before. A line of an application that is gone
-/// is dropped.
+/// Promises: the lines of one call are durable when it returns, in their order, after all earlier ones of
+/// the same application, and none is visible before. A line of an application that is gone is dropped.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait LogSink: Send + Sync {
@@ -62,8 +61,8 @@ pub trait LogSink: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`]; then none was appended.
     async fn append(&self, lines: Vec<NewLine>) -> Result<(), StoreError>;
 
-    /// Forgets the oldest lines of every application, so that each keeps the newest `keep`. Returns
-    /// how many went, which is bounded for one call.
+    /// Deletes the oldest lines of every application, so that each keeps the newest `keep`. Returns the
+    /// number of deleted lines, which is bounded for one call.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -74,7 +73,7 @@ pub trait LogSink: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait LogReader: Send + Sync {
-    /// A page of an application's lines, newest first. Without a filter, or with a deployment as
+    /// Returns a page of an application's lines, newest first. Without a filter, or with a deployment as
     /// the only one, its cost does not grow with the log. `None` when the organization has no such
     /// application.
     ///
@@ -88,7 +87,7 @@ pub trait LogReader: Send + Sync {
         page: PageRequest,
     ) -> Result<Option<Page<LogLine>>, StoreError>;
 
-    /// The lines behind number `after`, oldest first, at most `limit`; `None` when the organization
+    /// Returns the lines after number `after`, oldest first, at most `limit`; `None` if the organization
     /// has no such application.
     ///
     /// # Errors
@@ -102,7 +101,7 @@ pub trait LogReader: Send + Sync {
         limit: i64,
     ) -> Result<Option<Vec<LogLine>>, StoreError>;
 
-    /// The moment of the newest line that a deployment's container printed, to go on from.
+    /// Returns the time of the newest line that a deployment's container printed, to continue from.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -112,7 +111,7 @@ pub trait LogReader: Send + Sync {
 /// Lines that become visible together with other changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// More lines.
+    /// Appends lines.
     Append(Vec<NewLine>),
 }
 

@@ -1,4 +1,4 @@
-//! Which addresses may be reached.
+//! The addresses that Launchway may connect to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,15 +14,14 @@ pub struct AllowedEndpoint {
 }
 
 impl AllowedEndpoint {
-    /// Whether `address` and `port` are among what is allowed.
+    /// Returns whether `address` and `port` are allowed.
     #[must_use]
     pub fn covers(&self, address: IpAddr, port: u16) -> bool {
         self.port == port && self.network.contains(&address.to_canonical())
     }
 }
 
-/// Whether an address leads back to this machine or to its link, where what answers is nobody's
-/// repository.
+/// Returns whether an address belongs to this machine or to its link, where no user's repository can be.
 #[must_use]
 pub fn is_loopback_or_link_local(address: IpAddr) -> bool {
     match address.to_canonical() {
@@ -31,41 +30,40 @@ pub fn is_loopback_or_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Whom the installation connects to when somebody else says whom: everyone's addresses, and what the
-/// operator allows.
+/// The egress policy for addresses that users choose: public addresses, and those that the operator allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutboundPolicy {
     allowed: Vec<AllowedEndpoint>,
 }
 
 impl OutboundPolicy {
-    /// Permits `allowed` besides what is everyone's.
+    /// Permits `allowed` besides public addresses.
     #[must_use]
     pub fn allowing(allowed: Vec<AllowedEndpoint>) -> Self {
         Self { allowed }
     }
 
-    /// Whether `address` may be connected to at `port`.
+    /// Returns whether connections to `address` at `port` are permitted.
     #[must_use]
     pub fn permits(&self, address: IpAddr, port: u16) -> bool {
         is_public(address) || self.allows(address, port)
     }
 
-    /// Whether the operator allows it by name of its network.
+    /// Returns whether the operator allows it explicitly.
     #[must_use]
     pub fn allows(&self, address: IpAddr, port: u16) -> bool {
         self.allowed.iter().any(|allowed| allowed.covers(address, port))
     }
 }
 
-/// Networks of version 4 that are not everyone's: of this machine, of this link, of an organization,
-/// of documentation, of everyone at once, or of nobody.
+/// IPv4 networks that are not public: of this machine, of this link, private, for documentation, multicast,
+/// or reserved.
 const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 16] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // What a large provider of machines tells its machines, and nobody else.
+    // The platform endpoint of a large cloud provider (Azure), which only its machines may reach.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
@@ -80,10 +78,10 @@ const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 16] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// What version 6 gives to everyone …
+/// The global unicast addresses of IPv6 …
 const PUBLIC_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// … except for these: of protocols, of documentation, and those that hold an address of version 4.
+/// … except for these: for protocols, for documentation, and those that contain an IPv4 address.
 const NOT_PUBLIC_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -91,10 +89,10 @@ const NOT_PUBLIC_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Whether an address is everyone's: not of this machine, of a network of its own, or of none.
+/// Returns whether an address is public: not of this machine, private, or reserved.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
-    // An address of version 4 in one of version 6 is that of version 4.
+    // An IPv4-mapped IPv6 address counts as the IPv4 address.
     match address.to_canonical() {
         IpAddr::V4(v4) => !NOT_PUBLIC_V4.into_iter().any(|(network, length)| {
             Ipv4Net::new(network, length).is_ok_and(|network| network.contains(&v4))

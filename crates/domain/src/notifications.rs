@@ -1,8 +1,8 @@
-//! Notifications: what people are told of, by which ways, and how it is made sure that they are.
+//! Notifications: events, channels and deliveries.
 //!
-//! The end of a deployment or of a run, and a login from a new device, are announced by the store with
-//! the very move that makes them true, whoever moves; everything else is announced by the use case that
-//! does it, in the same unit.
+//! The end of a deployment or of a run, and a login from a new device, are announced by the store in the
+//! same unit as the state change; every other event is announced by the use case that causes it, in the
+//! same unit.
 
 mod delivery;
 mod event;
@@ -35,12 +35,12 @@ use crate::{
     store::{self, StoreError},
 };
 
-/// Reads who is told, and what became of it. Every method sees what `commit` last made durable, and
-/// nothing of deleted organizations.
+/// Reads channels and deliveries. Every method sees what `commit` last made durable, and nothing of deleted
+/// organizations.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait NotificationRepository: Send + Sync {
-    /// Where the organization's messages of a kind go, if anywhere, and what signs them now, newest
+    /// Returns the organization's channel of a kind, if there is one, and its valid signing secrets, newest
     /// first.
     ///
     /// # Errors
@@ -52,13 +52,13 @@ pub trait NotificationRepository: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<(WebhookConfig, Vec<KeptSigningSecret>)>, StoreError>;
 
-    /// The server that sends the organization's mail, if there is one.
+    /// Returns the organization's SMTP configuration, if there is one.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn smtp(&self, scope: Scope) -> Result<Option<SmtpConfig>, StoreError>;
 
-    /// A page of the organization's deliveries with their attempts, newest first.
+    /// Returns a page of the organization's deliveries with their attempts, newest first.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -69,7 +69,7 @@ pub trait NotificationRepository: Send + Sync {
         page: PageRequest,
     ) -> Result<Page<Delivery>, StoreError>;
 
-    /// One delivery of the organization.
+    /// Returns one delivery of the organization.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -79,18 +79,17 @@ pub trait NotificationRepository: Send + Sync {
 /// The deliveries as senders see them. It writes nothing but the tables of notifications.
 ///
 /// Promises:
-/// - a delivery is claimed by one sender at a time, and of one channel at most
-///   [two](PER_CHANNEL) are, however many claim at once: one slow receiver holds nobody
-///   up but itself;
-/// - who has the fewest under way is served first, and of those what was due first: one slow receiver does not
-///   take the places of all; nothing is claimed before it is due, of a channel that is not
-///   active, or of an organization that is gone;
-/// - a claim holds until it is recorded or [rescued](DeliveryQueue::rescue); whoever lost it changes
-///   nothing any more. An attempt that was cut off does not count as a failure.
+/// - a delivery is claimed by one sender at a time, and of one channel at most [two](PER_CHANNEL) are,
+///   however many claim at once: a slow receiver delays no other;
+/// - the channel with the fewest deliveries in progress is served first, and of those the delivery that was
+///   due first, so that a slow receiver does not occupy all slots; nothing is claimed before it is due, of
+///   a channel that is not active, or of an organization that is gone;
+/// - a claim holds until it is recorded or [rescued](DeliveryQueue::rescue); a sender that lost it cannot
+///   change anything any more. An interrupted attempt does not count as a failure.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait DeliveryQueue: Send + Sync {
-    /// Takes up to `most` deliveries that are due, each as an attempt more, until `lease_until`.
+    /// Claims up to `most` due deliveries, each as another attempt, until `lease_until`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -102,31 +101,31 @@ pub trait DeliveryQueue: Send + Sync {
         lease_until: Timestamp,
     ) -> Result<Vec<ClaimedDelivery>, StoreError>;
 
-    /// Keeps the words that were found for an event, and returns those that count: the first ones.
-    /// Every attempt, by whatever way, says the same.
+    /// Stores the message text of an event, unless there is one already, and returns the stored one: every
+    /// attempt, by any channel, sends the same.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] when there is no such event, [`StoreError::Unavailable`] or
+    /// [`StoreError::Stale`] if there is no such event, [`StoreError::Unavailable`] or
     /// [`StoreError::Internal`].
     async fn keep_body(&self, event: EventId, body: String) -> Result<String, StoreError>;
 
-    /// Says what came of an attempt, and gives the claim back.
+    /// Records the result of an attempt, and releases the claim.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] when the claim does not hold any more, [`StoreError::Unavailable`] or
+    /// [`StoreError::Stale`] if the claim was lost, [`StoreError::Unavailable`] or
     /// [`StoreError::Internal`].
     async fn record(&self, claim: Claim, attempt: Attempt, next: Next) -> Result<(), StoreError>;
 
-    /// Takes deliveries from senders that are lost: those whose lease has ended by `now`, and at once
-    /// those that the sender's instance held in another run. They are due at once. Returns how many.
+    /// Takes deliveries from lost senders: those whose lease has expired by `now`, and at once those that
+    /// the sender's instance held in another run. They are due at once. Returns their number.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn rescue(&self, sender: SenderId, now: Timestamp) -> Result<usize, StoreError>;
 
-    /// Forgets what was delivered before `delivered`, what died before `dead`, events that no delivery
-    /// is about any more, and secrets that signed only before `now`. At most a thousand deliveries at
-    /// once; returns how many.
+    /// Deletes deliveries that were delivered before `delivered` or dead before `dead`, events without a
+    /// delivery, and secrets that were valid only before `now`. At most a thousand deliveries at once;
+    /// returns their number.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -138,89 +137,91 @@ pub trait DeliveryQueue: Send + Sync {
     ) -> Result<usize, StoreError>;
 }
 
-/// How many deliveries of one channel are under way at once.
+/// The maximum number of concurrent deliveries of one channel.
 pub const PER_CHANNEL: i64 = 2;
 
 /// Changes to notifications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// Something happened: a delivery for every active channel of the organization. Without one
+    /// Announces an event: inserts a delivery for every active channel of the organization. Without one
     /// nothing is written.
     Announce(Event),
-    /// A place more that messages go to, and what signs them. `Taken(WebhookConfig)` when there is one
-    /// of that kind, `Stale` when the organization is gone.
+    /// Inserts an HTTP channel with its signing secret. `Taken(WebhookConfig)` if there is one of that
+    /// kind, `Stale` if the organization is gone.
     InsertWebhook {
-        /// Where to.
+        /// The channel.
         config: WebhookConfig,
-        /// What signs from now on.
+        /// The signing secret.
         secret: Option<KeptSigningSecret>,
     },
-    /// Another address, on or off. What waits goes to the new address, or is dead once the channel is
-    /// off. `Stale` when there is none of that kind.
+    /// Changes the address of a channel, or enables or disables it. Pending deliveries go to the new
+    /// address, or are dead once the channel is disabled. `Stale` if there is none of that kind.
     UpdateWebhook {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The kind of the channel.
         kind: WebhookKind,
-        /// Another address.
+        /// The new address.
         url: Option<Sealed>,
-        /// On or off.
+        /// True to enable it, false to disable it.
         is_active: Option<bool>,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Messages go there no more. What waits is dead. `Stale` when there is none of that kind.
+    /// Deletes a channel. Its pending deliveries are dead. `Stale` if there is none of that kind.
     DeleteWebhook {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The kind of the channel.
         kind: WebhookKind,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// What signs from now on. The secret before signs until `until` too, and those before that as long
-    /// as they did, but for the oldest when there are more than
-    /// [enough](KeptSigningSecret::MOST_REPLACED). `Stale` when there is no place of that kind.
+    /// Replaces the signing secret. The previous secret signs until `until` too, and those before that as
+    /// long as they did, except for the oldest if there are more than
+    /// [allowed](KeptSigningSecret::MOST_REPLACED). `Stale` if there is no channel of that kind.
     ReplaceSigningSecret {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which messages.
+        /// The kind of the channel.
         kind: WebhookKind,
-        /// The new one.
+        /// The new secret.
         secret: KeptSigningSecret,
-        /// How long the one before signs.
+        /// When the previous secret expires.
         until: Timestamp,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A server for mail. `Taken(SmtpConfig)` when there is one, `Stale` when the organization is gone.
+    /// Inserts an SMTP configuration. `Taken(SmtpConfig)` if there is one, `Stale` if the organization is
+    /// gone.
     InsertSmtp(Box<SmtpConfig>),
-    /// The server for mail as it is from now on, but for who made it and when. `Stale` when there is
+    /// Replaces the SMTP configuration, except for its creator and time of creation. `Stale` if there is
     /// none with its id.
     UpdateSmtp(Box<SmtpConfig>),
-    /// No mail any more. What waits is dead. `Stale` when there is none with that id.
+    /// Deletes the SMTP configuration. Pending mail is dead. `Stale` if there is none with that id.
     DeleteSmtp {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The id of the SMTP configuration.
         id: SmtpConfigId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A dead delivery is due at once, with every attempt of the schedule before it. `Stale` when it is
-    /// not dead, or its channel is gone or not active.
+    /// Makes a dead delivery due at once, with the full retry schedule. `Stale` if it is not dead, or its
+    /// channel is gone or not active.
     Replay {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The id of the delivery.
         id: DeliveryId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
 }
 
 impl Write {
-    /// Whether the trail has to tell of it. What is announced has an entry of its own.
+    /// Returns whether the change requires an entry in the audit log. An announced event has an entry of
+    /// its own.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         !matches!(self, Self::Announce(_))

@@ -1,4 +1,4 @@
-//! Organizations: the tenants of an installation, and who belongs to them.
+//! Organizations: the tenants of an installation, and their members.
 
 mod deploy_key;
 mod invitation;
@@ -27,7 +27,7 @@ use crate::{
     users::{EmailAddress, User},
 };
 
-/// An organization and everyone in it.
+/// An organization with its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrganizationDetail {
     /// The organization.
@@ -36,21 +36,21 @@ pub struct OrganizationDetail {
     pub members: Vec<Member>,
 }
 
-/// Someone in an organization.
+/// A member of an organization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// As what.
+    /// The membership.
     pub membership: Membership,
-    /// Who.
+    /// The user.
     pub user: User,
 }
 
-/// Someone who might become a member.
+/// A user who might become a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Who.
+    /// The user.
     pub user: User,
-    /// Whether nobody has used the account yet: it has no password and no membership.
+    /// True if the account was never used: it has no password and no membership.
     pub is_unused: bool,
 }
 
@@ -59,20 +59,20 @@ pub struct Candidate {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait OrganizationRepository: Send + Sync {
-    /// The organization with its members (oldest membership first, ties by id); `None` when it is
+    /// Returns the organization with its members (oldest membership first, ties by id); `None` when it is
     /// gone.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn detail(&self, scope: Scope) -> Result<Option<OrganizationDetail>, StoreError>;
 
-    /// One member; `None` for who is none.
+    /// Returns one member; `None` if the user is not a member.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn member(&self, scope: Scope, user_id: UserId) -> Result<Option<Member>, StoreError>;
 
-    /// The user of the installation who has that address, ignoring case.
+    /// Returns the user of the installation who has that address, ignoring case.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -98,37 +98,37 @@ pub trait OrganizationRepository: Send + Sync {
 /// Changes to organizations and memberships.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// A new organization. `Taken(OrganizationName)` when the name is in use, ignoring case.
+    /// Inserts an organization. `Taken(OrganizationName)` if the name is in use, ignoring case.
     Insert(Organization),
-    /// Another name, another description, or both. `Stale` when the organization is gone,
-    /// `Taken(OrganizationName)` when the name is in use.
+    /// Changes the name, the description, or both. `Stale` if the organization is gone,
+    /// `Taken(OrganizationName)` if the name is in use.
     Update {
-        /// Which.
+        /// The organization.
         scope: Scope,
         /// The new name.
         name: Option<OrganizationName>,
         /// The new description.
         description: Option<Description>,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// The organization is gone, its members are none any more, and the API tokens that work in it and its invitations
-    /// are void. `Stale` when it was gone, `Refused(HasApplications)` while it has applications.
+    /// Deletes the organization and its memberships, and revokes the API tokens that work in it and its
+    /// invitations. `Stale` if it was gone already, `Refused(HasApplications)` while it has applications.
     Delete {
-        /// Which.
+        /// The organization.
         scope: Scope,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A new member, whose invitation is void. `Taken(Membership)` when the user is one already, `Stale` when the
-    /// organization is gone.
+    /// Adds a member, whose invitation becomes void. `Taken(Membership)` if the user is one already,
+    /// `Stale` if the organization is gone.
     InsertMembership(Membership),
-    /// Invites a user; an earlier invitation of theirs to the organization is void. `Taken(Membership)` when the user is a
-    /// member already, `Stale` when the organization is gone.
+    /// Invites a user; an earlier invitation of theirs to the organization becomes void.
+    /// `Taken(Membership)` if the user is a member already, `Stale` if the organization is gone.
     Invite(Invitation),
-    /// Makes a membership of an invitation. `Stale` when the user has no such invitation, or it has expired at `at`, or the
-    /// organization is gone. `Refused(InvitationToken)` when the address of the user is not verified and `token` is not that
-    /// of the invitation.
+    /// Turns an invitation into a membership. `Stale` if the user has no such invitation, or it has expired
+    /// at `at`, or the organization is gone. `Refused(InvitationToken)` if the address of the user is not
+    /// verified and `token` is not that of the invitation.
     AcceptInvitation {
         /// The invitation.
         id: InvitationId,
@@ -159,32 +159,32 @@ pub enum Write {
         /// The time of the withdrawal.
         at: Timestamp,
     },
-    /// Another role. Invitations by who is no admin any more are void. `Stale` when the user is no member, `Refused(LastAdmin)` when nobody would be
-    /// admin any more.
+    /// Changes the role of a member. Invitations by a member who is not an admin any more become void.
+    /// `Stale` if the user is not a member, `Refused(LastAdmin)` if no admin would be left.
     ChangeRole {
-        /// Where.
+        /// The organization.
         scope: Scope,
-        /// Whose.
+        /// The id of the user.
         user_id: UserId,
         /// The new role.
         role: Role,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A member less, whose API tokens in that organization are void, and stay so if they come back. So are their
-    /// invitations.
-    /// `Stale` when the user is none, `Refused(LastAdmin)` when nobody would be admin any more.
+    /// Removes a member. Their API tokens in that organization are revoked, and stay so if they come back.
+    /// So are their invitations. `Stale` if the user is not a member, `Refused(LastAdmin)` if no admin
+    /// would be left.
     RemoveMember {
-        /// Where.
+        /// The organization.
         scope: Scope,
-        /// Who.
+        /// The id of the member.
         user_id: UserId,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// The organization's first deploy key. `Stale` when it has one, or is gone.
+    /// Sets the organization's first deploy key. `Stale` if it has one, or is gone.
     FirstDeployKey(DeployKey),
-    /// The organization's deploy key from now on, whichever it had. `Stale` when it is gone.
+    /// Replaces the organization's deploy key, if it has one. `Stale` if it is gone.
     ReplaceDeployKey(DeployKey),
 }
 

@@ -1,8 +1,8 @@
-//! Pages of long lists.
+//! Pagination.
 
 use crate::value::InvalidValue;
 
-/// Which part of a list is wanted.
+/// A page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     number: i64,
@@ -10,8 +10,8 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// The page `number`, counted from 1, of pages with `size` items; a size above `largest` is
-    /// taken for `largest`.
+    /// Requests the page `number`, counted from 1, of pages with `size` items; a size above `largest` is
+    /// reduced to `largest`.
     ///
     /// # Errors
     /// [`InvalidValue`] for a number or a size below 1, with the name of the one that is wrong.
@@ -22,50 +22,50 @@ impl PageRequest {
         Ok(Self { number: at_least_1("page", number)?, size: at_least_1("page_size", size)?.min(largest) })
     }
 
-    /// The number of the page, counted from 1.
+    /// Returns the number of the page, counted from 1.
     #[must_use]
     pub fn number(self) -> i64 {
         self.number
     }
 
-    /// How many items a page has.
+    /// Returns the number of items of a page.
     #[must_use]
     pub fn size(self) -> i64 {
         self.size
     }
 
-    /// How many items come before the page.
+    /// Returns the number of items before the page.
     #[must_use]
     pub fn offset(self) -> i64 {
         (self.number - 1).saturating_mul(self.size)
     }
 }
 
-/// A part of a list, and how long the whole is.
+/// A part of a list, and the length of the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// The items of the page.
     pub items: Vec<T>,
-    /// Which page it is.
+    /// The request of this page.
     pub request: PageRequest,
-    /// How many items there are on all pages.
+    /// The number of items on all pages.
     pub total: i64,
 }
 
 impl<T> Page<T> {
-    /// How many pages there are.
+    /// Returns the number of pages.
     #[must_use]
     pub fn total_pages(&self) -> i64 {
         self.total / self.request.size + i64::from(self.total % self.request.size != 0)
     }
 
-    /// Whether a page follows.
+    /// Returns whether a page follows.
     #[must_use]
     pub fn has_next(&self) -> bool {
         self.request.number < self.total_pages()
     }
 
-    /// Whether a page with items precedes.
+    /// Returns whether a page with items precedes.
     #[must_use]
     pub fn has_previous(&self) -> bool {
         self.request.number > 1

@@ -1,4 +1,5 @@
-//! Quotas: the most that one organization has of each resource, so that no tenant takes the machine from the others.
+//! Quotas: limits on the resources of one organization, so that no tenant takes the machine from the
+//! others.
 
 use std::fmt;
 
@@ -21,7 +22,7 @@ named!(
         Builds => "builds",
         // Open streams of logs on one server process.
         LogStreams => "log_streams",
-        // The same of one user, in all of the user's organizations together.
+        // Open streams of logs of one user, in all of the user's organizations together.
         UserLogStreams => "user_log_streams",
         // Ports of the host that containers of extensions publish.
         ExtensionPorts => "extension_ports",
@@ -32,7 +33,7 @@ named!(
 );
 
 impl Resource {
-    /// The unit that use and limit are counted in.
+    /// Returns the unit that use and limit are counted in.
     #[must_use]
     pub fn unit(self) -> Unit {
         match self {
@@ -61,22 +62,22 @@ named!(
 pub struct Quota {
     /// The resource.
     pub resource: Resource,
-    /// The most that an organization has of it; 0 for no limit.
+    /// The limit for one organization; 0 for none.
     pub limit: u64,
 }
 
 impl Quota {
-    /// Reports that nothing is ever refused.
+    /// Returns whether there is no limit.
     #[must_use]
     pub fn is_unlimited(self) -> bool {
         self.limit == 0
     }
 
-    /// Decides if an organization that uses `used` gets `wanted` more. Nothing more is always
-    /// allowed: what exists already stays.
+    /// Checks whether an organization that uses `used` may have `wanted` more. `wanted` of 0 is always
+    /// allowed: existing resources are kept.
     ///
     /// # Errors
-    /// [`QuotaExceeded`] when the limit would be passed.
+    /// [`QuotaExceeded`] if the limit would be exceeded.
     pub fn check(self, used: u64, wanted: u64) -> Result<(), QuotaExceeded> {
         let Self { resource, limit } = self;
         if self.is_unlimited() || wanted == 0 || used.saturating_add(wanted) <= limit {
@@ -86,14 +87,14 @@ impl Quota {
     }
 }
 
-/// The quota that was reached.
+/// The error for a quota that is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct QuotaExceeded {
     /// The resource.
     pub resource: Resource,
     /// The amount in use.
     pub used: u64,
-    /// The amount that was asked for beside it.
+    /// The additional amount that was requested.
     pub wanted: u64,
     /// The limit.
     pub limit: u64,
@@ -149,8 +150,8 @@ impl Quotas {
         Quota { resource, limit }
     }
 
-    /// Returns the write that fails unless the organization may have `wanted` more of `resource`;
-    /// none without a limit. It stands in front of the writes that need it.
+    /// Returns the write that fails unless the organization may have `wanted` more of `resource`; `None`
+    /// without a limit. It has to precede the writes that need it.
     #[must_use]
     pub fn require(
         self,
@@ -173,12 +174,12 @@ pub struct Usage {
     pub used: u64,
 }
 
-/// Reads how much of each resource an organization uses.
+/// Reads the usage of each resource by an organization.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait UsageRepository: Send + Sync {
-    /// Returns the use of every resource whose use is stored, as `commit` last made it durable, at the
-    /// moment `at`.
+    /// Returns the use of every resource whose use is stored, as `commit` last made it durable, at the time
+    /// `at`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -188,8 +189,8 @@ pub trait UsageRepository: Send + Sync {
 /// Guards of units of work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// Changes nothing, if the organization may have `wanted` more. Until the unit is durable, no
-    /// other unit is given the same room. [`StoreError::QuotaExceeded`] otherwise.
+    /// Changes nothing, but fails unless the organization may have `wanted` more. Until the unit is
+    /// durable, no other unit can use the same amount. [`StoreError::QuotaExceeded`] otherwise.
     Require {
         /// The organization.
         scope: Scope,
@@ -197,7 +198,7 @@ pub enum Write {
         quota: Quota,
         /// The amount that the unit adds.
         wanted: u64,
-        /// The moment of the unit.
+        /// The time of the unit.
         at: Timestamp,
     },
 }

@@ -1,8 +1,8 @@
-//! Records without a database: what the writes of a deployment mean, as plain values.
+//! In-memory records: applies the writes of deployments to plain values, without a database.
 //!
-//! For a service that embeds Launchway and keeps its records in a place of its own: it decides where
-//! the value lies and when it is durable, and need not know what a write means. Whoever has a
-//! database implements the ports instead.
+//! For a service that embeds Launchway and stores its records itself: it decides where the value is stored
+//! and when it is durable, and need not know the semantics of a write. With a database, implement the ports
+//! instead.
 
 mod applications;
 mod deployments;
@@ -26,9 +26,10 @@ use crate::{
     users::User,
 };
 
-/// Applications with their deployments, the jobs that carry them out, their logs and the audit trail.
+/// Applications with their deployments, jobs and logs, and the audit log.
 ///
-/// Each call costs as much as there is: this is for hundreds of deployments, not for millions.
+/// The cost of each call is linear in the number of records: this is for hundreds of deployments, not for
+/// millions.
 #[derive(Debug, Clone, Default)]
 pub struct Records {
     organizations: BTreeMap<OrganizationId, Organization>,
@@ -36,7 +37,7 @@ pub struct Records {
     applications: BTreeMap<ApplicationId, Application>,
     deployments: BTreeMap<DeploymentId, Deployment>,
     jobs: BTreeMap<JobId, KeptJob>,
-    /// Whose job was claimed when, counted in claims.
+    /// The number of the last claim of each organization.
     turns: BTreeMap<OrganizationId, u64>,
     lines: Vec<LogLine>,
     trail: Vec<audit::Entry>,
@@ -44,7 +45,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Records of nothing but who may act here.
+    /// Creates records that contain only these actors.
     #[must_use]
     pub fn of(actors: &[&Actor]) -> Self {
         let mut records = Self::default();
@@ -52,7 +53,7 @@ impl Records {
         records
     }
 
-    /// Knows somebody, and their organizations, as they are now.
+    /// Stores the current user and organizations of an actor.
     pub fn know(&mut self, actor: &Actor) {
         let profile = actor.profile();
         self.users.insert(profile.user.id, profile.user.clone());
@@ -66,7 +67,7 @@ impl Records {
     ///
     /// # Errors
     /// As there, and [`StoreError::Internal`] for a write about something else than applications,
-    /// deployments, jobs, logs, requests and the trail; then nothing was changed.
+    /// deployments, jobs, logs, requests and the audit log; then nothing was changed.
     pub fn commit(&mut self, writes: &[Write]) -> Result<(), StoreError> {
         if !are_audited(writes) {
             return Err(StoreError::Unaudited);
@@ -105,8 +106,7 @@ impl Records {
         }
     }
 
-    /// Appends lines to the logs of their applications. Those of an application that is not there
-    /// are dropped.
+    /// Appends lines to the logs of their applications. Those of an unknown application are dropped.
     pub fn append(&mut self, lines: &[NewLine]) {
         for line in lines.iter().filter(|line| self.applications.contains_key(&line.application_id)) {
             let newest = self.lines.iter().rev().find(|kept| kept.application_id == line.application_id);
@@ -122,7 +122,7 @@ impl Records {
         }
     }
 
-    /// The same request within the time that it is remembered is a twin.
+    /// Records a request. The same request within its retention is a duplicate.
     fn claim_request(
         &mut self,
         key: &IdempotencyKey,
@@ -138,7 +138,8 @@ impl Records {
         Ok(())
     }
 
-    /// One application with whom it belongs to; `None` when the organization has none with that id.
+    /// Returns one application with its organization and creator; `None` if the organization has none with
+    /// that id.
     #[must_use]
     pub fn application(&self, scope: Scope, id: ApplicationId) -> Option<ApplicationSummary> {
         let application = self.applications.get(&id).filter(|found| found.organization_id == scope.id())?;
@@ -150,26 +151,26 @@ impl Records {
         Some(ApplicationSummary { application: application.clone(), organization, user, breakdown })
     }
 
-    /// Every application, whosever it is.
+    /// Returns the applications of all organizations.
     pub fn applications(&self) -> impl Iterator<Item = &Application> {
         self.applications.values()
     }
 
-    /// Every deployment, whosever it is, newest first; also of applications that are gone.
+    /// Returns the deployments of all organizations, newest first; also of deleted applications.
     pub fn deployments(&self) -> impl Iterator<Item = &Deployment> {
         let mut newest_first: Vec<&Deployment> = self.deployments.values().collect();
         newest_first.sort_by_key(|deployment| std::cmp::Reverse((deployment.created_at, deployment.id)));
         newest_first.into_iter()
     }
 
-    /// One deployment; `None` when the organization has none with that id.
+    /// Returns one deployment; `None` if the organization has none with that id.
     #[must_use]
     pub fn deployment(&self, scope: Scope, id: DeploymentId) -> Option<&Deployment> {
         let found = self.deployments.get(&id).filter(|found| found.organization_id == scope.id());
         found.filter(|found| self.applications.contains_key(&found.application_id))
     }
 
-    /// The same with everything around it.
+    /// Returns one deployment with its details.
     #[must_use]
     pub fn deployment_detail(&self, scope: Scope, id: DeploymentId) -> Option<DeploymentDetail> {
         let deployment = self.deployment(scope, id)?.clone();
@@ -181,14 +182,14 @@ impl Records {
         Some(DeploymentDetail { deployment, application, logs })
     }
 
-    /// Every line of every log, in the order in which they came.
+    /// Returns every line of every log, in the order in which they were appended.
     #[must_use]
     pub fn lines(&self) -> &[LogLine] {
         &self.lines
     }
 
-    /// Forgets the oldest lines of every application, so that each keeps the newest `keep`; tells how
-    /// many went.
+    /// Deletes the oldest lines of every application, so that each keeps the newest `keep`; returns their
+    /// number.
     pub fn trim(&mut self, keep: i64) -> usize {
         let mut newest = BTreeMap::new();
         for line in &self.lines {
@@ -200,7 +201,7 @@ impl Records {
         before - self.lines.len()
     }
 
-    /// What the audit trail was told, in order.
+    /// Returns the entries of the audit log, in order.
     #[must_use]
     pub fn trail(&self) -> &[audit::Entry] {
         &self.trail

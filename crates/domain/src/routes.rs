@@ -1,4 +1,4 @@
-//! Routes: which names lead to which application, and where its traffic goes.
+//! Routes: the host names of applications, and the targets of their traffic.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -9,79 +9,79 @@ use crate::{
     ids::{ApplicationId, SubjectId},
 };
 
-/// The names of one application, or of a container of an extension, and where they lead.
+/// The host names of one application, or of a container of an extension, and their target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Whose traffic it is: what requests are counted by.
+    /// The application or extension that the traffic is counted for.
     pub subject: SubjectId,
-    /// Its names, in lower case and in their ASCII form.
+    /// The host names, in lower case and in their ASCII form.
     pub hosts: Vec<String>,
-    /// Where they lead.
+    /// The target of their traffic.
     pub target: Target,
 }
 
-/// Where an application's traffic goes.
+/// The target of an application's traffic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// To a container.
+    /// A container.
     Container {
-        /// Which.
+        /// The id of the container.
         id: ContainerId,
-        /// Where it listens.
+        /// The address that it listens on.
         address: SocketAddr,
     },
-    /// To a published folder.
+    /// A published folder.
     Site(PathBuf),
-    /// Nowhere: somebody stopped the application.
+    /// None: a user stopped the application.
     Stopped,
-    /// Nowhere: no version of it runs.
+    /// None: no version of it runs.
     Absent,
 }
 
-/// Leads traffic to the live version of each application.
+/// Routes traffic to the live version of each application.
 ///
-/// Promises: a change is atomic, drops no request, and holds once the call has returned, also over a
-/// restart of whoever leads the traffic; a request that is under way goes on to where it was led.
+/// Promises: a change is atomic, drops no request, and is effective once the call has returned, also over a
+/// restart of the proxy; a request in progress continues to its old target.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait TrafficRouter: Send + Sync {
-    /// Whether there is somebody to tell. Where there is nobody, nobody has to read routes.
+    /// Returns whether there is a router. Without one, routes need not be read.
     fn is_there(&self) -> bool {
         true
     }
 
-    /// Leads the names of an application there from now on, and no others to it.
+    /// Routes the host names of an application to its target, and no others to it.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the router is not there.
+    /// [`StepError::Fault`] if the router is unreachable.
     async fn set(&self, route: &Route) -> Result<(), StepError>;
 
-    /// Leads no name to `application` any more.
+    /// Removes the routes of `application`.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the router is not there.
+    /// [`StepError::Fault`] if the router is unreachable.
     async fn remove(&self, application: ApplicationId) -> Result<(), StepError>;
 
-    /// Knows these routes from now on, and no others.
+    /// Replaces all routes by these.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the router is not there.
+    /// [`StepError::Fault`] if the router is unreachable.
     async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError>;
 
-    /// True if the router is known to have all the routes that it was told. Where that is not known, it is told
-    /// all of them again.
+    /// Returns whether the router is known to have all routes that were set. If not, all of them are set
+    /// again.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the router is not there.
+    /// [`StepError::Fault`] if the router is unreachable.
     async fn is_current(&self) -> Result<bool, StepError> {
         Ok(false)
     }
 
-    /// Returns when no request is under way any more to where the traffic of `application` went
-    /// before, or when the router's time limit is over: to `container`, or to anything.
+    /// Waits until no request is in progress to the previous target of `application`, or until the router's
+    /// time limit: to `container`, or to any.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the router is not there.
+    /// [`StepError::Fault`] if the router is unreachable.
     async fn drain(
         &self,
         application: ApplicationId,

@@ -1,4 +1,4 @@
-//! Secrets: values that no log may show, and the box that keeps them at rest.
+//! Secrets: values that are never logged, and their encryption at rest.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use std::fmt;
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Hides `value`.
+    /// Wraps `value`.
     pub fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// Shows the value, for the one place that has to use it.
+    /// Returns the value, for the code that has to use it.
     pub fn expose(&self) -> &T {
         &self.0
     }
@@ -24,44 +24,44 @@ impl<T> fmt::Debug for Secret<T> {
     }
 }
 
-/// A secret as it is stored: encrypted, authenticated, bound to its place.
+/// A secret as it is stored: encrypted, authenticated, bound to its associated data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed(pub String);
 
-/// Why a secret could not be sealed or opened.
+/// The reason why a secret could not be encrypted or decrypted.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretBoxError {
-    /// The sealed text is damaged, belongs to another place, or was made with another key.
+    /// The encrypted text is damaged, has other associated data, or was encrypted with another key.
     #[error("a stored secret cannot be opened with this installation's key")]
     CannotOpen,
-    /// The system gave no randomness.
+    /// The system provided no randomness.
     #[error("no randomness to seal a secret with")]
     CannotSeal,
 }
 
-/// Encrypts what has to be read again later.
+/// Encrypts secrets that have to be read again later.
 ///
-/// Promises: sealing the same secret twice gives different texts; a text opens only with the
-/// same `place` that it was sealed for, so that it cannot be moved to another row.
+/// Promises: encrypting the same secret twice gives different texts; a text can be decrypted only with the
+/// same associated data (`place`), so that it cannot be moved to another row.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait SecretBox: Send + Sync {
-    /// Seals `plain` for `place`, which names table, column and row.
+    /// Encrypts `plain` with the associated data `place`, which names table, column and row.
     ///
     /// # Errors
     /// [`SecretBoxError::CannotSeal`] without randomness.
     fn seal(&self, place: &str, plain: &[u8]) -> Result<Sealed, SecretBoxError>;
 
-    /// Opens what [`seal`](SecretBox::seal) made for the same `place`.
+    /// Decrypts a text of [`seal`](SecretBox::seal) with the same associated data `place`.
     ///
     /// # Errors
     /// [`SecretBoxError::CannotOpen`] for anything else.
     fn open(&self, place: &str, sealed: &Sealed) -> Result<Secret<Vec<u8>>, SecretBoxError>;
 }
 
-/// Gives random bytes that nobody can guess.
+/// A source of cryptographically secure random bytes.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait Entropy: Send + Sync {
-    /// 256 fresh random bits.
+    /// Returns 256 fresh random bits.
     fn bits_256(&self) -> [u8; 32];
 }
 

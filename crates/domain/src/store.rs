@@ -1,4 +1,4 @@
-//! Writing: the only way to change what is stored.
+//! Units of work: the only way to change stored records.
 
 use async_trait::async_trait;
 
@@ -9,7 +9,7 @@ use crate::{
     users, webhooks,
 };
 
-/// One change to what is stored. Each feature owns its own writes.
+/// A change to stored records. Each feature owns its own writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     /// Sessions, tokens, passwords, two-factor login.
@@ -18,30 +18,30 @@ pub enum Write {
     User(users::Write),
     /// Organizations and memberships.
     Organization(organizations::Write),
-    /// The audit trail.
+    /// The audit log.
     Audit(audit::Write),
     /// The queue of jobs.
     Job(jobs::Write),
-    /// Applications.
+    /// Applications and their domains.
     Application(applications::Write),
-    /// Deployments.
+    /// Deployments and their containers.
     Deployment(deployments::Write),
     /// Extensions and their runs.
     Extension(extensions::Write),
     /// Log lines.
     Log(logs::Write),
-    /// Requests that are carried out once.
+    /// Idempotency keys.
     Idempotency(idempotency::Write),
-    /// Webhooks.
+    /// Inbound webhooks.
     Webhook(webhooks::Write),
-    /// Notifications.
+    /// Notification channels, events and deliveries.
     Notification(notifications::Write),
-    /// Quotas.
+    /// Quota checks.
     Quota(quotas::Write),
 }
 
 impl Write {
-    /// Whether the trail has to tell of it.
+    /// Returns whether the change requires an entry in the audit log.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         match self {
@@ -59,8 +59,8 @@ impl Write {
     }
 }
 
-/// Whether `writes` tell the trail of what they change. A unit of work carries out no others, so
-/// that a use case which forgets its entry fails every test that reaches it.
+/// Returns whether `writes` include an audit entry for what they change. A unit of work refuses all others,
+/// so that a use case which forgets its entry fails every test that reaches it.
 #[must_use]
 pub fn are_audited(writes: &[Write]) -> bool {
     let tell = writes.iter().any(|write| matches!(write, Write::Audit(_)));
@@ -69,23 +69,23 @@ pub fn are_audited(writes: &[Write]) -> bool {
 
 /// Makes changes durable.
 ///
-/// Promises: all writes of one call take effect together, in their order, or none does; when the
-/// call returns `Ok` they survive the loss of power; every repository sees them from then on.
-/// Writes that are not [audited](are_audited) are not carried out.
+/// Promises: all writes of one call take effect together, in their order, or none does; when the call
+/// returns `Ok` they survive a power failure; every repository sees them from then on. Writes that are not
+/// [audited](are_audited) are not carried out.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait UnitOfWork: Send + Sync {
     /// Carries out `writes` as one unit.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] when a write would repeat something unique, [`StoreError::Stale`]
-    /// when a write's guard no longer holds, [`StoreError::Refused`] when a rule about the stored
-    /// state forbids it, [`StoreError::QuotaExceeded`] when a quota does, [`StoreError::Unaudited`] when the trail would not know; then nothing was
-    /// changed.
+    /// [`StoreError::Taken`] if a write would repeat something unique, [`StoreError::Stale`] if a write's
+    /// guard no longer holds, [`StoreError::Refused`] if a rule about the stored state forbids it,
+    /// [`StoreError::QuotaExceeded`] if a quota does, [`StoreError::Unaudited`] if there is no audit entry;
+    /// then nothing was changed.
     async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError>;
 }
 
-/// The ability of the store to keep changes.
+/// The health of the store.
 #[async_trait]
 pub trait StoreHealth: Send + Sync {
     /// Returns `Ok` unless the last change that failed did so because the disk was full. Then it tries a small change,
@@ -96,7 +96,7 @@ pub trait StoreHealth: Send + Sync {
     async fn check_writes(&self) -> Result<(), StoreError>;
 }
 
-/// Why the store did not do what was asked.
+/// The error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database cannot be reached or is too busy; the same call may succeed later.
@@ -108,41 +108,41 @@ pub enum StoreError {
     /// Something unique exists already.
     #[error("{0:?} is taken")]
     Taken(Unique),
-    /// What a guarded write expected to find is not there any more.
+    /// The guard of a write no longer holds.
     #[error("the stored state has changed meanwhile")]
     Stale,
     /// A rule about what is stored forbids it.
     #[error("{0:?} forbids it")]
     Refused(Rule),
-    /// The organization has no room for it.
+    /// A quota of the organization is exceeded.
     #[error(transparent)]
     QuotaExceeded(QuotaExceeded),
-    /// The writes change something and do not tell the audit trail.
+    /// The writes change something without an entry in the audit log.
     #[error("a change without an audit entry")]
     Unaudited,
-    /// A fault that trying again will not mend.
+    /// An error that a retry will not fix.
     #[error("the database refused a statement")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A rule about what is stored, which only the store can hold at the moment of the change.
+/// A rule about stored records that only the store can check atomically with the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// An organization has an admin.
+    /// An organization must keep an admin.
     LastAdmin,
-    /// An account that somebody uses is theirs alone.
+    /// An account that is in use cannot be taken over.
     AccountInUse,
-    /// An organization that has applications stays.
+    /// An organization with applications cannot be deleted.
     HasApplications,
-    /// An organization for which extensions made something stays.
+    /// An organization with objects of extensions cannot be deleted.
     HasExtensions,
-    /// An application has so many names and no more.
+    /// An application has a maximum number of domains.
     MostDomains,
-    /// An account whose address is not verified accepts an invitation by its token alone.
+    /// An account with an unverified address needs the token to accept an invitation.
     InvitationToken,
 }
 
-/// What may exist only once.
+/// A unique property of stored records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unique {
     /// The first administrator of the installation.
@@ -161,13 +161,13 @@ pub enum Unique {
     Domain,
     /// The key of an extension.
     ExtensionKey,
-    /// A request that is to be carried out once.
+    /// An idempotency key.
     IdempotencyKey,
     /// A delivery of a code host to one application.
     WebhookDelivery,
-    /// Where an organization's messages of one kind go.
+    /// An organization's HTTP channel of one kind.
     WebhookConfig,
-    /// The server that sends an organization's mail.
+    /// An organization's SMTP configuration.
     SmtpConfig,
 }
 
@@ -206,7 +206,8 @@ mod tests {
         audit::Write::Append(entry).into()
     }
 
-    /// Writes that only keep a login or a deployment going, guard it, go with another, or change nothing.
+    /// Returns writes that only keep a login or a deployment going, guard it, go with another, or change
+    /// nothing.
     fn silent_writes() -> Vec<Write> {
         let (id, user_id) = (Uuid::nil().into(), Uuid::nil().into());
         let code = TokenHash::of("code");
@@ -377,7 +378,7 @@ mod tests {
         ]
     }
 
-    /// Writes that the trail has to tell of.
+    /// Returns writes that require an entry in the audit log.
     fn telling_writes() -> Vec<Write> {
         let id = Uuid::nil().into();
         let [email, username] = ["ada@example.com", "ada"];

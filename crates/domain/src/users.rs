@@ -1,4 +1,4 @@
-//! People: who they are, how they like their screen.
+//! Users and their settings.
 
 mod email;
 mod settings;
@@ -18,7 +18,7 @@ use crate::{
     store::{self, StoreError},
 };
 
-/// A user with everything that an answer about a user embeds.
+/// A user with the data that API responses embed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// The user.
@@ -33,7 +33,7 @@ pub struct Profile {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait UserRepository: Send + Sync {
-    /// The user with settings and memberships (oldest first, ties by id); `None` for an unknown id.
+    /// Returns the user with settings and memberships (oldest first, ties by id); `None` for an unknown id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -43,33 +43,34 @@ pub trait UserRepository: Send + Sync {
 /// Changes to users and their settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// A new user. `Taken(UserEmail)` when the address is in use, ignoring case.
+    /// Inserts a user. `Taken(UserEmail)` if the address is in use, ignoring case.
     Insert(User),
-    /// Another name. `Stale` when the user does not exist.
+    /// Changes the name of a user. `Stale` if the user does not exist.
     Rename {
-        /// Whose name.
+        /// The id of the user.
         id: UserId,
         /// The new name.
         username: Username,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Changes what `changes` names and nothing else, so that two calls at once lose neither's
-    /// change. Makes the row with defaults, and with the id `new_id`, when there is none yet.
+    /// Changes only the settings in `changes`, so that concurrent calls keep each other's changes. Creates
+    /// the row with defaults, and with the id `new_id`, if there is none yet.
     ChangeSettings {
-        /// Whose settings.
+        /// The id of the user.
         user_id: UserId,
-        /// The id of the row if it has to be made.
+        /// The id of the row if it is created.
         new_id: SettingsId,
-        /// What changes; nothing only makes the row.
+        /// The changes; empty to create the row only.
         changes: Vec<SettingsChange>,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
 }
 
 impl Write {
-    /// Whether the trail has to tell of it. Settings that are made with defaults change nothing.
+    /// Returns whether the change requires an entry in the audit log. Creating settings with defaults
+    /// changes nothing.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         !matches!(self, Self::ChangeSettings { changes, .. } if changes.is_empty())

@@ -1,8 +1,8 @@
-//! Value types: the one way in, and the one error that tells why a value was refused.
+//! Value types: validated on construction, with one error type.
 
 use std::fmt::Display;
 
-/// Why a value was refused: what is allowed, and what came instead.
+/// The error of a refused value: the rule, and the value.
 ///
 /// Displays without the name of the field, which only the caller knows: "must be …, got …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,26 +13,26 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    /// A refused text, quoted and shortened so that it fits a sentence.
+    /// Creates the error for a text, quoted and shortened so that it fits a sentence.
     #[must_use]
     pub fn text(allowed: &'static str, got: &str) -> Self {
         Self { allowed, got: Some(quoted(got)) }
     }
 
-    /// A refused number.
+    /// Creates the error for a number.
     #[must_use]
     pub fn number(allowed: &'static str, got: impl Display) -> Self {
         Self { allowed, got: Some(got.to_string()) }
     }
 
-    /// A refused secret, which no message may repeat.
+    /// Creates the error for a secret, which no message may repeat.
     #[must_use]
     pub fn secret(allowed: &'static str) -> Self {
         Self { allowed, got: None }
     }
 }
 
-/// The longest part of a refused text that a message repeats, in characters.
+/// The number of characters of a refused text that a message repeats.
 const QUOTED_CHARACTERS: usize = 40;
 
 fn quoted(text: &str) -> String {
@@ -43,10 +43,10 @@ fn quoted(text: &str) -> String {
     format!("`{shown}`")
 }
 
-/// Gives a text type with a rule its only way in and its ways out.
+/// Implements validation and conversions for a text type.
 ///
-/// The type is a tuple struct around a `String`; `$rule` is a function
-/// `fn(String) -> Result<String, InvalidValue>` that returns the text as it is to be kept.
+/// The type is a tuple struct around a `String`; `$rule` is a function `fn(String) -> Result<String,
+/// InvalidValue>` that returns the text as it is to be stored.
 macro_rules! text_value {
     ($(#[$doc:meta])* $name:ident, $rule:expr) => {
         $(#[$doc])*
@@ -54,7 +54,7 @@ macro_rules! text_value {
         pub struct $name(String);
 
         impl $name {
-            /// The text as it is kept.
+            /// Returns the text as it is stored.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -93,7 +93,7 @@ macro_rules! text_value {
 }
 pub(crate) use text_value;
 
-/// Gives what has a few names, by which it is stored and shown, its ways in and out.
+/// Defines an enum with a name for each variant, by which it is stored and shown, and its conversions.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident, $what:literal, { $($variant:ident => $text:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -101,10 +101,10 @@ macro_rules! named {
         pub enum $name { $(#[doc = concat!("`", $text, "`.")] $variant),+ }
 
         impl $name {
-            /// Every one, in the order of the contract.
+            /// All variants, in the order of the API.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The name in the contract.
+            /// Returns the name used in the API.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
@@ -123,7 +123,7 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-/// Trims `raw` and keeps it when it has `min` to `max` characters that can be seen.
+/// Trims `raw` and returns it if it has `min` to `max` visible characters.
 pub(crate) fn plain_text(
     raw: &str,
     min: usize,
@@ -139,8 +139,8 @@ pub(crate) fn plain_text(
     }
 }
 
-/// Control characters, and those that change how the text around them is shown: with them one name
-/// can look like another. Joiners are not among them; scripts and emoji need them.
+/// Returns whether this is a control character, or one that changes how the text around it is shown: with
+/// them one name can look like another. Joiners are not among them; scripts and emoji need them.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     c.is_control()

@@ -1,4 +1,4 @@
-//! Webhooks: what code hosts tell of pushes, and how they prove that it was them.
+//! Inbound webhooks: push notifications of code hosts, and their authentication.
 
 mod change;
 mod code_host;
@@ -24,16 +24,16 @@ use crate::{
     store::{self, StoreError},
 };
 
-/// A commit that a branch is at, and that an application which follows the branch may have missed.
+/// The head commit of a branch, which an application that follows the branch may have missed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchHead {
-    /// Of which application.
+    /// The application.
     pub application: ApplicationId,
-    /// In which repository.
+    /// The repository.
     pub repository: GitUrl,
-    /// Which branch.
+    /// The branch.
     pub branch: Branch,
-    /// Where it is.
+    /// The commit.
     pub commit: CommitHash,
 }
 
@@ -42,7 +42,7 @@ pub struct BranchHead {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait WebhookRepository: Send + Sync {
-    /// The secret that the code host is to be told, if there is one.
+    /// Returns the current secret for the code host, if there is one.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -52,7 +52,7 @@ pub trait WebhookRepository: Send + Sync {
         repository: &RepositoryKey,
     ) -> Result<Option<KeptSecret>, StoreError>;
 
-    /// Every secret of one of `repositories` that is valid at `now`, whoever has it.
+    /// Returns every secret of one of `repositories` that is valid at `now`, of all organizations.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -62,7 +62,7 @@ pub trait WebhookRepository: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<KeptSecret>, StoreError>;
 
-    /// The organization's applications from `repository`, in the order of their ids.
+    /// Returns the organization's applications from `repository`, in the order of their ids.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -72,7 +72,7 @@ pub trait WebhookRepository: Send + Sync {
         repository: &RepositoryKey,
     ) -> Result<Vec<Application>, StoreError>;
 
-    /// Those of `applications` for which such a delivery was taken after `since`.
+    /// Returns those of `applications` for which such a delivery was accepted after `since`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -84,92 +84,93 @@ pub trait WebhookRepository: Send + Sync {
     ) -> Result<Vec<ApplicationId>, StoreError>;
 }
 
-/// Reads which branches are followed, for no caller.
+/// Reads the branches that applications follow, for work without a caller.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait FollowedBranches: Send + Sync {
-    /// Every application that pushes deploy, from a repository of which a push was
+    /// Returns every application with auto-deploy from a repository of which a push was
     /// [verified](Write::Confirm), in the order of their ids.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn followers(&self) -> Result<Vec<Application>, StoreError>;
 
-    /// Whether [`Write::RequireMissed`] would hold.
+    /// Returns whether [`Write::RequireMissed`] would succeed.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn is_missed(&self, head: &BranchHead) -> Result<bool, StoreError>;
 }
 
-/// Forgets what was remembered. It writes nothing but the tables of webhooks.
+/// Deletes old records of webhooks. It writes nothing but the tables of webhooks.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait DeliveryMemory: Send + Sync {
-    /// Forgets deliveries that were taken before `deliveries`, and secrets that were valid only
-    /// before `secrets`.
+    /// Deletes deliveries that were accepted before `deliveries`, and secrets that were valid only before
+    /// `secrets`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn forget(&self, deliveries: Timestamp, secrets: Timestamp) -> Result<(), StoreError>;
 }
 
-/// Changes that webhooks bring.
+/// Changes to webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// The first secret of a repository. `Stale` when it has one, or the organization is gone.
+    /// Inserts the first secret of a repository. `Stale` if it has one, or the organization is gone.
     FirstSecret(KeptSecret),
-    /// The secret of a repository from now on. The one before stays valid until `until`, and those
-    /// before that as long as they were, but for the oldest when there are more than
-    /// [enough](KeptSecret::MOST_REPLACED). `Stale` when the organization is gone.
+    /// Replaces the secret of a repository. The previous one stays valid until `until`, and those before
+    /// that as long as they were, except for the oldest if there are more than
+    /// [allowed](KeptSecret::MOST_REPLACED). `Stale` if the organization is gone.
     ReplaceSecret {
-        /// The new one.
+        /// The new secret.
         secret: KeptSecret,
-        /// How long the one before stays valid.
+        /// When the previous secret expires.
         until: Timestamp,
     },
-    /// A push of the repository was verified: the code host knows the way. Changes nothing when it
-    /// was before.
+    /// Records that a push of the repository was verified: the webhook is set up. Changes nothing if it was
+    /// before.
     Confirm {
-        /// Whose.
+        /// The organization that it belongs to.
         scope: Scope,
-        /// Which.
+        /// The repository.
         repository: RepositoryKey,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// A delivery is taken for an application. `Taken(WebhookDelivery)` when one with the same id or
-    /// the same body was, after `since`.
+    /// Accepts a delivery for an application. `Taken(WebhookDelivery)` if one with the same id or the same
+    /// body was, after `since`.
     Take {
-        /// Which application.
+        /// The application.
         application: ApplicationId,
-        /// What recognises the delivery.
+        /// The id and body hash of the delivery.
         mark: DeliveryMark,
-        /// What is older does not count.
+        /// Older deliveries do not count.
         since: Timestamp,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Who pushed this commit does not want it deployed: nobody misses it.
+    /// Records that a commit asks not to be deployed, so that it does not count as missed.
     PassOver {
-        /// Which application.
+        /// The application.
         application: ApplicationId,
-        /// Which commit.
+        /// The commit.
         commit: CommitHash,
-        /// When.
+        /// The time of the change.
         at: Timestamp,
     },
-    /// Nothing, if the commit was missed. `Stale` when the application
-    /// - is gone, is not deployed by pushes, or follows another branch by now;
-    /// - has a deployment of the commit, in whatever state, or one that is not over;
-    /// - was told to [pass over](Write::PassOver) the commit;
-    /// - was rolled back or stopped since it was last deployed afresh, or had that deployment
-    ///   cancelled before it was known what it is made of.
+    /// Changes nothing, but fails unless the commit was missed. `Stale` if the application
+    /// - is gone, has no auto-deploy, or follows another branch by now;
+    /// - has a deployment of the commit, in whatever state, or one that has not finished;
+    /// - was to [pass over](Write::PassOver) the commit;
+    /// - was rolled back or stopped since its last fresh deployment, or had that deployment cancelled
+    ///   before its commit was known.
     RequireMissed(BranchHead),
 }
 
 impl Write {
-    /// Whether the trail has to tell of it. What a push leads to has an entry of its own.
+    /// Returns whether the change requires an entry in the audit log. The result of a push has an entry of
+    /// its own.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         matches!(self, Self::FirstSecret(_) | Self::ReplaceSecret { .. })

@@ -1,64 +1,64 @@
-//! YAML: read into a small tree that knows its lines and cannot grow out of proportion.
+//! YAML: parsed into a small tree with line numbers, within size limits.
 //!
-//! Texts stay as they were written: `yes`, `010` and `22:30` are texts here, so that nothing depends
-//! on which version of YAML somebody had in mind.
+//! Scalars keep their text: `yes`, `010` and `22:30` are texts here, so that nothing depends on the version
+//! of YAML that the author had in mind.
 
 use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
-/// The largest file, in bytes.
+/// The size limit of a file, in bytes.
 const LARGEST: usize = 256 * 1024;
-/// How many texts, lists and maps there may be, those included that `*aliases` repeat.
+/// The maximum number of scalars, lists and maps, including those that `*aliases` repeat.
 const MOST_NODES: usize = 20_000;
-/// How long all texts may be together, those included that `*aliases` repeat.
+/// The maximum total length of all texts, including those that `*aliases` repeat.
 const MOST_TEXT: usize = 1024 * 1024;
-/// How deep lists and maps may stand in each other.
+/// The maximum nesting depth of lists and maps.
 const DEEPEST: usize = 20;
 
 const TOO_DEEP: &str = "lists and maps stand too deep in each other";
 
-/// A part of a file.
+/// A node of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// The line that it begins in, counted from 1; for an entry of a map, the line of its key.
     pub line: usize,
-    /// What it is.
+    /// The content.
     pub content: Content,
 }
 
-/// What a part of a file is.
+/// The content of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// A text, a number, a truth value or nothing: whoever reads it decides.
+    /// A text, a number, a boolean or null: the reader decides.
     Scalar {
-        /// As it was written.
+        /// The text as it was written.
         text: String,
-        /// Whether it stands without quotes, so that it may be more than a text.
+        /// True if it has no quotes, so that it may be more than a text.
         is_plain: bool,
     },
-    /// One after the other.
+    /// A sequence.
     List(Vec<Node>),
-    /// In the order of the file; no key is there twice.
+    /// A mapping, in the order of the file; no key occurs twice.
     Map(Vec<(String, Node)>),
 }
 
-/// Whether a file may repeat parts of itself.
+/// The policy for aliases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aliases {
-    /// By `*name`, within limits.
+    /// Aliases by `*name`, within limits.
     Allowed,
-    /// Never.
+    /// No aliases.
     Refused,
 }
 
-/// Why a file cannot be read.
+/// The error of a file that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct Unreadable {
-    /// Where; absent when it concerns the whole file.
+    /// The line; `None` if it concerns the whole file.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
@@ -73,11 +73,11 @@ impl Unreadable {
 }
 
 impl Node {
-    /// Reads the one document of a file.
+    /// Parses the only document of a file.
     ///
     /// # Errors
-    /// [`Unreadable`] for what is no YAML, is more than one document, has tags, repeats a key,
-    /// stands too deep or holds too much.
+    /// [`Unreadable`] if it is not YAML, is more than one document, has tags, repeats a key, is nested too
+    /// deeply or too large.
     pub fn read(bytes: &[u8], aliases: Aliases) -> Result<Self, Unreadable> {
         if bytes.len() > LARGEST {
             return Err(Unreadable::whole(format!("it has more than {} KiB", LARGEST / 1024)));
@@ -94,20 +94,20 @@ impl Node {
         reader.document()
     }
 
-    /// A map without any entry.
+    /// Returns an empty map.
     #[must_use]
     pub fn empty_map() -> Self {
         Self { line: 1, content: Content::Map(Vec::new()) }
     }
 
-    /// Whether nothing is said.
+    /// Returns whether it is null.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         matches!(&self.content, Content::Scalar { text, is_plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
-    /// How many nodes it is made of, and how long its texts are.
+    /// Returns the number of nodes, and the total length of the texts.
     fn size(&self) -> (usize, usize) {
         let add = |(nodes, text): (usize, usize), (more, longer)| (nodes + more, text + longer);
         match &self.content {
@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
         Ok(entries)
     }
 
-    /// Takes a node's size off what is left.
+    /// Subtracts a node's size from the remaining budget.
     fn spend(&mut self, (nodes, text): (usize, usize)) -> Result<(), Unreadable> {
         let too_much = || Unreadable::whole("it holds too much, counting everything that aliases repeat");
         self.nodes_left = self.nodes_left.checked_sub(nodes).ok_or_else(too_much)?;
@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Takes over the entries of a map, or of each map in a list; the first that has a key counts.
+/// Merges the entries of a map, or of each map in a list; the first entry of a key counts.
 fn merge(merged: &mut Vec<(String, Node)>, node: Node) -> Result<(), &'static str> {
     match node.content {
         Content::Map(entries) => merged.extend(entries),
@@ -258,7 +258,7 @@ fn merge(merged: &mut Vec<(String, Node)>, node: Node) -> Result<(), &'static st
     Ok(())
 }
 
-/// A text of a file as a message repeats it.
+/// Shortens a text of a file for a message.
 #[must_use]
 pub fn shortened(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
@@ -266,7 +266,7 @@ pub fn shortened(text: &str) -> String {
 
 fn told(error: &ScanError) -> Unreadable {
     let line = error.marker().line();
-    // The parser looks ahead, and has a limit of its own.
+    // The parser looks ahead, and has its own limit.
     match error.info() {
         "recursion limit exceeded" => Unreadable::at(line, TOO_DEEP),
         info => Unreadable::at(line, info),

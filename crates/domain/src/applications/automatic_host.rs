@@ -1,4 +1,4 @@
-//! The name that every application is reached by, whether or not it has a domain.
+//! The host name that every application has, whether or not it has a domain.
 
 use super::{ApplicationName, Environment, hostname::is_label};
 use crate::{
@@ -6,11 +6,11 @@ use crate::{
     value::{InvalidValue, text_value},
 };
 
-/// The most characters between two dots.
+/// The length limit of a DNS label.
 const LONGEST: usize = 63;
 
 text_value!(
-    /// `<application>.<organization>.localhost`: browsers and curl look for it on their own machine.
+    /// `<application>.<organization>.localhost`: browsers and curl resolve it to their own machine.
     AutomaticHost,
     |raw| {
         let labels = raw.strip_suffix(".localhost").and_then(|name| name.split_once('.'));
@@ -22,7 +22,7 @@ text_value!(
 );
 
 impl AutomaticHost {
-    /// The name that an application gets when nobody has it.
+    /// Returns the host name that an application gets if it is free.
     #[must_use]
     pub fn of(name: &ApplicationName, environment: &Environment, organization: &OrganizationName) -> Self {
         let wanted = match environment.as_str() {
@@ -36,7 +36,7 @@ impl AutomaticHost {
         ))
     }
 
-    /// The same with a number, for when the one without is taken.
+    /// Returns the same host name with a number, for when the one without is taken.
     #[must_use]
     pub fn numbered(&self, number: u32) -> Self {
         let (application, rest) = self.0.split_once('.').unwrap_or((&self.0, "localhost"));
@@ -46,7 +46,7 @@ impl AutomaticHost {
     }
 }
 
-/// A text as what may stand between two dots; `otherwise` when nothing is left of it.
+/// Turns a text into a DNS label; `otherwise` if nothing is left of it.
 fn slug(text: &str, otherwise: &str) -> String {
     let mut slug = String::new();
     for character in text.chars() {
@@ -96,7 +96,7 @@ mod tests {
             let host = host(&long, environment, "Acme");
             assert_eq!(host.as_str(), format!("{long}-{expected}.acme.localhost"));
         }
-        // Never with the `-` at the cut.
+        // No label ends with `-`.
         assert_eq!(
             host(&"a".repeat(62), "staging", "Acme").as_str(),
             format!("{}.acme.localhost", "a".repeat(62))

@@ -1,4 +1,4 @@
-//! What is to be deployed, and how: everything of an application that people choose.
+//! The configuration of an application: everything about it that users choose.
 
 use super::{
     ApplicationName, BasePath, Branch, BuildPack, DockerfilePath, Environment, HealthCheckPath, Hostname,
@@ -22,38 +22,38 @@ impl RunCommand {
     const LONGEST: usize = 16 * 1024;
 }
 
-/// What is to be deployed, and how. Its parts fit together: see [`Blueprint::check`].
+/// The configuration of an application. Its parts fit together: see [`Blueprint::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blueprint {
-    /// What it is called.
+    /// The name of the application.
     pub name: ApplicationName,
-    /// Where it comes from.
+    /// The source: a git repository or an image.
     pub repository: Repository,
     /// None for a prebuilt image.
     pub branch: Option<Branch>,
-    /// The folder of the repository that counts.
+    /// The folder of the repository to build from.
     pub base_path: BasePath,
-    /// The Dockerfile or compose file in there.
+    /// The Dockerfile or compose file in that folder.
     pub dockerfile_path: DockerfilePath,
-    /// What is made of the source.
+    /// The way in which the source is built.
     pub build_pack: BuildPack,
-    /// What it runs for.
+    /// The environment that it runs in.
     pub environment: Environment,
-    /// The name that it is reached by beside its automatic one.
+    /// The custom host name, beside its automatic one.
     pub domain: Option<Hostname>,
-    /// Where it listens inside its container.
+    /// The port that it listens on inside its container.
     pub port: Port,
-    /// What runs before a new version starts; the version fails with it.
+    /// The command that runs before a new version starts; if it fails, the deployment fails.
     pub pre_run_command: Option<RunCommand>,
-    /// What runs when a new version is live.
+    /// The command that runs after a new version is live.
     pub post_run_command: Option<RunCommand>,
-    /// What stands in front of it.
+    /// The proxy in front of it.
     pub proxy_server: ProxyServer,
-    /// The words to find it by.
+    /// Labels to find it by.
     pub labels: Labels,
-    /// What is asked by HTTP to learn whether it works; without, it is enough that somebody listens.
+    /// The path of the HTTP health check; without, an open port is enough.
     pub health_check_path: Option<HealthCheckPath>,
-    /// Whether a push deploys it.
+    /// True if a push deploys it.
     pub auto_deploy: bool,
 }
 
@@ -61,15 +61,15 @@ pub struct Blueprint {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {reason}")]
 pub struct InvalidBlueprint {
-    /// Which.
+    /// The name of the field.
     pub field: &'static str,
-    /// What is wrong.
+    /// The rule that is violated.
     pub reason: &'static str,
 }
 
 impl Blueprint {
-    /// A prebuilt image that listens on `port`, in `environment`, and everything else as it is when
-    /// nobody says anything about it.
+    /// Returns the blueprint of a prebuilt image that listens on `port`, in `environment`, with defaults
+    /// for everything else.
     #[must_use]
     pub fn of_image(name: ApplicationName, environment: Environment, image: ImageRef, port: Port) -> Self {
         Self {
@@ -91,10 +91,10 @@ impl Blueprint {
         }
     }
 
-    /// Tells which fields do not fit the build pack.
+    /// Checks that the fields fit the build pack.
     ///
     /// # Errors
-    /// All of them.
+    /// All fields that do not.
     pub fn check(&self) -> Result<(), Vec<InvalidBlueprint>> {
         let mut problems = Vec::new();
         let mut require = |holds: bool, field: &'static str, reason: &'static str| {

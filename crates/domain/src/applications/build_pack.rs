@@ -1,19 +1,19 @@
-//! How an application is made from its source.
+//! The ways in which an application is built from its source.
 
 use crate::value::InvalidValue;
 
-/// How an application is made from its source.
+/// The way in which an application is built from its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BuildPack {
-    /// An image is built by a Dockerfile of the repository.
+    /// Builds an image with a Dockerfile of the repository.
     Dockerfile,
-    /// Several services are run by a compose file of the repository.
+    /// Runs the services of a compose file of the repository.
     DockerCompose,
-    /// A prebuilt image is run.
+    /// Runs a prebuilt image.
     Image,
-    /// A folder of the repository is published as it is.
+    /// Publishes a folder of the repository as it is.
     Static,
-    /// An image is built by a Dockerfile that Nixpacks makes for a folder of the repository.
+    /// Builds an image with a Dockerfile that Nixpacks generates for a folder of the repository.
     Nixpacks,
 }
 
@@ -22,7 +22,7 @@ impl BuildPack {
     pub const ALL: [Self; 5] =
         [Self::Dockerfile, Self::DockerCompose, Self::Image, Self::Static, Self::Nixpacks];
 
-    /// The name in the contract.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,10 +51,10 @@ impl TryFrom<String> for BuildPack {
     }
 }
 
-/// Who terminates TLS in front of an application.
+/// The proxy that terminates TLS in front of an application.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ProxyServer {
-    /// Nobody: Launchway's own proxy alone.
+    /// Launchway's own proxy alone.
     #[default]
     Launchway,
     /// Caddy, in front of Launchway's proxy.
@@ -62,7 +62,7 @@ pub enum ProxyServer {
 }
 
 impl ProxyServer {
-    /// The name in the contract.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl TryFrom<String> for ProxyServer {
 pub struct Port(u16);
 
 impl Port {
-    /// The number.
+    /// Returns the port number.
     #[must_use]
     pub fn get(self) -> u16 {
         self.0

@@ -1,4 +1,4 @@
-//! The name that an application is reached by.
+//! The host names of applications.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ text_value!(
     }
 );
 
-/// Whether this may stand between two dots of a host name.
+/// Returns whether this is a valid label of a host name.
 pub(super) fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())
         && !label.starts_with('-')
@@ -31,7 +31,7 @@ fn is_hostname(name: &str) -> bool {
     (1..=253).contains(&name.len())
         && name.split('.').all(is_label)
         && last != "localhost"
-        // `1.2` and `0x7f.1` are addresses to many a resolver.
+        // Many resolvers take `1.2` and `0x7f.1` for addresses.
         && !last.starts_with(|c: char| c.is_ascii_digit())
         && name.parse::<IpAddr>().is_err()
 }

@@ -6,7 +6,7 @@ const ALLOWED: &str =
     "an image reference in lower case, such as `nginx:1.27` or `registry.example.com/team/web@sha256:…`";
 
 text_value!(
-    /// Which prebuilt image an application runs.
+    /// A reference to the prebuilt image that an application runs.
     ImageRef,
     |raw| {
         let reference = raw.trim();
@@ -18,7 +18,7 @@ text_value!(
     }
 );
 
-/// `[host[:port]/]name[/name…][:tag][@digest]`, by Docker's grammar.
+/// Returns whether this is `[host[:port]/]name[/name…][:tag][@digest]`, by Docker's grammar.
 fn is_reference(reference: &str) -> bool {
     if reference.len() > 255 {
         return false;
@@ -52,13 +52,13 @@ fn is_registry(registry: &str) -> bool {
             && !label.ends_with('-')
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
-    // Rust reads `+80` as a number, too.
+    // Rust parses `+80` as a number, too.
     let is_port =
         port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0);
     host.split('.').all(is_label) && is_port
 }
 
-/// Lower-case letters and digits, with `.`, `_`, `__` or dashes between them.
+/// Returns whether this is lower-case ASCII letters and digits, with `.`, `_`, `__` or dashes between them.
 fn is_component(component: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let mut separators =

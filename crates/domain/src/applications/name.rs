@@ -1,4 +1,4 @@
-//! What an application is called, and for which purpose it runs.
+//! The names, environments and labels of applications.
 
 use crate::value::{InvalidValue, plain_text, text_value};
 
@@ -22,7 +22,7 @@ text_value!(
 );
 
 text_value!(
-    /// What an application runs for: `production`, `staging`, `development` or a name of one's own.
+    /// The environment of an application: `production`, `staging`, `development` or a custom name.
     Environment,
     |raw| {
         let slug = raw.trim().to_ascii_lowercase();
@@ -40,20 +40,20 @@ text_value!(
 );
 
 text_value!(
-    /// A word to find an application by.
+    /// A label to find an application by.
     Label,
     |raw| plain_text(&raw, 1, 63, "1 to 63 characters, none of them a control character")
 );
 
-/// The words to find an application by.
+/// The labels of an application.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels(Vec<Label>);
 
 impl Labels {
-    /// The most that an application has.
+    /// The maximum number of labels of an application.
     pub const MOST: usize = 50;
 
-    /// The labels, in the order given.
+    /// Returns the labels, in the order given.
     #[must_use]
     pub fn as_slice(&self) -> &[Label] {
         &self.0

@@ -12,7 +12,7 @@ text_value!(
 );
 
 impl BasePath {
-    /// The same path, relative to the root of the checkout.
+    /// Returns the path relative to the root of the checkout.
     #[must_use]
     pub fn relative(&self) -> &str {
         self.as_str().trim_start_matches('/')
@@ -20,14 +20,14 @@ impl BasePath {
 }
 
 impl Default for BasePath {
-    /// The whole repository.
+    /// Returns `/`, the whole repository.
     fn default() -> Self {
         Self("/".to_owned())
     }
 }
 
 text_value!(
-    /// Where the Dockerfile is, relative to the [`BasePath`].
+    /// The path of the Dockerfile, relative to the [`BasePath`].
     DockerfilePath,
     |raw| {
         let allowed = "a file of the repository, such as `Dockerfile` or `docker/web.Dockerfile`, without `..`";
@@ -44,7 +44,7 @@ impl Default for DockerfilePath {
     }
 }
 
-/// The path without what means "here": leading slashes and `.`.
+/// Returns the path without leading slashes and `.`.
 fn inside(raw: &str, allowed: &'static str) -> Result<String, InvalidValue> {
     let refused = || InvalidValue::text(allowed, raw);
     if raw.contains(|c: char| c.is_control() || c == '\\') {
@@ -53,12 +53,12 @@ fn inside(raw: &str, allowed: &'static str) -> Result<String, InvalidValue> {
     let parts: Vec<&str> = raw.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let is_plain = |part: &&str| *part != ".." && part.trim() == *part;
     let path = parts.join("/");
-    // What is kept counts, because it is read again.
+    // The length of the stored form counts, because it is parsed again.
     if path.len() <= 1024 && parts.iter().all(is_plain) { Ok(path) } else { Err(refused()) }
 }
 
 text_value!(
-    /// What is asked of an application to learn whether it works.
+    /// The path of an application's HTTP health check.
     HealthCheckPath,
     |raw| {
         let path = raw.trim();

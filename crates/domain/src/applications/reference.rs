@@ -10,7 +10,7 @@ const DEFAULT_REGISTRY: &str = "docker.io";
 /// The namespace of images of the default registry that have none.
 const DEFAULT_NAMESPACE: &str = "library/";
 
-/// The registries that everybody may get images from: those that anybody can read without an account.
+/// The registries that every user may pull from: those that anyone can read without an account.
 pub const PUBLIC_REGISTRIES: [&str; 15] = [
     "docker.io",
     "gcr.io",
@@ -75,8 +75,8 @@ impl fmt::Display for Registry {
     }
 }
 
-/// A reference to an image: registry, repository, and tag or digest. Its text is the one that the engine
-/// lists the image by.
+/// A reference to an image: registry, repository, and tag or digest. Its text is the one by which the
+/// engine lists the image.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reference {
     registry: Registry,
@@ -91,7 +91,7 @@ enum Version {
 }
 
 impl Reference {
-    /// Takes a reference apart. `None` for a text that the engine could take for another reference.
+    /// Parses a reference. `None` for a text that the engine could take for another reference.
     #[must_use]
     pub fn parse(image: &ImageRef) -> Option<Self> {
         let (name, digest) = match image.as_str().split_once('@') {
@@ -115,7 +115,7 @@ impl Reference {
             false => repository,
         };
         let first = repository.split('/').next().unwrap_or_default();
-        // Without the default registry before it, the engine would take this for a registry of its own.
+        // Without the default registry in front, the engine would take the first part for a registry.
         if registry.is_default() && repository.contains('/') && is_registry(first) {
             return None;
         }
@@ -197,11 +197,11 @@ fn is_named(host: &str, port: Option<u16>) -> bool {
 /// The addresses that a registry may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegistryAccess {
-    /// Any: the operator has named it.
+    /// Any address: the operator has named the registry.
     Anywhere,
-    /// Public ones. A name that is known to everybody may stay without an answer.
+    /// Public addresses. A well-known name may fail to resolve.
     PublicIfKnown,
-    /// Public ones only.
+    /// Public addresses only.
     Public,
 }
 

@@ -1,4 +1,4 @@
-//! Where the source of an application is.
+//! The source of an application.
 
 use std::{
     net::IpAddr,
@@ -14,7 +14,7 @@ use crate::{
     value::InvalidValue,
 };
 
-/// Where an application comes from.
+/// The source of an application: a git repository or an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repository {
     /// A git repository.
@@ -24,11 +24,11 @@ pub enum Repository {
 }
 
 impl Repository {
-    /// Reads what somebody wrote for an application of `build_pack`, and takes the credentials out
-    /// of it.
+    /// Parses the repository that a user entered for an application of `build_pack`, and separates the
+    /// credentials from it.
     ///
     /// # Errors
-    /// [`InvalidValue`] for what is neither a repository nor, where one is wanted, an image.
+    /// [`InvalidValue`] if it is neither a repository nor, where one is expected, an image.
     pub fn parse(raw: &str, build_pack: BuildPack) -> Result<(Self, Option<GitCredentials>), InvalidValue> {
         if build_pack == BuildPack::Image {
             return Ok((Self::Image(raw.parse()?), None));
@@ -37,7 +37,7 @@ impl Repository {
         Ok((Self::Git(url), credentials))
     }
 
-    /// The text that is shown.
+    /// Returns the text that is shown.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -54,67 +54,67 @@ pub struct GitUrl {
     place: GitPlace,
 }
 
-/// How and where a git repository is reached.
+/// The transport and location of a git repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum GitPlace {
-    /// On a host.
+    /// A repository on a host.
     Remote {
-        /// By which protocol.
+        /// The protocol.
         transport: Transport,
         /// A name or an address, without brackets.
         host: String,
         /// The port.
         port: u16,
     },
-    /// In a folder of this machine.
+    /// A folder of this machine.
     Local(PathBuf),
 }
 
-/// How a host is spoken to.
+/// The protocol of a remote repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
-    /// By HTTP over TLS.
+    /// HTTP over TLS.
     Https,
-    /// By HTTP, which others can read.
+    /// Unencrypted HTTP.
     Http,
-    /// By ssh.
+    /// SSH.
     Ssh,
-    /// By git's own protocol, which others can read.
+    /// The unencrypted git protocol.
     Git,
 }
 
-/// What a repository wants to see before it shows itself.
+/// The credentials of a repository over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitCredentials {
-    /// Who.
+    /// The user name.
     pub username: String,
-    /// With which token or password.
+    /// The token or password.
     pub password: Secret<String>,
 }
 
 const ALLOWED: &str = "an `https://` or `ssh://` URL or `user@host:path` of a git repository";
 
-/// The longest address, in bytes.
+/// The length limit of an address, in bytes.
 const LONGEST: usize = 2048;
 
 impl GitUrl {
-    /// The address, without credentials.
+    /// Returns the address, without credentials.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Where that is.
+    /// Returns the location of the repository.
     #[must_use]
     pub fn place(&self) -> &GitPlace {
         &self.place
     }
 
-    /// Reads what somebody wrote, and takes the credentials out of it.
+    /// Parses the address that a user entered, and separates the credentials from it.
     ///
     /// # Errors
-    /// [`InvalidValue`] for what is no address of a repository. It does not repeat what may hold a
-    /// secret.
+    /// [`InvalidValue`] if it is not the address of a repository. The error does not repeat input that may
+    /// contain a secret.
     pub fn parse(raw: &str) -> Result<(Self, Option<GitCredentials>), InvalidValue> {
         let raw = raw.trim();
         let is_written_well = raw.len() <= LONGEST
@@ -135,7 +135,7 @@ impl GitUrl {
 impl TryFrom<String> for GitUrl {
     type Error = InvalidValue;
 
-    /// Reads an address without credentials, as it is kept.
+    /// Parses a stored address, which has no credentials.
     fn try_from(raw: String) -> Result<Self, InvalidValue> {
         match Self::parse(&raw)? {
             (url, None) => Ok(url),
@@ -144,7 +144,7 @@ impl TryFrom<String> for GitUrl {
     }
 }
 
-/// What holds an `@` may hold a password, and is not repeated.
+/// Returns the error for `raw`. Input with an `@` may contain a password, and is not repeated.
 fn refused(raw: &str) -> InvalidValue {
     if raw.contains('@') { InvalidValue::secret(ALLOWED) } else { InvalidValue::text(ALLOWED, raw) }
 }
@@ -168,7 +168,8 @@ fn remote(raw: &str) -> Result<(GitUrl, Option<GitCredentials>), InvalidValue> {
     };
     let port = url.port().unwrap_or(port);
     let host = match url.host() {
-        // Non-special schemes keep a host as it was written: an address has to be told apart by hand.
+        // The URL parser keeps the host of a non-special scheme as it was written, so addresses are
+        // recognised here.
         Some(url::Host::Domain(host)) => host.trim_matches(['[', ']']).to_ascii_lowercase(),
         Some(url::Host::Ipv4(address)) => address.to_string(),
         Some(url::Host::Ipv6(address)) => address.to_string(),
@@ -184,12 +185,12 @@ fn remote(raw: &str) -> Result<(GitUrl, Option<GitCredentials>), InvalidValue> {
     let (username, password) = (decoded(url.username())?, url.password().map(decoded).transpose()?);
     let credentials = match (transport, password) {
         (Transport::Ssh, None) if is_user(&username) || username.is_empty() => None,
-        // Over ssh there are keys, and the git protocol knows nobody.
+        // SSH authenticates by keys, and the git protocol not at all.
         (Transport::Ssh, _) => return Err(refused(raw)),
         (Transport::Git, None) if username.is_empty() => None,
         (Transport::Git, _) => return Err(refused(raw)),
         (Transport::Https | Transport::Http, None) if username.is_empty() => None,
-        // A token alone is written in the place of the user.
+        // A token without a user name is written in place of the user name.
         (Transport::Https | Transport::Http, None) => {
             Some(GitCredentials { username: "x-access-token".to_owned(), password: Secret::new(username) })
         }
@@ -201,7 +202,7 @@ fn remote(raw: &str) -> Result<(GitUrl, Option<GitCredentials>), InvalidValue> {
         let cut = url.set_username("").and_then(|()| url.set_password(None));
         cut.map_err(|()| refused(raw))?;
     }
-    // What is kept spells some characters out, and has to be read again.
+    // The stored form escapes some characters, and has to be parsed again.
     if url.as_str().len() > LONGEST {
         return Err(refused(raw));
     }
@@ -209,7 +210,7 @@ fn remote(raw: &str) -> Result<(GitUrl, Option<GitCredentials>), InvalidValue> {
     Ok((GitUrl { text: url.into(), place }, credentials))
 }
 
-/// `user@host:path`.
+/// Parses the form `user@host:path`.
 fn scp_like(raw: &str) -> Result<(GitUrl, Option<GitCredentials>), InvalidValue> {
     let parts = raw.split_once(':').and_then(|(who, path)| Some((who.split_once('@')?, path)));
     let Some(((user, host), path)) = parts else { return Err(refused(raw)) };
@@ -247,24 +248,23 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains(char::is_control))
 }
 
-/// Which repositories the operator lets be used.
+/// The operator's policy for repositories.
 ///
-/// `https` and `ssh` are everyone's, except to this machine, its link and its containers. The rest
-/// needs an allowance.
+/// `https` and `ssh` are allowed for everyone, except to this machine, its link and its containers.
+/// Everything else needs an entry in `allow`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourcePolicy {
-    /// Where plain protocols and this machine may be reached.
+    /// The endpoints at which unencrypted protocols, and addresses of this machine, are allowed.
     pub allow: Vec<AllowedEndpoint>,
     /// The folder under which local repositories may be used.
     pub local_root: Option<PathBuf>,
-    /// Where containers are. This machine reaches all of them, and one organization must not get to
-    /// those of another by way of it.
+    /// The network of the containers. This machine reaches all of them, and one organization must not reach
+    /// those of another through it.
     pub containers: Option<IpNet>,
 }
 
 impl SourcePolicy {
-    /// Checks what can be said without asking the network: the protocol, and an address that is
-    /// written as such.
+    /// Checks the protocol, and an address that is written as such. Does not use the network.
     ///
     /// # Errors
     /// [`InvalidValue`] for a repository that can never be fetched here.
@@ -286,10 +286,11 @@ impl SourcePolicy {
         }
     }
 
-    /// Checks an address that a host name led to. What is connected to is what was checked.
+    /// Checks an address that a host name resolved to. The caller connects to exactly the address that was
+    /// checked.
     ///
     /// # Errors
-    /// [`InvalidValue`] unless `transport` may be spoken to `address` and `port`.
+    /// [`InvalidValue`] unless `transport` may be used to `address` and `port`.
     pub fn check_address(
         &self,
         transport: Transport,

@@ -1,21 +1,21 @@
-//! How an application is.
+//! The states of applications.
 
 use crate::{deployments::DeploymentState, value::InvalidValue};
 
-/// How an application is.
+/// The state of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApplicationState {
-    /// Its first version, or the first after a stop, is on its way.
+    /// The first version, or the first after a stop, is being deployed.
     UnderWay(Progress),
     /// A version is live.
     Running,
     /// None is live, or the live one does not stay up.
     Failed,
-    /// Somebody stopped it.
+    /// A user stopped it.
     Stopped,
 }
 
-/// How far a version has come that is not live yet.
+/// The progress of a version that is not live yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Progress {
     /// It waits for a worker.
@@ -24,7 +24,7 @@ pub enum Progress {
     Cloning,
     /// Its image is built.
     Building,
-    /// It is started, checked and given the traffic.
+    /// It is started, checked and routed to.
     Deploying,
 }
 
@@ -33,12 +33,12 @@ pub enum Progress {
 pub enum Health {
     /// It is up and passes its check.
     Healthy,
-    /// It is not, with a sentence that says why.
+    /// It is down or fails its check, with the reason.
     Broken(String),
 }
 
 impl Health {
-    /// The state of an application whose live version has this health.
+    /// Returns the state of an application whose live version has this health.
     #[must_use]
     pub fn state(&self) -> ApplicationState {
         match self {
@@ -47,7 +47,7 @@ impl Health {
         }
     }
 
-    /// The reason why it is broken.
+    /// Returns the reason why it is broken.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -69,7 +69,7 @@ impl ApplicationState {
         Self::Stopped,
     ];
 
-    /// The name in the contract.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,8 +83,8 @@ impl ApplicationState {
         }
     }
 
-    /// How an application without a version that runs is while its newest deployment is at
-    /// `deployment`; `None` when the version just went live.
+    /// Returns the state of an application without a running version while its newest deployment is in the
+    /// state `deployment`; `None` if the version just went live.
     #[must_use]
     pub fn without_a_running_version(deployment: DeploymentState, is_stopped: bool) -> Option<Self> {
         match deployment {

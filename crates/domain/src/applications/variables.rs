@@ -1,4 +1,4 @@
-//! What an application is told by its environment, and its build by arguments.
+//! Environment variables and build arguments of applications.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -8,23 +8,23 @@ use crate::value::InvalidValue;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Variables(BTreeMap<String, String>);
 
-/// Why variables were refused: which one, and what is allowed.
+/// The reason why variables were refused: names the variable and the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidVariables(String);
 
 impl Variables {
-    /// The most that there may be.
+    /// The maximum number of variables.
     pub const MOST: usize = 512;
-    /// The longest value, in bytes.
+    /// The length limit of a value, in bytes.
     pub const LONGEST_VALUE: usize = 64 * 1024;
 
-    /// Each name with its value, in the order of the names.
+    /// Returns each name with its value, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no variables.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -63,7 +63,7 @@ fn is_name(name: &str) -> bool {
 }
 
 impl fmt::Debug for Variables {
-    /// The names only.
+    /// Formats the names only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }

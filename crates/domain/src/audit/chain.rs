@@ -1,4 +1,4 @@
-//! What makes the trail tamper-evident: each entry's hash covers the one before.
+//! The hash chain that makes the audit log tamper-evident: each entry's hash covers the one before.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -7,17 +7,17 @@ use uuid::Uuid;
 use super::Entry;
 use crate::ids::OrganizationId;
 
-/// Whose trail an entry is in.
+/// The chain that an entry belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Chain {
-    /// What concerns nobody's organization.
+    /// The chain of the installation, for entries that concern no organization.
     Installation,
-    /// An organization's own.
+    /// The chain of an organization.
     Organization(OrganizationId),
 }
 
 impl Chain {
-    /// The id to store: the organization's, or the nil UUID.
+    /// Returns the id to store: the organization's, or the nil UUID.
     #[must_use]
     pub fn id(self) -> Uuid {
         match self {
@@ -53,10 +53,10 @@ impl std::fmt::Display for Chain {
 pub struct LinkHash(pub [u8; 32]);
 
 impl LinkHash {
-    /// What the first link of a chain builds on.
+    /// The hash before the first link of a chain.
     pub const ROOT: Self = Self([0; 32]);
 
-    /// The hash of the link `number` that holds `entry`, after a link with the hash `self`.
+    /// Returns the hash of the link `number` that holds `entry`, after a link with the hash `self`.
     #[must_use]
     pub fn next(&self, number: i64, entry: &Entry) -> Self {
         let mut hash = Sha256::new();
@@ -99,23 +99,23 @@ impl std::fmt::Debug for LinkHash {
     }
 }
 
-/// An entry in its place.
+/// An entry with its position in a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its place in the chain, counted from 1 without a gap.
+    /// Its position in the chain, counted from 1 consecutively.
     pub number: i64,
-    /// What was done.
+    /// The entry.
     pub entry: Entry,
     /// The hash that was stored with it.
     pub hash: LinkHash,
 }
 
-/// Where a chain ends.
+/// The end of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainHead {
-    /// Which chain.
+    /// The chain.
     pub chain: Chain,
-    /// The number of its last link, which is also how many there are.
+    /// The number of its last link, which is also the number of links.
     pub number: i64,
     /// The hash of its last link.
     pub hash: LinkHash,

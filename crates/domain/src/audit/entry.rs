@@ -1,4 +1,4 @@
-//! One line of the trail.
+//! An entry of the audit log.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -11,37 +11,37 @@ use crate::{
     webhooks::CodeHost,
 };
 
-/// One thing that was done.
+/// An entry of the audit log: one action that was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Which.
+    /// The id of the audit entry.
     pub id: AuditEntryId,
-    /// Whose trail it is in.
+    /// The chain that it belongs to.
     pub chain: Chain,
-    /// The name of who did it, at the time.
+    /// The name of the actor at the time.
     pub actor: String,
-    /// Who did it; nobody when it was done with the server's own files, or by a code host.
+    /// The user who did it; `None` if it was done with the server's own files, or by a code host.
     pub actor_id: Option<UserId>,
-    /// What kind of thing was done.
+    /// The kind of action.
     pub action: Action,
-    /// To what kind of thing.
+    /// The kind of resource.
     pub resource: Resource,
-    /// To which.
+    /// The id of the resource.
     pub resource_id: String,
-    /// A sentence for a person.
+    /// A sentence for a human reader.
     pub message: String,
-    /// What a program may want to know; never a secret.
+    /// Details for programs; never a secret.
     pub metadata: BTreeMap<String, String>,
-    /// The request that did it.
+    /// The id of the request.
     pub request_id: String,
-    /// Where that came from.
+    /// The address of the client.
     pub address: Option<IpAddr>,
-    /// When.
+    /// The time of the action.
     pub at: Timestamp,
 }
 
 impl Entry {
-    /// The entry that `author` did what `event` says.
+    /// Creates the entry for `event`, done by `author`.
     #[must_use]
     pub fn new(id: AuditEntryId, author: Author, event: Event, at: Timestamp) -> Self {
         let (request_id, address) = match author.origin {
@@ -65,40 +65,40 @@ impl Entry {
     }
 }
 
-/// Who did something, and whose trail it belongs to.
+/// The actor of an action, with the chain of its entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// Whose trail.
+    /// The chain of the entry.
     pub chain: Chain,
-    /// Their name.
+    /// The actor's name.
     pub name: String,
-    /// Who; nobody for who has the server's files, and for a code host.
+    /// The user; `None` for the operator with access to the server's files, and for a code host.
     pub user_id: Option<UserId>,
-    /// The request; none for who has the server's files.
+    /// The request; `None` for the operator with access to the server's files.
     pub origin: Option<Origin>,
 }
 
 impl Author {
-    /// Who has the server's own files.
+    /// Returns the operator, who has access to the server's own files.
     #[must_use]
     pub fn operator(chain: Chain) -> Self {
         Self { chain, name: "operator".to_owned(), user_id: None, origin: None }
     }
 
-    /// Launchway itself, doing what somebody wished for earlier.
+    /// Returns Launchway itself, which performs what a user requested earlier.
     #[must_use]
     pub fn launchway(chain: Chain) -> Self {
         Self { chain, name: "launchway".to_owned(), user_id: None, origin: None }
     }
 
-    /// A code host that told of a push, by the request `origin`.
+    /// Returns a code host that reported a push by the request `origin`.
     #[must_use]
     pub fn code_host(chain: Chain, host: CodeHost, origin: Origin) -> Self {
         Self { chain, name: host.as_str().to_owned(), user_id: None, origin: Some(origin) }
     }
 }
 
-/// What was done.
+/// An action to record in the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     action: Action,
@@ -109,8 +109,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// That `action` was done to `resource_id`. `what` follows the name of who did it: "changed
-    /// the theme to `dark`".
+    /// Creates the event that `action` was done to `resource_id`. `what` follows the name of the actor:
+    /// "changed the theme to `dark`".
     #[must_use]
     pub fn new(
         action: Action,
@@ -127,14 +127,14 @@ impl Event {
         }
     }
 
-    /// The same with something more that a program may want to know.
+    /// Adds a detail for programs.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.metadata.insert(name.to_owned(), value.to_string());
         self
     }
 
-    /// The same with a secret that changed, and which the trail must not know.
+    /// Adds the name of a secret that changed. Its value must not be in the audit log.
     #[must_use]
     pub fn with_changed_secret(self, name: &str) -> Self {
         self.with(name, "[changed]")
@@ -148,7 +148,7 @@ macro_rules! named {
         pub enum $name { $(#[doc = concat!("`", $text, "`.")] $variant),* }
 
         impl $name {
-            /// The name in the contract.
+            /// Returns the name used in the API.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),* }
@@ -177,13 +177,13 @@ macro_rules! named {
 }
 
 named!(
-    /// What kind of thing was done.
+    /// A kind of action.
     Action { Create => "create", Update => "update", Delete => "delete", Access => "access" },
     "`create`, `update`, `delete` or `access`"
 );
 
 impl Action {
-    /// The colour that a list shows it in.
+    /// Returns the colour that lists show it in.
     #[must_use]
     pub fn color(self) -> &'static str {
         match self {
@@ -196,7 +196,7 @@ impl Action {
 }
 
 named!(
-    /// What kind of thing it was done to.
+    /// A kind of resource.
     Resource {
         User => "user",
         Organization => "organization",

@@ -1,4 +1,4 @@
-//! The one behind a request.
+//! The authenticated actor of a request.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     users::{Profile, User, UserKind},
 };
 
-/// Someone who acts in an organization, with what they may do there.
+/// An actor in an organization, with its permissions there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     identity: Arc<Identity>,
@@ -21,22 +21,22 @@ pub struct Actor {
     origin: Origin,
 }
 
-/// Why an actor may not do a thing.
+/// The reason why an actor may not do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Forbidden {
     /// The organization is not one of the caller's, or does not exist.
     #[error("you are not a member of this organization")]
     NotAMember,
-    /// The caller belongs to no organization at all.
+    /// The caller is a member of no organization.
     #[error("you are not a member of any organization")]
     NoOrganization,
     /// The role, or the token's scope, does not include the permission.
     #[error("this needs the permission `{0}`, which you do not have in this organization")]
     Lacks(Permission),
-    /// Tokens, passwords and second factors are managed with a session only.
+    /// Tokens, passwords and second factors can be managed with a session only.
     #[error("this needs a session: log in instead of using an API token")]
     NeedsSession,
-    /// Only who administers the installation may.
+    /// Only an administrator of the installation may do this.
     #[error("this needs an administrator of the installation")]
     NotAnAdministrator,
     /// Metrics are for administrators of the installation and for tokens that they issued for it.
@@ -57,8 +57,8 @@ impl Actor {
         Self { identity, organization, permissions, origin }
     }
 
-    /// Somebody who acts as `role` in an organization because the service that embeds Launchway says
-    /// so. It has its own users, and recognises them before it comes here.
+    /// Returns an actor with `role` in an organization, authenticated by the service that embeds Launchway.
+    /// That service has its own users, and authenticates them before it calls Launchway.
     #[must_use]
     pub fn vouched_for(user: User, organization: Organization, role: Role) -> Self {
         let (id, now) = (organization.id, user.created_at);
@@ -69,37 +69,37 @@ impl Actor {
         Self::new(identity, Some(id), role.permissions(), Origin::within())
     }
 
-    /// The same one, by a request that came to the embedding service.
+    /// Sets the request to one that the embedding service received.
     #[must_use]
     pub fn by_request(self, origin: Origin) -> Self {
         Self { origin, ..self }
     }
 
-    /// Who acts.
+    /// Returns the user.
     #[must_use]
     pub fn user(&self) -> &User {
         &self.profile().user
     }
 
-    /// Who acts, by id.
+    /// Returns the id of the user.
     #[must_use]
     pub fn user_id(&self) -> UserId {
         self.user().id
     }
 
-    /// Who acts, with settings and memberships.
+    /// Returns the user with settings and memberships.
     #[must_use]
     pub fn profile(&self) -> &Arc<Profile> {
         &self.identity.profile
     }
 
-    /// What they may do in their organization.
+    /// Returns the permissions in the actor's organization.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
         self.permissions
     }
 
-    /// Whether the actor administers the installation.
+    /// Returns whether the actor administers the installation.
     #[must_use]
     pub fn administers_installation(&self) -> bool {
         self.user().kind == UserKind::Admin
@@ -119,13 +119,13 @@ impl Actor {
         if is_issued_for_it && self.administers_installation() { Ok(()) } else { Err(Forbidden::NoMetrics) }
     }
 
-    /// The request that they act by.
+    /// Returns the request.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// How the audit trail knows them: in the trail of the organization that they act in.
+    /// Returns the author for the audit log of the actor's organization.
     #[must_use]
     pub fn author(&self) -> Author {
         Author {
@@ -136,29 +136,29 @@ impl Actor {
         }
     }
 
-    /// The same one, acting in another organization; `None` when it is not one of theirs.
+    /// Returns the same actor in another organization; `None` if the user is not a member of it.
     #[must_use]
     pub fn acting_in(&self, organization: OrganizationId) -> Option<Self> {
         let identity = Arc::clone(&self.identity);
         identity.act_in(Some(organization), self.origin.clone()).ok().flatten()
     }
 
-    /// The organization that they act in.
+    /// Returns the organization in which the actor acts.
     ///
     /// # Errors
-    /// [`Forbidden::NoOrganization`] when they belong to none.
+    /// [`Forbidden::NoOrganization`] if the user is a member of none.
     pub fn organization(&self) -> Result<Scope, Forbidden> {
         self.organization.map(Scope::new).ok_or(Forbidden::NoOrganization)
     }
 
-    /// What they are in the organization that they act in, and what that is.
+    /// Returns the membership in the actor's organization.
     #[must_use]
     pub fn membership(&self) -> Option<&MembershipDetail> {
         let in_question = |detail: &&MembershipDetail| Some(detail.organization.id) == self.organization;
         self.profile().memberships.iter().find(in_question)
     }
 
-    /// The organization that they act in, if they have `permission` there.
+    /// Returns the actor's organization if the actor has `permission` there.
     ///
     /// # Errors
     /// [`Forbidden::NoOrganization`] or [`Forbidden::Lacks`].
@@ -167,10 +167,10 @@ impl Actor {
         if self.permissions.contain(permission) { Ok(scope) } else { Err(Forbidden::Lacks(permission)) }
     }
 
-    /// That they have every one of `permissions`: nobody gives away what they do not have.
+    /// Checks that the actor has every one of `permissions`: no one can grant what they do not have.
     ///
     /// # Errors
-    /// [`Forbidden::Lacks`] with the first that they lack.
+    /// [`Forbidden::Lacks`] with the first that is missing.
     pub fn require_all(&self, permissions: Permissions) -> Result<(), Forbidden> {
         match permissions.iter().find(|permission| !self.permissions.contain(*permission)) {
             Some(lacking) => Err(Forbidden::Lacks(lacking)),
@@ -178,10 +178,10 @@ impl Actor {
         }
     }
 
-    /// The session that they came with.
+    /// Returns the session of the actor.
     ///
     /// # Errors
-    /// [`Forbidden::NeedsSession`] when they came with an API token.
+    /// [`Forbidden::NeedsSession`] if the actor used an API token.
     pub fn session(&self) -> Result<&Session, Forbidden> {
         match &self.identity.credential {
             Credential::Session(session) => Ok(session),

@@ -1,4 +1,4 @@
-//! API tokens: access for programs.
+//! API tokens for programs.
 
 use super::{Permissions, TokenHash};
 use crate::{
@@ -7,29 +7,29 @@ use crate::{
     value::{plain_text, text_value},
 };
 
-/// A program's access to one organization, in its owner's name.
+/// An API token: access to one organization, on behalf of its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiToken {
-    /// Which.
+    /// The id of the API token.
     pub id: ApiTokenId,
     /// The only organization that it works in.
     pub organization_id: OrganizationId,
     /// Its owner.
     pub user_id: UserId,
-    /// What its owner calls it.
+    /// The name that its owner chose.
     pub name: ApiTokenName,
-    /// What recognises it.
+    /// The hash that identifies the token.
     pub token_hash: TokenHash,
-    /// What it may do at most; its owner's role still limits it.
+    /// The upper limit of its permissions; its owner's role still limits it.
     pub permissions: Permissions,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
     /// When it was issued.
     pub created_at: Timestamp,
 }
 
 text_value!(
-    /// What its owner calls an API token.
+    /// The name of an API token, chosen by its owner.
     ApiTokenName,
     |raw| plain_text(&raw, 1, 50, "1 to 50 characters, none of them a control character")
 );

@@ -9,28 +9,28 @@ use crate::{
     clock::Timestamp, ids::OrganizationId, organizations::MembershipDetail, store::StoreError, users::Profile,
 };
 
-/// What a caller presented.
+/// The credential that a caller presented.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// A person's login.
+    /// The session of a user.
     Session(Session),
-    /// A program's access.
+    /// The API token of a program.
     ApiToken(ApiToken),
-    /// Nothing: the service that embeds Launchway knows who it is, and says so.
+    /// None: the service that embeds Launchway has authenticated the user.
     Vouched,
 }
 
-/// The holder of a token that was recognised.
+/// The holder of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// What was presented.
+    /// The credential that was presented.
     pub credential: Credential,
-    /// Whose it is.
+    /// The holder's profile.
     pub profile: Arc<Profile>,
 }
 
 impl Identity {
-    /// Whether the token ended by itself.
+    /// Returns whether the token has expired.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         match &self.credential {
@@ -40,10 +40,11 @@ impl Identity {
         }
     }
 
-    /// Lets the holder act in the organization that they ask for, by the request `origin`.
+    /// Returns the holder as an actor in the organization that they ask for, by the request `origin`.
     ///
-    /// Without one that is the token's own, or else the oldest membership. `None` inside `Ok`
-    /// means that the token is void: its owner left the only organization that it works in.
+    /// If they ask for none, it is the organization of the token, or else that of the oldest membership.
+    /// `None` inside `Ok` means that the token is void: its owner left the only organization that it works
+    /// in.
     ///
     /// # Errors
     /// [`Forbidden::NotAMember`] for any other organization, whether it exists or not.
@@ -81,15 +82,15 @@ impl Identity {
     }
 }
 
-/// Recognises tokens.
+/// Authenticates tokens.
 ///
-/// Promises: a token that was revoked, a session that was ended and a token of a deleted user are
-/// not recognised, and memberships and roles are as the last commit left them, whichever process
-/// made it. A token that ended by itself may still be recognised: compare with the clock.
+/// Promises: a token that was revoked, a session that was ended and a token of a deleted user are not
+/// accepted, and memberships and roles are as the last commit left them, whichever process made it. An
+/// expired token may still be found: compare with the clock.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IdentityRepository: Send + Sync {
-    /// The holder of the token with that hash.
+    /// Returns the holder of the token with that hash.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].

@@ -6,12 +6,12 @@ use chrono::TimeDelta;
 use super::TokenHash;
 use crate::{clock::Timestamp, ids::UserId, secret::Secret, value::InvalidValue};
 
-/// A password that someone chooses: 8 to 256 characters, not one of the common ones.
+/// A password that a user chooses: 8 to 256 characters, not one of the common ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Password(Secret<String>);
 
 impl Password {
-    /// The password, for the one place that hashes it.
+    /// Returns the password, for the code that hashes it.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose()
@@ -33,7 +33,7 @@ impl TryFrom<String> for Password {
     }
 }
 
-/// The passwords that are tried first, lower case, one on a line, each of at least 8 characters.
+/// Common passwords, in lower case, one on a line, each of at least 8 characters.
 const COMMON: &str = include_str!("common_passwords.txt");
 
 fn is_common(password: &str) -> bool {
@@ -53,29 +53,29 @@ impl std::fmt::Debug for PasswordHash {
     }
 }
 
-/// The right to set one's first password, once.
+/// A one-time token for setting one's first password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PasswordSetup {
-    /// Whose.
+    /// The id of the user.
     pub user_id: UserId,
-    /// What recognises the token.
+    /// The hash of the token.
     pub token: TokenHash,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
 impl PasswordSetup {
-    /// How long a new user may take.
+    /// The validity of the token.
     pub const LIFETIME: TimeDelta = TimeDelta::hours(24);
 }
 
-/// Why a password could not be hashed or verified.
+/// The reason why a password could not be hashed or verified.
 #[derive(Debug, thiserror::Error)]
 pub enum HasherError {
-    /// Too many are being hashed; trying again helps.
+    /// Too many passwords are being hashed; retrying helps.
     #[error("too many passwords are being checked at once")]
     Busy,
-    /// A stored hash cannot be read, or the machine gave no randomness.
+    /// A stored hash is not readable, or the machine provided no randomness.
     #[error("a password could not be hashed or verified")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -87,16 +87,16 @@ pub enum HasherError {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
-    /// The hash to store.
+    /// Returns the hash to store.
     ///
     /// # Errors
-    /// [`HasherError::Busy`] under a flood.
+    /// [`HasherError::Busy`] under overload.
     async fn hash(&self, password: &Password) -> Result<PasswordHash, HasherError>;
 
-    /// Whether `candidate` is the password behind `hash`; never, without a hash.
+    /// Returns whether `candidate` is the password behind `hash`; always false without a hash.
     ///
     /// # Errors
-    /// [`HasherError::Busy`] under a flood.
+    /// [`HasherError::Busy`] under overload.
     async fn verify(
         &self,
         candidate: &Secret<String>,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::value::InvalidValue;
 
-/// What a permission is about.
+/// The resource of a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// Users and their settings.
@@ -15,9 +15,9 @@ pub enum Resource {
     Deploy,
     /// Extensions and their runs.
     Extension,
-    /// Where messages go.
+    /// Notification channels and their settings.
     Notification,
-    /// The audit trail.
+    /// The audit log.
     Audit,
     /// The metrics of the installation, which belong to no organization.
     Metrics,
@@ -29,16 +29,16 @@ impl Resource {
         [Self::User, Self::Organization, Self::Deploy, Self::Extension, Self::Notification, Self::Audit];
 }
 
-/// What a permission lets its holder do.
+/// The action of a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Make one.
+    /// Create it.
     Create,
-    /// See it.
+    /// Read it.
     Read,
     /// Change it.
     Update,
-    /// Remove it.
+    /// Delete it.
     Delete,
 }
 
@@ -46,32 +46,32 @@ impl Action {
     const ALL: [Self; 4] = [Self::Create, Self::Read, Self::Update, Self::Delete];
 }
 
-/// The right to do one kind of thing to one kind of resource.
+/// The permission to do one kind of action to one kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permission {
-    /// To what.
+    /// The resource.
     pub resource: Resource,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
 impl Permission {
-    /// The right to do `action` to `resource`.
+    /// Returns the permission to do `action` to `resource`.
     #[must_use]
     pub const fn new(resource: Resource, action: Action) -> Self {
         Self { resource, action }
     }
 
-    /// The right to read the metrics of the installation. No role has it: an administrator of the installation puts it into
-    /// an API token.
+    /// The permission to read the metrics of the installation. No role has it: an administrator of the
+    /// installation puts it into an API token.
     pub const METRICS: Self = Self::new(Resource::Metrics, Action::Read);
 
-    /// Every permission in an organization.
+    /// Returns every permission in an organization.
     pub fn all() -> impl Iterator<Item = Self> {
         Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Self { resource, action }))
     }
 
-    /// `resource:action`.
+    /// Returns the name, as `resource:action`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         NAMES[self.resource as usize][self.action as usize]
@@ -82,7 +82,7 @@ impl Permission {
     }
 }
 
-/// Spelled out, because every answer about a member lists them: by resource, then by action.
+/// The names by resource, then by action. Static because every response about a member lists them.
 const NAMES: [[&str; 4]; 7] = [
     ["user:create", "user:read", "user:update", "user:delete"],
     ["organization:create", "organization:read", "organization:update", "organization:delete"],
@@ -119,30 +119,30 @@ impl std::str::FromStr for Permission {
 pub struct Permissions(u32);
 
 impl Permissions {
-    /// Whether `permission` is in the set.
+    /// Returns whether `permission` is in the set.
     #[must_use]
     pub fn contain(self, permission: Permission) -> bool {
         self.0 & permission.bit() != 0
     }
 
-    /// Whether every permission of `others` is in the set.
+    /// Returns whether every permission of `others` is in the set.
     #[must_use]
     pub fn contain_all(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 
-    /// What both sets have.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The permissions in the order of the contract.
+    /// Returns the permissions in the order of the API.
     pub fn iter(self) -> impl Iterator<Item = Permission> {
         Permission::all().chain([Permission::METRICS]).filter(move |permission| self.contain(*permission))
     }
 
-    /// The names in the order of the contract.
+    /// Returns the names in the order of the API.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
         self.iter().map(Permission::as_str).collect()

@@ -1,4 +1,4 @@
-//! Sessions: what a login opens.
+//! Login sessions.
 
 use chrono::TimeDelta;
 
@@ -8,32 +8,32 @@ use crate::{
     ids::{SessionId, UserId},
 };
 
-/// A login that lasts.
+/// A login session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Which.
+    /// The id of the session.
     pub id: SessionId,
-    /// Whose.
+    /// The id of the user.
     pub user_id: UserId,
-    /// What recognises its token.
+    /// The hash of its token.
     pub token_hash: TokenHash,
-    /// Where the login came from.
+    /// The client that logged in.
     pub client: Client,
     /// When it was opened.
     pub created_at: Timestamp,
     /// When it was last extended.
     pub extended_at: Timestamp,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
 impl Session {
-    /// How long an unused session lasts.
+    /// The lifetime of an unused session.
     pub const LIFETIME: TimeDelta = TimeDelta::days(7);
     /// A session in use is extended at most this often.
     pub const EXTENDED_AT_MOST_EVERY: TimeDelta = TimeDelta::hours(1);
 
-    /// A session that begins now.
+    /// Opens a session that begins now.
     #[must_use]
     pub fn open(
         id: SessionId,
@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    /// The session's new end if it is due to be extended.
+    /// Returns the session's new expiry if it is due to be extended.
     #[must_use]
     pub fn extension(&self, now: Timestamp) -> Option<Timestamp> {
         (now - self.extended_at >= Self::EXTENDED_AT_MOST_EVERY).then(|| now + Self::LIFETIME)

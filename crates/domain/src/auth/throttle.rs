@@ -1,4 +1,4 @@
-//! Against guessing: how many logins may fail.
+//! Rate limits for failed logins.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,10 +8,10 @@ use chrono::TimeDelta;
 use super::TokenHash;
 use crate::{clock::Timestamp, ids::LoginAttemptId, store::StoreError, users::EmailAddress};
 
-/// How many failures are borne within [`window`](ThrottleLimits::window).
+/// The maximum numbers of failures within [`window`](ThrottleLimits::window).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThrottleLimits {
-    /// How long a failure counts.
+    /// The time for which a failure counts.
     pub window: TimeDelta,
     /// From one address for one account.
     pub account_and_address: i64,
@@ -22,12 +22,13 @@ pub struct ThrottleLimits {
 }
 
 impl ThrottleLimits {
-    /// The contract's limits.
+    /// The default limits.
     pub const CONTRACT: Self =
         Self { window: TimeDelta::minutes(15), account_and_address: 10, address: 50, account: 100 };
 }
 
-/// Whose account is tried, without telling the address: most guessed addresses are nobody's.
+/// The key of the account in a login attempt. A hash instead of the email address, because most guessed
+/// addresses belong to no user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountKey(TokenHash);
 
@@ -38,28 +39,28 @@ impl From<&EmailAddress> for AccountKey {
 }
 
 impl AccountKey {
-    /// The bytes to store.
+    /// Returns the bytes to store.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
 }
 
-/// One try to log in.
+/// An attempt to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginAttempt {
-    /// Which.
+    /// The id of the login attempt.
     pub id: LoginAttemptId,
-    /// Whose account.
+    /// The account.
     pub account: AccountKey,
-    /// From where; see [`LoginAttempt::new`].
+    /// The address of the client; see [`LoginAttempt::new`].
     pub address: String,
-    /// When.
+    /// The time of the attempt.
     pub at: Timestamp,
 }
 
 impl LoginAttempt {
-    /// A try that is being made. An IPv6 address counts as its /64, which one customer has whole.
+    /// Creates an attempt. An IPv6 address counts as its /64, because one customer has a whole one.
     #[must_use]
     pub fn new(id: LoginAttemptId, email: &EmailAddress, address: IpAddr, at: Timestamp) -> Self {
         let address = match address.to_canonical() {
@@ -73,23 +74,23 @@ impl LoginAttempt {
     }
 }
 
-/// Whether a try may go on.
+/// The decision about an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It may, and counts as failed until it is forgiven.
+    /// It may proceed, and counts as failed until it is forgiven.
     Granted,
-    /// It may not, and the next one not before that moment.
+    /// It may not proceed, nor may the next one before `until`.
     Refused {
-        /// When the oldest failure that is in the way stops counting.
+        /// When the oldest failure that counts against the limit expires.
         until: Timestamp,
     },
 }
 
 /// Counts failed logins durably.
 ///
-/// Promises: an attempt counts from the moment it is admitted, so that tries at the same time
-/// cannot slip through together; counts survive a restart and are shared by all replicas; a
-/// refused attempt is not counted.
+/// Promises: an attempt counts as soon as it is admitted, so that concurrent attempts cannot exceed the
+/// limit together; counts survive a restart and are shared by all replicas; a refused attempt is not
+/// counted.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait LoginThrottle: Send + Sync {
@@ -99,7 +100,7 @@ pub trait LoginThrottle: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn admit(&self, attempt: &LoginAttempt) -> Result<Admission, StoreError>;
 
-    /// Takes an attempt back: it was no failure.
+    /// Removes an attempt that was not a failure.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].

@@ -1,4 +1,4 @@
-//! Bearer tokens: opaque, shown once, kept only as a hash.
+//! Bearer tokens: opaque, shown once, stored only as a hash.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// What a token stands for. The prefix tells people and secret scanners.
+/// The kind of a token. Its prefix identifies it for users and secret scanners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
-    /// A login.
+    /// A session.
     Session,
-    /// A program's access.
+    /// Access for a program.
     Api,
-    /// The right to make the first administrator.
+    /// The right to create the first administrator.
     Setup,
     /// The right to set one's first password.
     PasswordSetup,
@@ -33,24 +33,24 @@ impl TokenKind {
     }
 }
 
-/// A token as its holder knows it. Its `Debug` shows nothing.
+/// A token in plain text. Its `Debug` shows nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// Makes a token of 256 random bits.
+    /// Creates a token of 256 random bits.
     #[must_use]
     pub fn new(kind: TokenKind, random: [u8; 32]) -> Self {
         Self(format!("{}{}", kind.prefix(), BASE64URL_NOPAD.encode(&random)))
     }
 
-    /// The text to give to the holder.
+    /// Returns the text to give to the holder.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What is kept of it.
+    /// Returns the hash to store.
     #[must_use]
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
@@ -63,22 +63,21 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The SHA-256 of a token: enough to recognise it, useless to whoever reads the database.
+/// The SHA-256 of a token: enough to recognise it, useless to anyone who reads the database.
 ///
-/// A slow hash is not needed, because a token has 256 random bits. Comparison takes the same
-/// time wherever two hashes differ.
+/// A slow hash is not needed, because a token has 256 random bits. Comparison takes constant time.
 #[derive(Clone, Copy, Eq, Hash)]
 #[expect(clippy::derived_hash_with_manual_eq, reason = "equality differs from the derived one in time only")]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// The hash of what a caller presented.
+    /// Returns the hash of what a caller presented.
     #[must_use]
     pub fn of(presented: &str) -> Self {
         Self(Sha256::digest(presented.as_bytes()).into())
     }
 
-    /// The bytes to store.
+    /// Returns the bytes to store.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

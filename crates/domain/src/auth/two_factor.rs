@@ -13,20 +13,20 @@ use crate::{clock::Timestamp, ids::UserId, secret::Sealed, users::EmailAddress};
 pub struct TwoFactor {
     /// The shared secret.
     pub secret: Sealed,
-    /// Since when it is demanded; absent while it is being set up.
+    /// When it was enabled; `None` while it is being set up.
     pub enabled_at: Option<Timestamp>,
 }
 
-/// The secret that a user's authenticator shares with us.
+/// The shared secret of a user's authenticator.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TotpSecret([u8; 20]);
 
 impl TotpSecret {
-    /// Seconds that a code is valid for.
+    /// The validity of a code in seconds.
     const STEP: i64 = 30;
     const DIGITS: usize = 6;
 
-    /// A new secret of 160 bits, as RFC 4226 recommends.
+    /// Creates a new secret of 160 bits, as RFC 4226 recommends.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
         let mut secret = [0; 20];
@@ -34,38 +34,38 @@ impl TotpSecret {
         Self(secret)
     }
 
-    /// The secret behind stored bytes; `None` when they are damaged.
+    /// Restores a secret from stored bytes; `None` if they are damaged.
     #[must_use]
     pub fn from_bytes(stored: &[u8]) -> Option<Self> {
         stored.try_into().ok().map(Self)
     }
 
-    /// The bytes to seal and store.
+    /// Returns the bytes to seal and store.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Where [`Sealed`] secrets of this kind belong.
+    /// Returns the associated data (AEAD) of [`Sealed`] secrets of this kind.
     #[must_use]
     pub fn place(user_id: UserId) -> String {
         format!("two_factor.secret:{user_id}")
     }
 
-    /// The secret as authenticators take it when it is typed.
+    /// Returns the secret in the form that users type into authenticators.
     #[must_use]
     pub fn to_base32(&self) -> String {
         BASE32_NOPAD.encode(&self.0)
     }
 
-    /// The secret as authenticators take it when it is scanned.
+    /// Returns the secret as a URL that authenticators scan.
     #[must_use]
     pub fn otpauth_url(&self, email: &EmailAddress) -> String {
         let account = percent_encoded(email.as_str());
         format!("otpauth://totp/Launchway:{account}?secret={}&issuer=Launchway", self.to_base32())
     }
 
-    /// The time step that `code` belongs to, if it is this one or one of its neighbours.
+    /// Returns the time step that `code` belongs to, if it is the current, the previous or the next one.
     #[must_use]
     pub fn matching_step(&self, code: &str, now: Timestamp) -> Option<i64> {
         let present = now.timestamp().div_euclid(Self::STEP);
@@ -74,7 +74,7 @@ impl TotpSecret {
             .find(|step| self.code_at(*step).as_bytes().ct_eq(code.as_bytes()).into())
     }
 
-    /// The code of a time step.
+    /// Returns the code of a time step.
     #[must_use]
     pub fn code_at(&self, step: i64) -> String {
         // A key of any length is valid for HMAC; `new_from_slice` cannot refuse these 20 bytes.
@@ -109,28 +109,28 @@ fn percent_encoded(text: &str) -> String {
     })
 }
 
-/// A code that stands in once for a lost authenticator.
+/// A one-time code that replaces a lost authenticator.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecoveryCode(String);
 
 impl RecoveryCode {
-    /// How many a user gets.
+    /// The number of codes of a user.
     pub const COUNT: usize = 10;
 
-    /// A new code of 80 bits, in groups that are easy to copy.
+    /// Creates a new code of 80 bits, in groups that are easy to copy.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
         let letters = BASE32_NOPAD.encode(&random[..10]).to_lowercase();
         Self(format!("{}-{}-{}-{}", &letters[..4], &letters[4..8], &letters[8..12], &letters[12..]))
     }
 
-    /// The text to show once.
+    /// Returns the text to show once.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What recognises the code as it was typed: case, hyphens and spaces do not matter.
+    /// Returns the hash of the code as it was typed: case, hyphens and spaces do not matter.
     #[must_use]
     pub fn hash_of(typed: &str) -> TokenHash {
         let letters: String =

@@ -1,4 +1,4 @@
-//! Versions that are several services: what a compose file of a repository comes to.
+//! Versions with several services: the compose file of a repository.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -10,31 +10,31 @@ use crate::{
     ids::{ApplicationId, DeploymentId},
 };
 
-/// For whom services are run, and with what.
+/// The owner and configuration of a composition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompositionPlan {
-    /// For whom.
+    /// The owner.
     pub owner: Owner,
-    /// The port by which the service is recognised that gets the traffic.
+    /// The port that identifies the service that gets the traffic.
     pub port: Port,
-    /// What the file may refer to, and what the service that gets the traffic is told.
+    /// The variables that the file may refer to, and the environment of the service that gets the traffic.
     pub environment: Variables,
-    /// The version that is live meanwhile.
+    /// The deployment that is live meanwhile.
     pub live: Option<DeploymentId>,
-    /// Addresses that no service must get, because routes name them.
+    /// Addresses that no service may get, because routes use them.
     pub reserved: Vec<IpAddr>,
 }
 
-/// Where a compose file is, and what its images are built with.
+/// The location of a compose file, and the build arguments of its images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComposeSource {
-    /// Among which files.
+    /// The checkout with the file.
     pub checkout: Checkout,
-    /// In which folder of them.
+    /// The folder in the checkout.
     pub base_path: BasePath,
-    /// Which file; by its usual names when this is the default of a Dockerfile.
+    /// The path of the file; looked up by its usual names if this is the default of a Dockerfile.
     pub file: DockerfilePath,
-    /// The arguments of builds.
+    /// The build arguments.
     pub variables: Variables,
 }
 
@@ -48,37 +48,36 @@ pub struct Composition {
     /// The volumes that the live version uses too. Both must not run at the same time if there are
     /// any: two databases on the same files would destroy them.
     pub shared_volumes: Vec<String>,
-    /// What of the file is done otherwise than it says, as lines for the log.
+    /// Deviations from the file, as lines for the log.
     pub remarks: Vec<String>,
 }
 
-/// A container beside the one that gets the traffic.
+/// A sidecar: a container beside the one that gets the traffic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Companion {
     /// The engine's id of it.
     pub id: ContainerId,
-    /// Which service it is.
+    /// The name of the service.
     pub service: ServiceName,
 }
 
 /// Runs the services of a compose file.
 ///
-/// Promises: the engine never sees the file of a repository, only one of our own making, in which
-/// nothing is that was not allowed by name; a file may refer to the variables of its plan and to no
-/// others; every service keeps the promises of [`Deployer`](super::Deployer) and
-/// [`ImageBuilder`](super::ImageBuilder), but is in a network of its composition alone; no value of
-/// the plan's environment is kept on disk. Named volumes belong to the application and outlive its
-/// deployments.
+/// Promises: the engine never sees the file of a repository, only a generated one with nothing that is not
+/// on an allowlist; a file may refer to the variables of its plan and to no others; every service keeps the
+/// promises of [`Deployer`](super::Deployer) and [`ImageBuilder`](super::ImageBuilder), but is in a network
+/// of its composition alone; no value of the plan's environment is stored on disk. Named volumes belong to
+/// the application and outlive its deployments.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Composer: Send + Sync {
-    /// Reads and checks a compose file, makes the image of each service, and keeps what is needed
-    /// to start them, now or later.
+    /// Reads and checks a compose file, builds the image of each service, and stores what is needed to
+    /// start them, now or later.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when there is no such file, when something in it is not allowed, when
-    /// it is not one service that gets the traffic, or when a build fails; [`StepError::Fault`]
-    /// when the engine is not there.
+    /// [`StepError::Refused`] if there is no such file, if something in it is not allowed, if it does not
+    /// have exactly one service that gets the traffic, or if a build fails; [`StepError::Fault`] if the
+    /// engine is unreachable.
     async fn compose(
         &self,
         plan: &CompositionPlan,
@@ -86,20 +85,20 @@ pub trait Composer: Send + Sync {
         output: Arc<dyn Output>,
     ) -> Result<Composition, StepError>;
 
-    /// What `earlier` was composed of, for the deployment of `plan` too; `None` when it was no
+    /// Restores the composition of `earlier` for the deployment of `plan`; `None` if it was not a
     /// composition.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when an image is gone or the file is not allowed any more,
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Refused`] if an image is gone or the file is not allowed any more, [`StepError::Fault`]
+    /// if the engine is unreachable.
     async fn recall(
         &self,
         plan: &CompositionPlan,
         earlier: DeploymentId,
     ) -> Result<Option<Composition>, StepError>;
 
-    /// Starts the services that can run without the one that gets the traffic, and waits until those
-    /// are ready that it waits for.
+    /// Starts the services that can run without the one that gets the traffic, and waits until its
+    /// dependencies are ready.
     ///
     /// # Errors
     /// As [`start`](Composer::start).
@@ -109,20 +108,20 @@ pub trait Composer: Send + Sync {
         output: Arc<dyn Output>,
     ) -> Result<(), StepError>;
 
-    /// Starts all services beside whatever else runs, and gives the container that gets the
-    /// traffic. Those of the same attempt that run already go on.
+    /// Starts all services beside whatever else runs, and returns the container that gets the traffic.
+    /// Running services of the same attempt keep running.
     ///
     /// # Errors
     /// [`StepError::Refused`] when a service cannot be run or one that others depend on fails,
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Fault`] if the engine is unreachable.
     async fn start(&self, plan: &CompositionPlan, output: Arc<dyn Output>) -> Result<Container, StepError>;
 
-    /// Runs `command` by `/bin/sh -c` in a container of its own to its end: of the image, in the
-    /// network and with the environment of the service that gets the traffic.
+    /// Runs `command` by `/bin/sh -c` in a container of its own and waits until it exits. The container has
+    /// the image, the network and the environment of the service that gets the traffic.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it fails or takes too long, [`StepError::Fault`] when the engine
-    /// is not there.
+    /// [`StepError::Refused`] when it fails or takes too long, [`StepError::Fault`] when the engine is not
+    /// there.
     async fn run_once(
         &self,
         plan: &CompositionPlan,
@@ -130,10 +129,10 @@ pub trait Composer: Send + Sync {
         output: Arc<dyn Output>,
     ) -> Result<(), StepError>;
 
-    /// Removes everything that is kept of an application, its volumes included. Its containers are
-    /// gone already.
+    /// Removes everything that is stored for an application, its volumes included. Its containers are
+    /// removed already.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there or the file system refuses.
+    /// [`StepError::Fault`] if the engine is unreachable or the file system refuses.
     async fn forget(&self, application: ApplicationId) -> Result<(), StepError>;
 }

@@ -1,4 +1,4 @@
-//! The record of bringing one version of an application to life.
+//! The record of a deployment.
 
 use std::net::IpAddr;
 
@@ -10,39 +10,39 @@ use crate::{
     value::{InvalidValue, text_value},
 };
 
-/// Bringing one version of an application to life.
+/// The deployment of one version of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
-    /// Which.
+    /// The id of the deployment.
     pub id: DeploymentId,
-    /// Of what.
+    /// The id of the application.
     pub application_id: ApplicationId,
-    /// Whose.
+    /// The organization that it belongs to.
     pub organization_id: OrganizationId,
-    /// What is to be brought to life.
+    /// The kind of deployment.
     pub kind: DeploymentKind,
-    /// Who or what asked for it, as a person would say it; empty for those from before it was kept.
+    /// The user or program that requested it, for display; empty for records from before this was stored.
     pub requested_by: String,
-    /// The job that does it.
+    /// The job that runs it.
     pub job_id: JobId,
-    /// Where it is.
+    /// Its current status.
     pub status: DeploymentStatus,
-    /// The commit that it is made of; none for a prebuilt image, or before it is known.
+    /// The commit that it is built from; `None` for a prebuilt image, or before it is known.
     pub commit: Option<CommitHash>,
     /// The image that it runs, once there is one.
     pub image: Option<ImageName>,
     /// The container that runs it, once there is one.
     pub container: Option<ContainerRecord>,
-    /// The reason why its version does not serve although it is live; none while it does.
+    /// The reason why its version does not serve although it is live; `None` while it does.
     pub breakdown: Option<String>,
-    /// When it was wished for.
+    /// When it was requested.
     pub created_at: Timestamp,
     /// When anything about it last changed.
     pub updated_at: Timestamp,
 }
 
 impl Deployment {
-    /// A deployment that waits.
+    /// Creates a deployment that is queued.
     #[must_use]
     pub fn new(
         (id, status_id): (DeploymentId, DeploymentStatusId),
@@ -70,26 +70,26 @@ impl Deployment {
     }
 }
 
-/// What is to be brought to life.
+/// The kind of a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeploymentKind {
-    /// What the source is now.
+    /// Deploys the current source.
     Fresh,
-    /// What an earlier deployment made.
+    /// Deploys the artifact of an earlier deployment.
     Rollback {
-        /// Which.
+        /// The id of the earlier deployment.
         to: DeploymentId,
     },
 }
 
-/// Where a deployment is, as a record of its own.
+/// The status of a deployment, as a record of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeploymentStatus {
-    /// Which.
+    /// The id of the deployment status.
     pub id: DeploymentStatusId,
-    /// Where it is.
+    /// The current state.
     pub state: DeploymentState,
-    /// When the deployment was wished for.
+    /// When the deployment was requested.
     pub created_at: Timestamp,
     /// When the state last changed.
     pub updated_at: Timestamp,
@@ -102,24 +102,25 @@ pub struct ContainerRecord {
     pub id: ContainerId,
     /// Its name.
     pub name: String,
-    /// How it is.
+    /// The last known state.
     pub state: ContainerState,
-    /// Its address, at which it is reached while it runs. Nobody else gets it as long as it is recorded.
+    /// The address at which it is reached while it runs. No other container gets it as long as it is
+    /// recorded.
     pub address: Option<IpAddr>,
     /// The port that it listens on. That of the application may be another by now.
     pub port: Port,
 }
 
-/// How a container is.
+/// The state of a container, as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ContainerState {
-    /// It was made, and has not been started.
+    /// It was created, but not started.
     Created,
     /// It runs.
     Running,
-    /// It stands still, and can be started again.
+    /// It is stopped, and can be started again.
     Exited,
-    /// It is gone.
+    /// It does not exist any more.
     Removed,
 }
 
@@ -127,7 +128,7 @@ impl ContainerState {
     /// Every state.
     pub const ALL: [Self; 4] = [Self::Created, Self::Running, Self::Exited, Self::Removed];
 
-    /// The name in the contract.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -161,7 +162,7 @@ text_value!(
 );
 
 impl CommitHash {
-    /// Enough of it for a person.
+    /// Returns an abbreviated hash for display.
     #[must_use]
     pub fn short(&self) -> &str {
         &self.as_str()[..7]
@@ -195,7 +196,7 @@ text_value!(
 );
 
 text_value!(
-    /// The image of a deployment: a name of our own making, so that nobody else moves it.
+    /// The image of a deployment: a name that Launchway generates, so that no one else retags it.
     ImageName,
     |raw| {
         let is_name = raw.starts_with("launchway/")
@@ -205,25 +206,26 @@ text_value!(
 );
 
 impl ImageName {
-    /// The image that `deployment` of `application` makes.
+    /// Returns the name of the image that `deployment` of `application` builds.
     #[must_use]
     pub fn of(application: ApplicationId, deployment: DeploymentId) -> Self {
         Self(format!("launchway/{application}:{deployment}"))
     }
 
-    /// The image that `deployment` of `application` makes for one of several services.
+    /// Returns the name of the image that `deployment` of `application` builds for one of several services.
     #[must_use]
     pub fn of_service(application: ApplicationId, deployment: DeploymentId, service: &ServiceName) -> Self {
         Self(format!("launchway/{application}:{deployment}-{service}"))
     }
 
-    /// Whether it was made for one of several services.
+    /// Returns whether it was built for one of several services.
     #[must_use]
     pub fn is_of_service(&self) -> bool {
         self.whose().is_some() && self.0.split_once(':').is_some_and(|(_, tag)| tag.len() > LENGTH_OF_AN_ID)
     }
 
-    /// Of which application and deployment it is; `None` for a name that neither function above made.
+    /// Returns the application and the deployment that it belongs to; `None` for a name that neither
+    /// function above returned.
     #[must_use]
     pub fn whose(&self) -> Option<(ApplicationId, DeploymentId)> {
         let (application, tag) = self.0.strip_prefix("launchway/")?.split_once(':')?;
@@ -234,7 +236,7 @@ impl ImageName {
     }
 }
 
-/// How many characters an id has.
+/// The length of an id in characters.
 const LENGTH_OF_AN_ID: usize = 36;
 
 #[cfg(test)]

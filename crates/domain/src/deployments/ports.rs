@@ -1,11 +1,11 @@
-//! What a deployment is made with: source, images, containers and sites.
+//! Ports for deployments: source, images, containers and sites.
 //!
 //! Promises that all of these ports make:
 //! - a call that is dropped ends what it started, processes included;
-//! - no value that came from a user becomes part of a command line's options, of a shell's text or
-//!   of a path outside its folder;
-//! - whatever is made is marked with its [`Owner`], so that what no record accounts for is found;
-//! - doing a thing a second time is no error.
+//! - no value from a user becomes part of a command line's options, of a shell script or of a path outside
+//!   its folder;
+//! - every created object is labelled with its [`Owner`], so that orphans are found;
+//! - every operation is idempotent.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -27,7 +27,7 @@ use crate::{
     secret::Secret,
 };
 
-/// Whose something is that a deployment made.
+/// The owner of an object that a deployment created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// The organization.
@@ -36,42 +36,41 @@ pub struct Owner {
     pub application: ApplicationId,
     /// The deployment.
     pub deployment: DeploymentId,
-    /// The attempt at it.
+    /// The number of the attempt.
     pub attempt: i32,
 }
 
-/// Why a step did not succeed.
+/// The reason why a step failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
-    /// The engine does not answer. Nothing is wrong with what was asked for: it is done once the
-    /// engine is back.
+    /// The engine does not answer. Nothing is wrong with the request: it can be retried once the engine is
+    /// back.
     #[error("{0}")]
     Unavailable(String),
-    /// A fault of this machine: trying again may help.
+    /// An error of this machine: a retry may help.
     #[error("{0}")]
     Fault(String),
-    /// What was asked for cannot work. The sentence is for a person, and holds no secret.
+    /// The request cannot succeed. The sentence is for users, and contains no secret.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Takes what a program prints, in pieces as they come. Nothing is dropped: a call returns when
-/// there is room again.
+/// Receives the output of a program in chunks. Nothing is dropped: a call returns when there is room again.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Output: Send + Sync {
-    /// The next piece.
+    /// Writes the next chunk.
     async fn write(&self, piece: &[u8]);
 }
 
-/// A git repository and how to get in.
+/// A git repository with its credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSource {
-    /// Where it is.
+    /// The address of the repository.
     pub url: GitUrl,
-    /// Which branch.
+    /// The branch.
     pub branch: Branch,
-    /// What it wants to see over HTTP.
+    /// The credentials for HTTP.
     pub credentials: Option<GitCredentials>,
     /// The private key for ssh, in OpenSSH's format.
     pub key: Option<Secret<String>>,
@@ -80,27 +79,27 @@ pub struct GitSource {
 /// A folder with the files of one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkout {
-    /// Where.
+    /// The path of the folder.
     pub root: PathBuf,
 }
 
-/// Brings source code here.
+/// Fetches source code.
 ///
-/// Promises: only what the operator's policy allows is connected to, and what was checked is what
-/// is connected to; nobody is ever asked anything; no hook, filter or submodule of a repository
-/// runs; a repository that is too large or too slow is refused with a sentence that says so; no
-/// credential reaches a command line, a file that others can read, or an error.
+/// Promises: only what the operator's policy allows is connected to, and the address that was checked is
+/// the one that is connected to; git never prompts; no hook, filter or submodule of a repository runs; a
+/// repository that is too large or too slow is refused with a sentence that says so; no credential reaches
+/// a command line, a file that others can read, or an error.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SourceFetcher: Send + Sync {
-    /// The commit that the branch is at now.
+    /// Returns the commit at the head of the branch.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when the repository or the branch is not there or does not let us
-    /// in, [`StepError::Fault`] when this machine is at fault.
+    /// [`StepError::Refused`] if the repository or the branch does not exist or denies access,
+    /// [`StepError::Fault`] for an error of this machine.
     async fn head(&self, source: &GitSource) -> Result<CommitHash, StepError>;
 
-    /// Puts the files of `commit` into a fresh folder of `owner`.
+    /// Checks out the files of `commit` into a fresh folder of `owner`.
     ///
     /// # Errors
     /// As [`head`](SourceFetcher::head), and [`StepError::Refused`] for a tree over the limits.
@@ -115,62 +114,62 @@ pub trait SourceFetcher: Send + Sync {
     /// Removes the folders of every attempt at `deployment`.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] on a file system error.
     async fn discard(&self, deployment: DeploymentId) -> Result<(), StepError>;
 }
 
-/// An image that is to be built.
+/// The input of an image build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildPlan {
-    /// For whom.
+    /// The owner of the image.
     pub owner: Owner,
-    /// From which files.
+    /// The checkout to build from.
     pub checkout: Checkout,
-    /// From which folder of them.
+    /// The folder in the checkout.
     pub base_path: BasePath,
-    /// By which Dockerfile.
+    /// The Dockerfile.
     pub dockerfile: DockerfilePath,
-    /// With which arguments.
+    /// The build arguments.
     pub variables: Variables,
 }
 
-/// Finds out how to build source that has no Dockerfile.
+/// Generates Dockerfiles for source that has none.
 ///
-/// Promises: nothing that the repository brings along is run; no link of the repository is followed
-/// out of the checkout; no value of a variable is in a command line, or stays in the checkout.
+/// Promises: nothing that the repository includes is run; no link of the repository is followed out of the
+/// checkout; no value of a variable is in a command line, or stays in the checkout.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait BuildPlanner: Send + Sync {
-    /// Puts a Dockerfile into the checkout; gives `plan` with it, and with what it has to be told
-    /// beside the plan's own variables.
+    /// Writes a Dockerfile into the checkout. Returns `plan` with it, and with the variables that it needs
+    /// beside the plan's own.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it is not recognised what this is, or when the planner is not
-    /// there; [`StepError::Fault`] when this machine is at fault.
+    /// [`StepError::Refused`] if the kind of project is not recognised, or if the planner is not installed;
+    /// [`StepError::Fault`] for an error of this machine.
     async fn complete(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<BuildPlan, StepError>;
 }
 
-/// Makes images.
+/// Builds and pulls images.
 ///
-/// Promises: no byte from outside the checkout gets into an image, the log or an error, whatever
-/// links the repository holds; a build ends within its limits of time and, where the engine can,
-/// of memory; each line is given to the output as it appears.
+/// Promises: no byte from outside the checkout gets into an image, the log or an error, whatever links the
+/// repository holds; a build ends within its limits of time and, where the engine can, of memory; each line
+/// is written to the output as it appears.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ImageBuilder: Send + Sync {
-    /// Builds an image and gives it its deployment's name.
+    /// Builds an image and tags it with its deployment's name.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when the Dockerfile is missing or fails, [`StepError::Fault`] when
-    /// the engine is not there.
+    /// [`StepError::Refused`] when the Dockerfile is missing or fails, [`StepError::Fault`] when the engine
+    /// is not there.
     async fn build(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<ImageName, StepError>;
 
-    /// Gets a prebuilt image, from the registry or, when that cannot be asked, as it is here, and
-    /// gives it its deployment's name.
+    /// Pulls a prebuilt image, or uses the local one if the registry cannot be asked, and tags it with its
+    /// deployment's name.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when there is no such image, [`StepError::Fault`] when the engine is
-    /// not there.
+    /// [`StepError::Refused`] when there is no such image, [`StepError::Fault`] when the engine is not
+    /// there.
     async fn obtain(
         &self,
         owner: &Owner,
@@ -178,26 +177,25 @@ pub trait ImageBuilder: Send + Sync {
         output: Arc<dyn Output>,
     ) -> Result<ImageName, StepError>;
 
-    /// Gives the image of an earlier deployment the name of this one too.
+    /// Tags the image of an earlier deployment with the name of this one.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when the image is gone, [`StepError::Fault`] when the engine is not
-    /// there.
+    /// [`StepError::Refused`] when the image is gone, [`StepError::Fault`] when the engine is not there.
     async fn reuse(&self, owner: &Owner, image: &ImageName) -> Result<ImageName, StepError>;
 }
 
-/// A container that is to be run.
+/// The configuration of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerPlan {
-    /// For whom.
+    /// The owner of the container.
     pub owner: Owner,
-    /// From which image.
+    /// The image that it runs.
     pub image: ImageName,
-    /// With which environment. Every value arrives byte for byte.
+    /// The environment variables. Every value arrives byte for byte.
     pub environment: Variables,
-    /// Where it is to listen.
+    /// The port that it should listen on.
     pub port: Port,
-    /// Addresses that it must not get, because routes name them.
+    /// Addresses that it may not get, because routes use them.
     pub reserved: Vec<IpAddr>,
 }
 
@@ -208,69 +206,68 @@ pub struct Container {
     pub id: ContainerId,
     /// Its name.
     pub name: String,
-    /// Where it is reached.
+    /// The address at which it is reached.
     pub address: IpAddr,
 }
 
 /// The state of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// It is up.
+    /// It is running.
     Running {
-        /// Where it is reached.
+        /// The address at which it is reached.
         address: IpAddr,
-        /// How often the engine had to start it again.
+        /// The number of times that the engine had to restart it.
         restarts: u32,
     },
-    /// It is up, but in none of its networks.
+    /// It is running, but in none of its networks.
     Detached,
-    /// It is up, and its processes are frozen.
+    /// It is running, and its processes are frozen.
     Paused,
-    /// It was made, and never started.
+    /// It was created, and never started.
     Created,
-    /// It ended, and the engine is about to start it again.
+    /// It exited, and the engine is about to restart it.
     Restarting(Exit),
-    /// It ended, and the engine leaves it so.
+    /// It exited, and the engine does not restart it.
     Exited(Exit),
-    /// There is none.
+    /// It does not exist.
     Gone,
 }
 
-/// The end of a container's program.
+/// The exit of a container's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
     /// The exit code.
     pub code: i32,
-    /// True if it was ended because it used more memory than it may.
+    /// True if it was killed because it exceeded its memory limit.
     pub out_of_memory: bool,
-    /// The number of times that the engine had to start the container again.
+    /// The number of times that the engine had to restart the container.
     pub restarts: u32,
 }
 
 /// Runs containers.
 ///
-/// Promises: a container is in the network of its organization and reaches no other
-/// organization's; it has limits of memory, processes and log size, and cannot gain privileges; it
-/// is not started again by the engine until it is [kept](Deployer::keep). What is done to the
-/// container of a [composition](super::Composer) that gets the traffic is done to all its services:
-/// they are kept and started in the order of their dependencies, and stopped against it.
+/// Promises: a container is in the network of its organization and reaches no other organization's; it has
+/// limits of memory, processes and log size, and cannot gain privileges; the engine does not restart it
+/// until its restart policy is [enabled](Deployer::keep). Operations on the container of a
+/// [composition](super::Composer) that gets the traffic apply to all its services: they are started in the
+/// order of their dependencies, and stopped in the reverse order.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Deployer: Send + Sync {
-    /// Starts a container beside whatever else runs. One of the same attempt that is there already
-    /// is replaced.
+    /// Starts a container beside whatever else runs. An existing one of the same attempt is replaced.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when the image cannot be run, [`StepError::Fault`] when the engine is
-    /// not there.
+    /// [`StepError::Refused`] when the image cannot be run, [`StepError::Fault`] when the engine is not
+    /// there.
     async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError>;
 
-    /// Runs `command` by `/bin/sh -c` in a container of its own, in the same network and with the
-    /// same environment, to its end.
+    /// Runs `command` by `/bin/sh -c` in a container of its own, in the same network and with the same
+    /// environment, and waits until it exits.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it fails or takes too long, [`StepError::Fault`] when the engine
-    /// is not there.
+    /// [`StepError::Refused`] when it fails or takes too long, [`StepError::Fault`] when the engine is not
+    /// there.
     async fn run_once(
         &self,
         plan: &ContainerPlan,
@@ -278,83 +275,84 @@ pub trait Deployer: Send + Sync {
         output: Arc<dyn Output>,
     ) -> Result<(), StepError>;
 
-    /// Lets the engine start the container again whenever it ends, and after a reboot.
+    /// Enables the restart policy: the engine restarts the container whenever it exits, and after a reboot.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there or the container is gone.
+    /// [`StepError::Fault`] if the engine is unreachable or the container is gone.
     async fn keep(&self, container: &ContainerId) -> Result<(), StepError>;
 
-    /// How the container is.
+    /// Returns the state of the container.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Fault`] if the engine is unreachable.
     async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError>;
 
-    /// Brings a container up that is paused, ended or was never started, with the services that it
-    /// needs; what is up stays as it is.
+    /// Resumes a container that is paused, exited or never started, with the services that it needs;
+    /// running ones stay as they are.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it is gone, or cannot be brought up as it is,
-    /// [`StepError::Unavailable`] or [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Refused`] if it does not exist, or cannot be resumed as it is,
+    /// [`StepError::Unavailable`] or [`StepError::Fault`] if the engine is unreachable.
     async fn resume(&self, container: &ContainerId) -> Result<Container, StepError>;
 
-    /// True if two containers of one deployment can run beside each other.
+    /// Returns whether two containers of one deployment can run at the same time.
     fn can_run_beside(&self) -> bool {
         true
     }
 
-    /// Starts a container that stands still, or starts a running one anew.
+    /// Starts a stopped container, or restarts a running one.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it is gone or cannot be started, [`StepError::Fault`] when the
-    /// engine is not there.
+    /// [`StepError::Refused`] if it does not exist or cannot be started, [`StepError::Fault`] if the engine
+    /// is unreachable.
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError>;
 
-    /// Asks the container's program to end, waits, and ends it. It stays, and stays still.
+    /// Stops the container: asks its program to exit, waits, and kills it. The container is kept and not
+    /// restarted.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Fault`] if the engine is unreachable.
     async fn stop(&self, container: &ContainerId) -> Result<(), StepError>;
 
-    /// Ends and removes every container of `deployment`, whichever attempt made it, and the network
-    /// of its composition. Named volumes stay.
+    /// Stops and removes every container of `deployment`, of whichever attempt, and the network of its
+    /// composition. Named volumes are kept.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Fault`] if the engine is unreachable.
     async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError>;
 
-    /// Ends and removes every container that one attempt made, and the network of its composition.
-    /// Named volumes stay.
+    /// Stops and removes every container of one attempt, and the network of its composition. Named volumes
+    /// are kept.
     ///
     /// # Errors
-    /// [`StepError::Unavailable`] or [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Unavailable`] or [`StepError::Fault`] if the engine is unreachable.
     async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError>;
 }
 
-/// What of a deployment is found on this machine.
+/// A resource of a deployment that was discovered on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whose.
+    /// The owner.
     pub owner: Owner,
-    /// What.
+    /// The resource.
     pub what: FoundObject,
 }
 
-/// A thing that the engine has.
+/// An object of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundObject {
     /// A container.
     Container {
-        /// Which.
+        /// The id of the container.
         id: ContainerId,
-        /// How it is.
+        /// Its state.
         condition: Condition,
-        /// When it was made.
+        /// When it was created.
         created_at: Timestamp,
-        /// Which service of a composition it is; none for a container that stands alone.
+        /// The service of a composition that it runs; `None` for a single container.
         service: Option<ServiceName>,
-        /// True if it is to be up as long as its version is: a service that has done its work, or is
-        /// not started again by its file, is not.
+        /// True if it should run as long as its version does: false for a service that has completed, or
+        /// that its file does not restart.
         stays_up: bool,
     },
     /// The image of a deployment.
@@ -366,39 +364,39 @@ pub enum FoundObject {
 /// A line that a container printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrintedLine {
-    /// When.
+    /// When it was printed.
     pub at: Timestamp,
-    /// What, as it came.
+    /// The bytes of the line.
     pub text: Vec<u8>,
 }
 
-/// Looks at what this installation has on the engine, and at nothing else.
+/// Lists the objects of this installation on the engine, and no others.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait EngineInventory: Send + Sync {
-    /// Everything that is marked as this installation's.
+    /// Returns everything that is labelled as this installation's.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Fault`] if the engine is unreachable.
     async fn everything(&self) -> Result<Vec<Found>, StepError>;
 
-    /// The containers among that, for who asks often.
+    /// Returns the containers among that; cheaper, for frequent calls.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Fault`] if the engine is unreachable.
     async fn containers(&self) -> Result<Vec<Found>, StepError>;
 
-    /// Removes one thing.
+    /// Removes one object.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there or refuses.
+    /// [`StepError::Fault`] if the engine is unreachable or refuses.
     async fn remove(&self, found: &Found) -> Result<(), StepError>;
 
-    /// What a container printed after `since` (from its beginning without), oldest first, at most
-    /// `limit` lines. One that is gone printed nothing.
+    /// Returns the lines that a container printed after `since` (from its beginning if `None`), oldest
+    /// first, at most `limit`. A container that does not exist printed nothing.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Fault`] if the engine is unreachable.
     async fn printed(
         &self,
         container: &ContainerId,
@@ -406,48 +404,48 @@ pub trait EngineInventory: Send + Sync {
         limit: usize,
     ) -> Result<Vec<PrintedLine>, StepError>;
 
-    /// The last lines that a container printed, at most `lines`.
+    /// Returns the last lines that a container printed, at most `lines`.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Fault`] if the engine is unreachable.
     async fn last_words(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError>;
 
-    /// Returns when something has happened to a container of this installation, or when `patience`
-    /// is over; tells whether something has. What happens within a moment is told together.
+    /// Waits until something has happened to a container of this installation, or until the timeout
+    /// `patience`; returns whether something has. Events in quick succession are reported together.
     async fn wait_for_news(&self, patience: Duration) -> bool;
 }
 
-/// What is asked to learn whether a container works.
+/// The target of a health check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeTarget {
-    /// Where the container listens.
+    /// The address that the container listens on.
     pub address: SocketAddr,
-    /// What to ask by HTTP; without, it is enough that somebody listens.
+    /// The path of the HTTP check; without, an open port is enough.
     pub path: Option<HealthCheckPath>,
 }
 
-/// Asks a container once whether it works.
+/// Performs health checks.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait HealthProbe: Send + Sync {
-    /// Whether it works now.
+    /// Checks once whether the container works.
     ///
     /// # Errors
-    /// A sentence that says what was answered instead.
+    /// A sentence that describes the response.
     async fn probe(&self, target: &ProbeTarget) -> Result<(), String>;
 }
 
-/// Keeps published folders, each as it was in one deployment.
+/// Stores published sites, one release for each deployment.
 ///
-/// Promises: a release appears whole or not at all; nothing in it leads out of it.
+/// Promises: a release is published completely or not at all; no link in it points outside it.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SiteStore: Send + Sync {
     /// Publishes a folder of a checkout as the release of its deployment.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when there is no such folder or a link leads out of it,
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Refused`] if there is no such folder or a link points outside it, [`StepError::Fault`]
+    /// on a file system error.
     async fn publish(
         &self,
         owner: &Owner,
@@ -455,24 +453,24 @@ pub trait SiteStore: Send + Sync {
         folder: &BasePath,
     ) -> Result<PathBuf, StepError>;
 
-    /// The release of a deployment, if there is one.
+    /// Returns the release of a deployment, if there is one.
     async fn release(&self, application: ApplicationId, deployment: DeploymentId) -> Option<PathBuf>;
 
-    /// Every release that is there, by the application and the deployment that it is of.
+    /// Returns every existing release, by its application and deployment.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] on a file system error.
     async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError>;
 
     /// Removes one release.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] on a file system error.
     async fn withdraw(&self, application: ApplicationId, deployment: DeploymentId) -> Result<(), StepError>;
 
     /// Removes the releases of an application.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] on a file system error.
     async fn remove(&self, application: ApplicationId) -> Result<(), StepError>;
 }

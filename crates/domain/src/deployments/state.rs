@@ -1,8 +1,8 @@
-//! Where a deployment is between the wish and the end.
+//! The states of deployments.
 
 use crate::value::InvalidValue;
 
-/// Where a deployment is.
+/// The state of a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeploymentState {
     /// It waits for a worker.
@@ -11,23 +11,23 @@ pub enum DeploymentState {
     Cloning,
     /// Its image is built.
     Building,
-    /// Its version is started, checked and given the traffic.
+    /// Its version is started, checked and routed to.
     Deploying,
     /// Its version is live, or was.
     Deployed,
-    /// It came to nothing.
+    /// It failed.
     Failed,
-    /// It was not wanted any more.
+    /// It was cancelled.
     Cancelled,
 }
 
-/// A move that no deployment makes.
+/// A state transition that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a deployment that is {} cannot become {}", from.as_str(), to.as_str())]
 pub struct IllegalMove {
-    /// Where it is.
+    /// The current state.
     pub from: DeploymentState,
-    /// Where it cannot go.
+    /// The state that is not reachable from it.
     pub to: DeploymentState,
 }
 
@@ -43,7 +43,7 @@ impl DeploymentState {
         Self::Cancelled,
     ];
 
-    /// The name in the contract.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,23 +57,23 @@ impl DeploymentState {
         }
     }
 
-    /// Whether nothing can happen to the deployment any more.
+    /// Returns whether the state is final.
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::Deployed | Self::Failed | Self::Cancelled)
     }
 
-    /// Whether a worker is at it.
+    /// Returns whether a worker runs the deployment.
     #[must_use]
     pub fn is_under_way(self) -> bool {
         matches!(self, Self::Cloning | Self::Building | Self::Deploying)
     }
 
-    /// Moves on.
+    /// Moves to the state `to`.
     ///
     /// # Errors
-    /// [`IllegalMove`] for what the contract does not know: forward one by one, straight to
-    /// `deploying` for what needs no building, back to `queued` for another attempt, and to an end.
+    /// [`IllegalMove`] unless the transition is allowed: forward one by one, straight to `deploying` if
+    /// nothing needs building, back to `queued` for another attempt, and to a final state.
     pub fn advance(self, to: Self) -> Result<Self, IllegalMove> {
         let is_legal = match to {
             Self::Queued => self.is_under_way(),
@@ -86,7 +86,7 @@ impl DeploymentState {
         if is_legal { Ok(to) } else { Err(IllegalMove { from: self, to }) }
     }
 
-    /// The states that may move on to `to`.
+    /// Returns the states from which `to` is reachable.
     #[must_use]
     pub fn before(to: Self) -> Vec<Self> {
         Self::ALL.into_iter().filter(|from| from.advance(to).is_ok()).collect()

@@ -9,7 +9,7 @@ const MAX_LENGTH: usize = 4096;
 /// The deepest default inside another default.
 const MAX_DEPTH: usize = 10;
 
-/// The arguments that a builder sets by itself.
+/// The arguments that a builder predefines.
 const BUILTIN: &[&str] = &[
     "BUILDARCH",
     "BUILDOS",
@@ -64,7 +64,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Tests whether this is the machine's own platform, by an argument that the builder sets.
+    /// Returns whether this is the machine's own platform, by an argument that the builder sets.
     pub(super) fn is_native_platform(&self, word: &str) -> bool {
         let name = word.trim_matches(['$', '{', '}']);
         let is_variable = word == format!("${name}") || word == format!("${{{name}}}");
@@ -109,7 +109,7 @@ impl<'a> Arguments<'a> {
         while let Some(c) = chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
             name.push(c);
         }
-        // The engine accepts letters of every alphabet in a name.
+        // The engine accepts non-ASCII letters in a name.
         let goes_on = chars.peek().is_some_and(|c| !c.is_ascii());
         if goes_on || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             return None;

@@ -25,7 +25,7 @@ impl Dockerfile {
     }
 }
 
-/// Parses one line; tells also whether its options have quotes.
+/// Parses one line; returns also whether its options have quotes.
 pub(super) fn instruction(line: &str, escape: Escape) -> Result<(Instruction, bool), String> {
     let (name, rest) = line.split_once(SPACES).unwrap_or((line, ""));
     let name = name.to_ascii_uppercase();
@@ -185,7 +185,7 @@ fn stage(flags: &[Flag], rest: &str) -> Result<Stage, String> {
     Ok(Stage { platform, image: image.clone(), name: name.map(|name| name.to_ascii_lowercase()) })
 }
 
-/// Tests whether the engine accepts this as the name of a stage.
+/// Returns whether the engine accepts this as the name of a stage.
 pub(super) fn is_stage_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))

@@ -1,8 +1,8 @@
 //! The rules for Dockerfiles of tenants.
 //!
-//! A build gets an image by its name in a registry only. The engine takes the beginning of an id as
-//! well, and it has the images of every organization. It fetches no file by a URL: the engine would
-//! do that from the host's own network.
+//! A build gets an image by its name in a registry only. The engine accepts a prefix of an id as well, and
+//! it has the images of every organization. A build fetches no file by a URL: the engine would do that from
+//! the host's own network.
 
 use std::collections::HashSet;
 
@@ -12,9 +12,9 @@ use super::{
 };
 use crate::applications::{ImageRef, Variables};
 
-/// The most images that a Dockerfile may name.
+/// The maximum number of images that a Dockerfile may name.
 const MAX_IMAGES: usize = 50;
-/// The most stages of a Dockerfile.
+/// The maximum number of stages of a Dockerfile.
 const MAX_STAGES: usize = 200;
 
 /// The builder that gets the Dockerfile.
@@ -33,7 +33,7 @@ pub struct Policy<'a> {
     pub variables: &'a Variables,
     /// The builder that gets the result.
     pub builder: DockerfileBuilder,
-    /// The prefix of cache mounts, which nobody else's build has.
+    /// The prefix of cache mounts, unique to the tenant's builds.
     pub cache_scope: &'a str,
 }
 
@@ -51,8 +51,8 @@ pub struct BaseImage {
     pub image: ImageRef,
     /// The line of the instruction.
     pub line: usize,
-    /// The names of the stages before the one that begins with this image, empty ones for those
-    /// without; none when files are copied from it, so that its triggers do not run.
+    /// The names of the stages before the one that begins with this image, empty for unnamed ones; `None`
+    /// if files are copied from it, so that its triggers do not run.
     pub earlier_stages: Option<Vec<String>>,
     /// The platform that `FROM --platform` names.
     pub platform: Option<String>,
@@ -61,8 +61,8 @@ pub struct BaseImage {
 }
 
 impl Policy<'_> {
-    /// Checks a file, and rewrites what is only sound in another form: images get the names that
-    /// their variables stand for, sources of `ADD` become local paths, cache mounts get the prefix.
+    /// Checks a file, and rewrites what is safe only in another form: images get the names that their
+    /// variables expand to, sources of `ADD` become local paths, cache mounts get the prefix.
     ///
     /// # Errors
     ///
@@ -91,25 +91,25 @@ impl Policy<'_> {
 }
 
 impl CheckedDockerfile {
-    /// The images that have to be there, in the order of the file.
+    /// Returns the images that the build needs, in the order of the file.
     #[must_use]
     pub fn images(&self) -> &[BaseImage] {
         &self.images
     }
 
-    /// The tree.
+    /// Returns the tree.
     #[must_use]
     pub fn tree(&self) -> &Dockerfile {
         &self.dockerfile
     }
 
-    /// The text for the engine.
+    /// Returns the text for the engine.
     #[must_use]
     pub fn render(&self) -> String {
         self.dockerfile.render()
     }
 
-    /// Replaces the names of images by ids, so that a name that is moved meanwhile changes nothing.
+    /// Replaces the names of images by ids, so that retagging an image meanwhile has no effect.
     pub fn pin(&mut self, id_of: impl Fn(&ImageRef) -> Option<String>) {
         for base in &self.images {
             let statement = self.dockerfile.statements.get_mut(base.statement);
@@ -209,7 +209,7 @@ impl<'a> Checker<'a> {
         Ok(platform)
     }
 
-    /// Takes note of an image that has to be there.
+    /// Records an image that the build needs.
     pub(super) fn uses(
         &mut self,
         image: ImageRef,
@@ -230,7 +230,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The image of that name, if it cannot be the beginning of an id.
+/// Parses the name of an image. It must not be a possible prefix of an id.
 pub(super) fn image_name(written: &str) -> Result<ImageRef, String> {
     let shown = excerpt(written);
     if !written.is_empty() && written.len() <= 64 && written.bytes().all(|byte| byte.is_ascii_hexdigit()) {

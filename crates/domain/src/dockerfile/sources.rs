@@ -1,4 +1,4 @@
-//! The rules for what an instruction reads: other images, files, mounts.
+//! The rules for the inputs of an instruction: other images, files, mounts.
 
 use super::{
     DockerfileBuilder, Flag, Transfer, excerpt,
@@ -49,7 +49,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// A source that stays a path of the build context, whatever its variables are.
+    /// Returns a source that stays a path of the build context, whatever its variables are.
     fn local_source(&self, source: &str) -> Result<String, String> {
         let without_quotes = source.replace(['"', '\'', '\\', '`'], "");
         if without_quotes.contains("://") || without_quotes.starts_with("git@") {

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::applications::Variables;
 
-/// The rules for a build with these variables, by the legacy builder.
+/// Returns the rules for a build with these variables, by the legacy builder.
 fn legacy(variables: &Variables) -> Policy<'_> {
     Policy { variables, builder: DockerfileBuilder::Legacy, cache_scope: "launchway-1" }
 }
 
-/// The same by BuildKit.
+/// Returns the same by BuildKit.
 fn buildkit(variables: &Variables) -> Policy<'_> {
     Policy { builder: DockerfileBuilder::BuildKit, ..legacy(variables) }
 }
@@ -30,7 +30,7 @@ fn rendered(text: &str) -> String {
     check(text, &[]).unwrap_or_else(|rejection| panic!("{text:?}: {rejection}")).render()
 }
 
-/// The names of the images that a file needs.
+/// Returns the names of the images that a file needs.
 fn images(text: &str, pairs: &[(&str, &str)]) -> Result<Vec<String>, String> {
     let checked = check(text, pairs).map_err(|rejection| rejection.reason)?;
     let mut images: Vec<String> =
@@ -39,7 +39,7 @@ fn images(text: &str, pairs: &[(&str, &str)]) -> Result<Vec<String>, String> {
     Ok(images)
 }
 
-/// The instructions without their lines.
+/// Returns the instructions without their lines.
 fn instructions(tree: &Dockerfile) -> Vec<&Instruction> {
     tree.statements.iter().map(|statement| &statement.instruction).collect()
 }

@@ -18,7 +18,7 @@ pub enum Escape {
     Backtick,
 }
 
-/// An instruction and its place.
+/// An instruction with its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// The line in which it begins, counted from 1.
@@ -30,46 +30,46 @@ pub struct Statement {
 /// An instruction. Words are kept as they were written, with quotes and variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Instruction {
-    /// `ADD`.
+    /// The `ADD` instruction.
     Add(Transfer),
     /// `ARG`: `name` or `name=value`, one or more.
     Arg(Vec<String>),
-    /// `CMD`.
+    /// The `CMD` instruction.
     Cmd(Command),
-    /// `COPY`.
+    /// The `COPY` instruction.
     Copy(Transfer),
-    /// `ENTRYPOINT`.
+    /// The `ENTRYPOINT` instruction.
     Entrypoint(Command),
-    /// `ENV`.
+    /// The `ENV` instruction.
     Env(Pairs),
-    /// `EXPOSE`.
+    /// The `EXPOSE` instruction.
     Expose(Vec<String>),
-    /// `FROM`.
+    /// The `FROM` instruction.
     From(Stage),
-    /// `HEALTHCHECK`.
+    /// The `HEALTHCHECK` instruction.
     Healthcheck(Healthcheck),
-    /// `LABEL`.
+    /// The `LABEL` instruction.
     Label(Pairs),
-    /// `MAINTAINER`.
+    /// The `MAINTAINER` instruction.
     Maintainer(String),
     /// `ONBUILD`: an instruction for builds on the image.
     Onbuild(Box<Instruction>),
-    /// `RUN`.
+    /// The `RUN` instruction.
     Run {
         /// `--mount`, `--network` and `--security`.
         flags: Vec<Flag>,
         /// The command.
         command: Command,
     },
-    /// `SHELL`.
+    /// The `SHELL` instruction.
     Shell(Vec<String>),
-    /// `STOPSIGNAL`.
+    /// The `STOPSIGNAL` instruction.
     Stopsignal(String),
-    /// `USER`.
+    /// The `USER` instruction.
     User(String),
-    /// `VOLUME`.
+    /// The `VOLUME` instruction.
     Volume(Paths),
-    /// `WORKDIR`.
+    /// The `WORKDIR` instruction.
     Workdir(String),
 }
 
@@ -78,7 +78,7 @@ pub enum Instruction {
 pub struct Flag {
     /// The name without `--`.
     pub name: String,
-    /// The value; none without `=`.
+    /// The value; `None` without `=`.
     pub value: Option<String>,
 }
 
@@ -112,7 +112,7 @@ pub enum Paths {
 }
 
 impl Paths {
-    /// The paths, as they were written.
+    /// Returns the paths, as they were written.
     #[must_use]
     pub fn as_slice(&self) -> &[String] {
         match self {
@@ -155,7 +155,7 @@ pub enum Pairs {
 pub enum Healthcheck {
     /// `NONE`: the check of the base image is switched off.
     Disabled,
-    /// `CMD`.
+    /// `CMD`: a command that checks the container.
     Command {
         /// `--interval`, `--timeout` and the like.
         flags: Vec<Flag>,
@@ -165,7 +165,7 @@ pub enum Healthcheck {
 }
 
 impl Escape {
-    /// The character.
+    /// Returns the character.
     #[must_use]
     pub fn as_char(self) -> char {
         match self {

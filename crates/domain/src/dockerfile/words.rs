@@ -5,7 +5,7 @@ use super::{Flag, excerpt};
 /// The characters that separate words.
 pub(super) const SPACES: [char; 2] = [' ', '\t'];
 
-/// The most options of an instruction.
+/// The maximum number of options of an instruction.
 const MAX_FLAGS: usize = 100;
 
 /// The options of an instruction and the text behind them.
@@ -18,8 +18,8 @@ pub(super) struct Options<'a> {
 
 /// Separates the options from the rest, as the engine does.
 ///
-/// The engine separates them byte by byte, and takes the bytes 0x85 and 0xA0, which are parts of
-/// letters, for spaces. So an option has to be ASCII.
+/// The engine separates them byte by byte, and takes the bytes 0x85 and 0xA0, which occur in UTF-8
+/// characters, for spaces. So an option has to be ASCII.
 pub(super) fn options(text: &str) -> Result<Options<'_>, String> {
     let mut options = Options { flags: Vec::new(), rest: text.trim_start_matches(SPACES), has_quotes: false };
     while options.rest.starts_with("--") {
@@ -34,7 +34,7 @@ pub(super) fn options(text: &str) -> Result<Options<'_>, String> {
     Ok(options)
 }
 
-/// The first word without its quotes, and its length as it was written.
+/// Returns the first word without its quotes, and its length as it was written.
 fn option(text: &str) -> Result<(String, usize, bool), String> {
     let (mut word, mut quote, mut has_quotes) = (String::new(), None, false);
     let mut chars = text.char_indices();
@@ -108,7 +108,7 @@ pub(super) fn quoted_words(text: &str, escape: char) -> Vec<String> {
     words
 }
 
-/// The first word that some versions of the engine take for the beginning of a here-document,
+/// Returns the first word that some versions of the engine take for the beginning of a here-document,
 /// whether it is in quotes or not.
 pub(super) fn heredoc(text: &str) -> Option<&str> {
     text.split(SPACES).find(|word| {

@@ -1,16 +1,16 @@
-//! What a step does, once every place in its properties is filled.
+//! The actions of steps, after every placeholder in their properties was replaced.
 
 use super::{AccountName, ContainerSpec, ObjectName, UnitName, WorkspacePath};
 use crate::applications::{Hostname, ImageRef, Port};
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Runs a text in a shell of this machine, in the workspace.
+    /// Runs a script in a shell of this machine, in the workspace.
     Command {
-        /// The text. It holds no value, only references to environment variables.
+        /// The script. It contains no value, only references to environment variables.
         run: String,
-        /// What takes it back.
+        /// The script that reverts it.
         revert: Option<String>,
     },
     /// Changes files of the workspace.
@@ -19,62 +19,61 @@ pub enum Action {
     Docker(DockerAction),
     /// Changes compositions of the organization.
     Compose(ComposeAction),
-    /// Tells a service of this machine to do something.
+    /// Controls a service of this machine.
     Service {
-        /// Which.
+        /// The unit.
         unit: UnitName,
-        /// What.
+        /// The operation.
         verb: ServiceVerb,
     },
     /// Changes users of this machine.
     User(UserAction),
-    /// Changes which names lead to containers of the organization.
+    /// Changes the host names that are routed to containers of the organization.
     Proxy(ProxyAction),
 }
 
 /// A change to files of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileAction {
-    /// Makes a folder, and those around it.
+    /// Creates a folder and its parents.
     MakeFolder(WorkspacePath),
     /// Writes a file.
     Write {
-        /// Where.
+        /// The path of the file.
         dest: WorkspacePath,
-        /// What.
+        /// The content of the file.
         content: String,
     },
     /// Copies a file or a folder.
     Copy {
-        /// From where.
+        /// The source path.
         src: WorkspacePath,
-        /// To where.
+        /// The destination path.
         dest: WorkspacePath,
     },
     /// Moves a file or a folder.
     Move {
-        /// From where.
+        /// The source path.
         src: WorkspacePath,
-        /// To where.
+        /// The destination path.
         dest: WorkspacePath,
     },
-    /// Deletes a file or a folder. What is not there is deleted already.
+    /// Deletes a file or a folder, if it exists.
     Delete(WorkspacePath),
 }
 
 /// A change to containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DockerAction {
-    /// Gets an image.
+    /// Pulls an image.
     Pull(ImageRef),
     /// Runs a container.
     Run(Box<ContainerSpec>),
-    /// Starts one of this organization and extension that stands still.
+    /// Starts a stopped one of this organization and extension.
     Start(ObjectName),
     /// Stops one of this organization and extension.
     Stop(ObjectName),
-    /// Removes one of this organization and extension. One that is not there is removed already. Its
-    /// volumes stay.
+    /// Removes one of this organization and extension, if it exists. Its volumes are kept.
     Remove(ObjectName),
 }
 
@@ -83,14 +82,14 @@ pub enum DockerAction {
 pub enum ComposeAction {
     /// Runs the services of a compose file.
     Up {
-        /// What the composition is called.
+        /// The name of the composition.
         project: ObjectName,
         /// The file.
         file: ComposeText,
     },
-    /// Ends a composition of this organization and extension. Its volumes stay.
+    /// Stops and removes a composition of this organization and extension. Its volumes are kept.
     Down {
-        /// Which.
+        /// The name of the composition.
         project: ObjectName,
     },
 }
@@ -98,26 +97,26 @@ pub enum ComposeAction {
 /// A compose file. It refers to values by `${name}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ComposeText {
-    /// As it stands in the definition.
+    /// The text in the definition.
     Inline(String),
-    /// As it lies in the workspace.
+    /// A file in the workspace.
     InWorkspace(WorkspacePath),
 }
 
-/// What a service is told to do.
+/// An operation on a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceVerb {
     /// Starts it.
     Start,
-    /// Ends it.
+    /// Stops it.
     Stop,
-    /// Starts it anew, whether or not it runs.
+    /// Restarts it, whether or not it runs.
     Restart,
-    /// Lets it read its settings again.
+    /// Reloads its configuration.
     Reload,
-    /// Starts it with the machine from now on.
+    /// Starts it at boot from now on.
     Enable,
-    /// Does not start it with the machine any more.
+    /// Does not start it at boot any more.
     Disable,
 }
 
@@ -126,7 +125,7 @@ impl ServiceVerb {
     pub const ALL: [Self; 6] =
         [Self::Start, Self::Stop, Self::Restart, Self::Reload, Self::Enable, Self::Disable];
 
-    /// As a definition writes it, and as the machine is told.
+    /// Returns the name in definitions, which is also that of the `systemctl` command.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -139,7 +138,7 @@ impl ServiceVerb {
         }
     }
 
-    /// What takes it back, if anything does.
+    /// Returns the operation that reverts it, if there is one.
     #[must_use]
     pub fn opposite(self) -> Option<Self> {
         match self {
@@ -155,48 +154,48 @@ impl ServiceVerb {
 /// A change to users of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserAction {
-    /// Makes a user, unless there is one.
+    /// Creates a user, unless it exists.
     Create {
-        /// Called so.
+        /// The name of the user.
         name: AccountName,
-        /// In these groups, which exist.
+        /// The groups of the user, which exist.
         groups: Vec<AccountName>,
-        /// Whether it is one for a service, without a home.
+        /// True for a system user without a home folder.
         is_system: bool,
     },
-    /// Removes a user. What is theirs stays.
+    /// Removes a user. Their files are kept.
     Delete(AccountName),
-    /// Puts a user into groups.
+    /// Adds a user to groups.
     AddGroups {
-        /// Whom.
+        /// The name of the user.
         name: AccountName,
-        /// Into which.
+        /// The groups.
         groups: Vec<AccountName>,
     },
-    /// Takes a user out of groups.
+    /// Removes a user from groups.
     RemoveGroups {
-        /// Whom.
+        /// The name of the user.
         name: AccountName,
-        /// Out of which.
+        /// The groups.
         groups: Vec<AccountName>,
     },
 }
 
-/// A change to which names lead where.
+/// A change to the routes of host names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyAction {
-    /// Leads a name to a container that this run made.
+    /// Routes a host name to a container that this run created.
     Add {
-        /// Which name.
+        /// The host name.
         domain: Hostname,
-        /// To which container.
+        /// The name of the container.
         container: ObjectName,
-        /// To which port of it.
+        /// The port of the container.
         port: Port,
     },
-    /// Leads a name of this extension nowhere any more.
+    /// Removes a route of this extension.
     Remove {
-        /// Which name.
+        /// The host name.
         domain: Hostname,
     },
 }

@@ -1,4 +1,4 @@
-//! What a container of an extension may have: the whole list, for every step that reaches the engine.
+//! The complete list of options of a container of an extension, for every step that uses the engine.
 
 use std::collections::BTreeMap;
 
@@ -8,35 +8,35 @@ use crate::{
     value::InvalidValue,
 };
 
-/// A container that a step runs. There is nothing else that it can ask for.
+/// A container that a step runs. There are no other options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerSpec {
-    /// What it is called, and answers to in the network of its organization.
+    /// Its name, which is also its host name in the network of its organization.
     pub name: ObjectName,
-    /// What it runs.
+    /// The image that it runs.
     pub image: ImageRef,
-    /// What it is told to do instead of what its image says; nothing for that.
+    /// The command that replaces that of the image; empty to keep it.
     pub command: Vec<String>,
-    /// What it is told by its environment.
+    /// The environment variables.
     pub environment: Variables,
-    /// What is noted on it.
+    /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// Which volumes of its organization it sees.
+    /// The volumes of its organization that are mounted.
     pub volumes: Vec<VolumeMount>,
-    /// By which ports of this machine's loopback it is reached.
+    /// The ports of this machine's loopback at which it is published.
     pub ports: Vec<PublishedPort>,
-    /// Whether it stays; otherwise the step ends with it, and it is removed.
+    /// True if it keeps running; otherwise the step waits until it exits, and removes it.
     pub is_detached: bool,
 }
 
 /// A volume in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeMount {
-    /// Which volume, of this organization and extension.
+    /// The name of the volume, of this organization and extension.
     pub volume: ObjectName,
-    /// Where in the container.
+    /// The path in the container.
     pub path: String,
-    /// Whether the container can only look.
+    /// True if it is mounted read-only.
     pub is_read_only: bool,
 }
 
@@ -72,14 +72,14 @@ impl TryFrom<String> for VolumeMount {
     }
 }
 
-/// A port of the loopback that leads into a container.
+/// A port of the loopback that is forwarded to a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedPort {
-    /// On this machine; none for any that is free.
+    /// The port on this machine; `None` for any that is free.
     pub host: Option<Port>,
-    /// In the container.
+    /// The port in the container.
     pub container: Port,
-    /// Whether it is UDP instead of TCP.
+    /// True for UDP, false for TCP.
     pub is_udp: bool,
 }
 
@@ -114,10 +114,10 @@ impl TryFrom<String> for PublishedPort {
     }
 }
 
-/// The labels that a definition may put on a container.
+/// Checks the labels that a definition puts on a container.
 ///
 /// # Errors
-/// A sentence for one that is Launchway's or the engine's own, or too long.
+/// A sentence for one that is reserved for Launchway or the engine, or too long.
 pub(super) fn check_labels(labels: Vec<(String, String)>) -> Result<BTreeMap<String, String>, String> {
     for (name, value) in &labels {
         let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);

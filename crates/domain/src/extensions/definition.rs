@@ -1,4 +1,4 @@
-//! The definition of an extension: a YAML file, read with every problem that it has.
+//! The definition of an extension: a YAML file, parsed with all its problems reported.
 
 mod reading;
 
@@ -19,54 +19,53 @@ use crate::{
     yaml::{Aliases, Content, Node, shortened},
 };
 
-/// How many steps a definition may have.
+/// The maximum number of steps of a definition.
 pub const MOST_STEPS: usize = 200;
-/// How many problems are told.
+/// The maximum number of problems that are reported.
 const MOST_PROBLEMS: usize = 50;
-/// How long a step may be allowed to take, in seconds.
+/// The upper limit of the timeout of a step, in seconds.
 const LONGEST_STEP: i64 = 1800;
-/// How long a default may be that a pattern has to match, in bytes.
+/// The length limit of a default that is matched against a pattern, in bytes.
 const LONGEST_MATCHED: usize = 256;
 
-/// An extension as its definition says it.
+/// The parsed definition of an extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// What it is.
+    /// The description of the extension.
     pub metadata: Metadata,
-    /// What it asks for.
+    /// The variables.
     pub variables: Vec<VariableSpec>,
-    /// What it does.
+    /// The steps that do the work.
     pub run: Vec<StepSpec>,
-    /// What shows that it worked.
+    /// The steps that check the result.
     pub validate: Vec<StepSpec>,
 }
 
-/// The SHA-256 of a definition, in hex.
+/// Returns the SHA-256 of a definition, in hex.
 #[must_use]
 pub fn content_hash(yaml: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(yaml))
 }
 
-/// One thing that is wrong with a definition.
+/// A problem of a definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {}{message}", if key.is_empty() { String::new() } else { format!("`{key}` ") })]
 pub struct Problem {
-    /// Where, counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// Which key, as a path such as `execution.run[0].type`; empty when the file as a whole is
-    /// meant.
+    /// The key, as a path such as `execution.run[0].type`; empty for the file as a whole.
     pub key: String,
-    /// What is wrong, and what is allowed.
+    /// The error and the rule.
     pub message: String,
 }
 
-/// A definition that cannot be used, with everything that is wrong with it.
+/// The error of an unusable definition, with all its problems.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct InvalidDefinition(pub Vec<Problem>);
 
 impl Definition {
-    /// Reads a definition.
+    /// Parses a definition.
     ///
     /// # Errors
     /// [`InvalidDefinition`] with every problem, each with its line and its key.
@@ -91,18 +90,18 @@ impl Definition {
         }
     }
 
-    /// Every step in the order in which they run.
+    /// Returns every step in the order of execution.
     pub fn steps(&self) -> impl Iterator<Item = &StepSpec> {
         self.run.iter().chain(&self.validate)
     }
 
-    /// Whether a step acts on the machine itself, which is for its administrators.
+    /// Returns whether a step acts on the machine itself, which requires an administrator.
     #[must_use]
     pub fn acts_on_host(&self) -> bool {
         self.steps().any(|step| step.kind.acts_on_host())
     }
 
-    /// Whether it makes things that outlive a run.
+    /// Returns whether it creates objects that outlive a run.
     #[must_use]
     pub fn reaches_engine(&self) -> bool {
         self.steps().any(|step| step.kind.reaches_engine())
@@ -169,13 +168,13 @@ fn version(text: String) -> Result<String, InvalidValue> {
     }
 }
 
-/// A text that may have several lines.
+/// Checks a text that may have several lines.
 fn plain_lines(raw: &str, min: usize, max: usize, allowed: &'static str) -> Result<String, InvalidValue> {
     plain_text(&raw.replace(['\n', '\t'], " "), min, max, allowed)?;
     Ok(raw.trim().to_owned())
 }
 
-/// What the variables are called, also those that have problems of their own.
+/// Returns the names of the variables, also of those with problems.
 fn names(node: &Node) -> Vec<&str> {
     match &node.content {
         Content::Map(entries) => entries.iter().map(|(name, _)| name.as_str()).collect(),
@@ -237,7 +236,7 @@ fn variable(name: &str, node: &Node, room: &PatternRoom, problems: &Problems) ->
         pattern,
         is_sensitive: is_sensitive?,
     };
-    // What a definition sets by itself is held to what it asks of others.
+    // The default of a variable must satisfy its own pattern.
     if let Some(Err(refused)) = spec.default_text().map(|text| matched(&spec, &text)) {
         problems.add(node.line, &format!("{path}.default"), refused.to_string());
         return None;
@@ -245,7 +244,7 @@ fn variable(name: &str, node: &Node, room: &PatternRoom, problems: &Problems) ->
     Some(spec)
 }
 
-/// What a default comes to, unless it is not allowed or would take long to match.
+/// Parses a default, unless it is not allowed or too long to match.
 fn matched(spec: &VariableSpec, text: &str) -> Result<String, InvalidValue> {
     if spec.pattern.is_some() && text.len() > LONGEST_MATCHED {
         let allowed = "at most 256 bytes where a `validation_pattern` has to match it";
@@ -348,7 +347,7 @@ fn step(node: &Node, path: &str, known: &[&str], problems: &Problems) -> Option<
     Some(spec)
 }
 
-/// Tells what is wrong with a step whatever the values will be.
+/// Reports the problems of a step that do not depend on values.
 fn check(spec: &StepSpec, properties: &Node, path: &str, problems: &Problems) {
     let Err(misuses) = spec.resolve(&Values::new()) else { return };
     let Content::Map(entries) = &properties.content else { return };
@@ -357,7 +356,7 @@ fn check(spec: &StepSpec, properties: &Node, path: &str, problems: &Problems) {
     for misuse in misuses.into_iter().take_while(|_| !problems.are_enough()) {
         let key = misuse.key;
         let has_places = spec.properties.get(&key).is_some_and(|property| property.names().next().is_some());
-        // What depends on a value is told when there is one.
+        // A problem that depends on a value is reported when there is one.
         if misuse.is_about_value && has_places {
             continue;
         }

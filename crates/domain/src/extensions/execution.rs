@@ -1,4 +1,4 @@
-//! Runs of extensions: where they are, what they were told, and what came of each step.
+//! Runs of extensions: their states, values and steps.
 
 use super::Extension;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 named!(
-    /// Where a run is, or one of its steps.
+    /// The state of a run, or of one of its steps.
     ExecutionState,
     "the state of a run",
     {
@@ -23,27 +23,27 @@ named!(
     }
 );
 
-/// A move that no run and no step makes.
+/// A state transition that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a run that is {} cannot become {}", from.as_str(), to.as_str())]
 pub struct IllegalMove {
-    /// Where it is.
+    /// The current state.
     pub from: ExecutionState,
-    /// Where it cannot go.
+    /// The state that is not reachable from it.
     pub to: ExecutionState,
 }
 
 impl ExecutionState {
-    /// Whether nothing can happen any more.
+    /// Returns whether the state is final.
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
-    /// Moves on.
+    /// Moves to the state `to`.
     ///
     /// # Errors
-    /// [`IllegalMove`] for what the contract does not know. What never began ends as failed or
+    /// [`IllegalMove`] unless the transition is allowed. A run that never started ends as failed or
     /// cancelled.
     pub fn advance(self, to: Self) -> Result<Self, IllegalMove> {
         let is_legal = match to {
@@ -55,7 +55,7 @@ impl ExecutionState {
         if is_legal { Ok(to) } else { Err(IllegalMove { from: self, to }) }
     }
 
-    /// The states that may move on to `to`.
+    /// Returns the states from which `to` is reachable.
     #[must_use]
     pub fn before(to: Self) -> Vec<Self> {
         Self::ALL.iter().copied().filter(|from| from.advance(to).is_ok()).collect()
@@ -63,7 +63,7 @@ impl ExecutionState {
 }
 
 named!(
-    /// Which part of a run a step belongs to.
+    /// The phase of a run that a step belongs to.
     Phase,
     "`run` or `validate`",
     {
@@ -75,42 +75,42 @@ named!(
 /// A run of an extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Execution {
-    /// Which.
+    /// The id of the execution.
     pub id: ExecutionId,
-    /// Whose.
+    /// The organization that it belongs to.
     pub scope: Scope,
-    /// Of which extension.
+    /// The id of the extension.
     pub extension_id: ExtensionId,
-    /// Who asked for it.
+    /// The user who requested it.
     pub user_id: UserId,
-    /// The job that does it.
+    /// The job that runs it.
     pub job_id: JobId,
-    /// Where it is.
+    /// The current state.
     pub state: ExecutionState,
     /// The machine that runs it; empty before one does.
     pub server_hostname: String,
-    /// How the step ended that it failed by; 0 otherwise.
+    /// The exit code of the step that failed; 0 otherwise.
     pub exit_code: i32,
-    /// Why it failed; empty otherwise.
+    /// The reason of the failure; empty otherwise.
     pub error_message: String,
-    /// What it was told, as JSON, without secrets.
+    /// The values of its variables, as JSON, without secrets.
     pub shown_values: String,
-    /// What it was told, as JSON.
+    /// The values of its variables, as JSON, encrypted.
     pub sealed_values: Sealed,
-    /// The definition as it was when it was asked for.
+    /// The definition at the time of the request.
     pub definition: String,
-    /// The number of its last line.
+    /// The number of its last log line.
     pub log_seq: i64,
-    /// When it began.
+    /// When it started.
     pub started_at: Option<Timestamp>,
-    /// When it was over.
+    /// When it finished.
     pub completed_at: Option<Timestamp>,
-    /// When it was asked for.
+    /// When it was requested.
     pub created_at: Timestamp,
 }
 
 impl Execution {
-    /// The place that [`sealed_values`](Execution::sealed_values) are sealed for.
+    /// Returns the associated data (AEAD) of [`sealed_values`](Execution::sealed_values).
     #[must_use]
     pub fn place(id: ExecutionId) -> String {
         format!("executions.sealed_values:{id}")
@@ -120,80 +120,80 @@ impl Execution {
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionStep {
-    /// Which.
+    /// The id of the execution step.
     pub id: ExecutionStepId,
-    /// Of which run.
+    /// The id of the run.
     pub execution_id: ExecutionId,
-    /// What it is called.
+    /// The name of the step.
     pub name: String,
-    /// Its place, from 1, over both phases.
+    /// Its position, counted from 1 over both phases.
     pub order: i32,
-    /// Which part of the run it belongs to.
+    /// The phase of the run that it belongs to.
     pub phase: Phase,
-    /// Where it is.
+    /// The current state.
     pub state: ExecutionState,
-    /// How its program ended; 0 before that.
+    /// The exit code of its program; 0 before it exits.
     pub exit_code: i32,
-    /// When it began.
+    /// When it started.
     pub started_at: Option<Timestamp>,
-    /// When it was over.
+    /// When it finished.
     pub completed_at: Option<Timestamp>,
-    /// When it was asked for.
+    /// When it was requested.
     pub created_at: Timestamp,
 }
 
-/// A step with what it printed.
+/// A step with its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrintedStep {
     /// The step.
     pub step: ExecutionStep,
-    /// Its lines, each with its end: the newest [`ExecutionDetail::SHOWN`] bytes.
+    /// Its log lines, each with a line break: the newest [`ExecutionDetail::SHOWN`] bytes.
     pub output: String,
 }
 
-/// A run with everything around it.
+/// A run with its extension, steps and log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionDetail {
     /// The run.
     pub execution: Execution,
-    /// Of what, with its variables.
+    /// The extension, with its variables.
     pub extension: Extension,
     /// Its steps in their order.
     pub steps: Vec<PrintedStep>,
-    /// Its lines, each with its end: the newest [`ExecutionDetail::SHOWN`] bytes.
+    /// Its log lines, each with a line break: the newest [`ExecutionDetail::SHOWN`] bytes.
     pub log: String,
 }
 
 impl ExecutionDetail {
-    /// How much of a log is shown with a run, in bytes.
+    /// The number of bytes of a log that are shown with a run.
     pub const SHOWN: usize = 64 * 1024;
 }
 
 /// A line of a run's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionLine {
-    /// Its place among the lines of its run, from 1 without a gap.
+    /// Its number in the log of its run, counted from 1 consecutively.
     pub seq: i64,
-    /// The step that it came from; none for what was said around the steps.
+    /// The step that it came from; `None` for lines between the steps.
     pub step_id: Option<ExecutionStepId>,
-    /// What kind of line it is.
+    /// The level of the line.
     pub level: Level,
-    /// What it says.
+    /// The text of the line.
     pub text: String,
-    /// When.
+    /// When it was written.
     pub at: Timestamp,
 }
 
-/// A line that is to be kept.
+/// A line to append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewExecutionLine {
     /// The step that it came from.
     pub step_id: Option<ExecutionStepId>,
-    /// What kind of line it is.
+    /// The level of the line.
     pub level: Level,
-    /// What it says.
+    /// The text of the line.
     pub text: String,
-    /// When.
+    /// When it was written.
     pub at: Timestamp,
 }
 

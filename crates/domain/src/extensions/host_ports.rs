@@ -24,7 +24,7 @@ impl PortRange {
     /// Every port that needs no privilege.
     pub const UNPRIVILEGED: Self = Self { first: 1024, last: u16::MAX };
 
-    /// Reports that `port` is in it.
+    /// Returns whether `port` is in the range.
     #[must_use]
     pub fn contains(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
@@ -50,12 +50,12 @@ impl fmt::Display for PortRange {
     }
 }
 
-/// A port of the host that leads to a port of a container.
+/// A port of the host that is forwarded to a port of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostPort {
-    /// On the host's loopback.
+    /// The port on the host's loopback.
     pub host: Port,
-    /// In the container.
+    /// The port in the container.
     pub container: Port,
     /// True for UDP, false for TCP.
     pub is_udp: bool,
@@ -110,7 +110,7 @@ pub struct PortRequest {
 pub struct PortPolicy {
     /// The ports that may be published.
     pub range: PortRange,
-    /// The most that one organization holds.
+    /// The quota of one organization.
     pub quota: Quota,
 }
 
@@ -193,16 +193,16 @@ pub enum PortRefusal {
     OutOfRange {
         /// The port.
         port: u16,
-        /// The ports that may be.
+        /// The allowed ports.
         range: PortRange,
     },
     /// Another container holds the port.
     #[error("the port {0} of this machine is published already: choose another, or 0 for any that is free")]
     Taken(u16),
-    /// No port is left.
+    /// No port is free.
     #[error("no port of {0} is free on this machine: ask who runs it for a larger range")]
     RangeFull(PortRange),
-    /// The organization holds as many as it may.
+    /// The quota of the organization is used up.
     #[error(transparent)]
     Quota(#[from] QuotaExceeded),
 }
@@ -232,7 +232,7 @@ pub trait HostPorts: fmt::Debug + Send + Sync {
     /// [`PortError`]; then nothing was recorded.
     async fn allocate(&self, policy: PortPolicy, request: PortRequest) -> Result<Vec<HostPort>, PortError>;
 
-    /// Gives back every port that the extension holds for the organization, except `published`.
+    /// Releases every port that the extension holds for the organization, except `published`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].

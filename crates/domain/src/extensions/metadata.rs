@@ -1,10 +1,10 @@
-//! What an extension is, for who looks for one.
+//! The description of an extension in the catalog.
 
 use super::ExtensionKey;
 use crate::value::{named, plain_text, text_value};
 
 named!(
-    /// What an extension is about.
+    /// A category of extensions.
     Category,
     "one of Security, Containers, Database, Web Server, Maintenance, Monitoring, Storage, Network, Development, \
      Media, Game, Utility, Productivity, Social, Other",
@@ -28,7 +28,7 @@ named!(
 );
 
 named!(
-    /// Whether an extension sets something up or does something.
+    /// The kind of an extension: installs something, or runs a task.
     ExtensionKind,
     "`install` or `run`",
     {
@@ -38,20 +38,20 @@ named!(
 );
 
 text_value!(
-    /// What an extension is called.
+    /// The display name of an extension.
     ExtensionName,
     |raw| plain_text(&raw, 1, 100, "1 to 100 characters")
 );
 
 impl From<&ExtensionKey> for ExtensionName {
-    /// For what has no better one.
+    /// Uses the key as the name if there is no other.
     fn from(key: &ExtensionKey) -> Self {
         Self(key.as_str().to_owned())
     }
 }
 
 impl ExtensionName {
-    /// What an exact copy is called.
+    /// Returns the name of an exact copy.
     #[must_use]
     pub fn forked(&self) -> Self {
         const FORK: &str = " (Fork)";
@@ -60,26 +60,26 @@ impl ExtensionName {
     }
 }
 
-/// What a definition says about itself.
+/// The `metadata` section of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// How it is called in paths.
+    /// Its name in URLs.
     pub id: ExtensionKey,
-    /// How people call it.
+    /// Its display name.
     pub name: ExtensionName,
-    /// What it does.
+    /// A description for users.
     pub description: String,
-    /// Who wrote it.
+    /// The author.
     pub author: String,
-    /// What it is shown by.
+    /// The icon that it is shown with.
     pub icon: String,
-    /// What it is about.
+    /// The category in the catalog.
     pub category: Category,
-    /// Whether it sets something up or does something.
+    /// The kind: install or run.
     pub kind: ExtensionKind,
-    /// Which version of it this is.
+    /// The version.
     pub version: String,
-    /// Whether it says of itself that somebody has looked at it. Only the catalog is believed.
+    /// True if the definition claims that it was reviewed. It is trusted in the catalog only.
     pub is_verified: bool,
 }
 

@@ -1,9 +1,9 @@
-//! What extensions, and the things that they make, are called.
+//! The names of extensions and of their objects.
 
 use crate::value::{InvalidValue, text_value};
 
 text_value!(
-    /// The public name of an extension, as it stands in paths.
+    /// The public name of an extension, as it is used in URLs.
     ExtensionKey,
     |raw| {
         let key = raw.trim();
@@ -20,15 +20,15 @@ text_value!(
 );
 
 impl ExtensionKey {
-    /// How long one is at most.
+    /// The length limit.
     const LONGEST: usize = 50;
 
-    /// The name of a fork, told from others by eight characters of `randomness`. A source that is
-    /// too long is cut.
+    /// Returns the key of a fork, made unique by eight characters of `randomness`. A source that is too
+    /// long is truncated.
     #[must_use]
     pub fn fork(&self, randomness: [u8; 32]) -> Self {
         const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-        // 252 is seven times 36: what is above it would make some characters likelier.
+        // 252 is seven times 36: larger bytes would make some characters more likely.
         let mut fair = randomness.into_iter().filter(|byte| *byte < 252);
         let suffix: String = std::iter::repeat_with(|| fair.next().unwrap_or_default())
             .take(8)
@@ -46,8 +46,8 @@ fn is_word(word: &str) -> bool {
 }
 
 text_value!(
-    /// What a container, a volume or a composition of an extension is called. Within a network, the
-    /// container answers to it.
+    /// The name of a container, a volume or a composition of an extension. It is the container's host name
+    /// within a network.
     ObjectName,
     |raw| {
         let name = raw.trim();
@@ -67,7 +67,7 @@ text_value!(
 );
 
 text_value!(
-    /// What a service of this machine is called.
+    /// The name of a systemd unit of this machine.
     UnitName,
     |raw| {
         let name = raw.trim();
@@ -84,7 +84,7 @@ text_value!(
 );
 
 text_value!(
-    /// What a user or a group of this machine is called.
+    /// The name of a user or a group of this machine.
     AccountName,
     |raw| {
         let name = raw.trim();

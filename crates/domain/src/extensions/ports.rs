@@ -1,4 +1,4 @@
-//! What runs of extensions are made with.
+//! Ports for runs of extensions.
 
 use std::sync::Arc;
 
@@ -13,54 +13,54 @@ use crate::{
     store::StoreError,
 };
 
-/// A run, for who carries out its steps.
+/// A run, as the runner of its steps sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// For which organization.
+    /// The organization.
     pub organization: OrganizationId,
-    /// Of which extension.
+    /// The key of the extension.
     pub extension: ExtensionKey,
-    /// Which run.
+    /// The id of the run.
     pub execution: ExecutionId,
-    /// What it was told, without the workspace.
+    /// The values of its variables, without the workspace.
     pub values: Secret<Values>,
 }
 
-/// Carries out the steps of extensions.
+/// Runs the steps of extensions.
 ///
 /// Promises:
 /// - a call that is dropped ends what it started, processes included;
-/// - no value is part of a shell's text or of a command line's options: a shell finds each in the
-///   [environment variable](super::environment_name) of its name, and
-///   [the workspace's](super::WORKSPACE) too;
-/// - files are changed in the workspace of the run alone, whatever links lie there;
-/// - containers, compositions and volumes belong to one organization and extension, carry their
-///   marks, and have nothing beyond a [`ContainerSpec`](super::ContainerSpec): they are in the
-///   network of their organization, with the limits of every other container, and are started again
-///   by the engine. None of another organization or extension is ever reached;
-/// - what a step removes or replaces is set aside until the run is [finished](ExtensionRunner::finish),
-///   so that it can be reverted;
-/// - doing a thing a second time is no error, nor is reverting what was done half or not at all.
+/// - no value is part of a shell script or of a command line's options: a shell finds each in the
+///   [environment variable](super::environment_name) of its name, and [the workspace's](super::WORKSPACE)
+///   too;
+/// - files are changed in the workspace of the run alone, whatever links are there;
+/// - containers, compositions and volumes belong to one organization and extension, carry their labels, and
+///   have no options beyond a [`ContainerSpec`](super::ContainerSpec): they are in the network of their
+///   organization, with the limits of every other container, and are restarted by the engine. None of
+///   another organization or extension is ever reached;
+/// - what a step removes or replaces is set aside until the run is [finished](ExtensionRunner::finish), so
+///   that it can be reverted;
+/// - every operation is idempotent, and reverting a partial or absent step is no error.
 ///
-/// [`Action::Proxy`] is not for it.
+/// It does not handle [`Action::Proxy`].
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ExtensionRunner: Send + Sync {
-    /// The folder that a run works in, from the root of the machine.
+    /// Returns the absolute path of the workspace of a run.
     fn workspace(&self, execution: ExecutionId) -> String;
 
-    /// Makes the workspace.
+    /// Creates the workspace.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] on a file system error.
     async fn begin(&self, run: &Run) -> Result<(), StepError>;
 
-    /// Carries out the step at place `order`. Returns how its program ended, 0 without one; a step
-    /// that ended otherwise than by 0 failed.
+    /// Runs the step at position `order`. Returns the exit code of its program, 0 if it has none; a step
+    /// with any other exit code failed.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it cannot work, [`StepError::Fault`] when the engine or the
-    /// file system is not there.
+    /// [`StepError::Refused`] if it cannot succeed, [`StepError::Fault`] if the engine or the file system
+    /// is unavailable.
     async fn perform(
         &self,
         run: &Run,
@@ -69,11 +69,10 @@ pub trait ExtensionRunner: Send + Sync {
         output: Arc<dyn Output>,
     ) -> Result<i32, StepError>;
 
-    /// Takes back what the step at place `order` did.
+    /// Reverts the step at position `order`.
     ///
     /// # Errors
-    /// As [`perform`](ExtensionRunner::perform), and [`StepError::Refused`] for what cannot be
-    /// taken back.
+    /// As [`perform`](ExtensionRunner::perform), and [`StepError::Refused`] if it cannot be reverted.
     async fn revert(
         &self,
         run: &Run,
@@ -82,31 +81,31 @@ pub trait ExtensionRunner: Send + Sync {
         output: Arc<dyn Output>,
     ) -> Result<(), StepError>;
 
-    /// The run has succeeded: what its steps set aside goes. Its workspace stays.
+    /// Finishes a run that succeeded: removes what its steps set aside. Its workspace is kept.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine or the file system is not there.
+    /// [`StepError::Fault`] if the engine or the file system is unavailable.
     async fn finish(&self, run: &Run) -> Result<(), StepError>;
 
-    /// The run has failed and its steps are reverted: its workspace goes.
+    /// Removes the workspace of a run that failed and was reverted.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] on a file system error.
     async fn discard(&self, run: &Run) -> Result<(), StepError>;
 
-    /// A container that this very run made, by the name of a container, or of a composition and a
-    /// service as `project-service`.
+    /// Returns a container that this very run created, by the name of a container, or of a composition and
+    /// a service as `project-service`.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it made none of that name, or it does not run,
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Refused`] if it created none of that name, or it does not run, [`StepError::Fault`] if
+    /// the engine is unreachable.
     async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError>;
 
-    /// Removes every container and composition that an extension made for an organization, and its
-    /// volumes if that is wanted.
+    /// Removes every container and composition that an extension created for an organization, and on
+    /// request its volumes.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Fault`] if the engine is unreachable.
     async fn uninstall(
         &self,
         organization: OrganizationId,
@@ -114,18 +113,17 @@ pub trait ExtensionRunner: Send + Sync {
         with_volumes: bool,
     ) -> Result<(), StepError>;
 
-    /// Removes the workspaces that nobody has used since `before`.
+    /// Removes the workspaces that were not used since `before`.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] on a file system error.
     async fn sweep(&self, before: Timestamp) -> Result<(), StepError>;
 }
 
-/// Keeps what runs print.
+/// Stores the output of runs.
 ///
-/// Promises: the lines of one call are durable when it returns, numbered behind all earlier ones of
-/// their run without a gap, and none is visible before; who reads in the order of the numbers
-/// misses none.
+/// Promises: the lines of one call are durable when it returns, numbered consecutively after all earlier
+/// ones of their run, and none is visible before; a reader in the order of the numbers misses none.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ExecutionLog: Send + Sync {

@@ -1,4 +1,4 @@
-//! The steps of a definition: what they say, and what they come to once values are known.
+//! The steps of a definition, and their resolution to actions once values are known.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,22 +13,22 @@ use crate::{
     value::InvalidValue,
 };
 
-/// What kind of thing a step does.
+/// The kind of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StepKind {
     /// Runs a program on the server's machine.
     Command,
-    /// Makes, changes or removes a file of the workspace.
+    /// Creates, changes or removes a file of the workspace.
     File,
-    /// Runs a container, or does something to one.
+    /// Runs or controls a container.
     Docker,
     /// Runs several containers by a compose file.
     DockerCompose,
-    /// Tells a service of the machine what to do.
+    /// Controls a service of the machine.
     Service,
-    /// Makes or removes a user of the machine.
+    /// Creates or removes a user of the machine.
     User,
-    /// Leads a name to a container.
+    /// Routes a host name to a container.
     Proxy,
 }
 
@@ -44,7 +44,7 @@ impl StepKind {
         Self::Proxy,
     ];
 
-    /// As a definition writes it.
+    /// Returns the name in definitions.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,31 +58,31 @@ impl StepKind {
         }
     }
 
-    /// Whether it acts on this machine itself, which is for its administrators.
+    /// Returns whether it acts on this machine itself, which requires an administrator.
     #[must_use]
     pub fn acts_on_host(self) -> bool {
         matches!(self, Self::Command | Self::Service | Self::User)
     }
 
-    /// Whether it makes things that outlive a run.
+    /// Returns whether it creates objects that outlive a run.
     #[must_use]
     pub fn reaches_engine(self) -> bool {
         matches!(self, Self::Docker | Self::DockerCompose)
     }
 }
 
-/// A step as its definition says it.
+/// A step of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepSpec {
-    /// What it is called.
+    /// The name of the step.
     pub name: String,
-    /// What kind of thing it does.
+    /// The kind of the step.
     pub kind: StepKind,
-    /// How, by name.
+    /// The properties by name.
     pub properties: BTreeMap<String, Property>,
-    /// Whether the run goes on when it fails.
+    /// True if the run continues when it fails.
     pub ignores_errors: bool,
-    /// How long it may take.
+    /// The timeout.
     pub timeout: Duration,
 }
 
@@ -106,7 +106,7 @@ impl Property {
         }
     }
 
-    /// The names of the values that it refers to.
+    /// Returns the names of the values that it refers to.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.templates().flat_map(Template::names)
     }
@@ -115,24 +115,24 @@ impl Property {
 /// A property that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misuse {
-    /// Which property.
+    /// The name of the property.
     pub key: String,
-    /// What is wrong, and what is allowed.
+    /// The error and the rule.
     pub message: String,
-    /// Whether it is about what stands there, and not about how: other values may be allowed.
+    /// True if the value is wrong, not the form: other values may be allowed.
     pub is_about_value: bool,
 }
 
 impl StepSpec {
-    /// How long a step may take unless it says otherwise.
+    /// The default timeout of a step.
     pub const TIMEOUT: Duration = Duration::from_secs(300);
 
-    /// The names of the values that it refers to.
+    /// Returns the names of the values that it refers to.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.properties.values().flat_map(Property::names)
     }
 
-    /// What the step does with `values`, among them the [workspace](WORKSPACE).
+    /// Returns the action of the step with `values`, among them the [workspace](WORKSPACE).
     ///
     /// # Errors
     /// Every property that is missing, unknown or not allowed.
@@ -147,7 +147,7 @@ impl StepSpec {
     }
 }
 
-/// The properties of a step, while they are read.
+/// The properties of a step while they are read.
 struct Properties<'a> {
     spec: &'a StepSpec,
     values: &'a Values,
@@ -308,12 +308,12 @@ impl Properties<'_> {
         self.misuses.push(Misuse { key: key.to_owned(), message: message.into(), is_about_value: true });
     }
 
-    /// The value, unless it was refused.
+    /// Returns the value, or records the error.
     fn noted<T>(&mut self, key: &str, read: Result<T, impl ToString>) -> Option<T> {
         read.map_err(|refused| self.wrong_value(key, refused.to_string())).ok()
     }
 
-    /// Which of its kind's actions the step is.
+    /// Reads the property `action`, one of `verbs`.
     fn verb<'v>(&mut self, verbs: &[&'v str]) -> Option<&'v str> {
         let text = self.text("action");
         let told = || format!("must be one of `{}`", verbs.join("`, `"));
@@ -357,7 +357,7 @@ impl Properties<'_> {
         self.noted(key, read)
     }
 
-    /// A path in the workspace, also when it is said from the root of the machine.
+    /// Reads a path in the workspace, relative or absolute.
     fn path(&mut self, key: &'static str) -> Option<WorkspacePath> {
         let text = self.required(key)?;
         let inside = match self.values.get(WORKSPACE) {
@@ -438,7 +438,7 @@ impl Properties<'_> {
     }
 
     fn refuse_others(&mut self) {
-        // What is allowed depends on the action.
+        // The allowed properties depend on the action.
         if self.misuses.iter().any(|misuse| misuse.key == "action") {
             return;
         }

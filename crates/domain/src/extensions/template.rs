@@ -1,16 +1,16 @@
-//! Texts of a definition in which `{{ name }}` stands for a value.
+//! Templates: texts of a definition in which `{{ name }}` is a placeholder.
 //!
-//! **Invariant:** a value never becomes part of a shell's text. There its place is taken by a
-//! reference to an environment variable, quoted so that it is one word, whatever is in it.
+//! **Invariant:** a value never becomes part of a shell script. There the placeholder becomes a reference
+//! to an environment variable, quoted so that it is one word, whatever its value is.
 
 use std::collections::BTreeMap;
 
-/// The value that every definition may refer to beside its variables: where the run works.
+/// The value that every definition may refer to beside its variables: the path of the run's workspace.
 pub const WORKSPACE: &str = "workspace";
-/// What the names of environment variables that carry values begin with.
+/// The prefix of the environment variables that carry values.
 const ENVIRONMENT: &str = "LAUNCHWAY_VARIABLE_";
 
-/// A text with places for values.
+/// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     source: String,
@@ -24,20 +24,20 @@ enum Part {
     Place(String),
 }
 
-/// What stands in the places, by name.
+/// Values of placeholders by name.
 pub type Values = BTreeMap<String, String>;
 
-/// The environment variable that carries the value of `name` to a shell.
+/// Returns the environment variable that carries the value of `name` to a shell.
 #[must_use]
 pub fn environment_name(name: &str) -> String {
     format!("{ENVIRONMENT}{name}")
 }
 
 impl Template {
-    /// Reads a text. `\{{` is `{{` itself.
+    /// Parses a text. `\{{` is `{{` itself.
     ///
     /// # Errors
-    /// A sentence for a place that is not closed, or that holds anything but a name.
+    /// A sentence for a placeholder that is not closed, or that contains anything but a name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut parts, mut rest) = (Vec::new(), text);
         let mut literal = String::new();
@@ -73,13 +73,13 @@ impl Template {
         Ok(Self { source: text.to_owned(), parts })
     }
 
-    /// The text as it was written.
+    /// Returns the text as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// The names of its places.
+    /// Returns the names of its placeholders.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Place(name) => Some(name.as_str()),
@@ -87,7 +87,7 @@ impl Template {
         })
     }
 
-    /// The text with the values in their places, as they are. One that has none is empty.
+    /// Returns the text with the values in place of the placeholders, unchanged. A missing value is empty.
     #[must_use]
     pub fn render(&self, values: &Values) -> String {
         let shown = self.parts.iter().map(|part| match part {
@@ -97,12 +97,11 @@ impl Template {
         shown.collect()
     }
 
-    /// The text for a shell: each place is a reference to the
-    /// [environment variable](environment_name) with its value, as one word or as a part of the
-    /// quoted word around it.
+    /// Returns the text for a shell: each placeholder becomes a reference to the [environment
+    /// variable](environment_name) with its value, as one word or as a part of the quoted word around it.
     ///
     /// # Errors
-    /// A sentence when a place stands where a shell would not replace the reference.
+    /// A sentence if a placeholder is in a position where a shell would not expand the reference.
     pub fn for_shell(&self) -> Result<String, String> {
         let (mut text, mut quotes) = (String::new(), Quotes::default());
         for part in &self.parts {
@@ -135,7 +134,7 @@ impl Template {
     }
 }
 
-/// Whether this may be called so: a variable, and with it a place.
+/// Returns whether this is a valid name of a variable or placeholder.
 #[must_use]
 pub(super) fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
@@ -143,10 +142,10 @@ pub(super) fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Which quotes of a shell stand around what comes next.
+/// The shell quotes around the next character.
 ///
-/// Behind what only a whole shell could follow they are unclear to the end: here-documents, commands
-/// in double quotes, and quotes in the braces of a parameter in double quotes.
+/// They are unclear from the first construct that only a complete shell parser could follow:
+/// here-documents, commands in double quotes, and quotes in the braces of a parameter in double quotes.
 #[derive(Default)]
 struct Quotes {
     around: Around,
@@ -155,7 +154,7 @@ struct Quotes {
     are_unclear: bool,
     /// The character before.
     last: Option<char>,
-    /// How many braces of parameters are open, in double quotes.
+    /// The number of open braces of parameters, in double quotes.
     parameters: usize,
 }
 
@@ -172,7 +171,7 @@ impl Quotes {
         for c in text.chars() {
             let last = self.last.replace(c);
             if std::mem::take(&mut self.is_escaped) {
-                // Part of a word, whatever it is.
+                // An escaped character is always part of a word.
                 self.last = Some('\\');
                 continue;
             }

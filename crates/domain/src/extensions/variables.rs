@@ -1,4 +1,4 @@
-//! What a definition asks for, and how answers are checked.
+//! The variables of a definition, and the checks of their values.
 
 use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 
@@ -10,16 +10,16 @@ use crate::{
     yaml::{Aliases, Content, Node},
 };
 
-/// The longest value, in bytes.
+/// The length limit of a value, in bytes.
 pub const LONGEST_VALUE: usize = 4096;
-/// How large a compiled pattern may be, in bytes, each with what it counts among those of a
-/// definition. The larger one is, the longer it takes to compile and to match.
+/// The size limits of a compiled pattern, in bytes, each with what it counts towards the budget of the
+/// definition. The larger a pattern is, the longer it takes to compile and to match.
 const PATTERN_SIZES: [(usize, usize); 4] =
     [(8 * 1024, 4 * 1024), (16 * 1024, 16 * 1024), (64 * 1024, 64 * 1024), (256 * 1024, 256 * 1024)];
-/// How large all patterns of a definition may be together.
+/// The budget for the sizes of all patterns of a definition.
 const PATTERNS_SIZE: usize = 512 * 1024;
 
-/// What kind of value a variable takes.
+/// The type of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VariableKind {
     /// Any text.
@@ -36,7 +36,7 @@ impl VariableKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::String, Self::Integer, Self::Boolean, Self::Array];
 
-    /// The name in the contract.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl VariableKind {
         }
     }
 
-    /// The value as it is kept.
+    /// Parses a value into its stored form.
     fn read(self, raw: &str) -> Result<String, InvalidValue> {
         match self {
             Self::String => Ok(raw.to_owned()),
@@ -76,7 +76,7 @@ impl TryFrom<String> for VariableKind {
     }
 }
 
-/// The items of a list in one line. JSON is YAML too.
+/// Parses the items of a list in one line. JSON is YAML too.
 fn list(raw: &str) -> Option<Vec<String>> {
     if !raw.trim_start().starts_with('[') {
         return None;
@@ -91,20 +91,20 @@ fn list(raw: &str) -> Option<Vec<String>> {
     texts.collect()
 }
 
-/// The value of a variable that nobody gave one.
+/// The default value of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefaultValue {
-    /// Of a `string`.
+    /// The default of a `string`.
     Text(String),
-    /// Of an `integer`.
+    /// The default of an `integer`.
     Integer(i64),
-    /// Of a `boolean`.
+    /// The default of a `boolean`.
     Truth(bool),
-    /// Of an `array`.
+    /// The default of an `array`.
     List(Vec<String>),
 }
 
-/// What values have to look like, from beginning to end.
+/// A regular expression that values must match as a whole.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     source: String,
@@ -120,20 +120,20 @@ impl PartialEq for Pattern {
 impl Eq for Pattern {}
 
 impl Pattern {
-    /// The pattern as it was written.
+    /// Returns the pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// Whether the whole value matches.
+    /// Returns whether the whole value matches.
     #[must_use]
     pub fn matches(&self, value: &str) -> bool {
         self.compiled.is_match(value)
     }
 }
 
-/// What the patterns of one definition may still cost.
+/// The remaining size budget of the patterns of one definition.
 pub(super) struct PatternRoom(Cell<usize>);
 
 impl Default for PatternRoom {
@@ -143,7 +143,7 @@ impl Default for PatternRoom {
 }
 
 impl PatternRoom {
-    /// Reads a pattern; it takes its room even if it is too large.
+    /// Compiles a pattern; it uses its budget even if it is too large.
     pub(super) fn read(&self, source: String) -> Result<Pattern, InvalidValue> {
         const ALLOWED: &str = "a regular expression of at most 512 characters that stays small: no look-around, no back-references";
         const CROWDED: &str =
@@ -152,7 +152,7 @@ impl PatternRoom {
         if source.chars().count() > 512 {
             return Err(refused(ALLOWED));
         }
-        // By itself first: `a)|(b` is whole only inside the parentheses that follow.
+        // Compile it alone first: `a)|(b` is valid only inside the parentheses that follow.
         if source.contains(')') && matches!(build(&source, 0), Err(Error::Syntax(_))) {
             return Err(refused(ALLOWED));
         }
@@ -183,33 +183,33 @@ impl TryFrom<String> for Pattern {
     }
 }
 
-/// Something that a definition asks for.
+/// A variable of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VariableSpec {
-    /// What it is called.
+    /// The name of the variable.
     pub name: String,
-    /// What kind of value it takes.
+    /// The type of its value.
     pub kind: VariableKind,
-    /// What it is, for a person.
+    /// A description for users.
     pub description: String,
-    /// What it is when nobody says.
+    /// The default value.
     pub default: Option<DefaultValue>,
-    /// Whether there has to be a value.
+    /// True if a value is required.
     pub is_required: bool,
-    /// What values have to look like.
+    /// The pattern that values must match.
     pub pattern: Option<Pattern>,
-    /// Whether its value is a secret.
+    /// True if its value is a secret.
     pub is_sensitive: bool,
 }
 
 impl VariableSpec {
-    /// The most that a definition may have.
+    /// The maximum number of variables of a definition.
     pub const MOST: usize = 100;
 
-    /// A value that somebody gave, as it is kept.
+    /// Parses a value from a user into its stored form.
     ///
     /// # Errors
-    /// A sentence that says what is allowed. It does not repeat what is secret.
+    /// A sentence that states the rule. It does not repeat a secret.
     pub fn read(&self, raw: &str) -> Result<String, InvalidValue> {
         let told = |refused: InvalidValue, allowed| {
             if self.is_sensitive { InvalidValue::secret(allowed) } else { refused }
@@ -233,7 +233,7 @@ impl VariableSpec {
         }
     }
 
-    /// What it is when nobody says, as a text.
+    /// Returns the default value as a text.
     #[must_use]
     pub fn default_text(&self) -> Option<String> {
         self.default.as_ref().map(|default| match default {
@@ -248,7 +248,7 @@ impl VariableSpec {
     }
 }
 
-/// A text in JSON's quotes.
+/// Quotes a text as JSON.
 fn quoted(text: &str) -> String {
     let escaped: String = text
         .chars()
@@ -262,11 +262,10 @@ fn quoted(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// What somebody gave, completed by what is usual.
+/// Checks the given values, and completes them with defaults.
 ///
 /// # Errors
-/// Each problem as a sentence: names that nobody asks for, values that are missing, and values that
-/// are not allowed.
+/// Each problem as a sentence: unknown names, missing values, and values that are not allowed.
 pub fn check(specs: &[VariableSpec], given: &BTreeMap<String, String>) -> Result<Values, Vec<String>> {
     let (mut values, mut problems) = (Values::new(), Vec::new());
     for name in given.keys().filter(|name| !specs.iter().any(|spec| spec.name == **name)) {
@@ -291,7 +290,7 @@ pub fn check(specs: &[VariableSpec], given: &BTreeMap<String, String>) -> Result
     if problems.is_empty() { Ok(values) } else { Err(problems) }
 }
 
-/// Whether a variable may be called so.
+/// Returns whether this is a valid name of a variable.
 #[must_use]
 pub(super) fn is_variable_name(name: &str) -> bool {
     is_name(name) && name != super::template::WORKSPACE
@@ -339,7 +338,7 @@ mod tests {
             assert!(pattern(source).is_err(), "{source}");
         }
         assert!(pattern(&"a".repeat(512)).is_ok() && pattern(&"a".repeat(513)).is_err());
-        // Linear time: nothing to go back to.
+        // Linear time: the engine does not backtrack.
         assert!(!pattern("(a+)+$").unwrap().matches(&format!("{}b", "a".repeat(4000))));
     }
 

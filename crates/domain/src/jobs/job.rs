@@ -1,4 +1,4 @@
-//! A piece of work.
+//! A job.
 
 use chrono::TimeDelta;
 
@@ -10,30 +10,30 @@ use crate::{
     value::InvalidValue,
 };
 
-/// How many attempts that count a job has. One that kills its worker each time must not do so for
-/// ever.
+/// The maximum number of attempts of a job that count. A job that kills its worker each time must not do so
+/// forever.
 pub const MAX_ATTEMPTS: i32 = 3;
 
-/// How far ahead the queue looks: further than a lease ever holds, and than a job ever waits to be
-/// tried again. What is to happen later was written by a clock that was ahead.
+/// The longest time that the queue looks ahead: more than any lease and any retry delay. A later time was
+/// written by a clock that was ahead.
 pub const HORIZON: TimeDelta = TimeDelta::minutes(10);
 
-/// What kind of work it is.
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobKind {
-    /// Bringing a version of an application to life.
+    /// Deploys a version of an application.
     Deploy,
-    /// Starting the live version of an application anew.
+    /// Restarts the live version of an application.
     Restart,
-    /// Letting an application stand still.
+    /// Stops an application.
     Stop,
-    /// Removing what is left of a deleted application.
+    /// Removes the resources of a deleted application.
     Remove,
-    /// Making the engine follow the record of an application.
+    /// Reconciles the engine with the record of an application.
     Reconcile,
-    /// Running an extension.
+    /// Runs an extension.
     RunExtension,
-    /// Removing what an extension made.
+    /// Removes the objects that an extension created.
     UninstallExtension,
 }
 
@@ -49,7 +49,7 @@ impl JobKind {
         Self::UninstallExtension,
     ];
 
-    /// The name that is stored.
+    /// Returns the name that is stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -65,8 +65,8 @@ impl JobKind {
 }
 
 impl JobKind {
-    /// Whether an attempt that is lost has to be followed by another one in any case, and before
-    /// others of its subject, because that one takes back what was done.
+    /// Returns whether a lost attempt must be followed by another one in any case, and before other jobs of
+    /// its subject, because that one reverts what was done.
     #[must_use]
     pub fn has_to_be_taken_back(self) -> bool {
         self == Self::RunExtension
@@ -92,81 +92,81 @@ impl TryFrom<String> for JobKind {
     }
 }
 
-/// A piece of work that is to be done.
+/// A job to enqueue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewJob {
-    /// Which.
+    /// The id of the job.
     pub id: JobId,
-    /// What kind of work.
+    /// The kind of the job.
     pub kind: JobKind,
-    /// For whom.
+    /// The organization.
     pub scope: Scope,
-    /// What it works on: of one subject at most one job runs. The id of a record, never a caller's.
+    /// The subject: at most one job of a subject runs. The id of a record, never from a caller.
     pub subject: SubjectId,
-    /// Whether a newer one of the same subject and kind takes its place while it waits, and it the
-    /// place of an older one.
+    /// True if a newer job of the same subject and kind supersedes it while it is queued, and it an older
+    /// one.
     pub replaceable: bool,
-    /// What the worker has to know.
+    /// The input for the worker.
     pub payload: String,
-    /// The workers that it waits for.
+    /// The pool of workers that runs it.
     pub pool: Pool,
-    /// Not before this moment.
+    /// When it is due.
     pub run_at: Timestamp,
-    /// When it came.
+    /// When it was enqueued.
     pub enqueued_at: Timestamp,
 }
 
-/// A piece of work.
+/// A job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Which.
+    /// The id of the job.
     pub id: JobId,
-    /// What kind of work.
+    /// The kind of the job.
     pub kind: JobKind,
-    /// For whom.
+    /// The organization.
     pub scope: Scope,
-    /// What it works on: of one subject at most one job runs.
+    /// The subject: at most one job of a subject runs.
     pub subject: SubjectId,
-    /// Whether a newer one of the same subject and kind takes its place while it waits.
+    /// True if a newer job of the same subject and kind supersedes it while it is queued.
     pub replaceable: bool,
-    /// What the worker has to know.
+    /// The input for the worker.
     pub payload: String,
-    /// The workers that it waits for.
+    /// The pool of workers that runs it.
     pub pool: Pool,
-    /// Where it is.
+    /// The current state.
     pub state: JobState,
-    /// How often it was claimed. Only grows.
+    /// The number of times that it was claimed. Only grows.
     pub attempt: i32,
-    /// How many of the attempts do not count, because their worker had to stop.
+    /// The number of attempts that do not count, because their worker had to stop.
     pub excused: i32,
-    /// Not before this moment.
+    /// When it is due.
     pub run_at: Timestamp,
-    /// When it came.
+    /// When it was enqueued.
     pub enqueued_at: Timestamp,
     /// When it was first claimed.
     pub started_at: Option<Timestamp>,
-    /// When it was over.
+    /// When it finished.
     pub finished_at: Option<Timestamp>,
-    /// When somebody asked the worker to stop.
+    /// When cancellation was requested.
     pub cancel_requested_at: Option<Timestamp>,
-    /// Which one took its place.
+    /// The job that superseded it.
     pub superseded_by: Option<JobId>,
-    /// Why the last attempt came to nothing.
+    /// The reason why the last attempt failed.
     pub reason: Option<String>,
 }
 
 impl Job {
-    /// How long it is kept once it is over.
+    /// The retention of finished jobs.
     pub const KEPT: chrono::TimeDelta = chrono::TimeDelta::days(30);
 
-    /// Whether an attempt that fails now is the last one.
+    /// Returns whether the current attempt is the last one.
     #[must_use]
     pub fn is_last_attempt(&self) -> bool {
         self.attempt - self.excused >= MAX_ATTEMPTS
     }
 
-    /// What has to happen to a running job whose attempt ends without an outcome, given the
-    /// [newer one](NewJob::replaceable) that waits, if any, and whether the attempt counts.
+    /// Returns the event for a running job whose attempt ends without an outcome, given the [newer
+    /// one](NewJob::replaceable) in the queue, if any, and whether the attempt counts.
     #[must_use]
     pub fn interrupted(&self, newer: Option<JobId>, counts: bool) -> Event {
         if self.cancel_requested_at.is_some() && !self.kind.has_to_be_taken_back() {
@@ -182,7 +182,7 @@ impl Job {
 }
 
 impl From<NewJob> for Job {
-    /// The job as it waits for the first time.
+    /// Returns the job in its initial state.
     fn from(new: NewJob) -> Self {
         Self {
             id: new.id,

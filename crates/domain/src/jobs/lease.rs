@@ -1,16 +1,16 @@
-//! Who works on a job, and for how long.
+//! Workers and their leases on jobs.
 
 use super::{Job, Pool};
 use crate::ids::{BootId, InstanceId, JobId};
 
-/// One of the workers of one run of a server process.
+/// A worker of one run of a server process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WorkerId {
-    /// Which server process.
+    /// The server process.
     pub instance: InstanceId,
-    /// Which run of it.
+    /// The run of the server process.
     pub boot: BootId,
-    /// Which of its workers.
+    /// The number of the worker.
     pub worker: i32,
 }
 
@@ -20,19 +20,19 @@ impl std::fmt::Display for WorkerId {
     }
 }
 
-/// The right to work on a job. Whatever a worker does to the job carries it, so that one whose job
-/// was taken from it meanwhile changes nothing.
+/// A lease on a job. Every change of the job by a worker carries it, so that a worker that lost the job
+/// meanwhile changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// On which job.
+    /// The id of the job.
     pub job: JobId,
-    /// For which attempt: no two leases on a job have the same.
+    /// The number of the attempt: no two leases on a job have the same.
     pub attempt: i32,
-    /// Whose.
+    /// The worker that holds it.
     pub worker: WorkerId,
 }
 
-/// The most jobs that run at once.
+/// The maximum numbers of concurrent jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimLimits {
     /// In [`Pool::Builds`], and in [`Pool::Sites`] beside them.
@@ -45,8 +45,8 @@ pub struct ClaimLimits {
 }
 
 impl ClaimLimits {
-    /// The most jobs that run at once in `pool`. A run of an extension may take as long as it likes
-    /// and use the machine as a build does: they have one place less than builds, if there are two.
+    /// Returns the maximum number of concurrent jobs in `pool`. A run of an extension may take arbitrarily
+    /// long and load the machine as a build does: they have one slot less than builds, if there are two.
     #[must_use]
     pub fn of(self, pool: Pool) -> usize {
         match pool {
@@ -56,9 +56,9 @@ impl ClaimLimits {
         }
     }
 
-    /// Returns the most jobs of one organization that run at once in `pool`. Runs of extensions have
-    /// one place less than builds here too. Operations are short, and after an outage of the engine
-    /// there are many: an organization has all places for them but one.
+    /// Returns the maximum number of concurrent jobs of one organization in `pool`. Runs of extensions have
+    /// one slot less than builds here too. Operations are short, and after an outage of the engine there
+    /// are many: an organization has all slots for them but one.
     #[must_use]
     pub fn of_organization(self, pool: Pool) -> usize {
         match pool {
@@ -68,39 +68,39 @@ impl ClaimLimits {
         }
     }
 
-    /// The most jobs that run at once in all pools.
+    /// Returns the maximum number of concurrent jobs in all pools.
     #[must_use]
     pub fn total(self) -> usize {
         Pool::ALL.iter().map(|pool| self.of(*pool)).sum()
     }
 }
 
-/// A job that a worker has just taken.
+/// A job that a worker has just claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedJob {
     /// The job.
     pub job: Job,
-    /// The right to work on it.
+    /// The lease on it.
     pub lease: Lease,
 }
 
-/// What a worker learns when it says that it is alive.
+/// The response to a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heartbeat {
     /// The lease holds.
     Held,
-    /// The lease holds, and the work is not wanted any more.
+    /// The lease holds, and cancellation was requested.
     CancelRequested,
-    /// The job is somebody else's, or over: stop, and change nothing.
+    /// Another worker has the job, or it has finished: stop, and change nothing.
     Lost,
 }
 
 /// A job that was taken from a lost worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rescued {
-    /// The job as it is now.
+    /// The job in its new state.
     pub job: Job,
-    /// Who lost it.
+    /// The worker that lost it.
     pub lost_by: WorkerId,
 }
 

@@ -1,10 +1,10 @@
-//! Pools of workers: jobs are divided by what they need, so that one dependency that hangs holds up
-//! no job that does without it.
+//! Pools of workers. Jobs are divided by their dependencies, so that one dependency that hangs blocks only
+//! the jobs that need it.
 
 use crate::value::named;
 
 named!(
-    /// The workers that a job waits for.
+    /// The pool of workers that runs a job.
     Pool,
     "a pool of workers",
     {
@@ -20,7 +20,7 @@ named!(
 );
 
 impl Pool {
-    /// True if its jobs can do nothing while the engine does not answer.
+    /// Returns whether its jobs can do nothing while the engine does not answer.
     #[must_use]
     pub fn needs_engine(self) -> bool {
         matches!(self, Self::Builds | Self::Operations)

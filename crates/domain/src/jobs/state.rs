@@ -1,38 +1,38 @@
-//! Where a job is between its beginning and its end.
+//! The states of jobs.
 
 use crate::value::InvalidValue;
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobState {
-    /// It waits.
+    /// It waits for a worker.
     Queued,
-    /// A worker has it.
+    /// A worker runs it.
     Running,
-    /// It was done.
+    /// It succeeded.
     Succeeded,
-    /// It cannot be done.
+    /// It failed.
     Failed,
-    /// It is not wanted any more.
+    /// It was cancelled.
     Cancelled,
-    /// A newer one took its place.
+    /// A newer job superseded it.
     Superseded,
 }
 
-/// What happens to a job.
+/// A state transition of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A worker takes it.
+    /// A worker claims it.
     Claim,
-    /// It goes back to be tried again.
+    /// It goes back to the queue for a retry.
     PutBack,
-    /// It was done.
+    /// It succeeds.
     Succeed,
-    /// It cannot be done.
+    /// It fails.
     Fail,
-    /// It is not wanted any more.
+    /// It is cancelled.
     Cancel,
-    /// A newer one takes its place.
+    /// A newer job supersedes it.
     Supersede,
 }
 
@@ -42,13 +42,13 @@ impl Event {
         [Self::Claim, Self::PutBack, Self::Succeed, Self::Fail, Self::Cancel, Self::Supersede];
 }
 
-/// Something that cannot happen to a job where it is.
+/// An event that is not possible in the state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a job that is {} cannot meet {event:?}", state.as_str())]
 pub struct IllegalMove {
-    /// Where it is.
+    /// The current state.
     pub state: JobState,
-    /// What cannot happen to it.
+    /// The event.
     pub event: Event,
 }
 
@@ -57,7 +57,7 @@ impl JobState {
     pub const ALL: [Self; 6] =
         [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled, Self::Superseded];
 
-    /// The name that is stored.
+    /// Returns the name that is stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,16 +70,16 @@ impl JobState {
         }
     }
 
-    /// Whether nothing can happen to the job any more.
+    /// Returns whether the state is final.
     #[must_use]
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }
 
-    /// Where the job is after `event`.
+    /// Returns the state after `event`.
     ///
     /// # Errors
-    /// [`IllegalMove`] when that cannot happen to it.
+    /// [`IllegalMove`] if it is not possible.
     pub fn after(self, event: Event) -> Result<Self, IllegalMove> {
         match (self, event) {
             (Self::Queued, Event::Claim) => Ok(Self::Running),
@@ -112,22 +112,22 @@ impl TryFrom<String> for JobState {
     }
 }
 
-/// How a worker ends a job.
+/// The outcome of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was done.
+    /// It succeeded.
     Succeeded,
-    /// It cannot be done, and why.
+    /// It failed.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It was not wanted any more.
+    /// It was cancelled.
     Cancelled,
 }
 
 impl Outcome {
-    /// What that is to the job.
+    /// Returns the event of the outcome.
     #[must_use]
     pub fn event(&self) -> Event {
         match self {
@@ -137,7 +137,7 @@ impl Outcome {
         }
     }
 
-    /// Why it came to nothing.
+    /// Returns the reason of a failure.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -217,7 +217,7 @@ mod tests {
                     returns += i32::from(event == Event::PutBack);
                     state = next;
                 }
-                // Running means claimed once more than given back.
+                // A running job was claimed once more than it was put back.
                 if !state.is_over() {
                     prop_assert_eq!(claims - returns, i32::from(state == JobState::Running));
                 }

@@ -1,9 +1,9 @@
-//! Making what a program printed harmless to show.
+//! Removes terminal control sequences from output.
 
 use std::fmt::Write as _;
 
-/// The text of one line: colours and other commands to a terminal are gone, and every other
-/// character that is not seen, or that changes how others are seen, is spelled out. Tabs stay.
+/// Returns the text of one line without terminal control sequences such as colours. Every other character
+/// that is invisible, or that changes the display of others, is spelled out. Tabs are kept.
 #[must_use]
 pub fn clean(raw: &[u8]) -> String {
     let text = String::from_utf8_lossy(raw);
@@ -28,12 +28,12 @@ fn is_unseen(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What follows an escape sequence whose escape character was read.
+/// Returns the text after an escape sequence whose escape character was read.
 fn behind_escape(mut rest: std::str::Chars<'_>) -> std::str::Chars<'_> {
     let start = rest.clone();
     match rest.next() {
         Some('[') => behind_control_sequence(rest),
-        // A text for the terminal, such as its title, up to the bell or the string terminator.
+        // A string for the terminal, such as its title, up to BEL or the string terminator.
         Some(']' | 'P' | 'X' | '^' | '_') => loop {
             match rest.next() {
                 Some('\u{7}' | '\u{9c}') | None => return rest,
@@ -49,7 +49,7 @@ fn behind_escape(mut rest: std::str::Chars<'_>) -> std::str::Chars<'_> {
     }
 }
 
-/// What follows a control sequence: parameters, then one final character.
+/// Returns the text after a control sequence: parameters, then one final character.
 fn behind_control_sequence(mut rest: std::str::Chars<'_>) -> std::str::Chars<'_> {
     loop {
         let before = rest.clone();

@@ -1,4 +1,4 @@
-//! One line of a log.
+//! A line of a log.
 
 use uuid::Uuid;
 
@@ -8,18 +8,18 @@ use crate::{
     value::InvalidValue,
 };
 
-/// What kind of line it is.
+/// The level of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// What Launchway did.
+    /// An action of Launchway.
     Info,
-    /// What did not work, and is made up for.
+    /// A failure that was recovered from.
     Warn,
-    /// Why something came to nothing.
+    /// The reason of a failure.
     Error,
-    /// What a build printed.
+    /// The output of a build.
     Build,
-    /// What a container printed.
+    /// The output of a container.
     Runtime,
 }
 
@@ -27,7 +27,7 @@ impl Level {
     /// Every level.
     pub const ALL: [Self; 5] = [Self::Info, Self::Warn, Self::Error, Self::Build, Self::Runtime];
 
-    /// The name in the contract.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,49 +52,49 @@ impl TryFrom<String> for Level {
     }
 }
 
-/// A line that is to be kept. Its text is [clean](super::clean) and [masked](super::Masker).
+/// A line to append. Its text is [clean](super::clean) and [masked](super::Masker).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLine {
-    /// Of what.
+    /// The application.
     pub application_id: ApplicationId,
-    /// Of which version.
+    /// The deployment.
     pub deployment_id: DeploymentId,
-    /// What kind.
+    /// The level of the line.
     pub level: Level,
-    /// What it says.
+    /// The text of the line.
     pub text: String,
-    /// When.
+    /// When it was written.
     pub at: Timestamp,
 }
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// Its place in its application's log, from 1 without a gap.
+    /// Its number in its application's log, counted from 1 consecutively.
     pub number: i64,
-    /// Of what.
+    /// The application.
     pub application_id: ApplicationId,
-    /// Of which version.
+    /// The deployment.
     pub deployment_id: DeploymentId,
-    /// What kind.
+    /// The level of the line.
     pub level: Level,
-    /// What it says.
+    /// The text of the line.
     pub text: String,
-    /// When.
+    /// When it was written.
     pub at: Timestamp,
 }
 
 impl LogLine {
-    /// Which.
+    /// Returns the id of the line.
     #[must_use]
     pub fn id(&self) -> LogLineId {
         LogLineId::of(self.application_id, self.number, self.at)
     }
 }
 
-/// Identifies a line. It tells the line's place, so that nobody has to look it up.
+/// Identifies a line. It contains the line's number, so that no lookup is needed.
 ///
-/// A UUID of version 7: the moment in milliseconds, a mark of the application, the number.
+/// A UUID of version 7: the time in milliseconds, a mark of the application, the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LogLineId(Uuid);
 
@@ -114,7 +114,7 @@ impl LogLineId {
         Self(Uuid::from_u128(value))
     }
 
-    /// The line's place in the log of `application`; `None` when it is of another one.
+    /// Returns the line's number in the log of `application`; `None` if it belongs to another one.
     #[must_use]
     pub fn number_in(self, application: ApplicationId) -> Option<i64> {
         let value = self.0.as_u128();
@@ -124,7 +124,7 @@ impl LogLineId {
     }
 }
 
-/// 34 bits that differ from application to application: the last ones of a version 7 id are random.
+/// Returns 34 bits that differ from application to application: the last ones of a version 7 id are random.
 fn mark_of(application: ApplicationId) -> u128 {
     Uuid::from(application).as_u128() & ((1 << 34) - 1)
 }

@@ -1,24 +1,25 @@
-//! From pieces of output to lines that can be kept.
+//! Splits output into log lines.
 
 use super::{Masker, clean};
 
-/// The longest text of a line that is kept, in bytes.
+/// The length limit of the text of a line, in bytes.
 pub const LONGEST_LINE: usize = 16 * 1024;
-/// How much of a line is looked at, so that a secret that begins inside what is kept is seen whole.
+/// The number of bytes of a line that are examined, so that a secret that begins inside the kept part is
+/// seen whole.
 const LOOKED_AT: usize = LONGEST_LINE + 72 * 1024;
 
-/// Puts lines together from pieces, however they were cut.
+/// Assembles lines from chunks of output.
 #[derive(Default)]
 pub struct LineAssembler {
-    /// The beginning of the line under way, at most [`LOOKED_AT`].
+    /// The beginning of the current line, at most [`LOOKED_AT`].
     begun: Vec<u8>,
-    /// How many bytes of it were not kept.
+    /// The number of bytes of it that were dropped.
     cut: usize,
 }
 
 impl LineAssembler {
-    /// Takes the next piece and returns the lines that it ends, clean and masked. A carriage
-    /// return ends a line too, as progress bars use it.
+    /// Takes the next chunk and returns the lines that it completes, clean and masked. A carriage return
+    /// ends a line too, as progress bars use it.
     pub fn push(&mut self, piece: &[u8], masker: &Masker) -> Vec<String> {
         let mut lines = Vec::new();
         let mut parts = piece.split(|byte| matches!(byte, b'\n' | b'\r')).peekable();
@@ -34,7 +35,7 @@ impl LineAssembler {
         lines
     }
 
-    /// The line under way, at the end of the output; `None` when there is none.
+    /// Returns the last, incomplete line at the end of the output; `None` if there is none.
     pub fn finish(&mut self, masker: &Masker) -> Option<String> {
         let (begun, cut) = (std::mem::take(&mut self.begun), std::mem::take(&mut self.cut));
         (!begun.is_empty()).then(|| shown(&begun, cut, masker))
@@ -45,7 +46,7 @@ fn shown(raw: &[u8], cut: usize, masker: &Masker) -> String {
     let text = clean(raw);
     let mut text = match cut {
         0 => masker.mask(&text),
-        // Without the character that was cut in two: a secret may have begun before it.
+        // Drop the character that was split: a secret may begin before it.
         _ => masker.mask_beginning(text.trim_end_matches(char::REPLACEMENT_CHARACTER)),
     };
     let mut end = text.len().min(LONGEST_LINE);

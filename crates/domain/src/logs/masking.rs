@@ -1,4 +1,4 @@
-//! Hiding what is known to be secret.
+//! Masks secrets in log lines.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -7,27 +7,27 @@ use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
 use super::clean;
 
-/// What stands in the place of a secret.
+/// The replacement of a secret.
 pub const MASK: &str = "[secret]";
 
-/// The shortest text that is hidden. Hiding shorter ones would tear every line apart.
+/// The minimum length of a secret. Masking shorter ones would make lines unreadable.
 const SHORTEST: usize = 6;
-/// How much of the other forms of secrets is looked for, in bytes: a bound on memory.
+/// The limit for the encoded forms of secrets, in bytes: a bound on memory.
 const MOST_ENCODED: usize = 1024 * 1024;
 
-/// Hides secrets in text: as they are, line by line, and in base64 and URL-encoded form.
+/// Masks secrets in text: as they are, line by line, and in base64 and URL-encoded form.
 pub struct Masker {
     searcher: Option<AhoCorasick>,
-    /// What is looked for, in every form.
+    /// The texts to mask, in every form.
     hidden: Vec<String>,
 }
 
 impl Masker {
-    /// Hides `secrets`. Those of fewer than six bytes are no secrets.
+    /// Creates a masker of `secrets`. Those of fewer than six bytes are not masked.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut plain, mut encoded, mut budget) = (BTreeSet::new(), BTreeSet::new(), MOST_ENCODED);
         for secret in secrets {
-            // A line of a log never holds a line feed, so that a secret of several lines is hidden
+            // A log line never contains a line feed, so that a secret of several lines is masked
             // line by line.
             for line in secret.split(['\n', '\r']) {
                 let is_long_enough = |text: &String| text.len() >= SHORTEST;
@@ -52,18 +52,17 @@ impl Masker {
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .match_kind(MatchKind::Standard)
             .build(&plain);
-        // Building fails only for more patterns than a body can bring.
+        // Building fails only for more patterns than fit into a request body.
         Self { searcher: searcher.ok().filter(|_| !plain.is_empty()), hidden: plain.into_iter().collect() }
     }
 
-    /// The text with every secret in it hidden.
+    /// Returns the text with every secret masked.
     #[must_use]
     pub fn mask(&self, text: &str) -> String {
         replaced(text, &self.places(text))
     }
 
-    /// The beginning of a longer text, with every secret in it hidden: what may be the beginning of
-    /// a secret at its end, too.
+    /// Masks the beginning of a longer text, including a possible beginning of a secret at its end.
     pub(super) fn mask_beginning(&self, text: &str) -> String {
         let mut places = self.places(text);
         let begun = self.hidden.iter().map(|secret| begun_at_end(text, secret)).max().unwrap_or_default();
@@ -73,7 +72,7 @@ impl Masker {
         replaced(text, &places)
     }
 
-    /// Where secrets are, in order and apart from each other.
+    /// Returns the ranges of secrets, in order and disjoint.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         for found in self.searcher.iter().flat_map(|searcher| searcher.find_overlapping_iter(text)) {
@@ -83,8 +82,8 @@ impl Masker {
     }
 }
 
-/// Adds a place that ends behind all of `places`. Those that it meets become one with it, so that
-/// there are never more than the text has room for, however many secrets are in each other.
+/// Adds a range that ends after all of `places`. Overlapping ones are merged with it, so that their number
+/// is bounded by the length of the text, however many secrets overlap.
 fn cover(places: &mut Vec<Range<usize>>, mut place: Range<usize>) {
     while let Some(last) = places.pop_if(|last| last.end > place.start) {
         place.start = place.start.min(last.start);
@@ -103,12 +102,12 @@ fn replaced(text: &str, places: &[Range<usize>]) -> String {
     masked
 }
 
-/// How many bytes of `secret`, but not all, stand at the end of `text`. Looks at each byte once (by
-/// Knuth, Morris and Pratt), whatever the secret is.
+/// Returns the length of the longest proper prefix of `secret` at the end of `text`. Looks at each byte
+/// once (Knuth, Morris and Pratt), whatever the secret is.
 fn begun_at_end(text: &str, secret: &str) -> usize {
     let secret = secret.as_bytes();
     let longest = secret.len().saturating_sub(1).min(text.len());
-    // How much is still begun when it does not go on after so many bytes.
+    // The failure function: the length of the longest border of each prefix.
     let mut shorter = vec![0; longest + 1];
     let step = |shorter: &[usize], mut begun: usize, byte: u8| {
         while begun > 0 && secret[begun] != byte {
@@ -123,13 +122,13 @@ fn begun_at_end(text: &str, secret: &str) -> usize {
     end.iter().fold(0, |begun, byte| step(&shorter, begun, *byte))
 }
 
-/// How a secret looks inside base64 text, wherever it begins there, and in a URL.
+/// Returns the forms of a secret inside base64 text, at any offset, and in a URL.
 fn encoded_forms(secret: &[u8]) -> Vec<String> {
     let mut forms = Vec::new();
     for offset in 0..3 {
         let mut padded = vec![0; offset];
         padded.extend_from_slice(secret);
-        // Characters that depend on what stands before or behind are left out.
+        // Characters that depend on the text before or after are left out.
         let (first, last) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
         for text in [BASE64_NOPAD.encode(&padded), BASE64URL_NOPAD.encode(&padded)] {
             forms.extend(text.get(first..last).map(str::to_owned));

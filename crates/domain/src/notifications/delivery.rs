@@ -1,4 +1,4 @@
-//! Telling one channel of one event: at least once, with patience, and not for ever.
+//! Deliveries of events to channels: at least once, with a bounded number of retries.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 named!(
-    /// By which way somebody is told.
+    /// The kind of a channel.
     ChannelKind,
     "`slack`, `discord`, `generic` or `smtp`",
     {
@@ -24,135 +24,135 @@ named!(
 );
 
 named!(
-    /// Where a delivery is.
+    /// The state of a delivery.
     DeliveryState,
     "`pending`, `sending`, `delivered` or `dead`",
     {
-        // It waits, perhaps for another attempt.
+        // It waits for its first or next attempt.
         Pending => "pending",
-        // Somebody is at it.
+        // A sender has claimed it.
         Sending => "sending",
         Delivered => "delivered",
-        // Nobody tries any more, unless somebody asks for it.
+        // It is not retried any more, unless a user requests it.
         Dead => "dead",
     }
 );
 
-/// Telling one channel of one event.
+/// The delivery of one event to one channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// Which.
+    /// The id of the delivery.
     pub id: DeliveryId,
-    /// Of what.
+    /// The id of the event.
     pub event_id: EventId,
-    /// What kind of thing happened.
+    /// The kind of the event.
     pub event: EventKind,
-    /// By which way.
+    /// The kind of the channel.
     pub channel: ChannelKind,
-    /// Where it is.
+    /// The current state.
     pub state: DeliveryState,
-    /// When it is tried next, while it waits.
+    /// When the next attempt is due, while it is pending.
     pub next_at: Option<Timestamp>,
-    /// Why nobody tries any more; empty otherwise. Repeats nothing of what the receiver said, which not
-    /// everyone may know who sees the delivery.
+    /// The reason why it is not retried any more; empty otherwise. It does not repeat the response of the
+    /// receiver, which not every user who sees the delivery may know.
     pub reason: String,
-    /// What was tried, oldest first: the newest [`Attempt::KEPT`].
+    /// The newest [`Attempt::KEPT`] attempts, oldest first.
     pub attempts: Vec<Attempt>,
-    /// Since when.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// When it was over.
+    /// When it finished.
     pub finished_at: Option<Timestamp>,
 }
 
 impl Delivery {
-    /// How long one that was delivered is remembered.
+    /// The retention of a successful delivery.
     pub const DELIVERED_KEPT: TimeDelta = TimeDelta::days(30);
-    /// How long a dead one is remembered, and can be tried again.
+    /// The retention of a dead delivery, during which it can be replayed.
     pub const DEAD_KEPT: TimeDelta = TimeDelta::days(90);
 }
 
 /// One attempt at a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Which, counted from 1. One that was cut off leaves a gap.
+    /// The number of the attempt, counted from 1. An interrupted attempt is missing.
     pub number: i32,
-    /// When it began.
+    /// When it started.
     pub at: Timestamp,
-    /// How long it took.
+    /// The duration of the attempt.
     pub took: Duration,
-    /// What the receiver answered with: a status of HTTP or a code of SMTP.
+    /// The status of the HTTP response, or the SMTP reply code.
     pub status: Option<u16>,
-    /// What went wrong; empty when nothing did. Holds no secret.
+    /// The error; empty on success. Contains no secret.
     pub error: String,
 }
 
 impl Attempt {
-    /// How much of what went wrong is kept, in characters.
+    /// The length limit of the error, in characters.
     pub const LONGEST_ERROR: usize = 500;
-    /// How many attempts at a delivery are kept, the newest.
+    /// The maximum number of stored attempts of a delivery, the newest.
     pub const KEPT: i32 = 20;
 }
 
-/// Which deliveries are wanted.
+/// A filter for deliveries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeliveryFilter {
     /// Those in this state.
     pub state: Option<DeliveryState>,
-    /// Those by this way.
+    /// Those by this kind of channel.
     pub channel: Option<ChannelKind>,
 }
 
-/// One run of a server process that sends.
+/// A sender: one run of a server process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderId {
-    /// Which server process.
+    /// The server process.
     pub instance: InstanceId,
-    /// Which run of it.
+    /// The run of the server process.
     pub boot: BootId,
 }
 
-/// A delivery that a sender has just taken.
+/// A delivery that a sender has just claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedDelivery {
-    /// The right to try it.
+    /// The claim on it.
     pub claim: Claim,
-    /// How many attempts failed since it was made, or since somebody last asked for it.
+    /// The number of failed attempts since it was created or last replayed.
     pub failures: u32,
-    /// What happened.
+    /// The event.
     pub event: Event,
-    /// The words that were found for it, if this is not the first attempt.
+    /// The message text, if this is not the first attempt.
     pub body: Option<String>,
-    /// Who is to be told.
+    /// The channel.
     pub channel: Channel,
 }
 
-/// The right to try a delivery. Whoever lost it changes nothing any more.
+/// A claim on a delivery. A sender that lost it cannot change anything any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// Which delivery.
+    /// The id of the delivery.
     pub delivery: DeliveryId,
-    /// For which attempt: no two claims on a delivery have the same.
+    /// The number of the attempt: no two claims on a delivery have the same.
     pub attempt: i32,
-    /// Whose.
+    /// The sender that holds it.
     pub sender: SenderId,
 }
 
-/// Who is to be told, as the configuration is now.
+/// The current configuration of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Channel {
-    /// Somebody by HTTP.
+    /// An HTTP channel.
     Webhook {
-        /// Where.
+        /// The configuration.
         config: WebhookConfig,
-        /// What signs now, newest first. Only the messages of an organization's own receiver are signed.
+        /// The valid signing secrets, newest first. Only messages to `generic` receivers are signed.
         secrets: Vec<KeptSigningSecret>,
     },
-    /// Somebody by mail.
+    /// A mail channel.
     Mail(Box<SmtpConfig>),
 }
 
 impl Channel {
-    /// By which way.
+    /// Returns the kind of the channel.
     #[must_use]
     pub fn kind(&self) -> ChannelKind {
         match self {
@@ -162,35 +162,34 @@ impl Channel {
     }
 }
 
-/// What comes after an attempt.
+/// The next step after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing: the receiver has it.
+    /// None: the message was delivered.
     Done,
-    /// Another attempt.
+    /// Another attempt at this time.
     Again(Timestamp),
-    /// Nothing: the receiver will never take it, or was tried often enough.
+    /// None: the receiver rejected the message permanently, or all retries are used up.
     GiveUp,
-    /// Nothing, and the receiver wants nothing any more: the channel is not active from now on, and
-    /// what waits for it is dead.
+    /// None, and the channel is disabled because the receiver is gone; its pending deliveries are dead.
     Disable,
 }
 
-/// What a receiver thinks of a message.
+/// The result of an attempt, as the receiver reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It has it.
+    /// It accepted the message.
     Taken,
-    /// It may take it later, but not before this long.
+    /// It may accept the message later, but not before this delay.
     Later(Option<Duration>),
-    /// It never will.
+    /// It rejected the message permanently.
     Refused,
-    /// It never will take anything.
+    /// It does not exist any more.
     Gone,
 }
 
 impl Verdict {
-    /// What an answer by HTTP means.
+    /// Classifies an HTTP response.
     #[must_use]
     pub fn of_http(status: u16, retry_after: Option<Duration>) -> Self {
         match status {
@@ -200,7 +199,7 @@ impl Verdict {
         }
     }
 
-    /// What a code of SMTP means.
+    /// Classifies an SMTP reply code.
     #[must_use]
     pub fn of_smtp(code: u16) -> Self {
         match code {
@@ -211,22 +210,22 @@ impl Verdict {
     }
 }
 
-/// How long to wait after each failed attempt.
+/// The delays after failed attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrySchedule(Vec<Duration>);
 
 impl RetrySchedule {
-    /// The longest that a receiver can put an attempt off.
+    /// The longest delay that a receiver can request.
     pub const LONGEST_WISH: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// Waits `delays`, one after the other, and then gives up.
+    /// Creates a schedule that waits `delays`, one after the other, and then gives up.
     #[must_use]
     pub fn new(delays: Vec<Duration>) -> Self {
         Self(delays)
     }
 
-    /// What comes after an attempt that ended at `now` with `verdict`, as the `failures`-th that
-    /// failed. `random` spreads attempts, so that a receiver that comes back is not overrun.
+    /// Returns the next step after an attempt that ended at `now` with `verdict`, as the `failures`-th
+    /// failure. `random` adds jitter, so that a receiver that recovers is not overloaded.
     #[must_use]
     pub fn next(&self, verdict: Verdict, failures: u32, random: u32, now: Timestamp) -> Next {
         let wish = match verdict {

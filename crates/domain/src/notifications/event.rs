@@ -1,4 +1,4 @@
-//! What happened that people want to be told.
+//! Events that users are notified of.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 named!(
-    /// What kind of thing happened.
+    /// The kind of an event.
     EventKind,
     "the name of an event",
     {
@@ -25,13 +25,13 @@ named!(
         MemberAdded => "member.added",
         MemberRemoved => "member.removed",
         LoginNewDevice => "login.new_device",
-        // Never stored: somebody tries a channel.
+        // Never stored: a user tests a channel.
         Test => "test",
     }
 );
 
 named!(
-    /// Something that is known of an event. The names are those that receivers see.
+    /// The name of a field of an event, as receivers see it.
     Fact,
     "the name of a fact",
     {
@@ -62,34 +62,34 @@ named!(
     }
 );
 
-/// What is known of an event, as it was when it happened: what it is about may be gone by the time
-/// that somebody is told.
+/// The fields of an event at the time when it happened: the records may be gone by the time of the
+/// delivery.
 pub type Facts = BTreeMap<Fact, String>;
 
-/// Something that happened, of which every active channel of an organization is told.
+/// An event that is sent to every active channel of an organization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Which.
+    /// The id of the event.
     pub id: EventId,
-    /// Whose.
+    /// The organization that it belongs to.
     pub organization_id: OrganizationId,
-    /// What.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// What is known of it.
+    /// The fields.
     pub facts: Facts,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
 }
 
 impl Event {
-    /// How receivers recognise the event, however often they are told.
+    /// Returns the id by which receivers recognise repeated deliveries of the event.
     #[must_use]
     pub fn message_id(&self) -> String {
-        // Without hyphens or dots: a dot separates the parts of what is signed.
+        // Without hyphens or dots: a dot separates the parts of the signed text.
         format!("msg_{}", uuid::Uuid::from(self.id).simple())
     }
 
-    /// The same with something more that is known of it. What is empty is not known.
+    /// Adds a field. An empty value is left out.
     #[must_use]
     pub fn with(mut self, fact: Fact, value: impl ToString) -> Self {
         let value = value.to_string();
@@ -99,14 +99,14 @@ impl Event {
         self
     }
 
-    /// Something happened in an organization.
+    /// Creates an event of an organization.
     #[must_use]
     pub fn new(id: EventId, organization_id: OrganizationId, kind: EventKind, at: Timestamp) -> Self {
         let event = Self { id, organization_id, kind, facts: Facts::new(), at };
         event.with(Fact::OrganizationId, organization_id)
     }
 
-    /// Somebody, added by `by`, is a member of the organization from now on.
+    /// Adds the fields of a user who was added to the organization by `by`.
     #[must_use]
     pub fn member_added(self, (email, role): (&str, Role), user_id: UserId, by: &User) -> Self {
         self.with(Fact::Email, email)
@@ -115,13 +115,13 @@ impl Event {
             .with(Fact::By, &by.username)
     }
 
-    /// Somebody, removed by `by`, is no member of the organization any more.
+    /// Adds the fields of a user who was removed from the organization by `by`.
     #[must_use]
     pub fn member_removed(self, member: &User, by: &User) -> Self {
         self.about(member).with(Fact::By, &by.username)
     }
 
-    /// Somebody logged in from `client`, which was not seen before or not for long.
+    /// Adds the fields of a user who logged in from `client`, which was not seen before or not for long.
     #[must_use]
     pub fn new_device(self, user: &User, client: &Client) -> Self {
         self.about(user).with(Fact::Address, client.address).with(Fact::UserAgent, &client.user_agent)
@@ -132,7 +132,7 @@ impl Event {
     }
 }
 
-/// How long a device is known after it was last seen.
+/// The time for which a device is known after it was last seen.
 pub const DEVICE_KNOWN_FOR: chrono::TimeDelta = chrono::TimeDelta::days(90);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where messages go by mail.
+//! The SMTP configuration of an organization.
 
 use crate::{
     clock::Timestamp,
@@ -9,7 +9,7 @@ use crate::{
 };
 
 named!(
-    /// How what is said to a mail server is kept from others.
+    /// The transport security of a connection to a mail server.
     MailSecurity,
     "`starttls`, `tls` or `none`",
     {
@@ -20,7 +20,7 @@ named!(
 );
 
 impl MailSecurity {
-    /// The port that servers listen on who speak so.
+    /// Returns the default port.
     #[must_use]
     pub fn usual_port(self) -> u16 {
         match self {
@@ -32,8 +32,8 @@ impl MailSecurity {
 }
 
 text_value!(
-    /// The name or address of a mail server. Addresses are kept in their usual spelling, those of
-    /// version 6 without brackets.
+    /// The name or address of a mail server. Addresses are stored in their canonical form, those of IPv6
+    /// without brackets.
     MailHost,
     |raw| {
         let refused =
@@ -43,7 +43,7 @@ text_value!(
         if let Ok(address) = bare.parse::<std::net::Ipv6Addr>() {
             return Ok(address.to_string());
         }
-        // Who resolves a name may take odd spellings of an address for the address.
+        // Resolvers may accept unusual spellings of an address.
         match url::Host::parse(bare) {
             Ok(url::Host::Ipv4(address)) => Ok(address.to_string()),
             Ok(url::Host::Domain(name)) if is_name(&name) => Ok(name),
@@ -64,7 +64,7 @@ fn is_name(name: &str) -> bool {
 }
 
 text_value!(
-    /// The name that mail comes from.
+    /// The display name of the sender.
     SenderName,
     |raw| plain_text(&raw, 0, 100, "at most 100 characters on one line")
 );
@@ -76,20 +76,20 @@ impl Default for SenderName {
 }
 
 text_value!(
-    /// Who logs in to a mail server.
+    /// The user name at a mail server.
     MailUsername,
     |raw| plain_text(&raw, 1, 255, "1 to 255 characters on one line")
 );
 
-/// Who else than the organization's admins gets its mail.
+/// The recipients of an organization's mail; empty for its admins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recipients(Vec<EmailAddress>);
 
 impl Recipients {
-    /// How many there may be.
+    /// The maximum number of recipients.
     pub const MOST: usize = 50;
 
-    /// The addresses; none means the admins.
+    /// Returns the addresses; empty for the admins.
     #[must_use]
     pub fn addresses(&self) -> &[EmailAddress] {
         &self.0
@@ -113,53 +113,53 @@ impl TryFrom<Vec<EmailAddress>> for Recipients {
     }
 }
 
-/// The server that sends an organization's mail, and how.
+/// The SMTP configuration of an organization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmtpConfig {
-    /// Which.
+    /// The id of the SMTP configuration.
     pub id: SmtpConfigId,
-    /// Who made it.
+    /// The user who created it.
     pub user_id: UserId,
-    /// Whose.
+    /// The organization that it belongs to.
     pub organization_id: OrganizationId,
-    /// The server.
+    /// The host name of the server.
     pub host: MailHost,
     /// Its port.
     pub port: u16,
-    /// How it is spoken to.
+    /// The transport security.
     pub security: MailSecurity,
-    /// Who logs in; nobody if the server wants nobody to.
+    /// The user name; `None` if the server needs no login.
     pub username: Option<MailUsername>,
-    /// The password of who logs in; see [`SmtpConfig::place`].
+    /// The password; see [`SmtpConfig::place`].
     pub password: Option<Sealed>,
-    /// The address that mail comes from.
+    /// The address of the sender.
     pub from_email: EmailAddress,
-    /// The name that mail comes from.
+    /// The display name of the sender.
     pub from_name: SenderName,
-    /// Who gets it.
+    /// The recipients.
     pub to: Recipients,
-    /// Whether anyone gets it.
+    /// True if mail is sent.
     pub is_active: bool,
-    /// Since when.
+    /// The time of creation.
     pub created_at: Timestamp,
     /// When anything about it last changed.
     pub updated_at: Timestamp,
 }
 
 impl SmtpConfig {
-    /// What a password is sealed for: it opens nowhere else.
+    /// Returns the associated data (AEAD) of the password: with any other, it cannot be decrypted.
     #[must_use]
     pub fn place(id: SmtpConfigId) -> String {
         format!("smtp_configs.password:{id}")
     }
 }
 
-/// Who logs in to a mail server, and with what.
+/// The credentials for a mail server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailLogin {
-    /// Who.
+    /// The user name.
     pub username: MailUsername,
-    /// With which password.
+    /// The password.
     pub password: Secret<String>,
 }
 

@@ -1,11 +1,11 @@
-//! Ways out of the installation.
+//! Egress ports.
 //!
 //! Promises that all of these ports make:
-//! - nobody is connected to whom the operator's [policy](crate::network::OutboundPolicy) does not
-//!   permit: neither by the spelling of an address, nor by a name that leads there, nor by a name that
-//!   leads elsewhere the second time that it is looked up, nor by a redirect;
-//! - a call ends within its time, whatever the other side does;
-//! - what goes wrong is told in a sentence for a person, without secrets.
+//! - no connection is made that the operator's [policy](crate::network::OutboundPolicy) does not permit:
+//!   neither by the spelling of an address, nor by a name that resolves to it, nor by a name that resolves
+//!   differently on the second lookup, nor by a redirect;
+//! - a call ends within its timeout, whatever the other side does;
+//! - errors are sentences for users, without secrets.
 
 use std::time::Duration;
 
@@ -14,64 +14,64 @@ use async_trait::async_trait;
 use super::{MailHost, MailLogin, MailSecurity, SenderName, WebhookUrl};
 use crate::users::EmailAddress;
 
-/// A message by HTTP.
+/// An HTTP message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Post {
-    /// Where.
+    /// The address.
     pub url: WebhookUrl,
-    /// Headers beside the usual ones.
+    /// Headers beside the default ones.
     pub headers: Vec<(&'static str, String)>,
-    /// JSON.
+    /// The body, as JSON.
     pub body: String,
 }
 
-/// What came back.
+/// The response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status.
     pub status: u16,
-    /// How long the receiver wants to be left alone.
+    /// The delay that the receiver requests before a retry.
     pub retry_after: Option<Duration>,
-    /// The beginning of what it said: at most [`Answer::LONGEST`] characters of one line.
+    /// The beginning of the body: at most [`Answer::LONGEST`] characters of one line.
     pub excerpt: String,
 }
 
 impl Answer {
-    /// How much of what a receiver said is looked at, in characters.
+    /// The number of characters of a response that are read.
     pub const LONGEST: usize = 200;
 }
 
-/// Posts messages.
+/// Sends HTTP messages.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait WebhookSender: Send + Sync {
-    /// Posts a message and waits for the answer, whatever its status; redirects are not followed.
+    /// Posts a message and waits for the response, whatever its status; redirects are not followed.
     ///
     /// # Errors
-    /// [`SendError`] when there is no answer.
+    /// [`SendError`] if there is no response.
     async fn post(&self, post: Post) -> Result<Answer, SendError>;
 }
 
-/// A message by mail.
+/// A mail message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
-    /// By which server.
+    /// The server.
     pub host: MailHost,
-    /// At which port.
+    /// The port.
     pub port: u16,
-    /// How the server is spoken to.
+    /// The transport security.
     pub security: MailSecurity,
-    /// Who logs in.
+    /// The credentials.
     pub login: Option<MailLogin>,
-    /// From whom.
+    /// The display name and address of the sender.
     pub from: (SenderName, EmailAddress),
-    /// To whom.
+    /// The recipients.
     pub to: Vec<EmailAddress>,
-    /// What recognises it, however often it is sent.
+    /// The message id, the same for every attempt.
     pub message_id: String,
-    /// What it is about, on one line.
+    /// The subject, on one line.
     pub subject: String,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
@@ -79,65 +79,66 @@ pub struct Mail {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Mailer: Send + Sync {
-    /// Gives a mail to its server. Who can get no mail there for good is left out, if somebody can.
+    /// Sends a mail to its server. Recipients that the server rejects permanently are skipped, if there are
+    /// others.
     ///
-    /// Whoever wants encryption gets it, or nothing is said; who wants none is served only where the
-    /// operator allows the address by name of its network.
+    /// If encryption is configured, nothing is sent without it; unencrypted connections are made only to
+    /// networks that the operator allows explicitly.
     ///
     /// # Errors
-    /// [`SendError`] when the server did not take it.
+    /// [`SendError`] if the server did not accept it.
     async fn send(&self, mail: Mail) -> Result<Sent, SendError>;
 }
 
-/// A mail that a server took.
+/// A mail that a server accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// The code that it took it with.
+    /// The reply code.
     pub code: u16,
-    /// Who was left out, and why, in words.
+    /// The skipped recipients, each with the reason.
     pub left_out: Vec<String>,
 }
 
 impl From<u16> for Sent {
-    /// For everyone.
+    /// Returns a mail that was accepted for every recipient.
     fn from(code: u16) -> Self {
         Self { code, left_out: Vec::new() }
     }
 }
 
-/// Tells beforehand whether somebody would be refused.
+/// Checks in advance whether a connection would be refused.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait OutboundGuard: Send + Sync {
-    /// Whether `host`, a name or an address in its usual spelling, may be connected to. A name that
-    /// does not resolve now may: every message asks again.
+    /// Checks whether connections to `host`, a name or a canonical address, are permitted. A name that does
+    /// not resolve now is: every delivery checks again.
     ///
     /// # Errors
     /// [`SendError::Forbidden`].
     async fn check(&self, host: &str, port: u16) -> Result<(), SendError>;
 
-    /// The same where nothing would be encrypted: only what the operator allows may be spoken to so.
+    /// Checks the same for an unencrypted connection: only networks that the operator allows are permitted.
     ///
     /// # Errors
     /// [`SendError::Forbidden`].
     async fn check_unencrypted(&self, host: &str, port: u16) -> Result<(), SendError>;
 }
 
-/// Why a message was not taken.
+/// The reason why a message was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The operator does not permit it.
+    /// The operator's policy does not permit it.
     #[error("{0}")]
     Forbidden(String),
-    /// Nobody answered, or not in a way that can be understood.
+    /// There was no response, or none that could be parsed.
     #[error("{0}")]
     Unreachable(String),
-    /// The other side answered with a code, and not by taking it.
+    /// The receiver responded with an error code.
     #[error("the server answered {code}: {text}")]
     Answered {
         /// The code.
         code: u16,
-        /// What it said, on one line.
+        /// The text of the response, on one line.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! How a receiver knows that a message is ours: by the Standard Webhooks.
+//! Signatures of outbound messages, by the Standard Webhooks specification.
 
 use data_encoding::BASE64;
 use hmac::{Hmac, Mac as _};
@@ -11,32 +11,32 @@ use crate::{
     value::InvalidValue,
 };
 
-/// What an organization's own receiver and Launchway know, and nobody else.
+/// The secret that an organization's own receiver shares with Launchway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningSecret(Secret<Vec<u8>>);
 
 impl SigningSecret {
     const PREFIX: &'static str = "whsec_";
-    /// How many bytes a key has, by the standard.
+    /// The allowed lengths of a key in bytes, by the specification.
     const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
-    /// A secret of 256 random bits.
+    /// Creates a secret of 256 random bits.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
         Self(Secret::new(random.to_vec()))
     }
 
-    /// The text to give to the receiver.
+    /// Returns the text to give to the receiver.
     #[must_use]
     pub fn expose(&self) -> String {
         format!("{}{}", Self::PREFIX, BASE64.encode(self.0.expose()))
     }
 
-    /// The signature of a message, with the name of its algorithm.
+    /// Returns the signature of a message, with the name of its algorithm.
     #[must_use]
     pub fn sign(&self, message_id: &str, at: Timestamp, body: &str) -> String {
         let signed = format!("{message_id}.{}.{body}", at.timestamp());
-        // A key of any length is one; there is no error to be had.
+        // HMAC accepts keys of any length, so this cannot fail.
         let mac = Hmac::<Sha256>::new_from_slice(self.0.expose()).map(|mac| mac.chain_update(signed));
         let signature = mac.map(|mac| BASE64.encode(&mac.finalize().into_bytes())).unwrap_or_default();
         format!("v1,{signature}")
@@ -54,22 +54,22 @@ impl TryFrom<String> for SigningSecret {
     }
 }
 
-/// A secret as it is kept.
+/// A signing secret as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptSigningSecret {
-    /// Which.
+    /// The id of the signing secret.
     pub id: SigningSecretId,
     /// The [`SigningSecret`]; see [`KeptSigningSecret::place`].
     pub secret: Sealed,
 }
 
 impl KeptSigningSecret {
-    /// How long a secret goes on signing that another one takes the place of.
+    /// The time for which a replaced secret still signs.
     pub const GRACE: chrono::TimeDelta = chrono::TimeDelta::hours(24);
-    /// How many secrets sign beside the newest.
+    /// The maximum number of secrets that sign beside the newest.
     pub const MOST_REPLACED: i64 = 5;
 
-    /// What a secret is sealed for: it opens nowhere else.
+    /// Returns the associated data (AEAD) of a secret: with any other, it cannot be decrypted.
     #[must_use]
     pub fn place(id: SigningSecretId) -> String {
         format!("signing_secrets.secret:{id}")

@@ -1,4 +1,4 @@
-//! Where messages go by HTTP.
+//! The HTTP channels of an organization.
 
 use url::{Host, Url};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 named!(
-    /// Who is told by HTTP.
+    /// The kind of an HTTP channel.
     WebhookKind,
     "`slack`, `discord` or `generic`",
     {
@@ -31,8 +31,8 @@ impl From<WebhookKind> for ChannelKind {
     }
 }
 
-/// An address that messages are posted to. Whoever knows one of Slack or Discord may write there, so
-/// it is a secret.
+/// The URL that messages are posted to. Anyone who knows a URL of Slack or Discord can post there, so it is
+/// a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookUrl(Secret<Url>);
 
@@ -41,32 +41,32 @@ impl WebhookUrl {
     const ALLOWED: &'static str =
         "an `http://` or `https://` URL of at most 2048 characters, without a user and a password";
 
-    /// The address.
+    /// Returns the URL.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose().as_str()
     }
 
-    /// The name or address of who is called. Every way to write an address has become the usual one.
+    /// Returns the host. Every spelling of an address has become the canonical one.
     #[must_use]
     pub fn host(&self) -> Host<&str> {
-        // Web addresses have a host; without one nobody would be called.
+        // Web addresses have a host; an empty one would never be connected to.
         self.0.expose().host().unwrap_or(Host::Domain(""))
     }
 
-    /// The port.
+    /// Returns the port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.0.expose().port_or_known_default().unwrap_or(443)
     }
 
-    /// Whether what is said there is kept from others.
+    /// Returns whether the connection is encrypted.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.0.expose().scheme() == "https"
     }
 
-    /// What may be shown to who must not use it: where it leads, but not to whom.
+    /// Returns the origin without the path, for users who may not use the URL.
     #[must_use]
     pub fn masked(&self) -> String {
         let url = self.0.expose();
@@ -78,7 +78,7 @@ impl TryFrom<String> for WebhookUrl {
     type Error = InvalidValue;
 
     fn try_from(raw: String) -> Result<Self, InvalidValue> {
-        // It may hold a secret, so nothing of it is repeated.
+        // It may contain a secret, so the error does not repeat it.
         let refused = || InvalidValue::secret(Self::ALLOWED);
         let raw = raw.trim();
         if raw.len() > Self::LONGEST || raw.contains(char::is_control) {
@@ -92,7 +92,7 @@ impl TryFrom<String> for WebhookUrl {
             return Err(refused());
         }
         url.set_fragment(None);
-        // What is kept spells some characters out, and has to be read again.
+        // The stored form escapes some characters, and has to be parsed again.
         if url.as_str().len() > Self::LONGEST {
             return Err(refused());
         }
@@ -100,29 +100,29 @@ impl TryFrom<String> for WebhookUrl {
     }
 }
 
-/// Where an organization's messages of one kind go.
+/// An HTTP channel of an organization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookConfig {
-    /// Which.
+    /// The id of the channel.
     pub id: WebhookConfigId,
-    /// Who made it.
+    /// The user who created it.
     pub user_id: UserId,
-    /// Whose.
+    /// The organization that it belongs to.
     pub organization_id: OrganizationId,
-    /// Who is told.
+    /// The kind of the channel.
     pub kind: WebhookKind,
     /// The [`WebhookUrl`]; see [`WebhookConfig::place`].
     pub url: Sealed,
-    /// Whether anyone is told.
+    /// True if messages are sent.
     pub is_active: bool,
-    /// Since when.
+    /// The time of creation.
     pub created_at: Timestamp,
     /// When anything about it last changed.
     pub updated_at: Timestamp,
 }
 
 impl WebhookConfig {
-    /// What an address is sealed for: it opens nowhere else.
+    /// Returns the associated data (AEAD) of the URL: with any other, it cannot be decrypted.
     #[must_use]
     pub fn place(id: WebhookConfigId) -> String {
         format!("webhook_configs.webhook_url:{id}")

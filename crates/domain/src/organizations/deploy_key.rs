@@ -1,4 +1,4 @@
-//! The key by which an organization's private repositories let Launchway in.
+//! The SSH key of an organization for its private repositories.
 
 use async_trait::async_trait;
 
@@ -10,43 +10,44 @@ use crate::{
     store::StoreError,
 };
 
-/// An organization's ssh key, as it is kept.
+/// An organization's SSH key, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployKey {
-    /// Whose.
+    /// The organization that it belongs to.
     pub organization_id: OrganizationId,
-    /// What code hosts are told: one line in OpenSSH's format.
+    /// The public key for code hosts: one line in OpenSSH's format.
     pub public_key: String,
-    /// The rest of it, in OpenSSH's format; see [`DeployKey::place`].
+    /// The private key, in OpenSSH's format; see [`DeployKey::place`].
     pub private_key: Sealed,
-    /// Since when.
+    /// The time of creation.
     pub created_at: Timestamp,
 }
 
 impl DeployKey {
-    /// What the private key of an organization is sealed for: it opens nowhere else.
+    /// Returns the associated data (AEAD) of the private key of an organization: with any other, it cannot
+    /// be decrypted.
     #[must_use]
     pub fn place(organization: OrganizationId) -> String {
         format!("deploy_keys.private_key:{organization}")
     }
 }
 
-/// A fresh key.
+/// A new key pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPair {
-    /// One line in OpenSSH's format.
+    /// The public key: one line in OpenSSH's format.
     pub public_key: String,
     /// The private key in OpenSSH's format.
     pub private_key: Secret<String>,
 }
 
-/// Makes ssh keys.
+/// Generates SSH keys.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait KeyMaker: Send + Sync {
-    /// A fresh Ed25519 key with `comment` behind its public part.
+    /// Generates an Ed25519 key with `comment` behind its public part.
     ///
     /// # Errors
-    /// A sentence for the log when it cannot be made.
+    /// A sentence for the log if that fails.
     fn make(&self, comment: &str) -> Result<KeyPair, String>;
 }
 
@@ -54,7 +55,7 @@ pub trait KeyMaker: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait DeployKeyRepository: Send + Sync {
-    /// The organization's key, if it has one.
+    /// Returns the organization's key, if it has one.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].

@@ -10,7 +10,8 @@ use crate::{
     users::{User, Username},
 };
 
-/// An offer of a role in an organization to somebody who has an account. No role counts before it is accepted.
+/// An offer of a role in an organization to a user with an account. The role does not count before it is
+/// accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     /// Identifies the invitation.
@@ -23,8 +24,8 @@ pub struct Invitation {
     pub role: Role,
     /// The admin who invited the user. The invitation ends when they are no admin any more.
     pub invited_by: UserId,
-    /// The hash of the token that the invitation needs while the address of the user is not verified: whoever holds such an
-    /// account may be somebody else than the organization means.
+    /// The hash of the token that the invitation needs while the address of the user is not verified: the
+    /// holder of such an account may be someone else than the organization means.
     pub token: Option<TokenHash>,
     /// The time of the invitation.
     pub created_at: Timestamp,
@@ -37,7 +38,7 @@ impl Invitation {
     pub const LIFETIME: TimeDelta = TimeDelta::days(7);
 }
 
-/// An invitation with its organization and its people.
+/// An invitation with its organization and users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvitationDetail {
     /// The invitation.
@@ -51,7 +52,7 @@ pub struct InvitationDetail {
 }
 
 impl InvitationDetail {
-    /// Returns true if the invitation cannot be accepted without its token.
+    /// Returns whether the invitation cannot be accepted without its token.
     #[must_use]
     pub fn needs_token(&self) -> bool {
         !self.user.is_verified

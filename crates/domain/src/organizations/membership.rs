@@ -1,4 +1,4 @@
-//! Belonging to an organization.
+//! Memberships of organizations.
 
 use super::{Organization, Role};
 use crate::{
@@ -6,27 +6,27 @@ use crate::{
     ids::{MembershipId, OrganizationId, UserId},
 };
 
-/// That a user belongs to an organization, and as what.
+/// The membership of a user in an organization, with a role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
-    /// Which.
+    /// The id of the membership.
     pub id: MembershipId,
-    /// Where.
+    /// The organization.
     pub organization_id: OrganizationId,
-    /// Who.
+    /// The user.
     pub user_id: UserId,
-    /// As what.
+    /// The role in the organization.
     pub role: Role,
-    /// Since when.
+    /// The time of creation.
     pub created_at: Timestamp,
     /// When the role last changed.
     pub updated_at: Timestamp,
-    /// When it ended; readers never see such a one.
+    /// When it ended; readers never see such a record.
     pub deleted_at: Option<Timestamp>,
 }
 
 impl Membership {
-    /// A membership that has just begun.
+    /// Creates a membership that begins now.
     #[must_use]
     pub fn new(
         id: MembershipId,
@@ -39,7 +39,7 @@ impl Membership {
     }
 }
 
-/// A membership and the organization that it is in.
+/// A membership with its organization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MembershipDetail {
     /// The membership.

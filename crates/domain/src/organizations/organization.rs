@@ -7,25 +7,25 @@ use crate::{
     value::{plain_text, text_value},
 };
 
-/// A tenant: a group of people who share applications.
+/// A tenant: a group of users who share applications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Organization {
-    /// Which.
+    /// The id of the organization.
     pub id: OrganizationId,
-    /// What it is called.
+    /// The name of the organization.
     pub name: OrganizationName,
-    /// What it is for; may be empty.
+    /// The description; may be empty.
     pub description: Description,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
-    /// When it was deleted; readers never see such a one.
+    /// When it was deleted; readers never see such a record.
     pub deleted_at: Option<Timestamp>,
 }
 
 impl Organization {
-    /// An organization that has just been made.
+    /// Creates an organization.
     #[must_use]
     pub fn new(id: OrganizationId, name: OrganizationName, description: Description, now: Timestamp) -> Self {
         Self { id, name, description, created_at: now, updated_at: now, deleted_at: None }
@@ -39,13 +39,13 @@ text_value!(
 );
 
 impl OrganizationName {
-    /// What makes the name unique: the name in lower case.
+    /// Returns the key that makes the name unique: the name in lower case.
     #[must_use]
     pub fn key(&self) -> String {
         self.as_str().to_lowercase()
     }
 
-    /// The name of a user's own organization when none was chosen: "Ada's Team".
+    /// Returns the default name of a user's own organization: "Ada's Team".
     #[must_use]
     pub fn team_of(username: &Username) -> Self {
         const SUFFIX: &str = "'s Team";
@@ -55,13 +55,13 @@ impl OrganizationName {
 }
 
 text_value!(
-    /// What an organization is for.
+    /// The description of an organization.
     Description,
     |raw| plain_text(&raw, 0, 100, "at most 100 characters, none of them a control character")
 );
 
 impl Default for Description {
-    /// None given.
+    /// Returns an empty description.
     fn default() -> Self {
         Self(String::new())
     }

@@ -1,18 +1,18 @@
-//! What a member may do.
+//! The roles of members.
 
 use crate::{
     auth::{Action, Permission, Permissions, Resource},
     value::InvalidValue,
 };
 
-/// What a member is in an organization. It counts in that organization only.
+/// The role of a member. It counts in that organization only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// May do everything.
+    /// Has every permission.
     Admin,
     /// Deploys, and reads everything.
     Member,
-    /// Reads, but neither the audit trail nor secrets.
+    /// Reads, but neither the audit log nor secrets.
     Viewer,
 }
 
@@ -20,7 +20,7 @@ impl Role {
     /// Every role.
     pub const ALL: [Self; 3] = [Self::Admin, Self::Member, Self::Viewer];
 
-    /// The name in the contract.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Role {
         }
     }
 
-    /// What the role allows.
+    /// Returns the permissions of the role.
     #[must_use]
     pub fn permissions(self) -> Permissions {
         let allows: fn(Permission) -> bool = match self {

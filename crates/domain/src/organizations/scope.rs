@@ -2,11 +2,11 @@
 
 use crate::ids::OrganizationId;
 
-/// An organization that someone may act in.
+/// An organization in which the caller may act.
 ///
-/// Whatever reads or writes an organization's data takes one, and only an
-/// [`Actor`](crate::auth::Actor) gives one, for an organization that it belongs to: an id that a
-/// caller merely wrote down opens nothing.
+/// Everything that reads or writes an organization's data takes one, and only an
+/// [`Actor`](crate::auth::Actor) returns one, for an organization of its user: an id from a request alone
+/// gives no access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope(OrganizationId);
 
@@ -15,14 +15,14 @@ impl Scope {
         Self(organization)
     }
 
-    /// The scope of work that the installation does by itself, for no caller: the organization
-    /// comes from a record, never from a request.
+    /// Returns the scope of internal work without a caller: the organization comes from a record, never
+    /// from a request.
     #[must_use]
     pub fn of_record(organization: OrganizationId) -> Self {
         Self(organization)
     }
 
-    /// The organization.
+    /// Returns the organization.
     #[must_use]
     pub fn id(self) -> OrganizationId {
         self.0

@@ -1,4 +1,4 @@
-//! What writes mean to applications.
+//! Applies writes to applications.
 
 use super::Records;
 use crate::{
@@ -91,7 +91,7 @@ impl Records {
         Ok(())
     }
 
-    /// The application, which something happens to.
+    /// Returns an application of the organization and marks it as changed.
     fn owned(
         &mut self,
         scope: Scope,
@@ -122,7 +122,7 @@ impl Records {
         }
     }
 
-    /// That no other application than `own` has a domain.
+    /// Checks that no other application than `own` has a domain.
     fn require_free(&self, domain: &Hostname, own: Option<ApplicationId>) -> Result<(), StoreError> {
         let mut others = self.applications.values().filter(|other| Some(other.id) != own);
         match others.any(|other| other.hosts().any(|host| host == domain.as_str())) {
@@ -131,14 +131,14 @@ impl Records {
         }
     }
 
-    /// Whether a name leads to an application.
+    /// Returns whether a host name is routed to an application.
     #[must_use]
     pub fn is_named(&self, host: &str) -> bool {
         self.applications.values().any(|found| found.hosts().any(|name| name == host))
     }
 }
 
-/// The state of an application, and since when.
+/// Sets the state of an application, and the time of the change.
 pub(super) fn set_state(application: &mut Application, state: ApplicationState, at: Timestamp) {
     if application.status.state != state {
         application.status.state = state;

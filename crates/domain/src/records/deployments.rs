@@ -1,4 +1,4 @@
-//! What writes mean to deployments and their applications.
+//! Applies writes to deployments and their applications.
 
 use super::{Records, applications::set_state};
 use crate::{
@@ -12,15 +12,15 @@ use crate::{
 };
 
 impl Records {
-    /// What is known about a deployment, when the newest `kept` of each application are kept; `None`
-    /// when it is unknown.
+    /// Returns the retention status of a deployment, if the newest `kept` of each application are kept;
+    /// `None` if it is unknown.
     #[must_use]
     pub fn standing(&self, deployment: DeploymentId, kept: KeptVersions) -> Option<Standing> {
         let found = self.deployments.get(&deployment)?;
         let application = self.applications.get(&found.application_id);
         let live = application.and_then(|application| application.live);
         let siblings = || self.deployments.values().filter(|one| one.application_id == found.application_id);
-        // Ids rise with time.
+        // Ids are ordered by time.
         let newest =
             siblings().rev().filter(|one| one.status.state == DeploymentState::Deployed).take(kept.0.into());
         let mut stay = newest.chain(siblings().filter(|one| live == Some(one.id)));
@@ -95,7 +95,7 @@ impl Records {
         Ok(())
     }
 
-    /// A deployment is there from now on, and its application follows unless a version of it runs.
+    /// Moves a deployment to a state; its application follows unless a version of it runs.
     fn enter(&mut self, id: DeploymentId, to: DeploymentState, at: Timestamp) {
         let Some(deployment) = self.deployments.get_mut(&id) else { return };
         deployment.status.state = to;
@@ -132,7 +132,8 @@ impl Records {
         }
     }
 
-    /// Where a deployment goes whose job waits again or is over, and what its log says about it.
+    /// Returns the new state of a deployment whose job is queued again or has finished, with the line for
+    /// its log.
     fn move_after_job(
         &self,
         open: &Deployment,
@@ -168,7 +169,7 @@ impl Records {
     }
 }
 
-/// Whether a version of it serves.
+/// Returns whether a version of it serves.
 fn runs(application: &Application) -> bool {
     application.live.is_some() && !application.is_stopped
 }

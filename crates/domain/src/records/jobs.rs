@@ -1,4 +1,4 @@
-//! The queue of jobs among the records.
+//! The job queue of the records.
 
 use super::Records;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     store::StoreError,
 };
 
-/// A job, and who works on it until when.
+/// A job with its lease.
 #[derive(Debug, Clone)]
 pub(super) struct KeptJob {
     pub(super) job: Job,
@@ -24,7 +24,7 @@ impl KeptJob {
         self.held.is_some_and(|(held, _)| held == *lease)
     }
 
-    /// Ends the job, or the attempt at it.
+    /// Applies an event that ends the job, or its current attempt.
     fn meet(&mut self, event: Event, at: Timestamp) -> Result<JobState, StoreError> {
         self.job.state = self.job.state.after(event).map_err(|_illegal| StoreError::Stale)?;
         self.job.finished_at = self.job.state.is_over().then_some(at);
@@ -32,7 +32,7 @@ impl KeptJob {
         Ok(self.job.state)
     }
 
-    /// Nobody wants it any more: at once when it waits, else its worker learns of it.
+    /// Requests cancellation: at once if it is queued, else its worker learns it from a heartbeat.
     fn request_cancel(&mut self, at: Timestamp) -> Result<(), StoreError> {
         match self.job.state {
             JobState::Queued => self.meet(Event::Cancel, at).map(|_state| ()),
@@ -46,8 +46,8 @@ impl KeptJob {
 }
 
 impl Records {
-    /// Forgets the jobs that were over before then, and says how many; those that stopped an
-    /// application stay, as [`JobQueue::forget`](crate::jobs::JobQueue::forget) promises.
+    /// Deletes the jobs that had finished before then, and returns their number; those that stopped an
+    /// application are kept, as [`JobQueue::forget`](crate::jobs::JobQueue::forget) promises.
     pub fn forget_jobs(&mut self, before: Timestamp) -> usize {
         let count = self.jobs.len();
         let is_old = |job: &Job| job.finished_at.is_some_and(|finished| finished < before);
@@ -90,7 +90,7 @@ impl Records {
         Ok(())
     }
 
-    /// The replaceable job that waits and is `like` that, if who asks is replaceable.
+    /// Returns the queued replaceable job that matches `like`, if the new one is replaceable.
     fn waiting_like(&self, is_replaceable: bool, like: impl Fn(&Job) -> bool) -> Option<JobId> {
         let mut waiting =
             self.jobs.values().map(|kept| &kept.job).filter(|job| job.state == JobState::Queued);
@@ -102,12 +102,12 @@ impl Records {
         self.jobs.get_mut(&lease.job).filter(|kept| kept.is_held_by(lease)).ok_or(StoreError::Stale)
     }
 
-    /// The jobs that run.
+    /// Returns the running jobs.
     pub fn running(&self) -> impl Iterator<Item = &Job> {
         self.jobs.values().map(|kept| &kept.job).filter(|job| job.state == JobState::Running)
     }
 
-    /// Takes the next job that is due, as [`JobQueue::claim`](crate::jobs::JobQueue::claim) promises.
+    /// Claims the next due job, as [`JobQueue::claim`](crate::jobs::JobQueue::claim) promises.
     pub fn claim(
         &mut self,
         worker: WorkerId,
@@ -138,7 +138,7 @@ impl Records {
         Some(ClaimedJob { job: kept.job.clone(), lease })
     }
 
-    /// Extends a lease, and tells whether the work is still wanted.
+    /// Extends a lease, and returns whether the job should continue.
     pub fn heartbeat(&mut self, lease: &Lease, until: Timestamp) -> Heartbeat {
         let Ok(kept) = self.held(lease) else { return Heartbeat::Lost };
         kept.held = Some((*lease, until));
@@ -148,11 +148,11 @@ impl Records {
         }
     }
 
-    /// Ends an attempt without an outcome, and tells what has become of the job. One that `counts`
-    /// uses up an attempt.
+    /// Ends an attempt without an outcome, and returns the new state of the job. With `counts` the attempt
+    /// counts.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] when the lease does not hold any more.
+    /// [`StoreError::Stale`] if the lease was lost.
     pub fn give_back(
         &mut self,
         lease: &Lease,
@@ -175,8 +175,8 @@ impl Records {
         kept.meet(event, now)
     }
 
-    /// Takes jobs from workers that are lost, as [`JobQueue::rescue`](crate::jobs::JobQueue::rescue)
-    /// promises of leases that have ended and of earlier runs.
+    /// Takes jobs from lost workers, as [`JobQueue::rescue`](crate::jobs::JobQueue::rescue) promises for
+    /// expired leases and earlier runs.
     pub fn rescue(&mut self, instance: InstanceId, boot: BootId, now: Timestamp) -> Vec<Rescued> {
         let is_lost = |(lease, until): &(Lease, Timestamp)| {
             *until <= now || (lease.worker.instance == instance && lease.worker.boot != boot)
@@ -194,7 +194,7 @@ impl Records {
         rescued
     }
 
-    /// One job; `None` when the organization has none with that id.
+    /// Returns one job; `None` if the organization has none with that id.
     #[must_use]
     pub fn job(&self, scope: Scope, id: JobId) -> Option<&Job> {
         self.jobs.get(&id).map(|kept| &kept.job).filter(|job| job.scope == scope)

@@ -27,7 +27,7 @@ fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }
 
-/// Somebody of the organization `number`.
+/// Returns a member of the organization `number`.
 fn somebody(number: u128) -> Actor {
     let name = format!("Engines {number}");
     let engines = Organization::new(id(number).into(), name.parse().unwrap(), Description::default(), NOW);
@@ -73,7 +73,7 @@ fn insert(application: Application) -> Write {
     ApplicationWrite::Insert(Box::new(application)).into()
 }
 
-/// What asks for deployment `number` of application `of`, which belongs to `owner`.
+/// Returns the writes that request deployment `number` of application `of`, which belongs to `owner`.
 fn request(number: u128, of: u128, owner: u128) -> Vec<Write> {
     let job = NewJob {
         id: id(100 + number).into(),
@@ -97,14 +97,14 @@ fn request(number: u128, of: u128, owner: u128) -> Vec<Write> {
     ]
 }
 
-/// Two applications: 1 of the first organization, 2 of the second one.
+/// Returns two applications: 1 of the first organization, 2 of the second one.
 fn records() -> Records {
     let mut records = Records::of(&[&somebody(1), &somebody(2)]);
     records.commit(&[insert(application(1, 1, "web")), insert(application(2, 2, "web")), entry()]).unwrap();
     records
 }
 
-/// Those with deployment 11 of application 1 under way.
+/// Returns the same with deployment 11 of application 1 running.
 fn under_way() -> (Records, ClaimedJob) {
     let mut records = records();
     records.commit(&request(11, 1, 1)).unwrap();
@@ -410,7 +410,7 @@ fn logs_are_numbered_by_application_and_keep_their_numbers() {
     assert_eq!(numbers, [(id(2).into(), 1), (id(1).into(), 2), (id(1).into(), 3)]);
 }
 
-/// An operation on application `of`, which belongs to `owner`.
+/// Returns an operation on application `of`, which belongs to `owner`.
 fn operation(number: u128, of: u128, owner: u128) -> Write {
     JobWrite::Enqueue(NewJob {
         id: id(number).into(),

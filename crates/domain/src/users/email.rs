@@ -4,10 +4,9 @@ use super::Username;
 use crate::value::{InvalidValue, text_value};
 
 text_value!(
-    /// An e-mail address, kept as it was written.
+    /// An e-mail address, stored as it was written.
     ///
-    /// Two addresses that differ only in case are the same person's: compare
-    /// [`key`](EmailAddress::key)s.
+    /// Two addresses that differ only in case belong to the same user: compare [`key`](EmailAddress::key)s.
     EmailAddress,
     |raw| {
         let address = raw.trim();
@@ -20,13 +19,13 @@ text_value!(
 );
 
 impl EmailAddress {
-    /// What makes the address unique: the address in lower case.
+    /// Returns the key that makes the address unique: the address in lower case.
     #[must_use]
     pub fn key(&self) -> String {
         self.as_str().to_lowercase()
     }
 
-    /// A name for who has the address, until they choose one: the part before the `@`.
+    /// Returns a default user name: the part before the `@`.
     #[must_use]
     pub fn local_part(&self) -> Username {
         let local = self.as_str().rsplit_once('@').map_or(self.as_str(), |(local, _domain)| local);
@@ -48,7 +47,7 @@ fn is_address(address: &str) -> bool {
 }
 
 fn is_local_character(c: char) -> bool {
-    // The unquoted form of RFC 5322, and letters of every script (RFC 6531).
+    // The unquoted form of RFC 5322, and alphanumeric characters of every script (RFC 6531).
     c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c)
 }
 

@@ -1,4 +1,4 @@
-//! How a user likes the screen.
+//! The display settings of a user.
 
 use crate::{
     clock::Timestamp,
@@ -9,30 +9,30 @@ use crate::{
 /// The settings of one user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Which.
+    /// The id of the settings.
     pub id: SettingsId,
-    /// Whose.
+    /// The id of the user.
     pub user_id: UserId,
-    /// Whether Launchway keeps itself up to date.
+    /// True if Launchway updates itself automatically.
     pub auto_update: bool,
-    /// The colours.
+    /// The colour theme.
     pub theme: Theme,
     /// The typeface.
     pub font_family: FontFamily,
-    /// Its size.
+    /// The font size.
     pub font_size: FontSize,
-    /// The language of the texts.
+    /// The language of the interface.
     pub language: Language,
     /// When they were first used.
     pub created_at: Timestamp,
     /// When they were last changed.
     pub updated_at: Timestamp,
-    /// When they were deleted; readers never see such ones.
+    /// When they were deleted; readers never see such records.
     pub deleted_at: Option<Timestamp>,
 }
 
 impl Settings {
-    /// What a user has who never changed anything.
+    /// Returns the default settings.
     #[must_use]
     pub fn defaults(id: SettingsId, user_id: UserId, now: Timestamp) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Settings {
         }
     }
 
-    /// The settings after `change`.
+    /// Returns the settings after `change`.
     #[must_use]
     pub fn with(mut self, change: SettingsChange) -> Self {
         match change {
@@ -63,18 +63,18 @@ impl Settings {
     }
 }
 
-/// One thing that a user may set.
+/// A change of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingsChange {
-    /// Whether Launchway keeps itself up to date.
+    /// Enables or disables automatic updates of Launchway.
     AutoUpdate(bool),
-    /// The colours.
+    /// Sets the colour theme.
     Theme(Theme),
-    /// The typeface.
+    /// Sets the typeface.
     FontFamily(FontFamily),
-    /// Its size.
+    /// Sets the font size.
     FontSize(FontSize),
-    /// The language of the texts.
+    /// Sets the language of the interface.
     Language(Language),
 }
 
@@ -132,7 +132,7 @@ text_value!(
 pub struct FontSize(u8);
 
 impl FontSize {
-    /// The size as a number.
+    /// Returns the size as a number.
     #[must_use]
     pub fn get(self) -> u8 {
         self.0

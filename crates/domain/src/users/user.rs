@@ -7,38 +7,38 @@ use crate::{
     value::{plain_text, text_value},
 };
 
-/// A person with an account.
+/// A user with an account.
 ///
-/// The password and the second factor are not part of it: they live in tables of their own, so
-/// that no answer can show them by accident.
+/// The password and the second factor are not part of it: they are in tables of their own, so that no
+/// response can include them by accident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Which.
+    /// The id of the user.
     pub id: UserId,
-    /// What they are called.
+    /// The display name.
     pub username: Username,
-    /// Where they are reached, and what they log in with.
+    /// The e-mail address, which is also the login.
     pub email: EmailAddress,
-    /// The address of their picture; empty without one.
+    /// The URL of their picture; empty without one.
     pub avatar: String,
-    /// What they are to the installation.
+    /// The role in the installation.
     pub kind: UserKind,
-    /// True once a token that was sent to the address came back. Nothing else proves an address.
+    /// True once a token that was sent to the address came back. Nothing else verifies an address.
     pub is_verified: bool,
-    /// Whether a login needs a code, too.
+    /// True if a login also needs a code.
     pub two_factor_enabled: bool,
-    /// Who they are to an identity provider; empty without one.
+    /// The id at an identity provider; empty without one.
     pub idp_user_id: String,
-    /// When the account was made.
+    /// When the account was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
-    /// When it was deleted; readers never see such a one.
+    /// When it was deleted; readers never see such a record.
     pub deleted_at: Option<Timestamp>,
 }
 
 impl User {
-    /// A user who has just been made.
+    /// Creates a user.
     #[must_use]
     pub fn new(id: UserId, username: Username, email: EmailAddress, kind: UserKind, now: Timestamp) -> Self {
         Self {
@@ -58,24 +58,24 @@ impl User {
 }
 
 impl User {
-    /// A user whom somebody else added, and who has not been here yet.
+    /// Creates a user who was added by another user, and has not logged in yet.
     #[must_use]
     pub fn invited(id: UserId, username: Username, email: EmailAddress, now: Timestamp) -> Self {
         Self::new(id, username, email, UserKind::AppUser, now)
     }
 }
 
-/// What a user is to the installation, whatever the organization.
+/// The role of a user in the installation, whatever the organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserKind {
     /// Administers the installation.
     Admin,
-    /// Uses it.
+    /// Uses the installation, without administering it.
     AppUser,
 }
 
 impl UserKind {
-    /// The name in the contract.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -98,13 +98,14 @@ impl std::str::FromStr for UserKind {
 }
 
 text_value!(
-    /// How a user is called.
+    /// The display name of a user.
     Username,
     |raw| plain_text(&raw, 1, 50, "1 to 50 characters, none of them a control character")
 );
 
 impl Username {
-    /// The beginning of `text`, which is no longer than a name may be and holds what it may hold.
+    /// Returns the beginning of `text`, shortened to the length limit and without characters that are not
+    /// allowed.
     pub(super) fn shortened(text: &str) -> Self {
         Self(text.chars().take(50).collect())
     }

@@ -1,36 +1,36 @@
-//! What a push changed.
+//! The changes of a push.
 
 use crate::deployments::CommitHash;
 
 /// One change to a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A branch is somewhere else.
+    /// A branch was moved to another commit.
     Pushed(Push),
-    /// A branch is gone.
+    /// A branch was deleted.
     Deleted(String),
-    /// A tag came or went.
+    /// A tag was created or deleted.
     Tagged(String),
     /// Something else, by its name.
     Other(String),
 }
 
-/// A branch is somewhere else.
+/// A push to a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Push {
-    /// Which branch, as the code host names it.
+    /// The branch, as the code host names it.
     pub branch: String,
-    /// Where it is now, if the code host says so.
+    /// The new head, if the code host sends it.
     pub head: Option<CommitHash>,
-    /// By which words the commit there asks not to be deployed.
+    /// The marker in the commit message that asks not to be deployed.
     pub skip: Option<&'static str>,
 }
 
-/// The words by which a commit asks not to be deployed.
+/// The markers in a commit message that ask not to be deployed.
 const SKIP: [&str; 2] = ["[skip ci]", "[skip deploy]"];
 
 impl Change {
-    /// That `reference`, by its full name, is at `after`, whose message is `message`.
+    /// Creates the change that `reference`, by its full name, is at `after`, whose message is `message`.
     #[must_use]
     pub fn of_reference(reference: &str, after: &str, message: Option<&str>) -> Self {
         match (reference.strip_prefix("refs/heads/"), reference.strip_prefix("refs/tags/")) {
@@ -40,10 +40,10 @@ impl Change {
         }
     }
 
-    /// The same of a branch.
+    /// Creates the same change for a branch.
     #[must_use]
     pub fn of_branch(branch: &str, after: &str, message: Option<&str>) -> Self {
-        // So git writes that there is nothing.
+        // Git writes a deleted reference as zeros.
         if !after.is_empty() && after.bytes().all(|byte| byte == b'0') {
             return Self::Deleted(branch.to_owned());
         }

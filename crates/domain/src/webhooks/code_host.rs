@@ -1,21 +1,21 @@
-//! Who sends webhooks.
+//! The senders of webhooks.
 
-/// A kind of code host, told by the headers of its webhooks.
+/// A kind of code host, recognised by the headers of its webhooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CodeHost {
     /// github.com, or GitHub Enterprise.
     GitHub,
-    /// gitlab.com, or one of one's own.
+    /// gitlab.com, or a self-hosted GitLab.
     GitLab,
-    /// Gitea.
+    /// A Gitea server.
     Gitea,
     /// Forgejo, such as codeberg.org.
     Forgejo,
-    /// bitbucket.org.
+    /// Bitbucket Cloud, bitbucket.org.
     Bitbucket,
 }
 
-/// Which headers a code host sends.
+/// The names of the headers that a code host sends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Headers {
     pub(super) signature: &'static str,
@@ -24,11 +24,11 @@ pub(super) struct Headers {
 }
 
 impl CodeHost {
-    /// Every one. Forgejo says what Gitea says as well, and Gitea what GitHub says, so that who is
-    /// first here is who it is.
+    /// Every code host. Forgejo sends Gitea's headers as well, and Gitea those of GitHub, so that the first
+    /// match in this order is the sender.
     pub const ALL: [Self; 5] = [Self::Forgejo, Self::Gitea, Self::GitLab, Self::GitHub, Self::Bitbucket];
 
-    /// Its name, as people write it.
+    /// Returns its name for display.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl CodeHost {
         }
     }
 
-    /// Its name, as the trail knows it.
+    /// Returns its name in the audit log.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl CodeHost {
         }
     }
 
-    /// Whether `event` is a push.
+    /// Returns whether `event` is a push.
     #[must_use]
     pub fn is_push(self, event: &str) -> bool {
         match self {
@@ -73,12 +73,12 @@ impl CodeHost {
         Headers { signature, event, delivery }
     }
 
-    /// Whether the signature has to name its algorithm.
+    /// Returns whether the signature has to name its algorithm.
     pub(super) fn names_algorithm(self) -> bool {
         matches!(self, Self::GitHub | Self::Bitbucket)
     }
 
-    /// Whether a form is signed as the text in it instead of as it is sent.
+    /// Returns whether the signature of a form covers the text in it instead of the raw body.
     pub(super) fn signs_text_of_form(self) -> bool {
         matches!(self, Self::Gitea | Self::Forgejo)
     }

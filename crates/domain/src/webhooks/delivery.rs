@@ -1,4 +1,4 @@
-//! What a code host sent, and whether it was the code host.
+//! A delivery of a code host, and its authentication.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 text_value!(
-    /// What a code host calls one delivery, however often it sends it. It is not signed.
+    /// The id of a delivery, the same for every retry. It is not signed.
     DeliveryId,
     |raw| {
         let is_printed = raw.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
@@ -27,21 +27,21 @@ text_value!(
     }
 );
 
-/// What recognises a delivery that comes again.
+/// The identity of a delivery, for recognising repetitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryMark {
-    /// What the code host calls it.
+    /// The id that the code host sent.
     pub id: Option<DeliveryId>,
-    /// What recognises the text that was signed.
+    /// The hash of the text that was signed.
     pub body: BodyHash,
 }
 
 impl DeliveryMark {
-    /// How long deliveries are remembered.
+    /// The retention of deliveries.
     pub const KEPT: chrono::TimeDelta = chrono::TimeDelta::days(7);
 }
 
-/// What somebody sent who says to be a code host.
+/// A request that claims to be from a code host, not yet authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     host: CodeHost,
@@ -51,26 +51,26 @@ pub struct Delivery {
     body: Vec<u8>,
 }
 
-/// How a code host shows that it knows the secret.
+/// The proof that a code host knows the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Proof {
-    /// By the HMAC-SHA256 of the body.
+    /// The HMAC-SHA256 of the body.
     Signature([u8; 32]),
-    /// By saying it.
+    /// The secret itself.
     Token(Secret<String>),
 }
 
 impl Delivery {
-    /// The most bytes that a delivery has.
+    /// The size limit of a delivery, in bytes.
     pub const LARGEST: usize = 5 * 1024 * 1024;
 
-    /// Reads the headers, which `header` gives by their names; `None` when they are no code host's, or
-    /// bring no signature by an algorithm that counts.
+    /// Parses the headers, which `header` returns by name; `None` if they are not from a code host, or have
+    /// no signature by a supported algorithm.
     pub fn read(header: impl Fn(&'static str) -> Option<String>, body: Vec<u8>) -> Option<Self> {
         let says = |name: fn(CodeHost) -> &'static str| {
             CodeHost::ALL.into_iter().find(|host| header(name(*host)).is_some())
         };
-        // Signatures come second: GitHub sends an old one by Bitbucket's name, too.
+        // Signatures come second: GitHub also sends a legacy one in Bitbucket's header.
         let host = says(|host| host.headers().event).or_else(|| says(|host| host.headers().signature))?;
         let names = host.headers();
         let proof = Proof::read(host, header(names.signature)?)?;
@@ -78,19 +78,19 @@ impl Delivery {
         Some(Self { host, event: header(names.event).unwrap_or_default(), id, proof, body })
     }
 
-    /// Who sent it.
+    /// Returns the sender.
     #[must_use]
     pub fn host(&self) -> CodeHost {
         self.host
     }
 
-    /// What happened.
+    /// Returns the name of the event.
     #[must_use]
     pub fn event(&self) -> &str {
         &self.event
     }
 
-    /// Whether who sent it knows `secret`. Takes as long for any signature.
+    /// Returns whether the sender knows `secret`. Takes the same time for any signature.
     #[must_use]
     pub fn is_signed_with(&self, secret: &WebhookSecret) -> bool {
         match &self.proof {
@@ -102,7 +102,7 @@ impl Delivery {
         }
     }
 
-    /// What it tells: the body, or the field `payload` of a form.
+    /// Returns the payload: the body, or the field `payload` of a form.
     #[must_use]
     pub fn payload(&self) -> Cow<'_, [u8]> {
         if self.body.trim_ascii_start().starts_with(b"{") {
@@ -114,8 +114,8 @@ impl Delivery {
         }
     }
 
-    /// What recognises it when it comes again. By the text that was signed: a form can be written in
-    /// several ways.
+    /// Returns the identity for recognising repetitions. It hashes the text that was signed, because a form
+    /// has several encodings.
     #[must_use]
     pub fn mark(&self) -> DeliveryMark {
         DeliveryMark { id: self.id.clone(), body: BodyHash::of(&self.payload()) }
@@ -137,12 +137,12 @@ impl Proof {
 }
 
 fn is_signature(signature: &[u8; 32], secret: &WebhookSecret, text: &[u8]) -> bool {
-    // A key of any length is one; there is no error to be had.
+    // HMAC accepts keys of any length, so this cannot fail.
     let Ok(mac) = Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()) else { return false };
     mac.chain_update(text).verify_slice(signature).is_ok()
 }
 
-/// By their hashes, so that not even the length can be told from the time.
+/// Compares by hashes, so that the time does not reveal even the length.
 fn is_same(one: &str, other: &str) -> bool {
     Sha256::digest(one).ct_eq(&Sha256::digest(other)).into()
 }
@@ -167,7 +167,7 @@ mod tests {
         Delivery::read(|name| find(name).map(|(_, value)| (*value).to_owned()), body.into())
     }
 
-    /// What each code host sends with its documented example, or with the same in its own way.
+    /// Returns the documented example of each code host, or the equivalent in its format.
     fn deliveries(signature: &str, token: &str, body: &str) -> Vec<Option<Delivery>> {
         let named = format!("sha256={signature}");
         vec![
@@ -201,7 +201,7 @@ mod tests {
         for delivery in deliveries(&SIGNATURE.replace('7', "8"), "It's a Secret to Nobody", BODY) {
             assert!(!delivery.unwrap().is_signed_with(&secret(SECRET)));
         }
-        // Who says the secret itself signs no body.
+        // A token, unlike a signature, does not cover the body.
         let changed = deliveries(SIGNATURE, "", "Hello, World?");
         for delivery in changed.into_iter().flatten() {
             assert!(!delivery.is_signed_with(&secret(SECRET)), "{:?}", delivery.host());

@@ -1,4 +1,4 @@
-//! Which repository it is, however it is written.
+//! The identity of a repository, independent of its spelling.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
@@ -9,20 +9,20 @@ use crate::{
 };
 
 text_value!(
-    /// What all addresses of a repository have in common: the host, a port that is not the
-    /// protocol's own, and the path. `git@example.com:ada/engine.git` and
-    /// `https://EXAMPLE.com/ada/engine/` are the same, `example.com/ada/engine`.
+    /// The common part of all addresses of a repository: the host, a port that is not the protocol's
+    /// default, and the path. `git@example.com:ada/engine.git` and `https://EXAMPLE.com/ada/engine/` are
+    /// the same, `example.com/ada/engine`.
     RepositoryKey,
     |raw| {
         if raw.is_empty() { Err(InvalidValue::text("a repository", &raw)) } else { Ok(raw) }
     }
 );
 
-/// A longer one is kept as its hash: databases do not index texts of any length.
+/// The length limit. A longer key is stored as its hash: databases do not index texts of any length.
 const LONGEST: usize = 1024;
 
 impl RepositoryKey {
-    /// The repository at `url`.
+    /// Returns the key of the repository at `url`.
     #[must_use]
     pub fn of(url: &GitUrl) -> Self {
         let path = bare(path_of(url));
@@ -42,7 +42,8 @@ impl RepositoryKey {
         }
     }
 
-    /// The repository at an address as a code host writes it; `None` for what is no address.
+    /// Returns the key of the repository at an address as a code host writes it; `None` if it is not an
+    /// address.
     #[must_use]
     pub fn parse(address: &str) -> Option<Self> {
         GitUrl::parse(address).ok().map(|(url, _)| Self::of(&url))
@@ -69,7 +70,7 @@ fn path_of(url: &GitUrl) -> &str {
     }
 }
 
-/// The path without what a code host does not care about.
+/// Returns the path in the normal form of code hosts.
 fn bare(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let mut path = parts.join("/");
@@ -127,7 +128,7 @@ mod tests {
             "https://www.example.com/ada/engine",
             "https://example.com:8443/ada/engine",
             "ssh://git@example.com:2222/ada/engine",
-            // Not the port of its own protocol.
+            // Not the default port of its protocol.
             "https://example.com:22/ada/engine",
             "https://[2001:db8::1]/ada/engine",
             "/ada/engine",
@@ -181,7 +182,7 @@ mod tests {
             ] {
                 prop_assert_eq!(key(&address), expected.clone(), "{}", address);
             }
-            // As it is kept it can be read again.
+            // The stored form can be parsed again.
             prop_assert_eq!(key(&format!("https://{expected}")), expected);
         }
 

@@ -1,4 +1,4 @@
-//! What a code host and Launchway know, and nobody else.
+//! The secret that a code host shares with Launchway.
 
 use chrono::TimeDelta;
 use data_encoding::HEXLOWER;
@@ -16,16 +16,16 @@ use crate::{
 pub struct WebhookSecret(Secret<String>);
 
 impl WebhookSecret {
-    /// Shorter ones are none: above all the empty one, with which anybody could sign.
+    /// The minimum length. Above all the empty secret is refused, with which anyone could sign.
     const SHORTEST: usize = 16;
 
-    /// A secret of 256 random bits.
+    /// Creates a secret of 256 random bits.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
         Self(Secret::new(HEXLOWER.encode(&random)))
     }
 
-    /// The text to give to the code host.
+    /// Returns the text to give to the code host.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose()
@@ -44,32 +44,31 @@ impl TryFrom<String> for WebhookSecret {
     }
 }
 
-/// A secret as it is kept: one for each repository of an organization, whatever applications come
-/// from there, because a code host takes an address only once.
+/// A webhook secret as it is stored: one for each repository of an organization, shared by all its
+/// applications, because a code host accepts an address only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptSecret {
-    /// Which.
+    /// The id of the webhook secret.
     pub id: WebhookSecretId,
-    /// Whose.
+    /// The organization that it belongs to.
     pub organization_id: OrganizationId,
-    /// Of which repository.
+    /// The repository.
     pub repository: RepositoryKey,
     /// The [`WebhookSecret`]; see [`KeptSecret::place`].
     pub secret: Sealed,
-    /// Since when.
+    /// The time of creation.
     pub created_at: Timestamp,
     /// When a push of the repository was first verified.
     pub confirmed_at: Option<Timestamp>,
 }
 
 impl KeptSecret {
-    /// How long a secret stays valid that another one takes the place of: so long does a person have
-    /// to tell the code host.
+    /// The time for which a replaced secret stays valid, so that a user can update the code host.
     pub const GRACE: TimeDelta = TimeDelta::hours(24);
-    /// How many secrets are valid beside the newest. Each is tried with every delivery.
+    /// The maximum number of secrets that are valid beside the newest. Each is tried with every delivery.
     pub const MOST_REPLACED: i64 = 5;
 
-    /// What a secret is sealed for: it opens nowhere else.
+    /// Returns the associated data (AEAD) of a secret: with any other, it cannot be decrypted.
     #[must_use]
     pub fn place(id: WebhookSecretId) -> String {
         format!("webhook_secrets.secret:{id}")

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Text that is near to a Dockerfile.
+/// Generates text that resembles a Dockerfile.
 fn near_dockerfiles() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "(FROM|COPY|ADD|RUN|ARG|ENV|LABEL|CMD|ONBUILD|HEALTHCHECK|VOLUME|SHELL|EXPOSE) ",

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The reason for which a file is refused.
+/// Returns the reason for which a file is refused.
 #[track_caller]
 fn reason(text: &str) -> String {
     match check(text, &[]) {
@@ -11,7 +11,7 @@ fn reason(text: &str) -> String {
 
 #[test]
 fn options_with_bytes_that_are_spaces_are_refused() {
-    // The second byte of these letters is 0xA0 or 0x85, a space to the engine.
+    // The UTF-8 form of these characters has a byte 0xA0 or 0x85, a space to the engine.
     for letter in ["à", "Å", "ꀠ", "\u{a0}", "\u{85}", "\u{3000}"] {
         for text in [
             format!("FROM web\nCOPY --chown={letter}--from=8db98c /secret /x"),

@@ -1,4 +1,4 @@
-//! Takes the maps of a definition apart, key by key, and gathers what is wrong.
+//! Reads the maps of a definition key by key, and collects the problems.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use crate::{
     yaml::{Content, Node, shortened},
 };
 
-/// What is wrong so far.
+/// The problems found so far.
 #[derive(Default)]
 pub(super) struct Problems(RefCell<Vec<Problem>>);
 
@@ -17,7 +17,7 @@ impl Problems {
         self.0.borrow_mut().push(Problem { line, key: key.to_owned(), message: message.into() });
     }
 
-    /// Whether so many are known that no more have to be looked for.
+    /// Returns whether the maximum number of problems is reached.
     pub(super) fn are_enough(&self) -> bool {
         self.0.borrow().len() >= MOST_PROBLEMS
     }
@@ -27,13 +27,13 @@ impl Problems {
     }
 }
 
-/// The entries of a map that nobody has taken yet.
+/// The entries of a map that were not read yet.
 pub(super) struct Section<'a> {
-    /// Where the map stands; empty for the whole file.
+    /// The path of the map; empty for the whole file.
     path: String,
     line: usize,
     left: Vec<(&'a str, &'a Node)>,
-    /// What was asked for.
+    /// The keys that were read, for the error message.
     known: Vec<&'static str>,
     problems: &'a Problems,
 }
@@ -48,7 +48,7 @@ impl<'a> Section<'a> {
         Some(Self { path: path.to_owned(), line: node.line, left, known: Vec::new(), problems })
     }
 
-    /// Takes an entry. One that says nothing is as good as none.
+    /// Takes an entry. An empty one counts as absent.
     pub(super) fn take(&mut self, key: &'static str) -> Option<&'a Node> {
         self.known.push(key);
         let place = self.left.iter().position(|(known, _)| *known == key)?;
@@ -56,7 +56,7 @@ impl<'a> Section<'a> {
         (!node.is_nothing()).then_some(node)
     }
 
-    /// Takes an entry that has to be there.
+    /// Takes a required entry.
     pub(super) fn required(&mut self, key: &'static str) -> Option<&'a Node> {
         let node = self.take(key);
         if node.is_none() {
@@ -65,13 +65,13 @@ impl<'a> Section<'a> {
         node
     }
 
-    /// Takes a map that has to be there.
+    /// Takes a required map.
     pub(super) fn section(&mut self, key: &'static str) -> Option<Section<'a>> {
         let path = self.at(key);
         self.required(key).and_then(|node| Section::of(node, &path, self.problems))
     }
 
-    /// Takes a text that has to be there, by its rule.
+    /// Takes a required text and parses it by `rule`.
     pub(super) fn required_as<T>(
         &mut self,
         key: &'static str,
@@ -81,7 +81,7 @@ impl<'a> Section<'a> {
         self.read(key, node, rule)
     }
 
-    /// Takes a text that may be absent, by its rule; `None` when it was refused.
+    /// Takes an optional text and parses it by `rule`; `None` if it was refused.
     pub(super) fn optional_as<T>(
         &mut self,
         key: &'static str,
@@ -93,7 +93,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Takes a value type that has to be there.
+    /// Takes a required text and parses it as a value type.
     pub(super) fn parsed<T: TryFrom<String, Error = InvalidValue>>(
         &mut self,
         key: &'static str,
@@ -101,14 +101,14 @@ impl<'a> Section<'a> {
         self.required_as(key, T::try_from)
     }
 
-    /// Takes a truth value; one that is absent is `false`.
+    /// Takes a boolean; an absent one is `false`.
     pub(super) fn truth(&mut self, key: &'static str) -> Option<bool> {
         let Some(node) = self.take(key) else { return Some(false) };
         let read = truth(node);
         read.map_err(|message| self.problems.add(node.line, &self.at(key), message)).ok()
     }
 
-    /// Refuses what nobody took.
+    /// Reports the entries that were not read as unknown.
     pub(super) fn finish(self) {
         for (key, node) in self.left.iter().take_while(|_| !self.problems.are_enough()) {
             let message = format!("is not known here: allowed are `{}`", self.known.join("`, `"));
@@ -131,7 +131,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A text.
+/// Returns the text of a node.
 pub(super) fn text(node: &Node) -> Result<&str, String> {
     match &node.content {
         Content::Scalar { text, .. } if text.contains('\0') => Err("must not have NUL bytes".to_owned()),
@@ -140,7 +140,7 @@ pub(super) fn text(node: &Node) -> Result<&str, String> {
     }
 }
 
-/// A truth value.
+/// Returns the boolean of a node.
 pub(super) fn truth(node: &Node) -> Result<bool, String> {
     match text(node)? {
         "true" => Ok(true),

@@ -1,4 +1,4 @@
-//! Tests of the language.
+//! Tests of the definition language.
 
 use super::*;
 use crate::extensions::{Action, FileAction};
@@ -23,7 +23,7 @@ fn refusal(yaml: &str) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
-/// The example with one text replaced.
+/// Returns the example with one text replaced.
 fn with(from: &str, to: &str) -> String {
     assert!(HELLO.contains(from), "{from}");
     HELLO.replacen(from, to, 1)

@@ -25,7 +25,7 @@ fn record(organization: u128, extension: &str, container: &str, port: &str) -> P
     }
 }
 
-/// A request of Ada's for ports of the container `db` of the extension `postgres`.
+/// Returns a request of Ada's for ports of the container `db` of the extension `postgres`.
 fn request(wanted: &[&str]) -> PortRequest {
     PortRequest {
         organization: Uuid::from_u128(ADA).into(),

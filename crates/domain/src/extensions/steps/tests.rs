@@ -1,4 +1,4 @@
-//! Tests of what steps come to.
+//! Tests of the resolution of steps.
 
 use super::*;
 
