@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_something_needs_an_entry_and_has_one_only_with_an_entry() {
+    fn changes_are_audited_only_with_an_audit_entry() {
         for write in telling_writes() {
             assert!(write.needs_audit(), "{write:?}");
             assert!(!are_audited(std::slice::from_ref(&write)), "{write:?}");
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn one_change_among_many_that_need_no_entry_needs_one_all_the_same() {
+    fn one_audited_change_among_others_needs_an_entry() {
         for write in telling_writes() {
             let mut writes = silent_writes();
             writes.insert(2, write);

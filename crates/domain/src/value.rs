@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_text_is_shortened_and_its_control_characters_are_escaped() {
+    fn shortens_refused_text_and_escapes_control_characters() {
         let refusal = InvalidValue::text("short", &format!("a\n{}", "b".repeat(50)));
         assert_eq!(refusal.to_string(), format!("must be short, got `a\\n{}…`", "b".repeat(38)));
     }

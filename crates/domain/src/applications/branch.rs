@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_accepted_branch_is_no_option_and_survives_being_parsed_again(text in "\\PC{0,40}") {
+        fn accepted_branches_are_no_options_and_parse_again(text in "\\PC{0,40}") {
             if let Ok(branch) = text.parse::<Branch>() {
                 prop_assert!(!branch.as_str().starts_with('-'));
                 prop_assert_eq!(branch.as_str().parse::<Branch>(), Ok(branch.clone()));

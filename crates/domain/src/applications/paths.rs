@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_accepted_path_stays_inside_and_survives_being_parsed_again(text in "[./a-c\\\\ ]{0,20}") {
+        fn accepted_paths_stay_inside_and_parse_again(text in "[./a-c\\\\ ]{0,20}") {
             if let Ok(path) = text.parse::<BasePath>() {
                 prop_assert!(path.relative().split('/').all(|part| part != ".."));
                 prop_assert!(!path.relative().starts_with('/'));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_version_that_runs_an_application_is_what_its_deployment_is() {
+    fn state_follows_the_deployment_without_a_running_version() {
         for deployment in DeploymentState::ALL {
             let state = ApplicationState::without_a_running_version(deployment, false);
             match deployment {

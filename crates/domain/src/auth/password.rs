@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_common_passwords_is_in_the_form_that_the_search_needs() {
+    fn common_passwords_have_the_form_that_the_search_needs() {
         for common in COMMON.lines() {
             assert!(common.chars().count() >= 8 && common == common.to_lowercase(), "{common}");
         }

@@ -319,7 +319,7 @@ mod tests {
         }
 
         #[test]
-        fn a_place_in_the_text_for_a_shell_is_a_reference_and_nothing_else(before in "[ -~&&[^{\\\\]]{0,20}") {
+        fn shell_placeholders_become_references_only(before in "[ -~&&[^{\\\\]]{0,20}") {
             let template = Template::parse(&format!("{before}{{{{ x }}}}")).unwrap();
             if let Ok(text) = template.for_shell() {
                 let reference = "${LAUNCHWAY_VARIABLE_x}";

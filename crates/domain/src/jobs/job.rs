@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_job_is_tried_again_until_its_attempts_are_used_up() {
+    fn retries_an_interrupted_job_until_the_last_attempt() {
         let events = [1, 2, 3, 4].map(|attempt| running(attempt, 0).interrupted(None, true));
         assert_eq!(events, [Event::PutBack, Event::PutBack, Event::Fail, Event::Fail]);
     }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_any_more_is_cancelled_whatever_else_is_true() {
+    fn cancels_an_interrupted_job_on_request_in_any_case() {
         let job = Job { cancel_requested_at: Some(AT), ..running(3, 0) };
         for newer in [None, Some(Uuid::from_u128(1).into())] {
             assert_eq!(job.interrupted(newer, true), Event::Cancel);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_taken_back_is_tried_again_although_nobody_wants_it() {
+    fn retries_a_cancelled_job_that_has_to_be_reverted() {
         let job = |attempt| Job {
             kind: JobKind::RunExtension,
             replaceable: false,

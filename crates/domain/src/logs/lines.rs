@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_nothing_but_secrets_shows_nothing_of_them_however_long_it_is() {
+    fn masks_a_line_of_only_secrets_of_any_length() {
         for secret in ["hunter2-".repeat(300), "x".repeat(65_536), "ä".repeat(1201), "€uro-€".repeat(100)]
         {
             let masker = Masker::new([secret.as_str()]);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_hidden_behind_more_commands_to_a_terminal_than_are_looked_at() {
+    fn masks_a_secret_after_many_terminal_control_sequences() {
         for cut in 0..20 {
             let text =
                 [b"\x1b[0m".repeat(LOOKED_AT / 4 - 4), vec![b'.'; cut], b"hunter2hunter2".to_vec()].concat();
@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_the_output_is_cut_the_lines_are_the_same_and_no_secret_is_left(cuts in prop::collection::vec(0usize..60, 0..6)) {
+        fn chunking_changes_neither_lines_nor_masking(cuts in prop::collection::vec(0usize..60, 0..6)) {
             let whole = b"first hunter2secret\nsecond line with hunter2secret and more\nlast".as_slice();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(whole.len())).collect();
             cuts.extend([0, whole.len()]);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_web_address_or_holds_credentials_is_refused_without_being_repeated() {
+    fn rejects_bad_urls_and_credentials_without_repeating_them() {
         let long = format!("https://example.com/{}", "x".repeat(2048));
         for raw in [
             "",

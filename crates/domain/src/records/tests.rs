@@ -192,7 +192,7 @@ fn a_change_is_refused_when_somebody_else_made_one_meanwhile() {
 }
 
 #[test]
-fn the_newest_versions_are_kept_and_those_that_one_of_them_goes_back_to() {
+fn keeps_the_newest_versions_and_their_rollback_targets() {
     let mut records = records();
     for number in 11..=14 {
         records.commit(&request(number, 1, 1)).unwrap();
@@ -226,7 +226,7 @@ fn the_newest_versions_are_kept_and_those_that_one_of_them_goes_back_to() {
 }
 
 #[test]
-fn jobs_that_were_over_for_long_are_forgotten_but_for_those_that_stopped_something() {
+fn deletes_old_finished_jobs_except_stops() {
     let (mut records, claimed) = under_way();
     let later = NOW + chrono::TimeDelta::seconds(1);
     assert_eq!(records.forget_jobs(later), 0, "it runs");
@@ -300,7 +300,7 @@ fn a_version_that_is_live_only_goes_forward() {
 }
 
 #[test]
-fn a_newer_one_takes_the_place_of_one_that_waits_and_not_of_one_that_runs() {
+fn a_newer_job_supersedes_a_queued_but_no_running_one() {
     let (mut records, _claimed) = under_way();
     records.commit(&request(12, 1, 1)).unwrap();
     records.commit(&request(13, 1, 1)).unwrap();
@@ -374,7 +374,7 @@ fn what_waits_is_cancelled_at_once_and_what_runs_is_told() {
 }
 
 #[test]
-fn the_same_request_is_carried_out_once_as_long_as_it_is_remembered() {
+fn carries_out_a_repeated_request_once_within_retention() {
     let mut records = records();
     let key = IdempotencyKey {
         scope: scope(1),

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn scheme_user_ending_case_of_host_and_slashes_make_no_difference() {
+    fn ignores_scheme_user_suffix_host_case_and_slashes() {
         for address in [
             "https://example.com/ada/engine",
             "https://example.com/ada/engine.git",

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_has_256_bits_in_hexadecimal_digits_and_is_not_shown_by_accident() {
+    fn secrets_are_256_bits_in_hex_and_hidden_in_debug() {
         let secret = WebhookSecret::new([0xab; 32]);
         assert_eq!(secret.expose(), "ab".repeat(32));
         assert_eq!(format!("{secret:?}"), "WebhookSecret(***)");

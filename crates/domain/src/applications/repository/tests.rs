@@ -99,7 +99,7 @@ fn check(policy: &SourcePolicy, raw: &str) -> bool {
 }
 
 #[test]
-fn without_an_allowance_only_https_and_ssh_to_other_machines_are_used() {
+fn allows_only_https_and_ssh_to_other_machines_by_default() {
     let policy = SourcePolicy::default();
     for (raw, allowed) in [
         ("https://github.com/a/b", true),
@@ -124,7 +124,7 @@ fn without_an_allowance_only_https_and_ssh_to_other_machines_are_used() {
 }
 
 #[test]
-fn an_allowance_opens_its_addresses_and_ports_and_a_root_its_folder() {
+fn allows_listed_endpoints_and_folders_below_the_root() {
     let allow = vec![AllowedEndpoint { network: "127.0.0.1/32".parse().unwrap(), port: 9418 }];
     let policy = SourcePolicy { allow, local_root: Some("/srv/git".into()), containers: None };
     for (raw, allowed) in [
@@ -147,7 +147,7 @@ fn an_allowance_opens_its_addresses_and_ports_and_a_root_its_folder() {
 
 proptest! {
     #[test]
-    fn an_accepted_address_is_no_option_and_survives_being_parsed_again(text in "[-a-z@:/.0-9\\[\\]% ]{0,40}") {
+    fn accepted_addresses_are_no_options_and_parse_again(text in "[-a-z@:/.0-9\\[\\]% ]{0,40}") {
         if let Ok((url, _)) = parse(&text) {
             prop_assert!(!url.as_str().starts_with('-'));
             prop_assert_eq!(GitUrl::try_from(url.as_str().to_owned()), Ok(url.clone()));

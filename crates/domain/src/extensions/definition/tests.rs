@@ -44,7 +44,7 @@ fn the_example_of_the_contract_is_read() {
 }
 
 #[test]
-fn every_problem_is_told_with_its_line_its_key_and_what_is_allowed() {
+fn reports_every_problem_with_line_key_and_rule() {
     for (from, to, told) in [
         (
             "category: Utility",
