@@ -1,4 +1,4 @@
-//! Access for programs.
+//! API tokens.
 
 use chrono::TimeDelta;
 use launchway_application::{
@@ -42,12 +42,12 @@ fn issued_text() -> Token {
     Token::new(TokenKind::Api, CountingEntropy::nth(1))
 }
 
-/// The token that is issued when nothing but `token` is wished for.
+/// Returns the token that is issued for the request `token`.
 fn issued(token: ApiTokenBuilder) -> ApiToken {
     ApiToken { id: CountingIds::nth(1).into(), token_hash: issued_text().hash(), ..token.named("ci").build() }
 }
 
-/// That `token` was issued, as the trail is told.
+/// Returns the audit entry of the issue of `token`.
 fn issuing(token: &ApiToken) -> EntryBuilder {
     an_entry()
         .of(Action::Create, Resource::Token, token.id)

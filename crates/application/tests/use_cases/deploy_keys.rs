@@ -1,4 +1,4 @@
-//! The key by which an organization's repositories let Launchway in.
+//! The deploy key of an organization.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -34,12 +34,12 @@ fn entry(what: &str, at: Timestamp) -> store::Write {
     told(1, entry.with("deploy_key", "[changed]").at(at))
 }
 
-/// Foresees that the key is read.
+/// Expects that the key is read.
 fn expect_key(ports: &mut MockedPorts, found: Option<DeployKey>) {
     ports.deploy_keys.expect_deploy_key().with(eq(scope())).once().return_once(|_| Ok(found));
 }
 
-/// Foresees that a key is made.
+/// Expects that a key is created.
 fn expect_making(ports: &mut MockedPorts) {
     let pair = KeyPair { public_key: NEW.to_owned(), private_key: Secret::new("PRIVATE KEY".to_owned()) };
     ports.key_maker.expect_make().with(eq("launchway")).once().return_once(|_| Ok(pair));

@@ -1,4 +1,4 @@
-//! Making the first administrator.
+//! Registration of the first administrator.
 
 use std::time::Duration;
 
@@ -48,21 +48,21 @@ fn setup_token(text: &str) -> SetupProof {
     SetupProof::Token(Secret::new(text.to_owned()))
 }
 
-/// Ports of an installation that has its first administrator, or has not.
+/// Returns ports of an installation with or without its first administrator.
 fn ports_of_installation(claimed: bool) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports.credentials.expect_admin_registered().once().returning(move || Ok(claimed));
     ports
 }
 
-/// Ports of an installation that lets someone in as far as the commit.
+/// Returns ports that allow a registration up to the commit.
 fn ports_until_commit() -> MockedPorts {
     let mut ports = ports_of_installation(false);
     ports.hasher.expect_hash().with(eq(a_password(PASSWORD))).once().returning(|_| Ok(hash()));
     ports
 }
 
-/// The administrator of an organization, with counted ids.
+/// Returns the administrator of an organization, with deterministic ids.
 fn admin_of(organization: &str) -> Profile {
     let user =
         User { id: CountingIds::nth(1).into(), ..a_user().of_kind(UserKind::Admin).unverified().build() };
@@ -75,7 +75,7 @@ fn admin_of(organization: &str) -> Profile {
     profile
 }
 
-/// What makes `admin`.
+/// Returns the writes that create `admin`.
 fn writes_for(admin: &Profile, at: Timestamp) -> Vec<Write> {
     let user = &admin.user;
     let detail = &admin.memberships[0];
@@ -88,7 +88,7 @@ fn writes_for(admin: &Profile, at: Timestamp) -> Vec<Write> {
     ]
 }
 
-/// The first two entries in the trail of the organization: its admin, then itself.
+/// Returns the first two entries in the audit log of the organization: its admin, then itself.
 fn first_entries(admin: &Profile) -> [EntryBuilder; 2] {
     let (user, organization) = (&admin.user, &admin.memberships[0].organization);
     let entry = an_entry().by(user).in_trail_of(organization);
@@ -105,14 +105,14 @@ fn first_entries(admin: &Profile) -> [EntryBuilder; 2] {
     ]
 }
 
-/// The session that registering opens, and its token.
+/// Returns the session that a registration opens, and its token.
 fn first_session(admin: &Profile, now: Timestamp) -> (Token, Session) {
     let token = Token::new(TokenKind::Session, CountingEntropy::nth(1));
     let session = Session::open(CountingIds::nth(4).into(), admin.user.id, token.hash(), a_client(), now);
     (token, session)
 }
 
-/// What registering as `admin` writes.
+/// Returns the writes of the registration of `admin`.
 fn registration_writes(admin: &Profile, session: &Session, at: Timestamp) -> Vec<Write> {
     let [made, created] = first_entries(admin);
     let mut writes = writes_for(admin, at);
@@ -121,7 +121,7 @@ fn registration_writes(admin: &Profile, session: &Session, at: Timestamp) -> Vec
     writes
 }
 
-/// What making `admin` with the server's files writes.
+/// Returns the writes that create `admin` with access to the files of the server.
 fn offline_writes(admin: &Profile, at: Timestamp) -> Vec<Write> {
     let [made, created] = first_entries(admin).map(EntryBuilder::by_operator);
     let mut writes = writes_for(admin, at);

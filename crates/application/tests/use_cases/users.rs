@@ -1,4 +1,4 @@
-//! The caller's own name and settings.
+//! The name and the settings of the caller.
 
 use std::sync::Arc;
 
@@ -51,12 +51,12 @@ fn dark() -> SettingsChange {
     SettingsChange::Theme(parsed("dark"))
 }
 
-/// That the theme became dark, as the trail is told.
+/// Returns the audit entry of a change to the dark theme.
 fn darkened() -> EntryBuilder {
     an_entry().telling("changed theme to `dark`").with("theme", "dark")
 }
 
-/// Foresees that the profile is read again, as it is now.
+/// Expects that the profile is read again.
 fn expect_profile(ports: &mut MockedPorts, profile: Option<Profile>) {
     let id = a_user().build().id;
     ports.users.expect_profile().with(eq(id)).once().return_once(|_| Ok(profile));

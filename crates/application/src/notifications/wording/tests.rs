@@ -1,4 +1,4 @@
-//! Words for people, whatever people wrote.
+//! Message texts with hostile user input.
 
 use launchway_domain::{clock::Timestamp, notifications::Event};
 use serde_json::Value;
@@ -94,7 +94,7 @@ fn a_failure_is_told_with_all_that_a_person_needs() {
     assert!(discord.contains("\n```\nstep 1\nstep 2: no such file\n```\n"), "{discord}");
 }
 
-/// What somebody may write who wants to call everyone, to hide where a link leads, or to forge a line.
+/// Input that tries to notify everyone, to hide the target of a link, or to forge a line.
 const HOSTILE: [&str; 9] = [
     "<!channel>",
     "<@U123>",

@@ -1,4 +1,4 @@
-//! Making an application.
+//! Creation of an application.
 
 use launchway_application::{
     Error,
@@ -45,7 +45,7 @@ fn wish(blueprint: Blueprint) -> NewApplication {
     }
 }
 
-/// What is stored of an application that was made with those secrets.
+/// Returns the record of an application that was created with those secrets.
 fn made(secrets: ApplicationSecrets, at: Timestamp) -> Application {
     let ids = (id(), CountingIds::nth(2).into());
     Application::new(ids, &an_organization().build(), a_user().build().id, a_blueprint(), secrets, at)
@@ -67,7 +67,7 @@ fn create_writes(secrets: ApplicationSecrets, at: Timestamp) -> Vec<store::Write
     writes
 }
 
-/// Foresees that what was made is shown, and that nobody leads traffic there.
+/// Expects that the created application is read, and that no traffic is routed to it.
 fn expect_made(ports: &mut MockedPorts) {
     ports.router.expect_is_there().return_const(false);
     expect_detail(ports, id(), Some(detail(web())));

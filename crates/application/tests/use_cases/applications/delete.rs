@@ -1,4 +1,4 @@
-//! Deleting an application.
+//! Deletion of an application.
 
 use launchway_domain::{
     applications::Write,

@@ -1,4 +1,4 @@
-//! Stopping an application, and starting it anew.
+//! Stopping and restarting an application.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -28,7 +28,7 @@ fn id() -> ApplicationId {
     web().build().id
 }
 
-/// [`web`] with a version that serves.
+/// Returns [`web`] with a live version.
 fn live() -> ApplicationBuilder {
     web().living_by(id_of("the live deployment"))
 }
@@ -53,7 +53,7 @@ fn restart_writes(at: Timestamp) -> Vec<store::Write> {
     vec![JobWrite::Enqueue(job).into(), entry("restarted", at)]
 }
 
-/// The operations, by what they are called.
+/// The names of the operations.
 const OPERATIONS: [&str; 2] = ["stop", "restart"];
 
 async fn operate(ports: MockedPorts, operation: &str, actor: &Actor) -> Result<Seen, Error> {

@@ -1,4 +1,4 @@
-//! Showing applications.
+//! Reading applications.
 
 use launchway_application::applications::ShownVariables;
 use launchway_domain::{

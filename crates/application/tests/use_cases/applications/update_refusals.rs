@@ -1,4 +1,4 @@
-//! What an application cannot be changed to, and by whom.
+//! Rejected updates of an application.
 
 use launchway_application::{Error, applications::ApplicationChange};
 use launchway_domain::{

@@ -1,4 +1,4 @@
-//! A page of an organization's trail.
+//! Pages of the audit log of an organization.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -22,7 +22,7 @@ fn second_page() -> PageRequest {
     a_page(2, 1)
 }
 
-/// Every filter at once.
+/// Returns a filter with every field set.
 fn filter() -> Filter {
     Filter {
         search: Some("grace".to_owned()),
@@ -38,7 +38,7 @@ fn shown() -> Page<Entry> {
     Page { items: vec![an_entry().build()], request: second_page(), total: 2 }
 }
 
-/// Ports that show one entry of the trail of `scope` to whoever asks for that page of it.
+/// Returns ports with one entry in the audit log of `scope`, for exactly that page.
 fn ports_that_show(scope: Scope) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports

@@ -1,4 +1,4 @@
-//! Programs, which come with an API token.
+//! Authentication by API tokens.
 
 use chrono::TimeDelta;
 use launchway_application::Error;

@@ -1,4 +1,4 @@
-//! People, who come with a session.
+//! Authentication by sessions.
 
 use chrono::TimeDelta;
 use launchway_application::Error;

@@ -1,4 +1,4 @@
-//! Cancelling a deployment.
+//! Cancellation of a deployment.
 
 use launchway_application::Error;
 use launchway_domain::{

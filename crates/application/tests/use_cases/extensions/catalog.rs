@@ -1,4 +1,4 @@
-//! Bringing the catalog up to date.
+//! Updating the catalog.
 
 use launchway_application::extensions::CatalogFile;
 use launchway_domain::{
@@ -12,7 +12,8 @@ use crate::ports::MockedPorts;
 const HELLO_FILE: CatalogFile<'_> = CatalogFile { name: "hello-note", yaml: HELLO };
 const DATABASE_FILE: CatalogFile<'_> = CatalogFile { name: "database", yaml: DATABASE };
 
-/// What is written when the catalog has `known` and is to be `files`: keys, and those that stay.
+/// Returns the writes when the catalog has `known` and is updated to `files`: published keys, and kept
+/// ones.
 async fn written(
     known: Vec<(ExtensionKey, Validation, String)>,
     files: &[CatalogFile<'_>],

@@ -13,7 +13,7 @@ use crate::{
     ports::MockedPorts,
 };
 
-/// Forks `source`, and returns what was written and answered.
+/// Forks `source`, and returns the result, which equals what was written.
 async fn forked(source: Extension, yaml: Option<&str>) -> Extension {
     let mut ports = MockedPorts::default();
     let (tell, told) = std::sync::mpsc::channel();

@@ -1,4 +1,4 @@
-//! Asking for runs.
+//! Requests for runs.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// What is written when `actor` runs `extension`.
+/// Returns the writes when `actor` runs `extension`.
 async fn requested(
     actor: Actor,
     extension: Extension,

@@ -1,4 +1,4 @@
-//! Logging out.
+//! Logout.
 
 use launchway_domain::{
     audit::{Action, Resource},

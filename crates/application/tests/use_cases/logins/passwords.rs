@@ -1,4 +1,4 @@
-//! Logins that a password decides.
+//! Logins with a password only.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Logins that need a code besides the password.
+//! Logins with a second factor.
 
 use launchway_application::Error;
 use launchway_domain::{

@@ -1,4 +1,4 @@
-//! What became of messages, and trying again.
+//! Deliveries and their replay.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn attempt(number: i32, error: &str) -> Attempt {
     }
 }
 
-/// A delivery to the organization's own receiver that failed once.
+/// Returns a delivery to the generic webhook channel that failed once.
 fn a_delivery(state: DeliveryState) -> Delivery {
     Delivery {
         id: id(),
@@ -68,7 +68,7 @@ async fn replay(ports: MockedPorts) -> Result<Delivery, Error> {
     ports.services().notifications.replay(&an_actor().build(), id()).await
 }
 
-/// Ports that find a dead delivery.
+/// Returns ports with a dead delivery.
 fn ports_that_find_it() -> MockedPorts {
     let mut ports = MockedPorts::default();
     expect_delivery(&mut ports, Some(a_delivery(DeliveryState::Dead)));

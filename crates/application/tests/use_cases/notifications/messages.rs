@@ -1,4 +1,4 @@
-//! What receivers get: signed documents, words for chats, and mail.
+//! The messages that receivers get: signed documents, chat messages, and mail.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ use super::{
 };
 use crate::applications::scope;
 
-/// Has `channel` told of `event`, for some seconds.
+/// Sends `event` to `channel`, for some seconds.
 async fn told(event: Event, channel: Channel, archive: Archive) -> Arc<Office> {
     let office = Office::with(|state| state.waiting = vec![a_delivery(event, channel)]);
     send(&office, archive).await;
@@ -45,7 +45,7 @@ async fn send(office: &Arc<Office>, archive: Archive) {
     });
 }
 
-/// The only message that was posted about `event`.
+/// Returns the only message that was posted about `event`.
 async fn posted(event: Event, channel: Channel, archive: Archive) -> Post {
     let office = told(event, channel, archive).await;
     let mut posts = office.state().posts.clone();
@@ -53,14 +53,14 @@ async fn posted(event: Event, channel: Channel, archive: Archive) -> Post {
     posts.remove(0).1
 }
 
-/// What the organization's own receiver gets to know of `event`.
+/// Returns the document of `event` that the generic webhook channel gets.
 async fn data(event: Event, archive: Archive) -> Value {
     let post = posted(event, a_receiver(WebhookKind::Generic, "hooks"), archive).await;
     let document: Value = serde_json::from_str(&post.body).unwrap_or_else(|error| panic!("{error}"));
     document["data"].clone()
 }
 
-/// The organization's own receiver, with these secrets.
+/// Returns the generic webhook channel with these secrets.
 fn own_receiver(secrets: &[u64]) -> Channel {
     let Channel::Webhook { config, .. } = a_receiver(WebhookKind::Generic, "hooks") else { panic!() };
     let kept = |n: &u64| kept_secret(id_of(&format!("secret {n}")), *n);
@@ -72,8 +72,8 @@ fn header<'a>(post: &'a Post, name: &str) -> &'a str {
     found.map(|(_, value)| value.as_str()).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Whether a receiver who knows `secret` takes the message for ours, by the rule of the Standard
-/// Webhooks: one of the signatures is the one of id, time and body.
+/// Returns whether a receiver with `secret` accepts the message by the rule of Standard Webhooks: one of
+/// the signatures matches id, time and body.
 fn verifies(post: &Post, secret: &SigningSecret) -> bool {
     let text = secret.expose();
     let key = text.strip_prefix("whsec_").and_then(|key| BASE64.decode(key.as_bytes()).ok());
@@ -100,7 +100,7 @@ fn failed_deployment() -> Event {
         .with(Fact::DeploymentId, deployment.id)
 }
 
-/// An archive with these last lines of [`failed_deployment`].
+/// Returns an archive with these last lines of [`failed_deployment`].
 fn with_log(lines: &[&str]) -> Archive {
     let mut archive = Archive::default();
     // The newest line is the first of its page.

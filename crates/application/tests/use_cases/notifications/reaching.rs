@@ -1,4 +1,4 @@
-//! Whom a message reaches, and what becomes of one that reaches nobody.
+//! The receivers of messages, and messages that cannot be delivered.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{ports::unavailable, sealing::sealed};
 const UNUSABLE: &str =
     "what is stored about the channel cannot be opened with this installation's key: configure it again";
 
-/// Has `channel` told of something, as often as it takes within 15 seconds.
+/// Sends an event to `channel`, with retries within 15 seconds.
 async fn told(channel: Channel, archive: Archive) -> Arc<Office> {
     told_by(
         Office::with(|state| state.waiting = vec![a_delivery(an_event(EventKind::MemberAdded), channel)]),
@@ -48,14 +48,14 @@ fn member(name: &str, role: Role) -> Member {
     a_membership().of(&a_user().named(name).build()).with_role(role).member()
 }
 
-/// Who got the only mail.
+/// Returns the recipients of the only mail.
 fn recipients(office: &Office) -> Vec<String> {
     let state = office.state();
     let [mail] = &state.mails[..] else { panic!("{:?}", state.mails) };
     mail.to.iter().map(|to| to.as_str().to_owned()).collect()
 }
 
-/// That the only attempt was given up without a word to anybody, and why.
+/// Asserts that the only attempt was given up for `reason` without a message being sent.
 #[track_caller]
 fn assert_given_up(office: &Office, reason: &str) {
     let state = office.state();
@@ -166,7 +166,7 @@ async fn what_is_stored_and_makes_no_sense_is_given_up_without_being_repeated() 
 async fn while_nobody_can_tell_who_the_admins_are_mail_waits() {
     let mut archive = Archive::default();
     archive.organizations.checkpoint();
-    // The words are found; who gets them is not.
+    // The message is composed, but its recipients cannot be read.
     let mut asked = 0;
     archive.organizations.expect_detail().returning(move |_| {
         asked += 1;

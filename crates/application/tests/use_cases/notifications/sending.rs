@@ -1,4 +1,4 @@
-//! The sender: what is due is sent, by many at once, and what came of it is kept.
+//! The sender: sends due deliveries concurrently, and records the results.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::{sync::watch, time::Instant};
 use super::office::{Archive, Office, a_delivery, a_receiver, an_event, answered, timings};
 use crate::{ports::unavailable, world::FOR_EVER};
 
-/// Deliveries of several events to the host `name`.
+/// Returns deliveries of several events to the host `name`.
 fn deliveries(name: &str, kinds: &[EventKind]) -> Vec<(Timestamp, ClaimedDelivery)> {
     kinds.iter().map(|kind| a_delivery(an_event(*kind), a_receiver(WebhookKind::Slack, name))).collect()
 }
@@ -34,7 +34,7 @@ fn after(seconds: i64) -> Timestamp {
     moment(NEW_YEAR) + TimeDelta::seconds(seconds)
 }
 
-/// When the next attempt is, in seconds after [`NEW_YEAR`].
+/// Returns the time of the next attempt, in seconds after [`NEW_YEAR`].
 fn again_at(next: Next) -> i64 {
     match next {
         Next::Again(at) => (at - moment(NEW_YEAR)).num_seconds(),
@@ -75,7 +75,7 @@ async fn no_more_is_claimed_than_there_are_places() {
     let looking = async {
         tokio::time::sleep(seconds(7)).await;
         assert_eq!((office.posted().len(), office.state().waiting.len()), (2, 1));
-        // Both places are taken, so nobody asks, however often it is looked.
+        // Both slots are taken, so nothing is claimed, however often the queue is polled.
         let asked: Vec<_> = office.state().claims.iter().map(|(most, _)| *most).collect();
         assert_eq!(asked, [2]);
     };
@@ -136,7 +136,7 @@ async fn the_first_words_are_kept_and_every_attempt_uses_them_byte_for_byte() {
     let said: Vec<_> = office.state().posts.iter().map(|(_, post)| post.body.clone()).collect();
     assert_eq!(said, [kept.clone(), kept]);
 
-    // Whatever another version found, and whoever was first.
+    // Even if another version composed it first.
     let theirs = r#"{ "type": "member.removed", "more": 1,  "data": {"b": 1, "a": 1.50} }"#;
     let (due, first) = a_delivery(event.clone(), generic);
     let second = ClaimedDelivery { body: Some(theirs.to_owned()), ..first.clone() };
@@ -190,7 +190,7 @@ async fn a_failure_is_tried_again_by_the_schedule_and_given_up_behind_it() {
     let statuses: Vec<_> = state.records.iter().map(|(_, attempt, _)| attempt.status).collect();
     assert_eq!(statuses, [Some(500), Some(404), Some(302)]);
     let [(_, _, first), (_, _, second), (_, last, third)] = &state.records[..] else { panic!() };
-    // From 0.8 to 1.2 times as long as the schedule says.
+    // Between 0.8 and 1.2 times the delay of the schedule.
     assert!((8..=12).contains(&again_at(*first)), "{first:?}");
     assert!((again_at(*first) + 16..=again_at(*first) + 26).contains(&again_at(*second)), "{second:?}");
     assert_eq!(*third, Next::GiveUp);
@@ -271,7 +271,7 @@ async fn a_claim_that_was_lost_or_may_be_by_now_is_not_insisted_on() {
     for (faults, left) in [
         (vec![StoreError::Stale, StoreError::Stale], 1),
         (vec![StoreError::Internal("no such table".into()), StoreError::Stale], 1),
-        // Half of the lease of 50 seconds is 25 tries, one a second, and the last one.
+        // Half of the lease of 50 seconds is 25 attempts, one per second, and the last one.
         ((0..40).map(|_| unavailable()).collect(), 14),
     ] {
         let office = Office::with(|state| {
@@ -385,7 +385,7 @@ async fn by_the_usual_schedule_a_message_is_given_up_behind_seven_attempts() {
         state.answers.insert("hooks.example.com", (0..9).map(|_| answered(503)).collect());
     });
     let usual = SenderTimings::of(RetrySchedule::default(), seconds(10));
-    // Looked at less often than in earnest, so that a day passes quickly.
+    // Polled less often than in production, so that a day passes quickly.
     office.send_for(seconds(24 * 3600), SenderTimings { look: seconds(5), ..usual }).await;
     assert_eq!(office.nexts().len(), 7);
     assert_eq!(office.nexts().last(), Some(&Next::GiveUp));

@@ -1,4 +1,4 @@
-//! Making a new secret for signatures.
+//! Rotation of signing secrets.
 
 use chrono::TimeDelta;
 use launchway_application::Error;

@@ -1,4 +1,4 @@
-//! Having mail sent by a server, and having it sent no more.
+//! Creating and deleting a mail server.
 
 use launchway_application::{Error, notifications::NewSmtp};
 use launchway_domain::{
@@ -27,7 +27,7 @@ use crate::{
     trail::told,
 };
 
-/// A wish for [`a_mail_server`].
+/// Returns a request for [`a_mail_server`].
 fn wish() -> NewSmtp {
     NewSmtp {
         host: host("smtp.example.com"),
@@ -41,14 +41,14 @@ fn wish() -> NewSmtp {
     }
 }
 
-/// The configuration that is made of the [`wish`].
+/// Returns the configuration that is created from the [`wish`].
 fn made() -> SmtpConfig {
     let id: SmtpConfigId = CountingIds::nth(1).into();
     let password = Some(sealed(&format!("smtp_configs.password:{id}"), "hunter2"));
     SmtpConfig { id, password, ..a_mail_server() }
 }
 
-/// Ports that let the server of the [`wish`] be connected to.
+/// Returns ports that allow connections to the server of the [`wish`].
 fn permitting() -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     expect_check(&mut ports, "smtp.example.com", 587);

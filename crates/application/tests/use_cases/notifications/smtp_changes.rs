@@ -1,4 +1,4 @@
-//! Changing the server that sends mail.
+//! Updating the mail server.
 
 use chrono::TimeDelta;
 use launchway_application::{Error, notifications::SmtpChange};
@@ -23,7 +23,7 @@ use crate::{
     trail::told,
 };
 
-/// Ports that find `kept` for a change that is made an hour after it.
+/// Returns ports with `kept`, for an update an hour after its creation.
 fn ports_that_find(kept: SmtpConfig) -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     ports.clock.advance(TimeDelta::hours(1));

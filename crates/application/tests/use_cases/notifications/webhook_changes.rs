@@ -1,4 +1,4 @@
-//! Changing where messages go by HTTP, and having them go nowhere any more.
+//! Updating and deleting webhook channels.
 
 use chrono::TimeDelta;
 use launchway_application::{
@@ -36,7 +36,7 @@ fn switched(is_active: bool) -> WebhookChange {
     WebhookChange { url: None, is_active: Some(is_active) }
 }
 
-/// What a change writes.
+/// Returns the writes of an update.
 fn writes(change: &WebhookChange, at: Timestamp) -> Vec<store::Write> {
     let id = a_webhook(SLACK).id;
     let mut entry = an_entry()
@@ -54,7 +54,7 @@ fn writes(change: &WebhookChange, at: Timestamp) -> Vec<store::Write> {
     vec![update.into(), told(1, entry)]
 }
 
-/// Ports that find [`a_webhook`] for a change that is made an hour after it.
+/// Returns ports with [`a_webhook`], for an update an hour after its creation.
 fn ports_that_find_it() -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     ports.clock.advance(TimeDelta::hours(1));

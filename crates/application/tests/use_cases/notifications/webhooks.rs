@@ -1,4 +1,4 @@
-//! Having messages go somewhere by HTTP, and seeing where they go.
+//! Creating and reading webhook channels.
 
 use launchway_application::{Error, notifications::NewWebhook};
 use launchway_domain::{
@@ -26,7 +26,7 @@ use crate::{
     trail::told,
 };
 
-/// What a wish for [`HOOK`] writes.
+/// Returns the writes of a request for [`HOOK`].
 fn writes(
     kind: WebhookKind,
     is_active: bool,
@@ -45,7 +45,7 @@ fn writes(
     vec![Write::InsertWebhook { config, secret }.into(), told(last, entry)]
 }
 
-/// A wish for messages to go to `raw`.
+/// Returns a request for a channel to `raw`.
 fn to(kind: WebhookKind, raw: &str, is_active: bool) -> NewWebhook {
     NewWebhook { kind, url: url(raw), is_active }
 }
@@ -55,7 +55,7 @@ async fn create(ports: MockedPorts, kind: WebhookKind) -> Result<(), Error> {
     notifications.create_webhook(&an_actor().build(), to(kind, HOOK, true), None).await
 }
 
-/// Ports that let [`HOOK`] be connected to.
+/// Returns ports that allow connections to [`HOOK`].
 fn permitting() -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     expect_check(&mut ports, "hooks.example.com", 443);

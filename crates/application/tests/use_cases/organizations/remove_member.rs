@@ -45,7 +45,7 @@ fn expect_invitations(ports: &mut MockedPorts, found: Vec<InvitationDetail>) {
     ports.organizations.expect_invitations().with(eq(scope()), eq(now)).once().return_once(|_, _| Ok(found));
 }
 
-/// Ports that find `user` to be a member.
+/// Returns ports with `user` as a member.
 fn ports_that_find(user: &User, role: Role) -> MockedPorts {
     let mut ports = MockedPorts::default();
     expect_member(&mut ports, user, Some(member(user, role)));

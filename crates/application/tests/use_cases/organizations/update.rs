@@ -1,4 +1,4 @@
-//! Changing an organization.
+//! Updating an organization.
 
 use launchway_application::{Error, organizations::OrganizationChange};
 use launchway_domain::{
@@ -33,7 +33,7 @@ fn change() -> OrganizationChange {
     OrganizationChange { name: name(), description: description() }
 }
 
-/// That [`an_organization`] was changed, as its trail is told.
+/// Returns the audit entry of an update of [`an_organization`].
 fn changing() -> EntryBuilder {
     let id = an_organization().build().id;
     an_entry().of(Action::Update, Resource::Organization, id).telling("changed the organization")

@@ -34,7 +34,7 @@ fn change() -> PasswordChange {
     PasswordChange { current: current(), new: a_password(NEW) }
 }
 
-/// Ports that admit a guess, find `found` and hold the present password to be right or wrong.
+/// Returns ports that admit an attempt, find `found` and accept or reject the current password.
 fn ports_that_find(found: Option<Credentials>, password_is_right: bool) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports.expect_admission(&ada().email);
@@ -49,7 +49,7 @@ fn ports_that_find(found: Option<Credentials>, password_is_right: bool) -> Mocke
     ports
 }
 
-/// Ports that let a change through as far as the commit.
+/// Returns ports that allow a change up to the commit.
 fn ports_until_commit() -> MockedPorts {
     let mut ports = ports_that_find(Some(credentials(Some(old_hash()))), true);
     expect_hashing(&mut ports);

@@ -1,4 +1,4 @@
-//! Cancelling what is under way.
+//! Cancellation of running deployments.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use launchway_testkit::builders::parsed;
 use super::{application, carried_out, world};
 use crate::world::{FOR_EVER, State};
 
-/// From now on every sign of life is answered by the wish to end.
+/// Makes every further heartbeat return the request to cancel.
 fn is_cancelled(state: &mut State) {
     state.heartbeats.extend((0..100).map(|_| Ok(Heartbeat::CancelRequested)));
 }
@@ -77,7 +77,7 @@ async fn what_passes_the_point_of_no_return_while_the_queue_is_asked_goes_on_to_
     let world = carried_out(|state| {
         state.application =
             Some(application(|blueprint| blueprint.post_run_command = Some(parsed("warm up"))));
-        // Asked at 10 s and answered at 15 s; the version goes live at 12 s.
+        // Requested at 10 s with the response at 15 s; the version goes live at 12 s.
         state.delay("heartbeat", Duration::from_secs(5));
         state.delay("build", Duration::from_secs(12));
         state.delay("run", Duration::from_secs(60));

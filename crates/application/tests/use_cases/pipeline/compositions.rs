@@ -1,4 +1,4 @@
-//! Versions that are several services, and the downtime that volumes need.
+//! Versions with several services, and the downtime that volumes need.
 
 use launchway_domain::{
     applications::BuildPack,
@@ -13,14 +13,14 @@ use launchway_testkit::{
 use super::{application, carried_out, new, old};
 use crate::world::{ADDRESS, FOR_EVER, State, a_container_of, a_job};
 
-/// What is live before, as a composition: #1 in the journal.
+/// Returns the previous version as a composition: #1 in the journal.
 fn old_services() -> Deployment {
     let mut old = old();
     old.image = Some(ImageName::of_service(old.application_id, old.id, &parsed("web")));
     old
 }
 
-/// The same while it stands still for another one.
+/// Returns the previous version while it is stopped for a recreate.
 fn old_in_a_gap() -> Deployment {
     let mut old = old_services();
     if let Some(container) = &mut old.container {
@@ -166,11 +166,11 @@ async fn what_cannot_work_fails_the_deployment_and_leaves_the_old_version_alone(
     }
 }
 
-/// The old version stands still, from the gap on, in the records too.
+/// Stops the previous version from the recreate on, in the records too.
 fn falls_into_the_gap(state: &mut State) {
     with_a_volume(state);
     state.deployments = vec![old_in_a_gap(), new()];
-    // Before the gap it runs.
+    // Before the recreate it runs.
     state.condition = None;
 }
 

@@ -1,4 +1,4 @@
-//! What happens when a step fails.
+//! Failures of steps.
 
 use std::time::Duration;
 

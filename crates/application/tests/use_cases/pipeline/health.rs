@@ -1,4 +1,4 @@
-//! Waiting until a version answers.
+//! Waiting until a version is healthy.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn a_version_that_never_answers_is_refused_when_its_time_is_over() {
     let end = "commit: failed (not healthy within 60 s: status 503), follow";
     assert_eq!(world.journal_of(end).len(), 1, "{:?}", world.journal());
     assert!(!world.journal().iter().any(|entry| entry.contains("go live")));
-    // The engine is asked every now and then, not with every question.
+    // The engine is queried at a lower rate than the health check.
     assert!(world.journal_of("condition").len() <= 150);
 }
 

@@ -1,4 +1,4 @@
-//! The order of things.
+//! The order of the steps.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ async fn no_step_waits_for_a_record_of_its_beginning() {
 
     worker.drain().await;
 
-    // Going live, the end of the deployment and that of its job are waited for.
+    // The commits of going live, of the end of the deployment and of its job are awaited.
     assert_eq!(start.elapsed(), 5 * second + 3 * second / 2);
 }
 

@@ -1,4 +1,4 @@
-//! Exactly what is written.
+//! The exact writes of deployments.
 
 use launchway_domain::{
     audit::{Action, Resource},

@@ -1,4 +1,4 @@
-//! Comparing branches with what was deployed.
+//! Comparison of branches with what was deployed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     world::{COMMIT, World},
 };
 
-/// Compares for so long, and stops.
+/// Polls for `seconds`, and stops.
 async fn compare(world: &Arc<World>, seconds: u64) {
     let (stop, stopped) = watch::channel(false);
     let comparison = world.comparison();
@@ -28,7 +28,7 @@ async fn compare(world: &Arc<World>, seconds: u64) {
     });
 }
 
-/// An application with secrets of its own.
+/// Returns an application with its own secrets.
 fn named(name: &str) -> ApplicationBuilder {
     let builder = web().named(name);
     let id = builder.clone().build().id;
@@ -129,7 +129,7 @@ async fn a_repository_that_does_not_answer_holds_nobody_up() {
     }));
     let missed = followers.iter().map(|application| application.id).collect();
     let world = World::with(|state| {
-        // The secrets of the first are another application's.
+        // The first one has the secrets of another application.
         state.followers = followers;
         state.missed = missed;
         state.fault("head", 3);

@@ -1,4 +1,4 @@
-//! The secrets of repositories.
+//! The webhook secrets of repositories.
 
 use launchway_application::Error;
 use launchway_domain::{

@@ -1,4 +1,4 @@
-//! Keeping the lease of a job, and losing it.
+//! Renewing and losing the lease of a job.
 
 use std::time::Duration;
 

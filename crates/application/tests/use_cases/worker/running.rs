@@ -1,4 +1,4 @@
-//! Going round and round, and stopping.
+//! The loop of the worker, and its shutdown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{live, next, world};
 use crate::world::{FOR_EVER, World, a_job};
 
-/// Runs a worker for `time` and stops it. Returns how long it took to stop.
+/// Runs a worker for `time` and stops it. Returns the time that it took to stop.
 async fn run_for(world: &Arc<World>, limits: ClaimLimits, time: Duration) -> Duration {
     let (stop, stopped) = watch::channel(false);
     let worker = world.worker_with(limits);

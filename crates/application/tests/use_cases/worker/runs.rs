@@ -1,4 +1,4 @@
-//! Runs of extensions: through, back, and taken up after a loss.
+//! Runs of extensions: success, rollback, and continuation after a lost worker.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ fn job(attempt: i32) -> ClaimedJob {
     claimed
 }
 
-/// What is left of a world in which a run of the greeting was carried out.
+/// Executes a run of the greeting, and returns the world.
 async fn carried_out(states: [ExecutionState; 3], arrange: impl FnOnce(&mut State)) -> Arc<World> {
     let steps: Vec<_> = NAMES.into_iter().zip(states).collect();
     let detail = a_run(an_entry(HELLO).await, r#"{"who":"ada","token":"hunter2"}"#, &steps);
@@ -35,7 +35,7 @@ async fn carried_out(states: [ExecutionState; 3], arrange: impl FnOnce(&mut Stat
     world
 }
 
-/// The journal without the entries of the trail.
+/// Returns the journal without the audit entries.
 fn story(world: &World) -> Vec<String> {
     let told = |entry: String| entry.split(", entry (").next().unwrap_or_default().to_owned();
     world.journal().into_iter().filter(|entry| entry != "heartbeat").map(told).collect()
