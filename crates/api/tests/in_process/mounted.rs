@@ -1,11 +1,11 @@
-//! The OpenAPI document is of what is mounted, all of it and nothing else.
+//! The OpenAPI document contains exactly the mounted operations.
 
 use std::collections::BTreeSet;
 
 use launchway_api::{document, operations};
 use serde_json::Value;
 
-/// Method and path of each operation, once for each time that it is documented.
+/// Returns method, path and operation of each entry of the document, with duplicates.
 fn documented() -> Vec<(String, String, Value)> {
     let document = serde_json::to_value(document()).unwrap();
     let mut found = Vec::new();
