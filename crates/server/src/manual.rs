@@ -1,4 +1,4 @@
-//! What is written about the command line, made of the command line itself.
+//! Completions and manual pages, generated from the command line.
 
 use std::{error::Error, fs, path::Path};
 
@@ -7,7 +7,7 @@ use clap_mangen::Man;
 
 use crate::cli::{Arguments, ManualVerb, print};
 
-/// Prints completions for a shell, or pages of the manual.
+/// Prints completions for a shell, or manual pages.
 pub(crate) fn run(verb: ManualVerb) -> Result<(), Box<dyn Error>> {
     match verb {
         ManualVerb::Completions { shell } => {
@@ -24,7 +24,7 @@ pub(crate) fn run(verb: ManualVerb) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// One page for every verb: `launchway-env-set.1`.
+/// Writes one page for every command: `launchway-env-set.1`.
 fn write_pages(dir: &Path) -> Result<(), Box<dyn Error>> {
     let cannot = |error| format!("{} cannot be written: {error}", dir.display());
     fs::create_dir_all(dir).map_err(cannot)?;
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// Every command with the words that lead to it: `launchway-env-set`.
+    /// Returns every command with its full name: `launchway-env-set`.
     fn commands() -> Vec<(String, clap::Command)> {
         fn below(name: &str, command: &clap::Command, all: &mut Vec<(String, clap::Command)>) {
             for sub in command.get_subcommands() {
