@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deployment_is_asked_for_by_a_job_and_a_record_that_are_written_together() {
+    async fn request_commits_job_and_record_together() {
         let (mut applications, mut store) = (MockApplicationRepository::new(), MockUnitOfWork::new());
         let ada = ada(Role::Member);
         let web = web(&ada);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_wrote_stays_as_it_is_and_is_understood_as_far_as_possible() {
+    fn document_of_another_version_is_kept_and_parsed_partly() {
         for (text, kind, application) in [
             (
                 r#"{ "data": {"application": "shop", "mood": [1]}, "more": true, "type": "deployment.failed" }"#,

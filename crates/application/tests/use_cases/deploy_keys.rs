@@ -57,7 +57,7 @@ async fn the_public_key_is_shown_to_whoever_may_look() {
 }
 
 #[tokio::test]
-async fn a_key_is_made_when_it_is_first_asked_for_and_its_private_part_is_sealed() {
+async fn creates_a_sealed_key_on_first_use() {
     let mut ports = MockedPorts::with_a_box();
     let at = ports.now();
     expect_key(&mut ports, None);
@@ -68,7 +68,7 @@ async fn a_key_is_made_when_it_is_first_asked_for_and_its_private_part_is_sealed
 }
 
 #[tokio::test]
-async fn of_two_who_ask_first_at_the_same_moment_both_see_the_same_key() {
+async fn concurrent_first_reads_return_the_same_key() {
     let mut ports = MockedPorts::with_a_box();
     let at = ports.now();
     expect_key(&mut ports, None);

@@ -116,7 +116,7 @@ async fn a_page_comes_with_the_deployments_of_its_lines() {
 }
 
 #[tokio::test]
-async fn lines_behind_another_one_come_oldest_first_and_count_themselves() {
+async fn lines_after_a_line_are_oldest_first_with_their_own_total() {
     for (after, number) in [(None, 0), (Some(line(41).id()), 41)] {
         let (mut ports, log) = opened(MockedPorts::default(), of_application()).await;
         ports

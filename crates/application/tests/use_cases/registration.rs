@@ -147,7 +147,7 @@ async fn an_installation_says_nothing_without_a_database() {
 }
 
 #[tokio::test]
-async fn whoever_is_on_the_machine_becomes_administrator_of_a_team_and_is_logged_in() {
+async fn local_registration_creates_a_team_and_a_session() {
     let mut ports = ports_until_commit();
     let admin = admin_of("ada's Team");
     let (token, session) = first_session(&admin, ports.now());
@@ -160,7 +160,7 @@ async fn whoever_is_on_the_machine_becomes_administrator_of_a_team_and_is_logged
 }
 
 #[tokio::test]
-async fn whoever_has_the_setup_token_becomes_administrator_from_elsewhere() {
+async fn remote_registration_works_with_the_setup_token() {
     let mut ports = ports_until_commit();
     let admin = admin_of("ada's Team");
     let (token, session) = first_session(&admin, ports.now());
@@ -174,7 +174,7 @@ async fn whoever_has_the_setup_token_becomes_administrator_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn from_elsewhere_nobody_registers_without_the_right_setup_token() {
+async fn remote_registration_needs_the_right_setup_token() {
     for proof in [SetupProof::None, setup_token(""), setup_token("lwi_guess"), setup_token("lwi_setup ")] {
         let ports = ports_of_installation(false);
 
@@ -196,7 +196,7 @@ async fn registration_is_closed_after_the_first_whatever_the_proof() {
 }
 
 #[tokio::test]
-async fn of_two_at_the_same_moment_the_later_finds_registration_closed() {
+async fn later_of_two_concurrent_registrations_is_closed() {
     for taken in [Unique::Installation, Unique::UserEmail, Unique::OrganizationName] {
         let mut ports = ports_until_commit();
         ports.expect_failing_commit(StoreError::Taken(taken));
@@ -219,7 +219,7 @@ async fn nobody_registers_without_a_database() {
 }
 
 #[tokio::test]
-async fn who_comes_too_late_for_a_password_because_someone_else_was_first_is_told_so() {
+async fn failed_hash_after_another_registration_reports_closed() {
     let mut ports = MockedPorts::default();
     ports.credentials.expect_admin_registered().once().returning(|| Ok(false));
     ports.hasher.expect_hash().once().returning(|_| Err(HasherError::Busy));
@@ -242,7 +242,7 @@ async fn registering_during_a_flood_of_passwords_is_asked_to_wait() {
 }
 
 #[tokio::test]
-async fn who_has_the_servers_files_makes_the_administrator_without_a_session() {
+async fn offline_creation_opens_no_session() {
     let mut ports = ports_until_commit();
     let admin = admin_of("ada's Team");
     ports.expect_commit(offline_writes(&admin, ports.now()));
@@ -272,7 +272,7 @@ async fn who_has_the_servers_files_makes_no_second_administrator() {
 }
 
 #[tokio::test]
-async fn who_has_the_servers_files_is_too_late_when_someone_registers_at_the_same_moment() {
+async fn offline_creation_fails_after_a_concurrent_registration() {
     let mut ports = ports_until_commit();
     ports.expect_failing_commit(StoreError::Taken(Unique::Installation));
 

@@ -65,7 +65,7 @@ async fn followed(world: &Arc<World>) -> Vec<Route> {
 }
 
 #[tokio::test]
-async fn a_container_gets_its_traffic_at_the_port_that_it_was_started_with() {
+async fn routes_to_the_port_that_the_container_was_started_with() {
     let (one, all) = led(|state| {
         let mut application = application(Some(container().id));
         // Changed for the next version.
@@ -92,7 +92,7 @@ async fn a_container_that_does_not_run_gets_none() {
 }
 
 #[tokio::test]
-async fn a_site_gets_it_in_its_folder_or_in_that_of_the_one_it_went_back_to() {
+async fn routes_to_the_directory_of_the_site_or_its_rollback_target() {
     let back = || a_deployment().of(&web().build()).numbered(3).back_to(site().id).build();
     for live in [site(), back()] {
         let (one, all) = led(|state| {

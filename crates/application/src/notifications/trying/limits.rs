@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_organization_tries_once_at_a_time_and_keeps_no_other_waiting() {
+    async fn allows_one_test_at_a_time_per_organization() {
         let tries = Tries::default();
         let one = tries.leave(organization(1)).unwrap();
         assert_eq!(tries.leave(organization(1)).err(), Some(Duration::from_secs(5)));

@@ -133,7 +133,7 @@ fn nothing_that_people_write_calls_anyone_or_hides_anything() {
 }
 
 #[test]
-fn nothing_is_longer_than_its_receiver_takes_and_the_newest_lines_stay() {
+fn truncates_messages_and_keeps_the_newest_lines() {
     let long: Vec<String> = (0..15).map(|n| format!("{n:02} {}", "<x>".repeat(400))).collect();
     let lines: Vec<&str> = long.iter().map(String::as_str).collect();
     let event = failed().with(Fact::Reason, "&".repeat(500)).with(Fact::UserAgent, "*".repeat(500));

@@ -220,7 +220,7 @@ async fn a_new_repository_brings_its_own_credentials() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_the_repository_alone_leaves_its_credentials_alone() {
+async fn update_without_repository_keeps_its_credentials() {
     let mut ports = MockedPorts::with_a_box();
     let kept = ApplicationSecrets {
         credentials: Some(sealed_for(id(), "credentials", r#"["ada","ghp_token"]"#)),

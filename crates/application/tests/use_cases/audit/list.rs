@@ -65,7 +65,7 @@ async fn admins_and_members_see_the_page_that_they_ask_for() {
 }
 
 #[tokio::test]
-async fn the_trail_is_that_of_the_organization_that_the_caller_acts_in() {
+async fn lists_the_audit_log_of_the_current_organization() {
     let [oldest, other] = ["Oldest", "Other"].map(|name| an_organization().named(name).build());
     let profile = a_profile().member_of(&oldest, Role::Admin).member_of(&other, Role::Member).build();
     let actor = an_actor().of(profile).acting_in(&other).build();

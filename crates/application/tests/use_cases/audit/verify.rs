@@ -123,7 +123,7 @@ async fn a_chain_is_broken_at_the_link_whose_hash_was_changed() {
 }
 
 #[tokio::test]
-async fn a_changed_entry_with_a_hash_to_match_breaks_the_chain_at_the_next_link() {
+async fn changed_entry_with_matching_hash_breaks_the_next_link() {
     let head = head_of(&links(3));
     let mut stored = tampered(links(3), 1);
     stored[1].hash = stored[0].hash.next(2, &stored[1].entry);
@@ -289,7 +289,7 @@ async fn an_entry_that_cannot_be_read_breaks_the_chain_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_link_written_since_the_head_was_read_does_not_stand_in_for_a_missing_one() {
+async fn newer_link_does_not_hide_a_missing_link() {
     for (stored, broken_at) in [(without(links(4), 2), 3), (links(4).split_off(3), 1)] {
         let head = head_of(&links(3));
 

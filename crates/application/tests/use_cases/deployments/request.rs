@@ -65,7 +65,7 @@ fn expect_reads(ports: &mut MockedPorts) {
 }
 
 #[tokio::test]
-async fn a_deployment_is_asked_for_by_a_job_a_record_a_line_and_an_entry() {
+async fn request_writes_job_record_log_line_and_audit_entry() {
     for actor in [an_actor().build(), a_member()] {
         let mut ports = MockedPorts::default();
         expect_reads(&mut ports);

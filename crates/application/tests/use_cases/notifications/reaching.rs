@@ -105,7 +105,7 @@ async fn a_server_that_wants_nobody_to_log_in_gets_no_password() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mail_server_that_never_takes_it_is_not_asked_again_and_one_that_may_is() {
+async fn retries_mail_only_after_transient_errors() {
     let answered = |code, text: &str| SendError::Answered { code, text: text.to_owned() };
     for (error, words, status, attempts) in [
         (answered(550, "no such user"), "the server answered 550: no such user", Some(550), 1),
@@ -127,7 +127,7 @@ async fn a_mail_server_that_never_takes_it_is_not_asked_again_and_one_that_may_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_opened_any_more_is_given_up_with_what_to_do_about_it() {
+async fn undecryptable_configuration_is_given_up_with_a_hint() {
     let elsewhere = || Sealed("<elsewhere>hunter2".to_owned());
     let Channel::Webhook { config, .. } = a_receiver(WebhookKind::Generic, "hooks") else { panic!() };
     let good = kept_secret(uuid::Uuid::nil(), 1);
@@ -150,7 +150,7 @@ async fn what_cannot_be_opened_any_more_is_given_up_with_what_to_do_about_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stored_and_makes_no_sense_is_given_up_without_being_repeated() {
+async fn invalid_configuration_is_given_up_without_its_value() {
     let id = a_webhook(WebhookKind::Slack).id;
     let url = sealed(&format!("webhook_configs.webhook_url:{id}"), "ftp://hunter2");
     let config = WebhookConfig { url, ..a_webhook(WebhookKind::Slack) };

@@ -104,7 +104,7 @@ async fn one_slow_receiver_holds_up_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ring_wakes_a_sender_that_waits_and_without_one_it_looks_each_second() {
+async fn sender_wakes_on_notification_or_polls_each_second() {
     for (rings, at) in [(true, 300), (false, 1000)] {
         let office = Office::with(|_| {});
 
@@ -124,7 +124,7 @@ async fn a_ring_wakes_a_sender_that_waits_and_without_one_it_looks_each_second()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_words_are_kept_and_every_attempt_uses_them_byte_for_byte() {
+async fn every_attempt_sends_the_stored_body_byte_for_byte() {
     let event = an_event(EventKind::MemberRemoved);
     let generic = a_receiver(WebhookKind::Generic, "hooks");
     let office = Office::with(|state| {
@@ -175,7 +175,7 @@ async fn without_words_nothing_is_sent_and_the_claim_ends_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_tried_again_by_the_schedule_and_given_up_behind_it() {
+async fn failure_is_retried_by_the_schedule_and_then_given_up() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.answers.insert("hooks.example.com", [answered(500), answered(404), answered(302)].into());
@@ -214,7 +214,7 @@ async fn a_receiver_that_asks_for_time_gets_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_wants_nothing_any_more_is_switched_off_by_the_first_answer() {
+async fn gone_receiver_is_disabled_by_the_first_response() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.answers.insert("hooks.example.com", [answered(410)].into());
@@ -251,7 +251,7 @@ async fn an_answer_of_endless_length_is_kept_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_of_an_attempt_is_kept_once_the_store_is_there_again() {
+async fn result_is_recorded_once_the_store_is_available_again() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.faults.insert("record", (0..3).map(|_| unavailable()).collect());
@@ -298,7 +298,7 @@ async fn a_queue_that_cannot_be_asked_does_not_end_the_sender() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_run_had_is_sent_at_once_and_lost_ones_are_looked_for_each_ten_seconds() {
+async fn takes_over_own_deliveries_at_once_and_lost_ones_every_10_s() {
     let office = Office::with(|state| state.lost = vec![one("hooks").remove(0).1]);
 
     let losing = async {
@@ -315,7 +315,7 @@ async fn what_an_earlier_run_had_is_sent_at_once_and_lost_ones_are_looked_for_ea
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_old_is_forgotten_until_there_is_no_more_and_again_each_hour() {
+async fn deletes_all_old_deliveries_every_hour() {
     let office = Office::with(|state| state.forgettable = [1000, 7].into());
 
     office.send_for(seconds(3700), timings()).await;
@@ -327,7 +327,7 @@ async fn what_is_old_is_forgotten_until_there_is_no_more_and_again_each_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_ends_in_time_is_finished_when_the_sender_stops() {
+async fn running_attempt_finishes_within_the_grace_period() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.delays.insert("hooks.example.com", seconds(4));
@@ -379,7 +379,7 @@ async fn a_sender_that_nobody_can_stop_any_more_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn by_the_usual_schedule_a_message_is_given_up_behind_seven_attempts() {
+async fn default_schedule_gives_up_after_seven_attempts() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.answers.insert("hooks.example.com", (0..9).map(|_| answered(503)).collect());

@@ -64,7 +64,7 @@ async fn delete(ports: MockedPorts, id: Option<SmtpConfigId>) -> Result<(), Erro
 }
 
 #[tokio::test]
-async fn a_password_is_sealed_for_its_own_place_and_the_trail_does_not_know_it() {
+async fn password_is_sealed_and_absent_from_the_audit_log() {
     let mut ports = permitting();
     let entry = an_entry()
         .of(Action::Create, Resource::SmtpConfig, made().id)
@@ -86,7 +86,7 @@ async fn a_server_may_want_nobody_to_log_in() {
 }
 
 #[tokio::test]
-async fn a_user_without_a_password_logs_in_as_little_as_a_password_without_a_user() {
+async fn username_and_password_are_required_together() {
     for wish in [NewSmtp { username: None, ..wish() }, NewSmtp { password: None, ..wish() }] {
         let reason = "`username` and `password` go together: give both, or neither";
         assert_refused(create(MockedPorts::with_a_box(), wish).await, Error::Invalid(reason.to_owned()));
@@ -111,7 +111,7 @@ async fn without_a_port_it_is_the_usual_one_of_the_way() {
 }
 
 #[tokio::test]
-async fn who_wants_no_encryption_needs_the_operators_leave_for_just_that() {
+async fn create_without_encryption_needs_an_allowed_address() {
     let without = || NewSmtp { security: MailSecurity::None, ..wish() };
     let mut ports = MockedPorts::with_a_box();
     let check = ports.guard.expect_check_unencrypted().with(eq("smtp.example.com"), eq(25));

@@ -71,7 +71,7 @@ async fn delete(ports: MockedPorts) -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_address_is_sealed_for_the_same_place_and_what_waits_is_sent_there_at_once() {
+async fn new_url_is_sealed_and_gets_pending_deliveries_at_once() {
     let mut ports = ports_that_find_it();
     expect_check(&mut ports, "other.example.com", 443);
     ports.expect_commit(writes(&elsewhere(), ports.now()));

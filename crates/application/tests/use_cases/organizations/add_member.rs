@@ -166,7 +166,7 @@ fn assert_added(outcome: Result<Added, Error>, expected: Member) {
 }
 
 #[tokio::test]
-async fn who_has_no_account_gets_one_named_after_the_address_and_a_day_to_set_a_password() {
+async fn new_user_gets_an_account_and_a_setup_token_for_a_day() {
     let expected = new_member(&new_account("grace"), Role::Member, 2);
     let mut ports = ports_that_find(None);
     ports.expect_commit(new_account_writes(&expected));
@@ -285,7 +285,7 @@ async fn nobody_gives_a_role_that_may_do_more_than_they_may() {
 }
 
 #[tokio::test]
-async fn nobody_adds_members_without_the_permission_or_learns_who_has_an_account() {
+async fn add_needs_the_permission_before_any_account_lookup() {
     for actor in actors_without("organization:update") {
         let outcome = add(MockedPorts::default(), &actor, wish()).await;
 
@@ -311,7 +311,7 @@ async fn who_is_a_member_already_is_not_added_again() {
 }
 
 #[tokio::test]
-async fn of_two_who_add_the_same_new_address_at_the_same_moment_the_later_tries_again() {
+async fn concurrent_add_of_the_same_address_can_be_retried() {
     for collision in [StoreError::Taken(Unique::UserEmail), StoreError::Refused(Rule::AccountInUse)] {
         let mut ports = ports_that_find(None);
         ports.expect_failing_commit(collision);

@@ -104,7 +104,7 @@ async fn an_admin_may_give_up_being_one() {
 }
 
 #[tokio::test]
-async fn nobody_changes_roles_without_the_permission_not_even_their_own() {
+async fn role_change_needs_the_permission_even_for_oneself() {
     for actor in actors_without("organization:update") {
         for user in [ada(), grace()] {
             let outcome = change(MockedPorts::default(), &actor, &user, Role::Admin).await;

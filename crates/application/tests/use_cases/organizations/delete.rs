@@ -68,7 +68,7 @@ async fn nobody_deletes_their_only_organization() {
 }
 
 #[tokio::test]
-async fn an_admin_of_another_organization_deletes_it_from_wherever_they_act() {
+async fn admin_deletes_another_of_their_organizations() {
     let mut ports = MockedPorts::default();
     ports.expect_commit(delete_writes(&engines(), ports.now()));
 

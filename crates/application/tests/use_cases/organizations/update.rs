@@ -142,7 +142,7 @@ async fn a_name_that_is_in_use_conflicts() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_by_a_change_of_the_description_is_a_fault() {
+async fn name_conflict_of_a_description_change_is_a_fault() {
     let mut ports = MockedPorts::default();
     ports.expect_failing_commit(StoreError::Taken(Unique::OrganizationName));
 

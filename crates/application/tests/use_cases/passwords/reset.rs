@@ -82,7 +82,7 @@ async fn a_reset_is_in_the_trail_of_the_oldest_membership() {
 }
 
 #[tokio::test]
-async fn a_reset_for_who_is_in_no_organization_is_in_the_trail_of_the_installation() {
+async fn reset_without_organization_is_audited_by_the_installation() {
     for profile in [Some(a_profile().build()), None] {
         let mut ports = ports_until_profile();
         expect_profile(&mut ports, profile);

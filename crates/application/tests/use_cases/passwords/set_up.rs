@@ -115,7 +115,7 @@ async fn a_new_user_sets_the_first_password_and_uses_the_token_up() {
 }
 
 #[tokio::test]
-async fn whoever_was_removed_meanwhile_is_in_the_trail_of_the_installation() {
+async fn setup_of_a_removed_member_is_audited_by_the_installation() {
     let mut ports = ports_that_find(Some(ada().id));
     expect_profile(&mut ports, Some(a_profile().of(&ada()).build()));
     expect_hashing(&mut ports);
@@ -140,7 +140,7 @@ async fn a_token_of_a_deleted_user_is_void() {
 }
 
 #[tokio::test]
-async fn a_token_is_good_until_the_moment_before_its_24_hours_are_over() {
+async fn token_is_valid_until_just_before_24_hours() {
     let begin = MockedPorts::default().now();
     let last = begin + TimeDelta::hours(24) - TimeDelta::microseconds(1);
     let mut ports = ports_that_find_until(begin + PasswordSetup::LIFETIME);

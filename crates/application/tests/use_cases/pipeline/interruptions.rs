@@ -31,7 +31,7 @@ fn was_lost(state: &mut State, left: Deployment) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_live_already_gets_the_traffic_and_the_old_one_ends() {
+async fn continuation_switches_traffic_and_retires_the_old_version() {
     let world = carried_out(|state| was_lost(state, left_in(DeploymentState::Deploying))).await;
 
     assert_eq!(

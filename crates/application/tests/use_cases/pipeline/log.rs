@@ -58,7 +58,7 @@ async fn no_reason_shows_a_secret() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_commands_print_is_not_taken_for_what_the_container_prints() {
+async fn command_output_is_distinct_from_container_output() {
     let world = carried_out(print_secrets).await;
 
     let state = world.state();
@@ -132,7 +132,7 @@ async fn a_flood_ends_at_50_mib_with_one_line_that_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lines_that_cannot_be_written_are_tried_again_and_none_is_lost() {
+async fn failed_log_writes_are_retried_without_loss() {
     let told = carried_out(print_secrets).await.log();
 
     let world = carried_out(|state| {

@@ -33,7 +33,7 @@ fn a_site(state: &mut State) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_image_of_the_earlier_one_is_used_again_without_source_or_building() {
+async fn rollback_reuses_the_image_without_a_build() {
     let earlier = a_deployment().numbered(3).in_state(DeploymentState::Deployed).made_of('3').with_image();
     let (earlier, back) = (earlier.clone().build(), back_to(2, &earlier.build()));
     let world = carried_out(|state| {

@@ -44,7 +44,7 @@ fn with_password(name: &str, password: &str) -> Application {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_missed_is_deployed_at_once_and_what_was_not_is_left_alone() {
+async fn deploys_only_missed_commits_at_once() {
     let (missed, other) = (named("missed").build(), named("other").build());
     let world = World::with(|state| {
         state.followers = vec![missed.clone(), other];

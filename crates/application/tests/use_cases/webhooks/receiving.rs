@@ -150,7 +150,7 @@ async fn the_first_push_that_is_verified_is_remembered() {
 }
 
 #[tokio::test]
-async fn every_application_is_deployed_in_the_same_unit_with_the_entries_last() {
+async fn deploys_all_applications_in_one_commit_with_entries_last() {
     let mut ports = MockedPorts::with_a_box();
     let (at, delivery) = (ports.now(), push("main", "A change"));
     let (one, two) = (web().build(), web().named("two").build());
@@ -230,7 +230,7 @@ async fn a_commit_that_is_live_is_not_deployed_again() {
 }
 
 #[tokio::test]
-async fn a_commit_that_asks_not_to_be_deployed_is_passed_over_for_good() {
+async fn commit_that_opts_out_is_skipped_for_good() {
     let mut ports = MockedPorts::with_a_box();
     let (at, application, delivery) = (ports.now(), web().build(), push("main", "A change [skip ci]"));
     expect_secrets(&mut ports, vec![known(at)]);

@@ -120,7 +120,7 @@ async fn a_job_that_does_not_is_given_back_when_the_grace_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_live_is_not_removed_when_its_job_is_given_back() {
+async fn returned_job_keeps_its_live_version() {
     let world = world(JobKind::Deploy, |state| state.delay("switch", FOR_EVER));
 
     run_for(&world, TWO, Duration::from_secs(1)).await;
