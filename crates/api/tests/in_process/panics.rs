@@ -3,7 +3,7 @@
 use crate::served::Served;
 
 #[test]
-fn after_a_panic_the_answer_is_in_the_envelope_and_tells_nothing() {
+fn panic_response_is_in_the_envelope_without_details() {
     let served = Served::with_a_route_that_panics();
     let answer = served.client().with_header("x-request-id", "fatal-1").get("/panics");
     let message = answer.failure(500, "internal");
