@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_can_be_written_is_explained_in_a_line_without_a_full_stop() {
+    fn every_command_and_argument_has_help_without_full_stop() {
         let mut problems = Vec::new();
         let mut check = |what: String, help: Option<String>| match help {
             None => problems.push(format!("{what} has no help")),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_script_for_every_shell_and_bash_understands_its_own() {
+    fn completions_exist_for_every_shell_and_parse_in_bash() {
         for shell in Shell::value_variants() {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "launchway", &mut script);
