@@ -109,7 +109,7 @@ impl From<StoreError> for Stop {
         match error {
             StoreError::Stale => Self::Lost,
             error => {
-                tracing::error!(%error, source = ?std::error::Error::source(&error), "a job meets the database's fault");
+                tracing::error!(%error, source = ?std::error::Error::source(&error), "database failed during a job");
                 Self::Fault("the database is not available".to_owned())
             }
         }

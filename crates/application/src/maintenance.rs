@@ -129,7 +129,7 @@ impl Maintenance {
         loop {
             sleep(self.timings.rescue).await;
             if let Err(error) = self.rescue().await {
-                tracing::warn!(%error, "jobs of lost workers could not be looked for");
+                tracing::warn!(%error, "jobs of lost workers could not be read");
             }
         }
     }
@@ -210,7 +210,7 @@ impl Maintenance {
             match (self.ports.routes.confirm().await, is_told) {
                 (Ok(()), _) => is_told = true,
                 (Err(error), true) => {
-                    tracing::warn!(%error, "routes cannot be updated until the router answers");
+                    tracing::warn!(%error, "routes could not be confirmed");
                     is_told = false;
                 }
                 (Err(_), false) => {}

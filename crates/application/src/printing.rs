@@ -137,7 +137,7 @@ impl<K: Keeper> Printer<K> {
                     pending.bytes = 0;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "log lines wait for the database");
+                    tracing::warn!(%error, "log lines could not be stored yet");
                     tokio::time::sleep(PATIENCE).await;
                 }
             }

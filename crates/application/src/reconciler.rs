@@ -282,14 +282,14 @@ impl Reconciler {
 
     fn report_outage(&self, reason: String) {
         if self.tools.engine.report_outage(reason.clone(), self.tools.clock.now()) {
-            tracing::warn!(reason, "engine is away: what needs it waits");
+            tracing::warn!(reason, "engine is unavailable");
         }
     }
 
     fn report_available(&self) {
         let Some(outage) = self.tools.engine.report_available() else { return };
         let seconds = (self.tools.clock.now() - outage.since).num_seconds();
-        tracing::info!(seconds, "engine answers again");
+        tracing::info!(seconds, "engine is available again");
         for watched in self.versions().values_mut() {
             watched.backoff = Backoff::default();
         }
@@ -355,7 +355,7 @@ impl Reconciler {
         let job = job_about(&version.application, JobKind::Reconcile, &self.tools);
         match self.tools.store.commit(vec![JobWrite::Enqueue(job).into()]).await {
             Ok(()) => self.tools.bell.ring(),
-            Err(error) => tracing::warn!(%error, "a reconcile job could not be enqueued"),
+            Err(error) => tracing::warn!(%error, "reconcile job could not be enqueued"),
         }
     }
 
@@ -391,12 +391,12 @@ impl Reconciler {
         let container = ContainerRecord { state, address, ..recorded.clone() };
         let write = Write::RecordContainer { id, container, at };
         if let Err(error) = self.tools.store.commit(vec![write.into()]).await {
-            tracing::warn!(%error, deployment.id = %id, "the state of a container could not be recorded");
+            tracing::warn!(%error, deployment.id = %id, "container state could not be recorded");
             return;
         }
         let scope = Scope::of_record(version.application.organization_id);
         if let Err(error) = self.ports.routes.follow(scope, version.application.id).await {
-            tracing::warn!(%error, deployment.id = %id, "a route could not be updated");
+            tracing::warn!(%error, deployment.id = %id, "route could not be updated");
         }
     }
 
@@ -405,7 +405,7 @@ impl Reconciler {
         let (application_id, deployment_id) = (version.application.id, version.deployment.id);
         let line = NewLine { application_id, deployment_id, level, text, at: self.tools.clock.now() };
         if let Err(error) = self.ports.logs.append(vec![line]).await {
-            tracing::warn!(%error, deployment.id = %deployment_id, "a log line could not be stored");
+            tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
         }
     }
 

@@ -144,7 +144,7 @@ impl Worker {
         ended: Result<Vec<Retired>, tokio::task::JoinError>,
     ) {
         let retired = ended.unwrap_or_else(|error| {
-            tracing::error!(%error, "a job panicked");
+            tracing::error!(%error, "job panicked");
             Vec::new()
         });
         for retired in retired {
@@ -168,7 +168,7 @@ impl Worker {
         match self.queue.claim(&self.identity, self.limits, now, now + self.timings.lease).await {
             Ok(claimed) => claimed,
             Err(error) => {
-                tracing::warn!(%error, "the queue cannot be asked");
+                tracing::warn!(%error, "job could not be claimed");
                 None
             }
         }
@@ -195,7 +195,7 @@ impl Worker {
             Ok(Err(Stop::Refused(reason))) => self.end(claimed, Outcome::Failed { reason }).await,
             Ok(Err(Stop::Fault(reason))) => self.retry(claimed, &reason).await,
             Ok(Err(Stop::Lost)) | Err(Interruption::Lost) => {
-                tracing::warn!("the lease does not hold any more");
+                tracing::warn!("lease was lost");
                 Ok(())
             }
             Err(Interruption::Cancelled) => self.end(claimed, Outcome::Cancelled).await,
@@ -211,7 +211,7 @@ impl Worker {
         };
         if let Err(stop) = settled {
             // The lease expires, and then the job is rescued.
-            tracing::warn!(reason = %stop, "the end of a job could not be recorded");
+            tracing::warn!(reason = %stop, "job could not be settled");
         }
         self.tools.bell.ring();
         retired
@@ -283,10 +283,10 @@ impl Worker {
                 }
                 Ok(Heartbeat::Held | Heartbeat::CancelRequested) => last_sign = tokio::time::Instant::now(),
                 Err(error) if last_sign.elapsed() >= self.timings.lease => {
-                    tracing::warn!(%error, "no sign of life could be given in time");
+                    tracing::warn!(%error, "lease renewal failed until the lease expired");
                     return Interruption::Lost;
                 }
-                Err(error) => tracing::warn!(%error, "no sign of life could be given"),
+                Err(error) => tracing::warn!(%error, "lease renewal failed"),
             }
             if started.elapsed() >= self.timings.job && may_end && !course.tell(Wish::TimeIsUp) {
                 return Interruption::TookTooLong;
@@ -317,7 +317,7 @@ impl Worker {
     }
 
     async fn follow(&self, claimed: &ClaimedJob, state: JobState) -> Result<(), Stop> {
-        tracing::debug!(state = state.as_str(), "job given back");
+        tracing::debug!(state = state.as_str(), "job returned to the queue");
         let followed = followed(&claimed.job, self.tools.clock.now());
         match self.tools.store.commit(vec![followed]).await {
             Err(StoreError::Stale) | Ok(()) => Ok(()),
@@ -334,8 +334,8 @@ impl Worker {
         let cleared = timeout(self.timings.lease / 2, self.crew.pipeline.clear_up_after(claimed)).await;
         match cleared {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "what an attempt left could not be removed"),
-            Err(_elapsed) => tracing::warn!("what an attempt left could not be removed in time"),
+            Ok(Err(error)) => tracing::warn!(%error, "leftovers of an attempt could not be removed"),
+            Err(_elapsed) => tracing::warn!("removal of leftovers timed out"),
         }
     }
 }

@@ -90,7 +90,7 @@ impl Applications {
     /// now, the update is retried later.
     pub(super) async fn lead_traffic(&self, scope: Scope, id: ApplicationId) {
         if let Err(error) = self.routes.follow(scope, id).await {
-            tracing::warn!(application.id = %id, %error, "traffic follows later");
+            tracing::warn!(application.id = %id, %error, "route update failed; it is retried later");
         }
     }
 }

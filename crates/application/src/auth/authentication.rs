@@ -59,7 +59,7 @@ impl Authentication {
             Err(StoreError::Stale) => Err(Error::Unauthenticated),
             Err(error) => {
                 // The session is still valid; a later request extends it.
-                tracing::warn!(session.id = %session.id, error = &error as &dyn std::error::Error, "could not extend a session");
+                tracing::warn!(session.id = %session.id, error = &error as &dyn std::error::Error, "session extension failed");
                 Ok(())
             }
             Ok(()) => Ok(()),

@@ -97,7 +97,7 @@ impl Guesses {
     /// cannot be taken back counts until it expires.
     async fn forgive(&self, attempt: LoginAttemptId) {
         if let Err(error) = self.throttle.forgive(attempt).await {
-            tracing::warn!(login_attempt.id = %attempt, error = &error as &dyn std::error::Error, "could not take back a login attempt");
+            tracing::warn!(login_attempt.id = %attempt, error = &error as &dyn std::error::Error, "login attempt could not be taken back");
         }
     }
 }

@@ -105,7 +105,7 @@ pub struct Pipeline {
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
-        tracing::error!(%error, source = ?std::error::Error::source(&error), "a deployment meets a fault");
+        tracing::error!(%error, source = ?std::error::Error::source(&error), "application secrets could not be decrypted");
         Self::Refused("a secret of this application cannot be opened".to_owned())
     }
 }
@@ -151,7 +151,7 @@ impl Pipeline {
     /// is an orphan, which the reconciler retires.
     pub(crate) async fn retire(&self, retired: &Retired) {
         if let Err(error) = self.retirer.retire(retired).await {
-            tracing::warn!(deployment.id = %retired.deployment(), %error, "previous version is removed later");
+            tracing::warn!(deployment.id = %retired.deployment(), %error, "previous version could not be retired yet");
         }
     }
 
@@ -162,7 +162,7 @@ impl Pipeline {
         let (application_id, at) = (claimed.job.subject.into(), self.tools.clock.now());
         let line = NewLine { application_id, deployment_id, level: Level::Warn, text, at };
         if let Err(error) = self.ports.logs.append(vec![line]).await {
-            tracing::warn!(%error, deployment.id = %deployment_id, "a log line could not be stored");
+            tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
         }
     }
 
@@ -300,7 +300,7 @@ impl Pipeline {
 
     async fn fail(&self, claimed: &ClaimedJob, attempt: &Attempt<'_>, reason: String) -> Result<(), Stop> {
         if let Err(error) = self.ports.source.discard(attempt.deployment.id).await {
-            tracing::warn!(deployment.id = %attempt.deployment.id, %error, "a work folder stays until the next start");
+            tracing::warn!(deployment.id = %attempt.deployment.id, %error, "work directory could not be removed");
         }
         attempt.log.flush().await;
         let event = self.ended(&attempt.application, &attempt.deployment, "could not deploy");

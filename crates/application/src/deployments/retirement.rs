@@ -82,7 +82,7 @@ impl Retirer {
     /// Waits for the last request, stops the containers, collects their output, and removes them.
     pub(crate) async fn retire(&self, retired: &Retired) -> Result<(), StepError> {
         if let Err(error) = self.routes.drain(retired.application, retired.container.clone()).await {
-            tracing::warn!(application.id = %retired.application, %error, "requests could not be waited for");
+            tracing::warn!(application.id = %retired.application, %error, "drain failed");
         }
         let record = self.deployments.get(retired.scope, retired.deployment).await.map_err(unreadable)?;
         let container = match &retired.container {

@@ -43,10 +43,7 @@ impl Catalog {
         let (mut keep, mut writes): (Vec<ExtensionKey>, Vec<store::Write>) = (Vec::new(), Vec::new());
         for file in files {
             let Ok(key) = file.name.parse::<ExtensionKey>() else {
-                tracing::error!(
-                    file = file.name,
-                    "a definition of the catalog is not called like an extension"
-                );
+                tracing::error!(file = file.name, "catalog file has an invalid name");
                 continue;
             };
             keep.push(key.clone());
@@ -80,15 +77,11 @@ impl Catalog {
             }
             Ok(definition) => {
                 let id = definition.metadata.id.as_str();
-                tracing::error!(
-                    file = file.name,
-                    id,
-                    "a definition of the catalog is called otherwise than its file"
-                );
+                tracing::error!(file = file.name, id, "catalog definition does not match its file name");
                 None
             }
             Err(invalid) => {
-                tracing::error!(file = file.name, problems = %invalid, "a definition of the catalog cannot be used");
+                tracing::error!(file = file.name, problems = %invalid, "catalog definition is invalid");
                 match earlier {
                     Some(Validation::Valid) => None,
                     _ => Some(unusable(key, yaml, &invalid, &self.tools)),

@@ -218,7 +218,7 @@ impl Runs {
     /// Updates the routes at once. If that fails, the maintenance task retries soon.
     async fn lead_traffic(&self) {
         if let Err(error) = self.ports.routes.follow_all().await {
-            tracing::warn!(%error, "traffic is not led by the records yet");
+            tracing::warn!(%error, "routes could not be updated yet");
         }
     }
 }

@@ -287,7 +287,7 @@ fn failed(failure: &Failure) -> (Verdict, Option<u16>, String) {
             (Verdict::Refused, None, format!("what is stored about the channel {why}: configure it again"))
         }
         Failure::Store(error) => {
-            tracing::warn!(%error, "who gets a message could not be found out");
+            tracing::warn!(%error, "recipients could not be read");
             (Verdict::Later(None), None, "the database is not available".to_owned())
         }
     }

@@ -117,7 +117,7 @@ impl Sender {
         match self.queue.claim(self.identity, most, now, now + self.timings.lease).await {
             Ok(claimed) => claimed,
             Err(error) => {
-                tracing::warn!(%error, "deliveries could not be asked for");
+                tracing::warn!(%error, "deliveries could not be claimed");
                 Vec::new()
             }
         }
@@ -129,7 +129,7 @@ impl Sender {
             Ok(words) => words,
             Err(error) => {
                 // The claim expires, and then the delivery is rescued.
-                tracing::warn!(%error, "no words were found for an event");
+                tracing::warn!(%error, "message could not be composed");
                 return;
             }
         };
@@ -140,9 +140,9 @@ impl Sender {
         let next = self.timings.schedule.next(brought.verdict, failures, random, self.tools.clock.now());
         match next {
             Next::Done => {}
-            Next::Again(at) => tracing::debug!(%at, error = brought.error, "a message was not taken"),
-            Next::GiveUp => tracing::warn!(error = brought.error, "a message is given up"),
-            Next::Disable => tracing::warn!(error = brought.error, "a channel is switched off"),
+            Next::Again(at) => tracing::debug!(%at, error = brought.error, "delivery attempt failed"),
+            Next::GiveUp => tracing::warn!(error = brought.error, "delivery was given up"),
+            Next::Disable => tracing::warn!(error = brought.error, "channel was disabled"),
         }
         self.record(&claimed, &brought, next).await;
     }
@@ -167,7 +167,7 @@ impl Sender {
                     sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "what came of an attempt could not be kept");
+                    tracing::warn!(%error, "delivery attempt could not be recorded");
                     return;
                 }
             }
@@ -180,10 +180,10 @@ impl Sender {
             match self.queue.rescue(self.identity, self.tools.clock.now()).await {
                 Ok(0) => {}
                 Ok(deliveries) => {
-                    tracing::info!(deliveries, "took deliveries from a lost sender");
+                    tracing::info!(deliveries, "deliveries taken from a lost sender");
                     self.tools.bell.ring();
                 }
-                Err(error) => tracing::warn!(%error, "lost deliveries could not be looked for"),
+                Err(error) => tracing::warn!(%error, "lost deliveries could not be read"),
             }
             sleep(self.timings.rescue).await;
         }
@@ -196,10 +196,10 @@ impl Sender {
             match self.queue.forget(delivered, dead, now).await {
                 Ok(0) => {}
                 Ok(deliveries) => {
-                    tracing::info!(deliveries, "forgot old deliveries");
+                    tracing::info!(deliveries, "old deliveries removed");
                     continue;
                 }
-                Err(error) => tracing::warn!(%error, "old deliveries could not be forgotten"),
+                Err(error) => tracing::warn!(%error, "old deliveries could not be removed"),
             }
             sleep(self.timings.forget).await;
         }

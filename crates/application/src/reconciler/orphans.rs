@@ -102,7 +102,7 @@ impl Reconciler {
             let scope = Scope::of_record(deployment.organization_id);
             let retired = Retired::version((scope, deployment.application_id), &deployment);
             if let Err(error) = self.ports.retirer.retire(&retired).await {
-                tracing::warn!(%error, deployment.id = %deployment.id, "previous version is retired later");
+                tracing::warn!(%error, deployment.id = %deployment.id, "previous version could not be retired yet");
                 is_done = false;
             }
         }

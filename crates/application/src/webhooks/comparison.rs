@@ -103,7 +103,7 @@ impl Comparison {
         loop {
             if let Err(error) = self.compare(&mut troubled).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "branches could not be compared with what was deployed");
+                tracing::warn!(error, "branches could not be polled");
             }
             sleep(self.timings.every).await;
         }

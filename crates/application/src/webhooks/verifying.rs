@@ -37,7 +37,7 @@ impl Webhooks {
             Ok(secret) => Some((Some(kept), secret)),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(error, webhook_secret.id = %kept.id, "a webhook's secret cannot be opened");
+                tracing::error!(error, webhook_secret.id = %kept.id, "webhook secret could not be decrypted");
                 None
             }
         }

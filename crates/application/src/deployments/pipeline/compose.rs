@@ -224,7 +224,7 @@ impl Pipeline {
         let (application_id, deployment_id) = (deployment.application_id, deployment.id);
         let line = NewLine { application_id, deployment_id, level, text, at: self.tools.clock.now() };
         if let Err(error) = self.ports.logs.append(vec![line]).await {
-            tracing::warn!(%error, deployment.id = %deployment_id, "a log line could not be kept");
+            tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
         }
     }
 }

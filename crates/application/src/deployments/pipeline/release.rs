@@ -246,7 +246,7 @@ impl Pipeline {
     /// Waits for the requests that are running on the previous target.
     pub(super) async fn drain(&self, application: ApplicationId) {
         if let Err(error) = self.ports.routes.drain(application, None).await {
-            tracing::warn!(application.id = %application, %error, "nobody tells whether requests are under way");
+            tracing::warn!(application.id = %application, %error, "drain failed");
         }
     }
 

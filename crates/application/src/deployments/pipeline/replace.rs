@@ -32,7 +32,7 @@ impl Pipeline {
             Ok(container) => container,
             Err(stop) => {
                 if let Err(error) = self.ports.deployer.remove_attempt(&owner).await {
-                    tracing::warn!(deployment.id = %owner.deployment, %error, "a failed attempt is removed later");
+                    tracing::warn!(deployment.id = %owner.deployment, %error, "failed attempt could not be removed yet");
                 }
                 return Err(stop);
             }
