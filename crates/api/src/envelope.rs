@@ -99,7 +99,7 @@ pub(crate) fn json(response: actix_web::HttpResponseBuilder, body: &impl Seriali
     match serde_json::to_vec(body) {
         Ok(bytes) => json_bytes(response, bytes),
         Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "an answer could not be serialized");
+            tracing::error!(error = &error as &dyn std::error::Error, "response serialization failed");
             HttpResponse::InternalServerError().finish()
         }
     }

@@ -65,9 +65,9 @@ pub async fn front_door<B: MessageBody + 'static>(
     if let Some(cause) = cause_of(&response) {
         span.in_scope(|| {
             if status == 503 {
-                tracing::warn!(status, cause = chain(cause), "the request could not be served now");
+                tracing::warn!(status, cause = chain(cause), "request failed temporarily");
             } else {
-                tracing::error!(status, cause = chain(cause), "the request failed");
+                tracing::error!(status, cause = chain(cause), "request failed");
             }
         });
     }
