@@ -100,7 +100,7 @@ impl Background {
         self.stop.send_replace(true);
         for task in self.tasks {
             if let Err(error) = task.await {
-                tracing::error!(%error, "a task in the background broke");
+                tracing::error!(%error, "background task panicked");
             }
         }
     }

@@ -63,16 +63,16 @@ impl FrontProxy {
         let version = version(config, proxy)?;
         let status = match control.status().await {
             Ok(status) if !listens(&status, proxy.bind) => {
-                tracing::info!(from = ?status.addresses, to = %proxy.bind, "the front proxy moves");
+                tracing::info!(from = ?status.addresses, to = %proxy.bind, "front proxy moves to another address");
                 end(&control).await?;
                 start(&folder, proxy.bind, &control, |_| true).await?
             }
             Ok(status) if status.version == version => {
-                tracing::info!(process = status.process, "the front proxy runs already");
+                tracing::info!(process = status.process, "front proxy is running already");
                 status
             }
             Ok(old) => {
-                tracing::info!(process = old.process, "the front proxy hands over to one of this version");
+                tracing::info!(process = old.process, "front proxy hands over to this version");
                 start(&folder, proxy.bind, &control, |status| status.process != old.process).await?
             }
             Err(ControlError::Absent) => {
@@ -102,17 +102,17 @@ impl FrontProxy {
             match self.control.traffic().await {
                 Ok(traffic) => self.metrics.renew(traffic),
                 Err(ControlError::Absent) => self.start_again().await,
-                Err(error) => tracing::warn!(%error, "the front proxy cannot be asked"),
+                Err(error) => tracing::warn!(%error, "front proxy could not be queried"),
             }
         }
     }
 
     async fn start_again(&self) {
-        tracing::warn!("the front proxy is gone; starting it again");
+        tracing::warn!("front proxy exited; restarting it");
         // On the same address, even if it was chosen freely before.
         let bind = SocketAddr::new(self.bind.ip(), self.address.port());
         if let Err(error) = start(&self.folder, bind, &self.control, |_| true).await {
-            tracing::error!(%error, "the front proxy does not start");
+            tracing::error!(%error, "front proxy could not be started");
         }
     }
 
@@ -122,7 +122,7 @@ impl FrontProxy {
             Ok(()) => {
                 say("The front proxy has ended too: applications are not reached until the next start.")
             }
-            Err(error) => tracing::warn!(%error, "the front proxy does not end"),
+            Err(error) => tracing::warn!(%error, "front proxy could not be stopped"),
         }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn fitting(
     }
     let keys = parsed(&path, &read(&path)?)?;
     if keys.has_older() {
-        tracing::warn!("the key is being changed: `launchway key rotate` takes that to its end");
+        tracing::warn!("key rotation is incomplete: `launchway key rotate` completes it");
     }
     let secrets = XChaChaBox::new(&keys, Arc::new(SystemEntropy));
     if check.is_none() {

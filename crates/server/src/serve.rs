@@ -104,7 +104,9 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     background.stop().await;
     match (proxy, &signal) {
         (Some(proxy), Some(Signal::Interrupt)) => proxy.stop().await,
-        (Some(proxy), _) => tracing::info!(address = %proxy.address(), "applications go on being served"),
+        (Some(proxy), _) => {
+            tracing::info!(address = %proxy.address(), "front proxy keeps serving applications")
+        }
         (None, _) => {}
     }
     database.close().await;
@@ -164,7 +166,7 @@ fn stop_when_told(
                 return Signal::DatabaseTaken(holder);
             }
         };
-        tracing::info!("stopping; requests under way are finished first");
+        tracing::info!("server is stopping; running requests finish first");
         api.begin_stopping();
         server.stop(true).await;
         signal

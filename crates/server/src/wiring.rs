@@ -96,7 +96,7 @@ pub(crate) async fn load_catalog(services: &Services) -> Result<(), Box<dyn Erro
         .collect();
     let changed = services.catalog.load(&files).await?;
     if changed > 0 {
-        tracing::info!(changed, "brought the catalog of extensions up to date");
+        tracing::info!(changed, "extension catalog updated");
     }
     Ok(())
 }
