@@ -1,6 +1,6 @@
-//! What a bare actix handler does with the same JSON: the yardstick of `cargo xtask bench`.
+//! A bare actix handler that serves the same JSON: the baseline of `cargo xtask bench`.
 //!
-//! `bare <file>` answers every request with the JSON in the file, serialized anew each time.
+//! `bare <file>` responds to every request with the JSON in the file, serialized anew each time.
 
 #![expect(clippy::print_stdout, reason = "the benchmark reads where it listens")]
 

@@ -1,4 +1,4 @@
-//! Applications: endpoint 12 and its neighbours.
+//! The endpoints of `/api/v1/deploy/application`.
 
 pub(crate) mod domains;
 mod requests;
@@ -30,7 +30,7 @@ use crate::{
 
 const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };
 
-/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+/// The permission of requests with an `Idempotency-Key`, also when they are repeated.
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -45,7 +45,7 @@ pub(crate) fn routes(routes: &mut Routes) {
     domains::routes(routes);
 }
 
-/// Make an application and deploy it
+/// Create and deploy an application
 #[utoipa::path(post, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
     request_body = CreateApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
@@ -66,7 +66,7 @@ pub(crate) async fn create_application(
     .await
 }
 
-/// An application with its deployments and newest log lines
+/// Get an application with its deployments and newest log lines
 #[utoipa::path(get, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
     params(("id" = String, Query, description = "An application of this organization")),
     responses((status = 200, body = Envelope<ApplicationView>)))]
@@ -78,7 +78,7 @@ pub(crate) async fn application(api: Data<Api>, caller: Caller, query: Query) ->
     Ok(success("Application retrieved successfully", detail.into()))
 }
 
-/// Change an application, and deploy it again unless `redeploy` is false
+/// Update an application, and deploy it again unless `redeploy` is false
 #[utoipa::path(put, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
     params(
         ("id" = String, Query, description = "An application of this organization"),
@@ -105,7 +105,7 @@ pub(crate) async fn update_application(
     Ok(success("Application updated successfully", detail.into()))
 }
 
-/// Delete an application with everything that it has
+/// Delete an application and all of its resources
 #[utoipa::path(delete, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
     params(("id" = String, Query, description = "An application of this organization")),
     responses((status = 200, body = Envelope<Nothing>)))]
@@ -117,7 +117,7 @@ pub(crate) async fn delete_application(api: Data<Api>, caller: Caller, query: Qu
     Ok(success("Application deleted successfully", Nothing))
 }
 
-/// The applications of this organization, newest first
+/// List the applications of this organization, newest first
 #[utoipa::path(get, path = "/api/v1/deploy/applications", tag = "applications", security(("bearer" = [])),
     params(
         ("page" = Option<i64>, Query, description = "From 1"),
@@ -144,7 +144,7 @@ pub(crate) async fn list_applications(
     Ok(success("Applications retrieved successfully", found.into()))
 }
 
-/// Start the live version of an application anew
+/// Restart an application
 #[utoipa::path(post, path = "/api/v1/deploy/application/restart", tag = "applications", security(("bearer" = [])),
     request_body = WhichApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
 pub(crate) async fn restart_application(
@@ -157,7 +157,7 @@ pub(crate) async fn restart_application(
     Ok(success("Application restart requested successfully", detail.into()))
 }
 
-/// Let an application stand still
+/// Stop an application
 #[utoipa::path(post, path = "/api/v1/deploy/application/stop", tag = "applications", security(("bearer" = [])),
     request_body = WhichApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
 pub(crate) async fn stop_application(

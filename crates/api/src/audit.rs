@@ -1,4 +1,4 @@
-//! The audit trail: endpoint 9.
+//! The endpoint of the audit log.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) fn routes(routes: &mut Routes) {
     routes.get("/api/v1/audit/logs", audit_logs);
 }
 
-/// One thing that was done.
+/// An entry of the audit log.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AuditActivity)]
 pub(crate) struct ActivityView {
@@ -48,7 +48,7 @@ impl From<Entry> for ActivityView {
         if !entry.request_id.is_empty() {
             metadata.insert("request_id".to_owned(), entry.request_id);
         }
-        // Names may change hands; this tells whose it was.
+        // User names can be reused; the id identifies the user.
         metadata.extend(entry.actor_id.map(|id| ("actor_id".to_owned(), id.to_string())));
         metadata.extend(entry.address.map(|address| ("address".to_owned(), address.to_string())));
         Self {
@@ -71,7 +71,7 @@ pub(crate) struct Activities {
     pagination: Pagination,
 }
 
-/// What was done in this organization, newest first
+/// List the audit log of this organization, newest first
 #[utoipa::path(get, path = "/api/v1/audit/logs", tag = "audit", security(("bearer" = [])),
     params(
         ("page" = Option<i64>, Query, description = "From 1"),

@@ -1,4 +1,4 @@
-//! Getting in: registration, login, API tokens, two-factor login.
+//! Registration, login, API tokens and two-factor login.
 
 mod requests;
 mod tokens;
@@ -33,7 +33,7 @@ pub(crate) fn routes(routes: &mut Routes) {
     two_factor::routes(routes);
 }
 
-/// Whether the first administrator exists
+/// Check that the first administrator exists
 #[utoipa::path(get, path = "/api/v1/auth/is-admin-registered", tag = "auth",
     responses((status = 200, body = Envelope<AdminRegistered>)))]
 pub(crate) async fn is_admin_registered(api: Data<Api>) -> Reply<AdminRegistered> {
@@ -41,9 +41,9 @@ pub(crate) async fn is_admin_registered(api: Data<Api>) -> Reply<AdminRegistered
     Ok(success("Admin registration status", AdminRegistered { admin_registered }))
 }
 
-/// Make the first administrator
+/// Register the first administrator
 ///
-/// Works once. From elsewhere than the server's own machine it needs the `setup_token` that the
+/// Works once. A request from another machine than that of the server needs the `setup_token` that the
 /// server printed when it started.
 #[utoipa::path(post, path = "/api/v1/auth/register", tag = "auth",
     request_body = Register, responses((status = 200, body = Envelope<LoggedInView>)))]
@@ -76,7 +76,7 @@ pub(crate) async fn log_in(
     Ok(success("Logged in successfully", logged_in.into()))
 }
 
-/// End the caller's session
+/// Log out
 #[utoipa::path(post, path = "/api/v1/auth/logout", tag = "auth", security(("bearer" = [])),
     responses((status = 200, body = Envelope<Nothing>)))]
 pub(crate) async fn log_out(api: Data<Api>, caller: SessionCaller, body: Body<NoFields>) -> Reply<Nothing> {
@@ -87,7 +87,7 @@ pub(crate) async fn log_out(api: Data<Api>, caller: SessionCaller, body: Body<No
 
 /// Set the first password
 ///
-/// For a user whom somebody added to an organization, with the `setup_token` of that answer.
+/// For a user who was added to an organization, with the `setup_token` of that response.
 #[utoipa::path(post, path = "/api/v1/auth/password/setup", tag = "auth",
     request_body = SetUpPassword, responses((status = 200, body = Envelope<Nothing>)))]
 pub(crate) async fn set_up_password(

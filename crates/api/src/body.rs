@@ -1,4 +1,4 @@
-//! Bodies: read late, bounded in size, time and depth, whatever their content type says.
+//! Request bodies: read late, limited in size, time and depth, independent of their content type.
 
 use std::future::{Ready, ready};
 
@@ -19,13 +19,13 @@ use crate::{
     fields::Fields,
 };
 
-/// A request made of fields.
+/// A request body with fields.
 pub(crate) trait Input: Sized {
-    /// Takes the fields; see [`Fields`] for the order of things.
+    /// Reads the fields; see [`Fields`] for the order of calls.
     fn read(fields: Fields) -> Result<Self, ApiError>;
 }
 
-/// A request without fields.
+/// A request body without fields.
 pub(crate) struct NoFields;
 
 impl Input for NoFields {
@@ -36,8 +36,8 @@ impl Input for NoFields {
 
 /// A body that has not been read yet.
 ///
-/// Extracting it reads nothing, so that a handler whose caller is refused never waits for a
-/// body; [`read`](Body::read) does.
+/// Extracting it reads nothing, so that a handler that rejects its caller never waits for a body;
+/// [`read`](Body::read) does.
 pub(crate) struct Body<T> {
     api: Data<Api>,
     declared_length: Option<usize>,
@@ -65,12 +65,12 @@ impl<T> FromRequest for Body<T> {
 }
 
 impl<T: Input> Body<T> {
-    /// Reads the body and takes its fields.
+    /// Reads the body and its fields.
     pub(crate) async fn read(self) -> Result<T, ApiError> {
         self.read_with_hash().await.map(|(input, _)| input)
     }
 
-    /// The same with what recognises the body.
+    /// Reads the body and its fields, and returns the hash of the body too.
     pub(crate) async fn read_with_hash(self) -> Result<(T, BodyHash), ApiError> {
         let limit = self.api.options.body_limit;
         let bytes = self.raw(limit).await?;
@@ -79,12 +79,12 @@ impl<T: Input> Body<T> {
 }
 
 impl<T> Body<T> {
-    /// Whether it is known to have at most `limit` bytes.
+    /// Returns whether the declared length is at most `limit` bytes.
     pub(crate) fn is_within(&self, limit: usize) -> bool {
         self.declared_length.is_some_and(|length| length <= limit)
     }
 
-    /// The body as it came, of at most `limit` bytes.
+    /// Returns the raw body of at most `limit` bytes.
     pub(crate) async fn raw(self, limit: usize) -> Result<Bytes, ApiError> {
         let timeout = self.api.options.body_timeout;
         tokio::time::timeout(timeout, self.bytes(limit)).await.map_err(|_elapsed| {
@@ -122,7 +122,7 @@ impl<T> Body<T> {
     }
 }
 
-/// How deep arrays and objects may be nested.
+/// The largest nesting depth of arrays and objects.
 const MAX_DEPTH: usize = 32;
 
 fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
@@ -138,7 +138,7 @@ fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
     }
 }
 
-/// Refuses what no field may hold, however deep it is.
+/// Rejects values that no field may contain, at any depth.
 fn check(value: &Value, depth_left: usize) -> Result<(), ApiError> {
     let no_nul = |text: &str| {
         if text.contains('\0') {
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     fn nested(levels: usize) -> Vec<u8> {
-        // The outermost object is one of the levels.
+        // The outermost object counts as a level.
         format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1)).into_bytes()
     }
 

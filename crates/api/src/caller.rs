@@ -1,4 +1,4 @@
-//! The authentication step: who is calling.
+//! Authentication of the caller.
 
 use std::{future::Future, ops::Deref, pin::Pin};
 
@@ -17,7 +17,7 @@ use crate::{
     error::{ApiError, Code},
 };
 
-/// The caller of a guarded operation. A handler that takes one is reached by nobody else.
+/// The authenticated caller. A handler that takes one is reached by authenticated requests only.
 pub(crate) struct Caller(Actor);
 
 impl Deref for Caller {
@@ -42,15 +42,15 @@ impl FromRequest for Caller {
             let organization = organization(request.headers());
             let wanted = organization.as_ref().ok().copied().flatten();
             let actor = api.services.authentication.authenticate(token, wanted, origin(&request)).await?;
-            // Only who is known learns what is wrong with the rest of the request.
+            // Only authenticated callers get the other errors of the request.
             organization?;
             Ok(Self(actor))
         })
     }
 }
 
-/// The caller of an operation that needs a session: tokens, passwords and second factors are
-/// nothing for a program.
+/// The caller of an operation that needs a session: API tokens may not manage tokens, passwords and second
+/// factors.
 pub(crate) struct SessionCaller(Caller);
 
 impl Deref for SessionCaller {

@@ -1,4 +1,4 @@
-//! Where a request came from.
+//! The origin of a request.
 
 use std::{
     future::{Ready, ready},
@@ -19,7 +19,7 @@ use launchway_domain::auth::{Client, Origin};
 
 use crate::{Api, error::ApiError, request_ids::RequestId};
 
-/// Where a request came from, as an extractor.
+/// An extractor of the origin of a request.
 pub(crate) struct FromClient(pub(crate) Origin);
 
 impl FromRequest for FromClient {
@@ -31,7 +31,7 @@ impl FromRequest for FromClient {
     }
 }
 
-/// Where `request` came from, and its id.
+/// Returns the origin of `request`, and its id.
 pub(crate) fn origin(request: &HttpRequest) -> Origin {
     let trusted = request.app_data::<Data<Api>>().map(|api| api.options.trusted_proxies.as_slice());
     let address = address_behind(peer(request), request.headers(), trusted.unwrap_or_default());
@@ -41,10 +41,10 @@ pub(crate) fn origin(request: &HttpRequest) -> Origin {
     Origin { client: Client { address, user_agent }, request_id: request_id.unwrap_or_default() }
 }
 
-/// Whether the request comes from this very machine, and not through a proxy on it.
+/// Returns whether the request comes from this machine, and not through a proxy on it.
 pub(crate) fn is_local(request: &HttpRequest) -> bool {
     let headers = request.headers();
-    // A proxy with its defaults may say nothing of itself; then its old HTTP gives it away.
+    // A proxy with default settings may add no header; then its HTTP/1.0 reveals it.
     let forwarded = request.version() < Version::HTTP_11
         || headers.contains_key(FORWARDED)
         || headers.contains_key(VIA)
@@ -74,8 +74,8 @@ fn is_loopback_name(host: &str) -> bool {
         || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The address that the nearest trusted proxy saw: the last one in `X-Forwarded-For` that is not
-/// itself a trusted proxy. What an untrusted peer says of itself counts for nothing.
+/// Returns the address that the nearest trusted proxy saw: the last one in `X-Forwarded-For` that is not
+/// itself a trusted proxy. The header of an untrusted peer is ignored.
 fn address_behind(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: IpAddr| {
         let address = address.to_canonical();
@@ -97,7 +97,7 @@ fn address_behind(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAdd
     address
 }
 
-/// The address of a hop, which some proxies write with a port.
+/// Parses the address of a hop, which some proxies write with a port.
 fn hop_address(hop: &str) -> Option<IpAddr> {
     hop.parse().or_else(|_not_plain| hop.parse().map(|address: SocketAddr| address.ip())).ok()
 }

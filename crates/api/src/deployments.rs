@@ -1,4 +1,4 @@
-//! Deployments: endpoint 11 and its neighbours.
+//! The endpoints of deployments.
 
 mod requests;
 mod views;
@@ -28,7 +28,7 @@ use crate::{
 
 const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };
 
-/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+/// The permission of requests with an `Idempotency-Key`, also when they are repeated.
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -40,7 +40,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         .get("/api/v1/deploy/application/deployments/{deployment_id}", deployment);
 }
 
-/// Deploy what the source of an application is now
+/// Deploy the current source of an application
 #[utoipa::path(post, path = "/api/v1/deploy/application/redeploy", tag = "deployments", security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
     request_body = RedeployApplication, responses((status = 200, body = Envelope<DeploymentView>)))]
@@ -61,7 +61,7 @@ pub(crate) async fn redeploy_application(
     .await
 }
 
-/// Make what an earlier deployment made live again, by a new deployment
+/// Roll back to an earlier deployment
 #[utoipa::path(post, path = "/api/v1/deploy/application/rollback", tag = "deployments", security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
     request_body = WhichDeployment, responses((status = 200, body = Envelope<DeploymentView>)))]
@@ -82,7 +82,7 @@ pub(crate) async fn roll_back(
     .await
 }
 
-/// End a deployment that is not over
+/// Cancel a deployment
 #[utoipa::path(post, path = "/api/v1/deploy/application/cancel-deployment", tag = "deployments",
     security(("bearer" = [])),
     request_body = WhichDeployment, responses((status = 200, body = Envelope<DeploymentView>)))]
@@ -96,7 +96,7 @@ pub(crate) async fn cancel_deployment(
     Ok(success("Deployment cancellation requested successfully", detail.into()))
 }
 
-/// The deployments of an application, newest first
+/// List the deployments of an application, newest first
 #[utoipa::path(get, path = "/api/v1/deploy/application/deployments", tag = "deployments", security(("bearer" = [])),
     params(
         ("id" = String, Query, description = "An application of this organization"),
@@ -113,7 +113,7 @@ pub(crate) async fn list_deployments(api: Data<Api>, caller: Caller, query: Quer
     Ok(success("Deployments retrieved successfully", found.into()))
 }
 
-/// A deployment with its application and its newest log lines
+/// Get a deployment with its application and newest log lines
 #[utoipa::path(get, path = "/api/v1/deploy/application/deployments/{deployment_id}", tag = "deployments",
     security(("bearer" = [])),
     params(("deployment_id" = String, Path, description = "A deployment of this organization")),

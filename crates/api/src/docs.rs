@@ -1,4 +1,4 @@
-//! A page that people can read, made from the OpenAPI document. It needs nothing from elsewhere.
+//! An HTML page of the OpenAPI document. It loads no external resources.
 
 use std::{fmt::Write, sync::LazyLock};
 
@@ -14,7 +14,7 @@ pub(crate) fn routes(routes: &mut Routes) {
     routes.get("/docs", docs_page);
 }
 
-/// This page
+/// Show the API reference
 #[utoipa::path(get, path = "/docs", tag = "operations", responses((status = 200, content_type = "text/html")))]
 pub(crate) async fn docs_page() -> HttpResponse {
     HttpResponse::Ok()
@@ -27,7 +27,7 @@ pub(crate) async fn docs_page() -> HttpResponse {
         .body(PAGE.as_str())
 }
 
-/// The page never changes while the server runs.
+/// Rendered once: the page never changes while the server runs.
 static PAGE: LazyLock<String> = LazyLock::new(page);
 
 fn page() -> String {
@@ -40,7 +40,7 @@ fn page() -> String {
     }
     html.push_str("<h1>Types</h1>\n");
     for (name, schema) in members(&document["components"]["schemas"]) {
-        // Envelopes are told of above, and requests beside their operations.
+        // Envelopes are described above, and requests with their operations.
         if !name.starts_with("Envelope") && !fields(&document, schema).is_empty() {
             let _ = write!(html, "<section id=\"{}\">", escaped(name));
             table(&mut html, &document, &escaped(name), schema);
@@ -70,7 +70,7 @@ fn operation_section(html: &mut String, document: &Value, path: &str, method: &s
     html.push_str("</section>\n");
 }
 
-/// A table of what goes into the path, the query and the headers, if anything does.
+/// Writes a table of the path, query and header parameters, if there are any.
 fn parameters(html: &mut String, parameters: &Value) {
     let Some(parameters) = parameters.as_array().filter(|parameters| !parameters.is_empty()) else { return };
     html.push_str("<h3>Parameters</h3><table><tr><th>name</th><th>in</th><th></th></tr>");
@@ -88,7 +88,7 @@ fn parameters(html: &mut String, parameters: &Value) {
     html.push_str("</table>");
 }
 
-/// What a value has to be beyond its type, in words.
+/// Describes the constraints of a field beyond its type.
 fn limits(field: &Value) -> String {
     [
         ("minimum", "at least"),
@@ -107,7 +107,7 @@ fn limits(field: &Value) -> String {
     .collect()
 }
 
-/// A table of the fields of `schema`, if it has any.
+/// Writes a table of the fields of `schema`, if it has any.
 fn table(html: &mut String, document: &Value, title: &str, schema: &Value) {
     let schema = resolved(document, schema);
     let schema = if schema["items"].is_object() { resolved(document, &schema["items"]) } else { schema };
@@ -131,7 +131,7 @@ fn table(html: &mut String, document: &Value, title: &str, schema: &Value) {
     html.push_str("</table>");
 }
 
-/// The fields of an object, those of its `allOf` parts included.
+/// Returns the fields of an object, including those of its `allOf` parts.
 fn fields<'a>(document: &'a Value, schema: &'a Value) -> Vec<(&'a str, &'a Value, bool)> {
     let required = |name: &str| {
         schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name))

@@ -1,4 +1,4 @@
-//! The envelope that every answer comes in.
+//! The envelope of every response.
 
 use std::borrow::Cow;
 
@@ -12,39 +12,39 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 
-/// What a handler gives back.
+/// The result of a handler.
 pub(crate) type Reply<T> = Result<Success<T>, ApiError>;
 
-/// An answer that went well.
+/// A successful response.
 pub(crate) type Success<T> = Envelope<T>;
 
 /// The envelope of a success.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Envelope<T> {
-    /// The payload.
+    /// The payload of the response.
     data: T,
-    /// A sentence for a person.
+    /// A sentence for users.
     message: &'static str,
-    /// `success`.
+    /// Always `success`.
     #[schema(example = "success")]
     status: &'static str,
 }
 
-/// The payload of an answer that has none: null.
+/// The payload of a response without data: null.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Nothing;
 
-/// The envelope of a success that has nothing to show but its message, with the `error` that a failure
-/// would have. Few operations answer so.
+/// The envelope of a success that has only a message, with the `error` field of a failure. Few operations
+/// use it.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Done {
     /// Always null.
     #[schema(value_type = Option<Object>)]
     data: (),
-    /// A sentence for a person.
+    /// A sentence for users.
     #[schema(value_type = String)]
     message: Cow<'static, str>,
-    /// `success`.
+    /// Always `success`.
     #[schema(example = "success")]
     status: &'static str,
     /// Always empty.
@@ -58,22 +58,22 @@ pub(crate) struct ErrorEnvelope<'a> {
     /// Always null.
     #[schema(value_type = Option<Object>)]
     pub(crate) data: (),
-    /// A sentence for a person.
+    /// A sentence for users.
     pub(crate) message: &'a str,
-    /// `error`.
+    /// Always `error`.
     #[schema(example = "error")]
     pub(crate) status: &'static str,
-    /// A stable code for a program.
+    /// A stable code for programs.
     #[schema(example = "not_found")]
     pub(crate) error: &'static str,
 }
 
-/// Wraps the payload of an answer that went well.
+/// Wraps the payload of a successful response.
 pub(crate) fn success<T>(message: &'static str, data: T) -> Success<T> {
     Envelope { data, message, status: "success" }
 }
 
-/// An answer that went well and has nothing to show.
+/// Returns a successful response without data.
 pub(crate) fn done(message: impl Into<Cow<'static, str>>) -> Done {
     Done { data: (), message: message.into(), status: "success", error: "" }
 }
@@ -94,20 +94,20 @@ impl<T: Serialize> Responder for Envelope<T> {
     }
 }
 
-/// An answer whose body is `body` as JSON.
+/// Returns a response with `body` as JSON.
 pub(crate) fn json(response: actix_web::HttpResponseBuilder, body: &impl Serialize) -> HttpResponse {
     match serde_json::to_vec(body) {
         Ok(bytes) => json_bytes(response, bytes),
         Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "an answer could not be serialized");
+            tracing::error!(error = &error as &dyn std::error::Error, "response serialization failed");
             HttpResponse::InternalServerError().finish()
         }
     }
 }
 
-/// An answer whose body is JSON already.
+/// Returns a response whose body is serialized JSON.
 pub(crate) fn json_bytes(mut response: actix_web::HttpResponseBuilder, body: Vec<u8>) -> HttpResponse {
-    // Answers differ by caller and hold secrets; nothing between us and them may keep them.
+    // Responses differ by caller and contain secrets, so no proxy may cache them.
     response
         .insert_header(ContentType::json())
         .insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")))

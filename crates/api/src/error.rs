@@ -1,4 +1,4 @@
-//! The error table: every code that a client can meet, and its HTTP status.
+//! The error codes of the API, and their HTTP statuses.
 
 use std::{error::Error as StdError, fmt};
 
@@ -14,7 +14,7 @@ use launchway_domain::ids::InvalidId;
 
 use crate::envelope::{ErrorEnvelope, json};
 
-/// A code that a client can branch on.
+/// A stable error code for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     InvalidJson,
@@ -39,7 +39,7 @@ pub(crate) enum Code {
 }
 
 impl Code {
-    /// The one table: the name of a code, and the status that it comes with.
+    /// Returns the name of a code, and its HTTP status.
     fn row(self) -> (&'static str, StatusCode) {
         // codes:begin
         match self {
@@ -67,13 +67,13 @@ impl Code {
     }
 }
 
-/// A failure on its way to the client.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     code: Code,
     message: String,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// What the log is told and the client is not.
+    /// The cause, which is logged and not sent to the client.
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -82,40 +82,41 @@ impl ApiError {
         Self { code, message: message.into(), headers: Vec::new(), cause: None }
     }
 
-    /// A known path, but not with this method.
+    /// Returns the error for a known path with another method.
     pub(crate) fn method_not_allowed(allow: &str) -> Self {
         let message = format!("this path knows only {allow}");
         Self::new(Code::MethodNotAllowed, message).with_header(ALLOW, allow)
     }
 
-    /// A fault of ours, whose cause only the log learns.
+    /// Returns an internal error, whose cause is only logged.
     pub(crate) fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         let message =
             "something went wrong on our side; the server's log tells what, under this answer's x-request-id";
         Self { cause: Some(cause.into()), ..Self::new(Code::Internal, message) }
     }
 
-    /// Something that we need is away.
+    /// Returns the error for an unavailable dependency.
     pub(crate) fn unavailable(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         let message = "Launchway is stopping, too busy, or cannot reach its database; try again in a moment";
         Self { cause: Some(cause.into()), ..Self::new(Code::Unavailable, message) }
             .with_header(RETRY_AFTER, "1")
     }
 
-    /// The disk of the database is full. The answer says so, and only the log has the cause.
+    /// Returns the error for a full disk of the database. The response says so, and the cause is only
+    /// logged.
     fn storage_full(error: Error) -> Self {
         let message = error.to_string();
         Self { cause: Some(error.into()), ..Self::new(Code::Unavailable, message) }
             .with_header(RETRY_AFTER, "10")
     }
 
-    /// The same with a header more.
+    /// Adds a header to the response.
     pub(crate) fn with_header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
         self.headers.extend(value.try_into().ok().map(|value| (name, value)));
         self
     }
 
-    /// What the log is to be told.
+    /// Returns the cause to log.
     pub(crate) fn cause(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.cause.as_deref()
     }
@@ -170,7 +171,7 @@ impl ResponseError for ApiError {
     }
 }
 
-/// The id in a path.
+/// Parses an id of a path.
 pub(crate) fn path_id<T: std::str::FromStr<Err = InvalidId>>(name: &str, raw: &str) -> Result<T, ApiError> {
     raw.parse().map_err(|refused: InvalidId| ApiError::new(Code::InvalidId, format!("{name} {refused}")))
 }

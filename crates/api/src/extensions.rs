@@ -1,4 +1,4 @@
-//! Extensions: endpoints 2, 3 and 7 and their neighbours.
+//! The endpoints of extensions.
 
 pub(crate) mod executions;
 mod requests;
@@ -37,7 +37,7 @@ use crate::{
 
 const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };
 
-/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+/// The permission of requests with an `Idempotency-Key`, also when they are repeated.
 const CREATE: Permission = Permission::new(Resource::Extension, Action::Create);
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -52,7 +52,7 @@ pub(crate) fn routes(routes: &mut Routes) {
     executions::routes(routes);
 }
 
-/// The catalog and this organization's forks, by name
+/// List the catalog and this organization's forks, by name
 #[utoipa::path(get, path = "/api/v1/extensions", tag = "extensions", security(("bearer" = [])),
     params(
         ("page" = Option<i64>, Query, description = "From 1"),
@@ -74,7 +74,7 @@ pub(crate) async fn list_extensions(api: Data<Api>, caller: Caller, query: Query
     Ok(success("Extensions retrieved successfully", found.into()))
 }
 
-/// What extensions may be about
+/// List extension categories
 #[utoipa::path(get, path = "/api/v1/extensions/categories", tag = "extensions", security(("bearer" = [])),
     responses((status = 200, body = Envelope<Vec<String>>)))]
 pub(crate) async fn extension_categories(api: Data<Api>, caller: Caller) -> Reply<Vec<&'static str>> {
@@ -83,7 +83,7 @@ pub(crate) async fn extension_categories(api: Data<Api>, caller: Caller) -> Repl
     Ok(success("Categories retrieved successfully", categories))
 }
 
-/// An extension with its variables
+/// Get an extension with its variables
 #[utoipa::path(get, path = "/api/v1/extensions/by-extension-id/{extension_id}", tag = "extensions",
     security(("bearer" = [])),
     params(("extension_id" = String, Path, description = "Of the catalog, or a fork of this organization")),
@@ -119,7 +119,7 @@ pub(crate) async fn run_extension(
     .await
 }
 
-/// Make a fork of an extension for this organization
+/// Fork an extension for this organization
 #[utoipa::path(post, path = "/api/v1/extensions/{extension_id}/fork", tag = "extensions", security(("bearer" = [])),
     params(
         ("extension_id" = String, Path, description = "Of the catalog"),
@@ -145,7 +145,7 @@ pub(crate) async fn fork_extension(
     .await
 }
 
-/// Remove everything that an extension made for this organization
+/// Uninstall an extension from this organization
 #[utoipa::path(post, path = "/api/v1/extensions/{extension_id}/uninstall", tag = "extensions",
     security(("bearer" = [])),
     params(("extension_id" = String, Path, description = "Of the catalog, or a fork of this organization")),
@@ -161,7 +161,7 @@ pub(crate) async fn uninstall_extension(
     Ok(success("Extension uninstall started", found.into()))
 }
 
-/// Delete a fork of this organization, and what it made
+/// Delete a fork of this organization and its resources
 #[utoipa::path(delete, path = "/api/v1/extensions/{extension_id}", tag = "extensions", security(("bearer" = [])),
     params(
         ("extension_id" = String, Path, description = "A fork of this organization"),
@@ -182,7 +182,7 @@ pub(crate) async fn delete_extension(
     Ok(success("Extension deleted successfully", deleted.into()))
 }
 
-/// What no extension can be called, none is called.
+/// Parses the key of a path. An invalid key cannot exist, so it is not found.
 fn key(path: &Path<String>) -> Result<ExtensionKey, ApiError> {
     path.parse().map_err(|_no_key| Error::NotFound("the extension").into())
 }

@@ -1,4 +1,4 @@
-//! Reading a body's fields, and telling of everything that is wrong with them at once.
+//! Reads the fields of a body, and reports all of their problems at once.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -29,21 +29,21 @@ use crate::error::{ApiError, Code};
 
 /// The fields of a body, taken one by one.
 ///
-/// Take all fields first, then call [`finish`](Fields::finish), and only then use `?` on them:
-/// so every problem is in one answer.
+/// Take all fields first, then call [`finish`](Fields::finish), and only then use `?` on them: so every
+/// problem is in one response.
 pub(crate) struct Fields {
     left: Map<String, Value>,
     problems: Vec<String>,
     code: Code,
 }
 
-/// That a field was refused. What is wrong with it is in the answer of [`Fields::finish`].
+/// The error of a rejected field. Its problem is reported by [`Fields::finish`].
 #[derive(Debug)]
 pub(crate) struct Refused;
 
 impl From<Refused> for ApiError {
     fn from(_: Refused) -> Self {
-        // Not reached: `finish` has told of it before.
+        // Unreachable: `finish` has reported it before.
         Self::new(Code::ValidationFailed, "the body has a field that is not valid")
     }
 }
@@ -53,7 +53,7 @@ impl Fields {
         Self { left: object, problems: Vec::new(), code: Code::ValidationFailed }
     }
 
-    /// A field that must be there.
+    /// Takes a required field.
     pub(crate) fn required<T: Field>(&mut self, name: &str) -> Result<T, Refused> {
         match self.left.remove(name) {
             None | Some(Value::Null) => self.refuse(format!("{name} is required")),
@@ -61,7 +61,7 @@ impl Fields {
         }
     }
 
-    /// A field that may be absent; null and `""` count as absent.
+    /// Takes an optional field; null and `""` count as absent.
     pub(crate) fn optional<T: Field>(&mut self, name: &str) -> Result<Option<T>, Refused> {
         match self.left.remove(name) {
             None | Some(Value::Null) => Ok(None),
@@ -70,7 +70,7 @@ impl Fields {
         }
     }
 
-    /// An id that must be there.
+    /// Takes a required id.
     pub(crate) fn required_id<T: FromStr<Err = InvalidId>>(&mut self, name: &str) -> Result<T, Refused> {
         match self.id(name)? {
             Some(id) => Ok(id),
@@ -78,7 +78,7 @@ impl Fields {
         }
     }
 
-    /// An id that may be absent.
+    /// Takes an optional id.
     pub(crate) fn id<T: FromStr<Err = InvalidId>>(&mut self, name: &str) -> Result<Option<T>, Refused> {
         let Some(text) = self.optional::<String>(name)? else { return Ok(None) };
         text.parse().map(Some).or_else(|refused| {
@@ -87,20 +87,19 @@ impl Fields {
         })
     }
 
-    /// A rule about several fields.
+    /// Reports a violated rule about several fields.
     pub(crate) fn refuse<T>(&mut self, problem: String) -> Result<T, Refused> {
         self.problems.push(problem);
         Err(Refused)
     }
 
-    /// Tells of everything that was wrong, whatever else is there: for a query, which may carry
-    /// what is meant for somebody else.
+    /// Reports all problems, but ignores unknown fields: a query may carry parameters for other software.
     pub(crate) fn finish_query(mut self) -> Result<(), ApiError> {
         self.left.clear();
         self.finish()
     }
 
-    /// Tells of everything that was wrong, and of fields that nobody took.
+    /// Reports all problems, and unknown fields.
     pub(crate) fn finish(mut self) -> Result<(), ApiError> {
         let code = if self.left.is_empty() { self.code } else { Code::UnknownField };
         self.problems.extend(
@@ -118,17 +117,17 @@ impl Fields {
     }
 }
 
-/// How many unknown fields are named: an answer must not be much longer than its question.
+/// The number of unknown fields that are listed: a response must not be much longer than its request.
 const UNKNOWN_SHOWN: usize = 20;
 
-/// A name that a client made up, shortened and made harmless.
+/// Truncates and sanitizes a name of a client.
 fn shown(name: &str) -> String {
     name.chars().take(64).flat_map(char::escape_debug).collect()
 }
 
-/// A value that a field can hold.
+/// A value of a field.
 pub(crate) trait Field: Sized {
-    /// Reads it, or tells what is wrong: "must be …".
+    /// Parses the value, or describes its problem: "must be …".
     fn read(value: Value) -> Result<Self, String>;
 }
 
@@ -190,7 +189,7 @@ impl Field for Permissions {
     }
 }
 
-/// What to look for, in at most 200 characters.
+/// A search term of at most 200 characters.
 pub(crate) struct SearchTerm(String);
 
 impl From<SearchTerm> for String {
@@ -210,7 +209,7 @@ impl Field for SearchTerm {
     }
 }
 
-/// Text types of the domain are read from strings by their only way in.
+/// Parses text types of the domain from strings by their constructor.
 macro_rules! text_fields {
     ($($name:ty),* $(,)?) => {$(
         impl Field for $name {
@@ -294,7 +293,7 @@ impl Field for BTreeMap<String, String> {
         let Value::Object(items) = value else { return Err(wrong_type("an object of strings", &value)) };
         let mut texts = Self::new();
         for (name, value) in items {
-            // Values may be secret: an error tells the name only.
+            // Values may be secret: an error contains the name only.
             let Value::String(value) = value else {
                 return Err(format!("must be an object of strings: the value of `{}` is none", shown(&name)));
             };
@@ -304,7 +303,7 @@ impl Field for BTreeMap<String, String> {
     }
 }
 
-/// A choice in a query, where there is only text.
+/// A boolean of a query, where there is only text.
 pub(crate) struct Choice(pub(crate) bool);
 
 impl Field for Choice {
@@ -318,7 +317,7 @@ impl Field for Choice {
 }
 
 impl Field for i64 {
-    /// Also from text, because a query holds nothing else.
+    /// Also parses text, because a query has nothing else.
     fn read(value: Value) -> Result<Self, String> {
         let number = match &value {
             Value::String(text) => text.trim().parse().ok(),

@@ -1,4 +1,4 @@
-//! What happens to every request, whichever route it takes.
+//! Middleware of every request.
 
 use std::{panic::AssertUnwindSafe, time::Instant};
 
@@ -23,12 +23,12 @@ use crate::{
     routes::Pattern,
 };
 
-/// Names the request, refuses foreign origins, survives panics, counts, and logs what went wrong.
+/// Assigns the request id, rejects foreign origins, catches panics, counts requests, and logs failures.
 ///
-/// One layer for all of it, because each layer costs every request.
+/// It is one layer, because each layer costs every request.
 ///
 /// # Errors
-/// After a panic of a handler; it becomes an answer in the envelope like any other.
+/// After a panic of a handler; it becomes a response in the envelope like any other.
 pub async fn front_door<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -65,16 +65,17 @@ pub async fn front_door<B: MessageBody + 'static>(
     if let Some(cause) = cause_of(&response) {
         span.in_scope(|| {
             if status == 503 {
-                tracing::warn!(status, cause = chain(cause), "the request could not be served now");
+                tracing::warn!(status, cause = chain(cause), "request failed temporarily");
             } else {
-                tracing::error!(status, cause = chain(cause), "the request failed");
+                tracing::error!(status, cause = chain(cause), "request failed");
             }
         });
     }
     Ok(response)
 }
 
-/// Methods by name; the others are one, so that nobody can make up as many metrics.
+/// Returns the name of a method. Unknown ones share a name, so that clients cannot create any number of
+/// metrics.
 fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -88,7 +89,7 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// Whether a browser says that a page of another origin wants to change something.
+/// Returns whether a browser reports a state-changing request of a page of another origin.
 fn comes_from_elsewhere(request: &ServiceRequest, api: &Api) -> bool {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     changes
@@ -111,7 +112,7 @@ fn cause_of<B>(response: &ServiceResponse<B>) -> Option<&(dyn std::error::Error 
     response.response().error()?.as_error::<ApiError>()?.cause()
 }
 
-/// An error and everything behind it, in one line: every form of the log shows it whole.
+/// Formats an error and its sources in one line, so that every log format shows it whole.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

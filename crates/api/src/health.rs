@@ -1,4 +1,4 @@
-//! Alive, and able to serve.
+//! Liveness and readiness.
 
 use actix_web::web::Data;
 use launchway_application::Error;
@@ -18,7 +18,7 @@ pub(crate) fn routes(routes: &mut Routes) {
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `ok`, or `degraded` while something is away that a part of the work needs.
+    /// `ok`, or `degraded` while a dependency of some operations is unavailable.
     #[schema(example = "ok")]
     status: &'static str,
     /// The reason why it is degraded.
@@ -30,13 +30,13 @@ impl Health {
     const OK: Self = Self { status: "ok", reason: None };
 }
 
-/// Whether the server is alive
+/// Check liveness
 #[utoipa::path(get, path = "/health", tag = "operations", responses((status = 200, body = Envelope<Health>)))]
 pub(crate) async fn health() -> Reply<Health> {
     Ok(success("Launchway is alive", Health::OK))
 }
 
-/// The same, under the API's prefix
+/// Check liveness, under the prefix of the API
 #[utoipa::path(get, path = "/api/v1/health", operation_id = "api_health", tag = "operations",
     responses((status = 200, body = Envelope<Health>)))]
 #[expect(dead_code, reason = "documents the second path of the same handler")]
@@ -44,21 +44,21 @@ pub(crate) async fn api_health() -> Reply<Health> {
     health().await
 }
 
-/// Whether the server can serve
+/// Check readiness
 ///
-/// 503 while it stops, without its database, or while the disk of the database is full; `degraded` while the engine does
-/// not answer.
+/// 503 while it stops, without its database, or while the disk of the database is full; `degraded` while
+/// the engine does not respond.
 #[utoipa::path(get, path = "/ready", tag = "operations", responses((status = 200, body = Envelope<Health>)))]
 pub(crate) async fn ready(api: Data<Api>) -> Reply<Health> {
     if api.is_stopping() {
         return Err(ApiError::unavailable("the server is stopping"));
     }
-    // Any read tells whether the database answers.
+    // Any read shows that the database responds.
     api.services.registration.admin_registered().await?;
     if let Some(store) = &api.store {
         store.check_writes().await.map_err(Error::from)?;
     }
-    // Sites, reads and everything else go on without the engine.
+    // Sites, reads and other operations work without the engine.
     Ok(match api.services.engine.outage() {
         None => success("Launchway is ready", Health::OK),
         Some(outage) => {

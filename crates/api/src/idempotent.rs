@@ -1,4 +1,4 @@
-//! Requests that are carried out once, however often they are sent.
+//! Idempotent requests: processed once, however often they are sent.
 
 use std::{
     future::{Ready, ready},
@@ -23,10 +23,10 @@ use crate::{
     error::{ApiError, Code},
 };
 
-/// How long the answer to a twin of this request is waited for.
+/// The number and the interval of polls for the response of a concurrent duplicate.
 const TWIN: (u32, Duration) = (20, Duration::from_millis(50));
 
-/// A body that may come with an `Idempotency-Key`.
+/// A body with an optional `Idempotency-Key`.
 pub(crate) struct Idempotent<T> {
     body: Body<T>,
     name: Option<HeaderValue>,
@@ -46,8 +46,8 @@ impl<T> FromRequest for Idempotent<T> {
 }
 
 impl<T: Input> Idempotent<T> {
-    /// Reads the body and takes its fields, and tells how to carry the request out once. A repeated request needs
-    /// `permission`, as the first one did.
+    /// Reads the body and its fields, and returns the guard that processes the request once. A repeated
+    /// request needs `permission`, as the first one did.
     pub(crate) async fn read(self, caller: &Caller, permission: Permission) -> Result<(T, Once), ApiError> {
         let Self { body, name, operation } = self;
         let (input, hash) = body.read_with_hash().await?;
@@ -63,7 +63,7 @@ impl<T: Input> Idempotent<T> {
     }
 }
 
-/// How to carry a request out once.
+/// The guard that processes a request once.
 pub(crate) struct Once {
     key: Option<IdempotencyKey>,
     actor: Actor,
@@ -72,14 +72,14 @@ pub(crate) struct Once {
 }
 
 impl Once {
-    /// Has a repeated request show the current state instead of the first answer, for a resource that permissions in this
-    /// organization say nothing about.
+    /// Makes a repeated request return the current state instead of the first response, for a resource to
+    /// which permissions in this organization do not apply.
     pub(crate) fn showing_current(self) -> Self {
         Self { shows_current: true, ..self }
     }
 
-    /// Answers with what `make` makes, or with what was answered when it was made. `again` finds
-    /// what was made when its answer is not known any more, or is not for this caller.
+    /// Responds with the result of `make`, or with the stored response of the first request. `again` reads
+    /// the created resource if the stored response is missing, or not visible to this caller.
     pub(crate) async fn answer<T, V: Serialize>(
         self,
         api: &Api,
@@ -91,7 +91,7 @@ impl Once {
         self.answer_in(api, make, again, |made| success(message, view(made))).await
     }
 
-    /// The same where the answer has nothing to show.
+    /// Does the same for a response without data.
     pub(crate) async fn answer_done(
         self,
         api: &Api,
@@ -119,7 +119,7 @@ impl Once {
         if earlier.is_none() {
             match make(Some(key.clone())).await {
                 Err(Error::Repeated) => {
-                    // A twin of this request was faster; its answer is about to be there.
+                    // A concurrent duplicate was faster; its response is stored soon.
                     for _ in 0..TWIN.0 {
                         earlier = idempotency.earlier(&actor, permission, &key).await?;
                         if shows_current || matches!(earlier, Some(Earlier::Answered(_))) {
@@ -139,7 +139,7 @@ impl Once {
         }
         let body = match earlier {
             Some(Earlier::Answered(body)) => body,
-            // It was carried out and its answer is lost, or shows more than this caller may see.
+            // It was processed, but its response is lost, or shows more than this caller may see.
             Some(Earlier::CarriedOut(resource)) => shown(again(resource).await?)?,
             None => return Err(Error::Repeated.into()),
         };

@@ -29,7 +29,7 @@ pub(crate) fn routes(routes: &mut Routes) {
 
 #[derive(ToSchema)]
 pub(crate) struct AcceptInvitation {
-    /// The token that the admin who invited you got. Needed unless your e-mail address is verified.
+    /// The token that the admin who invited you got. Required unless your e-mail address is verified.
     #[schema(value_type = Option<String>)]
     token: Option<Secret<String>>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct InvitationView {
     role: &'static str,
     /// The username of the admin who invited them.
     invited_by: String,
-    /// True if it cannot be accepted without its token, because the e-mail address of the user is not verified.
+    /// True if it needs its token to be accepted, because the e-mail address of the user is not verified.
     needs_token: bool,
     created_at: Moment,
     expires_at: Moment,

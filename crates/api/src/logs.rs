@@ -1,4 +1,4 @@
-//! Logs: endpoint 10 and its neighbours.
+//! The endpoints of logs.
 
 mod stream;
 mod views;
@@ -36,7 +36,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         .get("/api/v1/deploy/application/deployments/{deployment_id}/logs/stream", stream_deployment_logs);
 }
 
-/// The log of an application, newest first, or oldest first with `after`
+/// Get the log of an application, newest first, or oldest first with `after`
 #[utoipa::path(get, path = "/api/v1/deploy/application/logs/{application_id}", tag = "logs",
     security(("bearer" = [])),
     params(
@@ -62,7 +62,7 @@ pub(crate) async fn application_logs(
     read_logs(&api, &caller, subject, &query).await
 }
 
-/// The log of a deployment, as that of an application
+/// Get the log of a deployment, newest first, or oldest first with `after`
 #[utoipa::path(get, path = "/api/v1/deploy/application/deployments/{deployment_id}/logs", tag = "logs",
     security(("bearer" = [])),
     params(
@@ -87,10 +87,10 @@ pub(crate) async fn deployment_logs(
     read_logs(&api, &caller, subject, &query).await
 }
 
-/// The log of a deployment as it is written, as server-sent events
+/// Follow the log of a deployment as server-sent events
 ///
-/// Each event is a line with its id; `Last-Event-ID` goes on behind it. When the deployment is over
-/// and not live, an event `end` follows and the stream closes.
+/// Each event is a line with its id; `Last-Event-ID` continues after it. When the deployment has finished
+/// and is not live, an event `end` follows and the stream closes.
 #[utoipa::path(get, path = "/api/v1/deploy/application/deployments/{deployment_id}/logs/stream", tag = "logs",
     security(("bearer" = [])),
     params(
@@ -124,7 +124,7 @@ async fn read_logs(api: &Api, caller: &Caller, subject: LogSubject, query: &Quer
     Ok(success("Logs retrieved successfully", LogsView::new(found, embedding)?))
 }
 
-/// Which lines are asked for.
+/// The query of a log.
 struct Question {
     filter: LogFilter,
     after: Option<LogLineId>,

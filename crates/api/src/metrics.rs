@@ -1,4 +1,4 @@
-//! What is counted, as Prometheus reads it.
+//! Metrics in the format of Prometheus.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -21,7 +21,7 @@ pub(crate) fn routes(routes: &mut Routes) {
     routes.get("/metrics", metrics);
 }
 
-/// What is counted.
+/// The metrics of the server.
 pub struct Metrics {
     registry: Mutex<Registry>,
     requests: Family<RequestLabels, Counter>,
@@ -48,14 +48,14 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts something more; it is asked when the metrics are.
+    /// Registers another collector, which is called when the metrics are read.
     pub fn also_collect(&self, collector: Box<dyn Collector>) {
         if let Ok(mut registry) = self.registry.lock() {
             registry.register_collector(collector);
         }
     }
 
-    /// Counts a request. `route` is the pattern, not the path, so that there are few of them.
+    /// Counts a request. `route` is the pattern, not the path, to limit the number of labels.
     pub(crate) fn count(
         &self,
         method: &'static str,
@@ -77,10 +77,10 @@ impl Metrics {
     }
 }
 
-/// What is counted, as Prometheus reads it
+/// Get the metrics in the format of Prometheus
 ///
-/// For callers on the server's own machine, for a session of an administrator of the installation, and for an API token of
-/// theirs with the permission `metrics:read`.
+/// For callers on the server's own machine, for a session of an administrator of the installation, and for
+/// an API token of theirs with the permission `metrics:read`.
 #[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 pub(crate) async fn metrics(

@@ -1,11 +1,11 @@
-//! Moments on the wire: RFC 3339, UTC, microseconds, `Z`.
+//! The JSON of timestamps: RFC 3339, UTC, microseconds, `Z`.
 
 use chrono::{Datelike, Timelike};
 use launchway_domain::clock::Timestamp;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// A moment as answers show it: `2026-01-31T12:00:00.000000Z`.
+/// A timestamp of a response: `2026-01-31T12:00:00.000000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(value_type = String, format = DateTime, example = "2026-01-31T12:00:00.000000Z")]
 pub(crate) struct Moment(Timestamp);
@@ -17,8 +17,8 @@ impl From<Timestamp> for Moment {
 }
 
 impl Serialize for Moment {
-    /// Written digit by digit: an answer holds a dozen moments, and general formatting would
-    /// cost more than the rest of it.
+    /// Written digit by digit: a response contains a dozen timestamps, and general formatting would cost
+    /// more than the rest of it.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = *b"0000-00-00T00:00:00.000000Z";
         let moment = self.0;

@@ -1,4 +1,4 @@
-//! Every route, mounted: each feature is named here once.
+//! The router: each feature is registered here once.
 
 use actix_web::{
     HttpRequest,
@@ -13,13 +13,13 @@ use crate::{
     users, webhooks,
 };
 
-/// Mounts every route, and the answers for paths and methods that are not among them.
+/// Mounts every endpoint, and the responses for unknown paths and methods.
 pub fn configure(config: &mut ServiceConfig) {
     all().mount(config);
     config.default_service(web::to(route_not_found));
 }
 
-/// What [`configure`] mounts.
+/// Returns the operations that [`configure`] mounts.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     all().operations()

@@ -1,4 +1,4 @@
-//! Notifications: endpoints 14, 15 and 17 and their neighbours.
+//! The endpoints of `/api/v1/notification`.
 
 mod requests;
 mod views;
@@ -28,7 +28,7 @@ use crate::{
     routes::Routes,
 };
 
-/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+/// The permission of requests with an `Idempotency-Key`, also when they are repeated.
 const CREATE: Permission = Permission::new(Resource::Notification, Action::Create);
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -51,10 +51,10 @@ pub(crate) fn routes(routes: &mut Routes) {
 
 const PAGES: PageSizes = PageSizes { default: 20, largest: 100 };
 
-/// Have messages go somewhere by HTTP
+/// Create a webhook channel
 ///
-/// One for each organization and type. Nobody is connected to at a private or loopback address, unless
-/// the operator allows it.
+/// One for each organization and type. URLs with private or loopback addresses are rejected unless the
+/// operator allows them.
 #[utoipa::path(post, path = "/api/v1/notification/webhook", tag = "notifications", security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
     request_body = CreateWebhook, responses((status = 200, body = Done)))]
@@ -69,7 +69,7 @@ pub(crate) async fn create_webhook(
     once.answer_done(&api, "Webhook config created successfully", make).await
 }
 
-/// The same as `/api/v1/notification/webhook`
+/// Create a webhook channel, as by `/api/v1/notification/webhook`
 #[utoipa::path(post, path = "/api/v1/api/v1/notification/webhook", tag = "notifications",
     security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
@@ -82,9 +82,9 @@ pub(crate) async fn create_webhook_by_doubled_prefix(
     create_webhook(api, caller, body).await
 }
 
-/// Change where messages go by HTTP
+/// Update a webhook channel
 ///
-/// What is switched off gets nothing any more, and what waits for it is given up.
+/// A disabled channel gets no more messages, and its pending deliveries are given up.
 #[utoipa::path(put, path = "/api/v1/notification/webhook", tag = "notifications", security(("bearer" = [])),
     request_body = UpdateWebhook, responses((status = 200, body = Envelope<WebhookConfigView>)))]
 pub(crate) async fn update_webhook(
@@ -97,9 +97,9 @@ pub(crate) async fn update_webhook(
     Ok(success("Webhook config updated successfully", shown.into()))
 }
 
-/// Where messages go by HTTP
+/// Get a webhook channel
 ///
-/// The address is shown in full only to who may change it.
+/// The URL is shown in full only to callers who may change it.
 #[utoipa::path(get, path = "/api/v1/notification/webhook/{type}", tag = "notifications",
     security(("bearer" = [])), params(("type" = String, Path, description = "`slack`, `discord` or `generic`")),
     responses((status = 200, body = Envelope<WebhookConfigView>)))]
@@ -108,7 +108,7 @@ pub(crate) async fn webhook(api: Data<Api>, caller: Caller, path: Path<String>) 
     Ok(success("Webhook config retrieved successfully", shown.into()))
 }
 
-/// Have no messages go there any more
+/// Delete a webhook channel
 #[utoipa::path(delete, path = "/api/v1/notification/webhook/{type}", tag = "notifications",
     security(("bearer" = [])), params(("type" = String, Path, description = "`slack`, `discord` or `generic`")),
     responses((status = 200, body = Envelope<Nothing>)))]
@@ -117,9 +117,9 @@ pub(crate) async fn delete_webhook(api: Data<Api>, caller: Caller, path: Path<St
     Ok(success("Webhook config deleted successfully", Nothing))
 }
 
-/// A new secret for the signatures of messages to your own receiver
+/// Rotate the signing secret of the generic webhook channel
 ///
-/// Signatures are those of the Standard Webhooks. The secret before signs for 24 hours too.
+/// Signatures follow Standard Webhooks. The previous secret signs for 24 hours too.
 #[utoipa::path(post, path = "/api/v1/notification/webhook/generic/secret", tag = "notifications",
     security(("bearer" = [])), responses((status = 200, body = Envelope<SigningSecretView>)))]
 pub(crate) async fn rotate_signing_secret(
@@ -132,7 +132,7 @@ pub(crate) async fn rotate_signing_secret(
     Ok(success("Signing secret replaced successfully", SigningSecretView { secret }))
 }
 
-/// The server that sends this organization's mail
+/// Get the mail server of this organization
 #[utoipa::path(get, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
     responses((status = 200, body = Envelope<SmtpConfigView>)))]
 pub(crate) async fn smtp(api: Data<Api>, caller: Caller) -> Reply<SmtpConfigView> {
@@ -140,10 +140,10 @@ pub(crate) async fn smtp(api: Data<Api>, caller: Caller) -> Reply<SmtpConfigView
     Ok(success("SMTP configuration retrieved successfully", config.into()))
 }
 
-/// Have this organization's mail sent by a server
+/// Configure the mail server of this organization
 ///
-/// To the addresses in `to`, or to the organization's admins. Without encryption only where the operator
-/// allows the server's address.
+/// Mail goes to the addresses in `to`, or to the organization's admins. Unencrypted connections are
+/// possible only to addresses that the operator allows.
 #[utoipa::path(post, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
     request_body = CreateSmtp, responses((status = 200, body = Envelope<SmtpConfigView>)))]
@@ -164,9 +164,9 @@ pub(crate) async fn create_smtp(
     .await
 }
 
-/// Change the server that sends mail
+/// Update the mail server
 ///
-/// What is absent stays as it is.
+/// Absent fields keep their values.
 #[utoipa::path(put, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
     request_body = UpdateSmtp, responses((status = 200, body = Envelope<SmtpConfigView>)))]
 pub(crate) async fn update_smtp(
@@ -179,7 +179,7 @@ pub(crate) async fn update_smtp(
     Ok(success("SMTP configuration updated successfully", config.into()))
 }
 
-/// Have no mail sent any more
+/// Delete the mail server
 #[utoipa::path(delete, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
     params(("id" = Option<String>, Query, description = "The organization's only one unless given")),
     request_body = Option<DeleteSmtp>, responses((status = 200, body = Done)))]
@@ -197,7 +197,7 @@ pub(crate) async fn delete_smtp(
     Ok(done("SMTP configuration deleted successfully"))
 }
 
-/// The same as `/api/v1/notification/smtp`
+/// Delete the mail server, as by `/api/v1/notification/smtp`
 #[utoipa::path(delete, path = "/api/v1/api/v1/notification/smtp", tag = "notifications",
     security(("bearer" = [])),
     params(("id" = Option<String>, Query, description = "The organization's only one unless given")),
@@ -211,9 +211,9 @@ pub(crate) async fn delete_smtp_by_doubled_prefix(
     delete_smtp(api, caller, query, body).await
 }
 
-/// Send one message now, and see what comes of it
+/// Send a test message
 ///
-/// By a channel that is switched off, too. It is not tried again.
+/// Works with a disabled channel too. It is not retried.
 #[utoipa::path(post, path = "/api/v1/notification/test", tag = "notifications", security(("bearer" = [])),
     request_body = TryChannel, responses((status = 200, body = Envelope<TriedView>)))]
 pub(crate) async fn try_channel(api: Data<Api>, caller: Caller, body: Body<TryChannel>) -> Reply<TriedView> {
@@ -226,7 +226,7 @@ pub(crate) async fn try_channel(api: Data<Api>, caller: Caller, body: Body<TryCh
     Ok(success(message, tried.into()))
 }
 
-/// What became of this organization's messages, newest first
+/// List the deliveries of this organization, newest first
 #[utoipa::path(get, path = "/api/v1/notification/deliveries", tag = "notifications", security(("bearer" = [])),
     params(
         ("state" = Option<String>, Query, description = "`pending`, `sending`, `delivered` or `dead`"),
@@ -246,7 +246,7 @@ pub(crate) async fn list_deliveries(api: Data<Api>, caller: Caller, query: Query
     Ok(success("Deliveries retrieved successfully", found.into()))
 }
 
-/// Try a dead delivery again
+/// Retry a dead delivery
 #[utoipa::path(post, path = "/api/v1/notification/deliveries/{delivery_id}/replay", tag = "notifications",
     security(("bearer" = [])), params(("delivery_id" = String, Path, description = "A dead delivery")),
     responses((status = 200, body = Envelope<DeliveryView>)))]

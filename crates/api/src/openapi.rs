@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the handlers.
+//! The OpenAPI document, generated from the handlers.
 
 use std::sync::LazyLock;
 
@@ -40,7 +40,7 @@ pub(crate) fn routes(routes: &mut Routes) {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Launchway", description = "Deploys applications from a git repository."),
-    // What refers to itself is found only by name.
+    // Recursive types are found only by name.
     components(schemas(
         ApplicationStatusView,
         ApplicationView,
@@ -151,13 +151,13 @@ pub(crate) fn routes(routes: &mut Routes) {
 )]
 struct Document;
 
-/// The OpenAPI document of everything that is mounted.
+/// Returns the OpenAPI document of every mounted operation.
 #[must_use]
 pub fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// This API as an OpenAPI 3.1 document
+/// Get the OpenAPI 3.1 document
 #[utoipa::path(get, path = "/api/v1/openapi.json", tag = "operations",
     responses((status = 200, content_type = "application/json")))]
 pub(crate) async fn openapi_document() -> Result<HttpResponse, ApiError> {
@@ -168,11 +168,11 @@ pub(crate) async fn openapi_document() -> Result<HttpResponse, ApiError> {
         .body(json.as_str()))
 }
 
-/// The document never changes while the server runs.
+/// Serialized once: the document never changes while the server runs.
 static JSON: LazyLock<Result<String, String>> =
     LazyLock::new(|| document().to_json().map_err(|error| error.to_string()));
 
-/// How callers show who they are.
+/// Adds the security scheme.
 struct Security;
 
 impl Modify for Security {
@@ -186,7 +186,7 @@ impl Modify for Security {
     }
 }
 
-/// Whoever shows who they are may say in which organization they act.
+/// Adds the header of the organization to every authenticated operation.
 struct Organization;
 
 impl Modify for Organization {
@@ -210,7 +210,7 @@ impl Modify for Organization {
     }
 }
 
-/// Every operation fails in the same envelope.
+/// Adds the error envelope to every operation.
 struct Failures;
 
 impl Modify for Failures {

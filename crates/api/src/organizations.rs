@@ -1,4 +1,4 @@
-//! Organizations and their members: endpoints 4, 8 and 13 and their neighbours.
+//! The endpoints of organizations and their members.
 
 mod requests;
 mod views;
@@ -25,7 +25,7 @@ use crate::{
     routes::Routes,
 };
 
-/// The permission that requests with an `Idempotency-Key` need, also when they are repeated.
+/// The permission of requests with an `Idempotency-Key`, also when they are repeated.
 const CREATE: Permission = Permission::new(Resource::Organization, Action::Create);
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -43,7 +43,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         .delete("/api/v1/organizations/users", remove_organization_user);
 }
 
-/// An organization with its users: this one, or that of `id`
+/// Get an organization with its users: this one, or that of `id`
 #[utoipa::path(get, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
     params(("id" = Option<String>, Query, description = "Another of your organizations")),
     responses((status = 200, body = Envelope<OrganizationView>)))]
@@ -55,7 +55,7 @@ pub(crate) async fn organization(api: Data<Api>, caller: Caller, query: Query) -
     Ok(success("Organization fetched successfully", (&detail).into()))
 }
 
-/// Make an organization, with the caller as its admin
+/// Create an organization, with the caller as its admin
 #[utoipa::path(post, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
     request_body = CreateOrganization, responses((status = 200, body = Envelope<OrganizationView>)))]
@@ -78,7 +78,7 @@ pub(crate) async fn create_organization(
         .await
 }
 
-/// Change this organization
+/// Update this organization
 #[utoipa::path(put, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
     request_body = UpdateOrganization, responses((status = 200, body = Envelope<OrganizationView>)))]
 pub(crate) async fn update_organization(
@@ -91,7 +91,7 @@ pub(crate) async fn update_organization(
     Ok(success("Organization updated successfully", (&detail).into()))
 }
 
-/// Delete the organization of `id`
+/// Delete an organization
 #[utoipa::path(delete, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
     params(("id" = String, Query, description = "One of your organizations")),
     responses((status = 200, body = Envelope<Nothing>)))]
@@ -103,7 +103,7 @@ pub(crate) async fn delete_organization(api: Data<Api>, caller: Caller, query: Q
     Ok(success("Organization deleted successfully", Nothing))
 }
 
-/// The public key that private repositories let this organization in by
+/// Get the public deploy key of this organization
 #[utoipa::path(get, path = "/api/v1/organizations/deploy-key", tag = "organizations", security(("bearer" = [])),
     responses((status = 200, body = Envelope<DeployKeyView>)))]
 pub(crate) async fn deploy_key(api: Data<Api>, caller: Caller) -> Reply<DeployKeyView> {
@@ -111,9 +111,9 @@ pub(crate) async fn deploy_key(api: Data<Api>, caller: Caller) -> Reply<DeployKe
     Ok(success("Deploy key retrieved successfully", DeployKeyView { public_key }))
 }
 
-/// Replace the deploy key of this organization
+/// Rotate the deploy key of this organization
 ///
-/// Repositories that know only the old one do not let Launchway in any more.
+/// Repositories that have only the old one reject Launchway from then on.
 #[utoipa::path(post, path = "/api/v1/organizations/deploy-key", tag = "organizations", security(("bearer" = [])),
     responses((status = 200, body = Envelope<DeployKeyView>)))]
 pub(crate) async fn rotate_deploy_key(
@@ -126,9 +126,10 @@ pub(crate) async fn rotate_deploy_key(
     Ok(success("Deploy key replaced successfully", DeployKeyView { public_key }))
 }
 
-/// Show use and limit of each quota of an organization
+/// Get usage and limit of each quota of an organization
 ///
-/// A limit of 0 is none. `log_streams` and `user_log_streams` are those of the server that answers, the latter your own.
+/// A limit of 0 means no limit. `log_streams` and `user_log_streams` are those of the responding server,
+/// the latter your own.
 #[utoipa::path(get, path = "/api/v1/organizations/usage", tag = "organizations", security(("bearer" = [])),
     params(("id" = Option<String>, Query, description = "Another of your organizations")),
     responses((status = 200, body = Envelope<UsageView>)))]
@@ -140,7 +141,7 @@ pub(crate) async fn organization_usage(api: Data<Api>, caller: Caller, query: Qu
     Ok(success("Usage fetched successfully", UsageView::from(usage.as_slice())))
 }
 
-/// The members of an organization
+/// List the members of an organization
 ///
 /// The organization is that of `id` in the body, else in the query, else this one.
 #[utoipa::path(get, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
@@ -164,9 +165,9 @@ pub(crate) async fn organization_users(
 
 /// Add a member to this organization, or invite them
 ///
-/// Who has no account gets one, and `setup_token` is what they set their first password with,
-/// once, within 24 hours. Who has an account is invited and has no role before they accept; while their e-mail address is
-/// not verified, they need `setup_token` for that, within 7 days.
+/// A user without an account gets one, and sets the first password with `setup_token`, once, within 24
+/// hours. A user with an account is invited and has no role before they accept; while their e-mail address
+/// is not verified, they need `setup_token` for that, within 7 days.
 #[utoipa::path(post, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
     request_body = AddMember, responses((status = 200, body = Envelope<AddedMemberView>)))]
 pub(crate) async fn add_organization_user(

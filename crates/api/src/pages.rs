@@ -1,4 +1,4 @@
-//! Pages on the wire.
+//! The JSON of pages.
 
 use launchway_domain::page::{Page, PageRequest};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::fields::{Fields, Refused};
 
-/// Where in a long list a page is.
+/// The position of a page in a list.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Pagination {
     current_page: i64,
@@ -30,14 +30,14 @@ impl<T> From<&Page<T>> for Pagination {
     }
 }
 
-/// How long the pages of a list are.
+/// The default and the largest page size of a list.
 pub(crate) struct PageSizes {
     pub(crate) default: i64,
     pub(crate) largest: i64,
 }
 
 impl PageSizes {
-    /// Takes `page` and `page_size`, also spelled `pageSize`, from a query.
+    /// Reads `page` and `page_size`, also spelled `pageSize`, from a query.
     pub(crate) fn take(&self, fields: &mut Fields) -> Result<PageRequest, Refused> {
         let number = fields.optional("page");
         let size = fields.optional("page_size");

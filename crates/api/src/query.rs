@@ -1,4 +1,4 @@
-//! Query parameters, read like the fields of a body.
+//! Query parameters, parsed like the fields of a body.
 
 use std::future::{Ready, ready};
 
@@ -10,7 +10,7 @@ use crate::{
     fields::Fields,
 };
 
-/// The query of a request, which has not been read yet: who may not ask is told so first.
+/// The query of a request, which is parsed late: the caller is authorized first.
 pub(crate) struct Query(String);
 
 impl FromRequest for Query {
@@ -23,7 +23,7 @@ impl FromRequest for Query {
 }
 
 impl Query {
-    /// Takes the query apart.
+    /// Parses the query.
     pub(crate) fn read(&self) -> Result<Fields, ApiError> {
         let refuse = |message| ApiError::new(Code::ValidationFailed, message);
         let pairs = web::Query::<Vec<(String, String)>>::from_query(&self.0)

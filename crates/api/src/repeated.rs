@@ -1,4 +1,4 @@
-//! What an answer says again and again, as every line of a log names its application: written once.
+//! Parts that are repeated in a response, such as the application of every log line, serialized once.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use launchway_application::Error;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A part of an answer that is JSON already.
+/// A part of a response that is serialized JSON.
 #[derive(Clone)]
 pub(crate) struct Repeated(Arc<RawValue>);
 

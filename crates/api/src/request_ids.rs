@@ -1,4 +1,4 @@
-//! Names for requests: cheap, and never the same twice.
+//! Request ids: cheap and unique.
 
 use std::{
     fmt,
@@ -8,15 +8,15 @@ use std::{
 
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// The header that names a request.
+/// The header of the request id.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The name of a request, which its answer, its log lines and its audit entries carry.
+/// The id of a request, for its response, its log lines and its audit entries.
 #[derive(Clone)]
 pub(crate) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The name that the caller gave, if it is one.
+    /// Returns the id that the caller sent, if it is valid.
     pub(crate) fn given(headers: &HeaderMap) -> Option<Self> {
         let given = headers.get(REQUEST_ID)?;
         let bytes = given.as_bytes();
@@ -42,7 +42,7 @@ impl From<RequestId> for HeaderValue {
     }
 }
 
-/// Makes request ids: a random part for the process, and a number.
+/// Creates request ids from a random part for the process and a counter.
 pub(crate) struct RequestIds {
     process: u64,
     next: AtomicU64,

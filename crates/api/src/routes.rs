@@ -1,4 +1,4 @@
-//! Building routes: what each feature adds its own to.
+//! The builder of routes, to which each feature adds its endpoints.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use actix_web::{
 
 use crate::error::ApiError;
 
-/// A method and a path that are mounted.
+/// A mounted method and path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Operation {
-    /// `GET`, `POST`, …
+    /// The HTTP method, such as `GET`.
     pub method: String,
     /// The path, with its parameters in braces.
     pub path: &'static str,
 }
 
-/// The path of a route, as the metrics know it.
+/// The path pattern of a route, for metrics.
 pub(crate) struct Pattern(pub(crate) &'static str);
 
-/// Routes on their way to being mounted.
+/// Routes to be mounted.
 #[derive(Default)]
 pub(crate) struct Routes(Vec<(Operation, Route)>);
 
@@ -51,7 +51,7 @@ impl Routes {
     {
         let operation = Operation { method: method.to_string(), path };
         let route = if method == Method::GET {
-            // Whoever may GET may ask for the head alone.
+            // Every GET endpoint responds to HEAD too.
             web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
         } else {
             web::method(method)
@@ -60,12 +60,12 @@ impl Routes {
         self
     }
 
-    /// What was added.
+    /// Returns the added operations.
     pub(crate) fn operations(self) -> Vec<Operation> {
         self.0.into_iter().map(|(operation, _)| operation).collect()
     }
 
-    /// One resource for each path, so that a known path with another method is told apart from an
+    /// Mounts one resource for each path, so that a known path with another method is distinguished from an
     /// unknown path.
     pub(crate) fn mount(self, config: &mut ServiceConfig) {
         let mut paths: BTreeMap<&'static str, (Vec<String>, Vec<Route>)> = BTreeMap::new();
@@ -77,7 +77,7 @@ impl Routes {
             methods.push(method);
             routes.push(route);
         }
-        // Paths are tried one after the other, and those with parameters cost most: they come last.
+        // Paths are matched in order, and those with parameters cost most: they come last.
         let (with_parameters, plain): (Vec<_>, Vec<_>) =
             paths.into_iter().partition(|(path, _)| path.contains('{'));
         for (path, (mut methods, routes)) in plain.into_iter().chain(with_parameters) {

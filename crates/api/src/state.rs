@@ -1,4 +1,4 @@
-//! What handlers work with.
+//! The shared state of handlers.
 
 use std::{
     sync::{
@@ -15,41 +15,41 @@ use tokio::sync::Semaphore;
 
 use crate::{metrics::Metrics, request_ids::RequestIds};
 
-/// How many large deliveries of code hosts are read at once: whoever sends one need not prove anything
-/// before its last byte.
+/// The number of large webhook deliveries that are read at once: their sender is not authenticated before
+/// the last byte.
 const LARGE_DELIVERIES: usize = 8;
 
-/// How the API is to behave.
+/// The options of the API.
 #[derive(Debug, Clone)]
 pub struct ApiOptions {
-    /// The proxies whose word about a client's address is believed.
+    /// The proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// The origin that browsers reach the API by, such as `https://deploy.example.com`.
+    /// The public origin of the API, such as `https://deploy.example.com`.
     pub public_origin: Option<String>,
     /// The largest body that is read, in bytes.
     pub body_limit: usize,
-    /// How long a body may take to arrive.
+    /// The time that a body may take to arrive.
     pub body_timeout: Duration,
 }
 
-/// What handlers work with: the use cases, and the API's own state.
+/// The shared state of handlers: the use cases, and the state of the API itself.
 pub struct Api {
     /// Every use case.
     pub services: Services,
-    /// How the API is to behave.
+    /// The options of the API.
     pub options: ApiOptions,
-    /// What is counted.
+    /// The metrics of the server.
     pub metrics: Metrics,
     pub(crate) request_ids: RequestIds,
-    /// Places for large deliveries of code hosts.
+    /// Permits for large webhook deliveries.
     pub(crate) large_deliveries: Semaphore,
-    /// The ability of the store to keep changes, which `/ready` depends on.
+    /// The health of the store, which `/ready` depends on.
     pub(crate) store: Option<Arc<dyn StoreHealth>>,
     stopping: AtomicBool,
 }
 
 impl Api {
-    /// An API over `services`.
+    /// Returns an API over `services`.
     #[must_use]
     pub fn new(services: Services, options: ApiOptions, metrics: Metrics) -> Self {
         Self {
@@ -63,13 +63,13 @@ impl Api {
         }
     }
 
-    /// Makes `/ready` fail while `store` cannot keep changes.
+    /// Makes `/ready` fail while `store` cannot commit changes.
     #[must_use]
     pub fn with_store(self, store: Arc<dyn StoreHealth>) -> Self {
         Self { store: Some(store), ..self }
     }
 
-    /// From now on the API says that it is not ready for new work.
+    /// Makes `/ready` fail from now on, because the server stops.
     pub fn begin_stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }

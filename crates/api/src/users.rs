@@ -1,4 +1,4 @@
-//! The caller: name, organizations, settings, password.
+//! The endpoints of the caller: name, organizations, settings and password.
 
 mod requests;
 mod views;
@@ -31,7 +31,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         .patch("/api/v1/user/settings/theme", change_theme);
 }
 
-/// The caller
+/// Get the caller
 #[utoipa::path(get, path = "/api/v1/user", tag = "users", security(("bearer" = [])),
     responses((status = 200, body = Envelope<UserView>)))]
 pub(crate) async fn user(caller: Caller) -> Reply<UserView> {
@@ -63,7 +63,7 @@ pub(crate) async fn change_password(
     Ok(success("Password updated successfully", Nothing))
 }
 
-/// The caller's memberships
+/// List the caller's memberships
 #[utoipa::path(get, path = "/api/v1/user/organizations", tag = "users", security(("bearer" = [])),
     responses((status = 200, body = Envelope<Vec<MembershipView>>)))]
 pub(crate) async fn user_organizations(caller: Caller) -> Reply<Vec<MembershipView>> {
@@ -76,7 +76,7 @@ pub(crate) async fn user_organizations(caller: Caller) -> Reply<Vec<MembershipVi
     Ok(success("User organizations retrieved successfully", memberships))
 }
 
-/// The caller's settings
+/// Get the caller's settings
 #[utoipa::path(get, path = "/api/v1/user/settings", tag = "users", security(("bearer" = [])),
     responses((status = 200, body = Envelope<SettingsView>)))]
 pub(crate) async fn settings(api: Data<Api>, caller: Caller) -> Reply<SettingsView> {
@@ -84,7 +84,7 @@ pub(crate) async fn settings(api: Data<Api>, caller: Caller) -> Reply<SettingsVi
     Ok(success("User settings retrieved successfully", detail.into()))
 }
 
-/// Turn automatic updates on or off
+/// Enable or disable automatic updates
 #[utoipa::path(patch, path = "/api/v1/user/settings/auto-update", tag = "users", security(("bearer" = [])),
     request_body = ChangeAutoUpdate, responses((status = 200, body = Envelope<SettingsView>)))]
 pub(crate) async fn change_auto_update(

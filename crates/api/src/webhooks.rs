@@ -1,4 +1,4 @@
-//! Webhooks: endpoint 16, and the secret that code hosts sign with.
+//! The webhook of code hosts, and the secret that they sign with.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         .post("/api/v1/deploy/application/webhook-secret", rotate_webhook_secret);
 }
 
-/// What a code host is told.
+/// The webhook secret of a repository.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct WebhookSecretView {
     /// Shared by all applications of the repository.
@@ -36,15 +36,15 @@ pub(crate) struct WebhookSecretView {
     secret: String,
 }
 
-/// Up to this size a delivery is read without a place.
+/// The largest delivery that is read without a permit.
 const SMALL: usize = 256 * 1024;
-/// How long a large one waits for a place.
+/// The time that a larger one waits for a permit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a code host sends: whatever it likes, of at most 5 MiB.
+/// The body of a delivery, in the format of its code host, of at most 5 MiB.
 pub(crate) struct FromCodeHost;
 
-/// A push, from a code host
+/// Receive a push of a code host
 ///
 /// Signed by GitHub (`X-Hub-Signature-256`), GitLab (`X-Gitlab-Token`), Gitea (`X-Gitea-Signature`),
 /// Forgejo (`X-Forgejo-Signature`) or Bitbucket (`X-Hub-Signature` with `sha256=`), with the secret of
@@ -63,13 +63,13 @@ pub(crate) async fn receive(
     };
     let body = body.raw(Delivery::LARGEST).await?;
     let header = |name: &str| request.headers().get(name)?.to_str().ok().map(str::to_owned);
-    // Who does not even sign learns what who signs wrongly does.
+    // An unsigned delivery gets the same response as one with a wrong signature.
     let delivery = Delivery::read(header, body.into()).ok_or(Error::InvalidSignature)?;
     let handled = api.services.webhooks.receive(delivery, client.0).await?;
     Ok(done(handled.to_string()))
 }
 
-/// The same as `/api/v1/webhook`
+/// Receive a push of a code host, as by `/api/v1/webhook`
 #[utoipa::path(post, path = "/api/v1/api/v1/webhook", tag = "webhooks", request_body = Object,
     responses((status = 200, body = Done)))]
 pub(crate) async fn receive_by_doubled_prefix(
@@ -81,9 +81,9 @@ pub(crate) async fn receive_by_doubled_prefix(
     receive(api, request, client, body).await
 }
 
-/// The secret that the code host of an application signs with
+/// Get the webhook secret of an application's repository
 ///
-/// One for each repository of an organization, made when it is first read.
+/// One for each repository of an organization, created when it is first read.
 #[utoipa::path(get, path = "/api/v1/deploy/application/webhook-secret", tag = "webhooks", security(("bearer" = [])),
     params(("id" = String, Query, description = "An application of the repository")),
     responses((status = 200, body = Envelope<WebhookSecretView>)))]
@@ -93,7 +93,7 @@ pub(crate) async fn webhook_secret(api: Data<Api>, caller: Caller, query: Query)
     Ok(success("Webhook secret retrieved successfully", WebhookSecretView { secret }))
 }
 
-/// Replace that secret
+/// Rotate the webhook secret of an application's repository
 ///
 /// The old one stays valid for 24 hours.
 #[utoipa::path(post, path = "/api/v1/deploy/application/webhook-secret", tag = "webhooks", security(("bearer" = [])),
@@ -111,7 +111,7 @@ pub(crate) async fn rotate_webhook_secret(
     Ok(success("Webhook secret replaced successfully", WebhookSecretView { secret }))
 }
 
-/// A place for a large delivery, so that many at once do not fill the memory.
+/// Acquires a permit for a large delivery, so that concurrent ones do not exhaust the memory.
 async fn place(api: &Api) -> Result<SemaphorePermit<'_>, ApiError> {
     let busy = || Error::RateLimited { retry_after: Duration::from_secs(1) };
     let place = timeout(PATIENCE, api.large_deliveries.acquire()).await;

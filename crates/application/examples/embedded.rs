@@ -1,4 +1,4 @@
-//! Deploys an application within this program, which keeps the records and runs the versions itself.
+//! Deploys an application inside this program, with the records in memory and a simulated host.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "here is the clock, and the screen")]
 
@@ -14,7 +14,7 @@ use launchway_domain::{
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-/// Keeps the records in memory.
+/// Stores the records in memory.
 struct Notebook(Mutex<Records>);
 
 #[async_trait]
@@ -24,7 +24,7 @@ impl RecordKeeper for Notebook {
     }
 }
 
-/// Runs versions by remembering that they run.
+/// A host that only records the ids of the versions it would run.
 struct Machine(Mutex<BTreeSet<DeploymentId>>);
 
 #[async_trait]

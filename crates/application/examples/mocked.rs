@@ -1,5 +1,5 @@
-//! How a service that embeds Launchway tests a use case: each port is a mock of `launchway-domain`
-//! (feature `mock`), and the test says exactly what may be read and what has to be written.
+//! Tests a use case in a service that embeds Launchway. Each port is a mock of `launchway-domain` (feature
+//! `mock`), and the test states exactly which reads are allowed and which writes are required.
 //!
 //! `cargo test -p launchway-application --example mocked` runs it.
 
@@ -26,7 +26,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-    /// Ada, in an organization.
+    /// The actor of these tests, a member of an organization.
     fn ada(role: Role) -> Actor {
         let engines = Organization::new(id(1).into(), parsed("Engines"), Description::default(), NOW);
         Actor::vouched_for(
@@ -36,7 +36,7 @@ mod tests {
         )
     }
 
-    /// An application of hers.
+    /// An application that the actor owns.
     fn web(ada: &Actor) -> Application {
         let port = Port::try_from(80).unwrap();
         let blueprint = Blueprint::of_image(parsed("web"), parsed("production"), parsed("nginx:1"), port);
@@ -65,7 +65,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The use cases of deployments over mocks. A call that no test foresaw fails it.
+    /// The use cases of deployments over mocks. A call without an expectation fails the test.
     fn deployments(
         applications: MockApplicationRepository,
         deployments: MockDeploymentRepository,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deployment_is_asked_for_by_a_job_and_a_record_that_are_written_together() {
+    async fn request_commits_job_and_record_together() {
         let (mut applications, mut store) = (MockApplicationRepository::new(), MockUnitOfWork::new());
         let ada = ada(Role::Member);
         let web = web(&ada);
@@ -100,7 +100,8 @@ mod tests {
             assert!(writes.iter().any(is_job), "{writes:?}");
             let is_record = |write: &Write| matches!(write, Write::Deployment(deployments::Write::Insert(_)));
             assert!(writes.iter().any(is_record), "{writes:?}");
-            // The database refuses all of it: somebody deleted the application meanwhile.
+            // The database rejects the whole commit: another user has deleted the application in the
+            // meantime.
             Err(StoreError::Stale)
         });
         let asked = deployments(applications, MockDeploymentRepository::new(), store);

@@ -1,4 +1,4 @@
-//! Applications: making, showing, changing and deleting them.
+//! Use cases of applications: create, read, update and delete.
 
 mod changes;
 mod domains;
@@ -34,58 +34,58 @@ const DELETE: Permission = Permission::new(Resource::Deploy, Action::Delete);
 
 pub(crate) const APPLICATION: Error = Error::NotFound("the application");
 
-/// A wish for an application.
+/// The request to create an application.
 #[derive(Debug)]
 pub struct NewApplication {
-    /// What is to be deployed, and how.
+    /// The source to deploy, and the settings of its build and its runtime.
     pub blueprint: Blueprint,
-    /// What its repository wants to see.
+    /// The credentials of a private repository.
     pub credentials: Option<GitCredentials>,
-    /// What its build is told.
+    /// The variables of the build.
     pub build_variables: Variables,
-    /// What its environment is told.
+    /// The environment variables of the containers.
     pub environment_variables: Variables,
 }
 
 impl From<Blueprint> for NewApplication {
-    /// An application that is told nothing, from where nobody has to be let in.
+    /// Returns an application without variables and without repository credentials.
     fn from(blueprint: Blueprint) -> Self {
         let (build_variables, environment_variables) = (Variables::default(), Variables::default());
         Self { blueprint, credentials: None, build_variables, environment_variables }
     }
 }
 
-/// The variables of an application, as far as somebody may see them.
+/// The variables of an application that the actor is allowed to see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownVariables {
-    /// What its build is told.
+    /// The variables of the build.
     pub build: Variables,
-    /// What its environment is told.
+    /// The environment variables of the containers.
     pub environment: Variables,
 }
 
-/// Which addresses and names the installation lets applications use.
+/// The rules of the installation for repositories, domains, kept versions and quotas of applications.
 #[derive(Debug, Clone, Default)]
 pub struct ApplicationPolicy {
-    /// Which repositories.
+    /// The repositories that are allowed.
     pub sources: SourcePolicy,
-    /// The name that the installation itself is reached by.
+    /// The host name of the installation itself.
     pub public_host: Option<String>,
-    /// How many versions can be gone back to.
+    /// The number of versions that can be rolled back to.
     pub kept_versions: KeptVersions,
-    /// The most that one organization has of each resource.
+    /// The quotas of each organization.
     pub quotas: Quotas,
 }
 
-/// What the use cases of applications read, and tell.
+/// The ports of the use cases of applications.
 pub struct ApplicationPorts {
     /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
-    /// Leads their traffic.
+    /// Routes the traffic of applications.
     pub routes: Arc<Routes>,
 }
 
-/// Makes, shows, changes and deletes applications, and starts and stops them.
+/// Creates, reads, updates and deletes applications, and starts and stops them.
 pub struct Applications {
     applications: Arc<dyn ApplicationRepository>,
     routes: Arc<Routes>,
@@ -95,7 +95,7 @@ pub struct Applications {
 }
 
 impl Applications {
-    /// Works with `ports`, and keeps secrets in `secrets`.
+    /// Returns the use cases over `ports`, with secrets encrypted by `secrets`.
     pub fn new(
         ports: ApplicationPorts,
         secrets: Arc<dyn SecretBox>,
@@ -106,13 +106,14 @@ impl Applications {
         Self { applications, routes, vault: Vault::new(secrets), policy, tools }
     }
 
-    /// Makes an application and asks for its first deployment. Its names lead to it at once, though
+    /// Creates an application and requests its first deployment. Its host names are routed at once, though
     /// nothing runs there yet.
     ///
     /// # Errors
     /// [`Error::Invalid`] when its parts do not fit together or its repository may not be used,
     /// [`Error::Conflict`] when its name or domain is in use, [`Error::QuotaExceeded`] when the
-    /// organization has as many as it may have, [`Error::Repeated`] when `key` was used, [`Error::Forbidden`] without the permission `deploy:create`.
+    /// organization has as many as it may have, [`Error::Repeated`] when `key` was used,
+    /// [`Error::Forbidden`] without the permission `deploy:create`.
     pub async fn create(
         &self,
         actor: &Actor,
@@ -151,7 +152,7 @@ impl Applications {
         self.detail(actor, id).await
     }
 
-    /// A page of the applications of the actor's organization, newest first.
+    /// Returns a page of the applications of the actor's organization, newest first.
     ///
     /// # Errors
     /// [`Error::Forbidden`] without the permission `deploy:read`.
@@ -170,11 +171,11 @@ impl Applications {
         Ok(Page { items: items.collect::<Result<_, Error>>()?, request, total })
     }
 
-    /// One application of the actor's organization, with everything around it.
+    /// Returns an application of the actor's organization, with its related records.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the
-    /// permission `deploy:read`.
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the permission
+    /// `deploy:read`.
     pub async fn detail(
         &self,
         actor: &Actor,
@@ -186,7 +187,7 @@ impl Applications {
         Ok((detail, variables))
     }
 
-    /// Who may not change an application does not see its variables.
+    /// Returns the variables of an application, or none if the actor may not update it.
     fn shown(&self, actor: &Actor, application: &Application) -> Result<ShownVariables, Error> {
         if actor.require(UPDATE).is_err() {
             return Ok(ShownVariables::default());
@@ -199,7 +200,7 @@ impl Applications {
         Some(domain.as_str()) == self.policy.public_host.as_deref()
     }
 
-    /// What can be said about a blueprint without asking the network.
+    /// Checks a blueprint without network access.
     fn check(&self, blueprint: &Blueprint) -> Result<(), Error> {
         let mut problems: Vec<String> = match blueprint.check() {
             Ok(()) => Vec::new(),
@@ -219,12 +220,12 @@ impl Applications {
 
 const OUR_OWN: &str = "domain must not be the name that this installation is reached by";
 
-/// The application in a sentence.
+/// Describes the application for messages, with its name and environment.
 pub(crate) fn titled(blueprint: &Blueprint) -> String {
     format!("the application `{}` ({})", blueprint.name, blueprint.environment)
 }
 
-/// What a program may want to know of a blueprint. None of it is secret.
+/// Adds the properties of a blueprint to an event. None of them is secret.
 fn described(event: Event, blueprint: &Blueprint) -> Event {
     let event = event
         .with("name", &blueprint.name)
@@ -237,7 +238,7 @@ fn described(event: Event, blueprint: &Blueprint) -> Event {
     }
 }
 
-/// What a refused commit means for who brought the blueprint.
+/// Maps the error of a rejected commit to the error of the request with this blueprint.
 fn conflicts(blueprint: &Blueprint) -> impl FnOnce(StoreError) -> Error + use<> {
     let (name, environment) = (blueprint.name.clone(), blueprint.environment.clone());
     let domain = blueprint.domain.clone();

@@ -1,4 +1,4 @@
-//! Reading the audit trail, and checking that nobody tampered with it.
+//! Reads the audit log and verifies that it was not tampered with.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use launchway_domain::{
 
 use crate::Error;
 
-/// How many links are read at once when a chain is checked.
+/// The number of links that are read at once when a chain is verified.
 const BATCH: i64 = 1000;
 
-/// Shows the audit trail of an organization, and checks every organization's.
+/// Reads the audit log of an organization, and verifies that of every organization.
 pub struct AuditTrail {
     audit: Arc<dyn AuditRepository>,
 }
 
-/// What the check of one chain found.
+/// The result of the verification of one chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainReport {
-    /// Where the chain should end.
+    /// The recorded end of the chain.
     pub head: ChainHead,
-    /// The first link that is missing or is not what was written; `None` when all is well.
+    /// The first link that is missing or altered; `None` if the chain is intact.
     pub broken_at: Option<i64>,
 }
 
@@ -34,7 +34,7 @@ impl AuditTrail {
         Self { audit }
     }
 
-    /// A page of the trail of the actor's organization, newest first.
+    /// Returns a page of the audit log of the actor's organization, newest first.
     ///
     /// # Errors
     /// [`Error::Forbidden`] without the permission `audit:read`.
@@ -48,7 +48,8 @@ impl AuditTrail {
         Ok(self.audit.page(scope, filter, page).await?)
     }
 
-    /// Checks every chain from its first link to its last: for who has the server's files.
+    /// Verifies every chain from its first link to its last. It has no permission check: it is for
+    /// administrators with access to the files of the server.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without a database.
@@ -65,7 +66,7 @@ impl AuditTrail {
         let (mut number, mut hash, mut batch) = (0, LinkHash::ROOT, BATCH);
         while number < head.number {
             let links = match self.audit.links(head.chain, number, batch).await {
-                // Something in it cannot even be read. One by one, it is found.
+                // A link in the batch cannot be parsed. Reading them one by one finds it.
                 Err(StoreError::Internal(_)) if batch > 1 => {
                     batch = 1;
                     continue;
@@ -94,7 +95,7 @@ impl AuditTrail {
         Ok(is_exceeded.then_some(head.number + 1))
     }
 
-    /// Whether there are links behind the head, although nobody has appended since it was read.
+    /// Returns whether there are links behind the head, although none was appended since it was read.
     async fn is_exceeded(&self, head: ChainHead) -> Result<bool, Error> {
         let behind = match self.audit.links(head.chain, head.number, 1).await {
             Err(StoreError::Internal(_)) => true,

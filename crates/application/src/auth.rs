@@ -1,4 +1,4 @@
-//! Getting in: registering, logging in, and being recognised on every request.
+//! Registration, login, and authentication of requests.
 
 mod api_tokens;
 mod authentication;
@@ -27,19 +27,19 @@ pub use self::{
 };
 use crate::Tools;
 
-/// A session that was just opened, with the token that is shown this once.
+/// A session that was just opened, with its token, which is shown only once.
 #[derive(Debug)]
 pub struct LoggedIn {
-    /// What the caller presents from now on.
+    /// The bearer token of the session.
     pub token: Token,
     /// The session.
     pub session: Session,
-    /// Who logged in.
+    /// The user who logged in.
     pub profile: Profile,
 }
 
-/// How the audit trail knows someone who is not an actor yet, or not any more: in the trail of
-/// their oldest membership.
+/// The author of an audit event of a user who is not an actor yet, or no longer. The event belongs to the
+/// audit log of their oldest organization.
 fn author(profile: &Profile, origin: Origin) -> Author {
     let organization = profile.memberships.first().map(|detail| detail.organization.id);
     Author {
@@ -50,7 +50,7 @@ fn author(profile: &Profile, origin: Origin) -> Author {
     }
 }
 
-/// A new session of `user_id` and its token; committing it is the caller's part.
+/// Creates a session of `user_id` and its token. The caller commits it.
 fn new_session(tools: &Tools, user_id: UserId, client: Client) -> (Token, Session) {
     let token = Token::new(TokenKind::Session, tools.entropy.bits_256());
     let session = Session::open(tools.ids.next().into(), user_id, token.hash(), client, tools.clock.now());

@@ -1,10 +1,10 @@
-//! Waking who waits for work.
+//! A signal that wakes tasks which wait for work.
 
 use std::time::Duration;
 
 use tokio::{sync::watch, time::timeout};
 
-/// Rung when there is something new to do, so that nobody has to wait for the next look.
+/// Notifies waiting tasks of new work, so that they need not wait for the next poll.
 #[derive(Clone)]
 pub struct Bell(watch::Sender<u64>);
 
@@ -15,23 +15,23 @@ impl Default for Bell {
 }
 
 impl Bell {
-    /// Wakes everyone who listens.
+    /// Wakes every listener.
     pub fn ring(&self) {
         self.0.send_modify(|rung| *rung = rung.wrapping_add(1));
     }
 
-    /// Listens from now on: a ring between two waits is not missed.
+    /// Subscribes from now on: a notification between two waits is not missed.
     #[must_use]
     pub fn listen(&self) -> Listener {
         Listener(self.0.subscribe())
     }
 }
 
-/// Someone who listens.
+/// A subscription to notifications.
 pub struct Listener(watch::Receiver<u64>);
 
 impl Listener {
-    /// Returns at the next ring, at once if there was one since the last wait, or after `patience`.
+    /// Returns at the next notification, at once if there was one since the last wait, or after `patience`.
     pub async fn wait(&mut self, patience: Duration) {
         if let Ok(Err(_nobody_rings_any_more)) = timeout(patience, self.0.changed()).await {
             tokio::time::sleep(patience).await;

@@ -1,20 +1,20 @@
-//! The course of an attempt at a job: how far it has come, for who may have to end it, and why it ends.
+//! Control of a running attempt at a job: requests to stop it, and the errors that end it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use launchway_domain::{deployments::StepError, store::StoreError};
 use tokio::sync::watch;
 
-/// Why an attempt is to end.
+/// The reason to stop an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Nobody wants what it does any more.
+    /// The job was cancelled.
     Cancel,
-    /// It took too long.
+    /// The job exceeded its timeout.
     TimeIsUp,
 }
 
-/// How far an attempt has come.
+/// The progress of an attempt, shared with the worker that may have to stop it.
 pub(crate) struct Course {
     is_past: AtomicBool,
     winds_down: AtomicBool,
@@ -32,7 +32,7 @@ impl Default for Course {
 }
 
 impl Course {
-    /// From here on there is no way back.
+    /// Marks the attempt as committed: from here on it only goes forward.
     pub(crate) fn pass_the_point_of_no_return(&self) {
         self.is_past.store(true, Ordering::Release);
     }
@@ -41,14 +41,14 @@ impl Course {
         self.is_past.load(Ordering::Acquire)
     }
 
-    /// The attempt asks what is wished, and takes back by itself what it did: it is not simply
-    /// dropped.
+    /// Declares that the attempt polls for stop requests and rolls back its own work, so that it is not
+    /// just dropped.
     pub(crate) fn wind_down_by_itself(&self) {
         self.winds_down.store(true, Ordering::Release);
     }
 
-    /// Tells the attempt what is wished; `false` when it does not listen and has to be dropped. The
-    /// first wish counts.
+    /// Requests the attempt to stop. Returns `false` if it does not handle requests and has to be dropped.
+    /// Only the first request counts.
     pub(crate) fn tell(&self, wish: Wish) -> bool {
         self.wish.send_if_modified(|told| {
             let is_new = told.is_none();
@@ -58,12 +58,12 @@ impl Course {
         self.winds_down.load(Ordering::Acquire)
     }
 
-    /// What is wished, if anything is.
+    /// Returns the request to stop, if there is one.
     pub(crate) fn wish(&self) -> Option<Wish> {
         *self.wish.borrow()
     }
 
-    /// Returns when something is wished.
+    /// Waits for a request to stop.
     pub(crate) async fn wished(&self) -> Wish {
         let mut wish = self.wish.subscribe();
         loop {
@@ -77,19 +77,19 @@ impl Course {
     }
 }
 
-/// Why an attempt ended without an outcome.
+/// The error that ended an attempt without an outcome.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stop {
-    /// The job is somebody else's by now.
+    /// Another worker holds the lease by now.
     #[error("the lease does not hold any more")]
     Lost,
-    /// The engine does not answer: the job is done once it is back.
+    /// The engine does not respond: the job is retried once it is back.
     #[error("{0}")]
     Unavailable(String),
-    /// A fault of this machine or of the database: trying again may help.
+    /// A fault of this machine or of the database: a retry may help.
     #[error("{0}")]
     Fault(String),
-    /// What was asked for cannot work.
+    /// The request cannot succeed.
     #[error("{0}")]
     Refused(String),
 }
@@ -109,7 +109,7 @@ impl From<StoreError> for Stop {
         match error {
             StoreError::Stale => Self::Lost,
             error => {
-                tracing::error!(%error, source = ?std::error::Error::source(&error), "a job meets the database's fault");
+                tracing::error!(%error, source = ?std::error::Error::source(&error), "database failed during a job");
                 Self::Fault("the database is not available".to_owned())
             }
         }

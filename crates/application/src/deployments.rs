@@ -1,4 +1,4 @@
-//! Deployments: asking for them, cancelling them, and carrying them out.
+//! Deployments: requests, cancellation and execution.
 
 mod log;
 mod pipeline;
@@ -41,7 +41,7 @@ const UPDATE: Permission = Permission::new(Resource::Deploy, Action::Update);
 
 const DEPLOYMENT: Error = Error::NotFound("the deployment");
 
-/// Asks for deployments, shows them and cancels them.
+/// Requests, reads and cancels deployments.
 pub struct Deployments {
     applications: Arc<dyn ApplicationRepository>,
     deployments: Arc<dyn DeploymentRepository>,
@@ -50,7 +50,8 @@ pub struct Deployments {
 }
 
 impl Deployments {
-    /// Reads from `applications` and `deployments`; so many versions as `kept` can be gone back to.
+    /// Returns the use cases over `applications` and `deployments`. The last `kept` versions can be rolled
+    /// back to.
     pub fn new(
         applications: Arc<dyn ApplicationRepository>,
         deployments: Arc<dyn DeploymentRepository>,
@@ -60,12 +61,11 @@ impl Deployments {
         Self { applications, deployments, kept, tools }
     }
 
-    /// Asks for a deployment of what the source of an application is now.
+    /// Requests a deployment of the current source of an application.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the actor's organization has no such application,
-    /// [`Error::Repeated`] when `key` was used, [`Error::Forbidden`] without the permission
-    /// `deploy:create`.
+    /// [`Error::NotFound`] when the actor's organization has no such application, [`Error::Repeated`] when
+    /// `key` was used, [`Error::Forbidden`] without the permission `deploy:create`.
     pub async fn redeploy(
         &self,
         actor: &Actor,
@@ -78,11 +78,11 @@ impl Deployments {
         self.request(actor, &application, DeploymentKind::Fresh, what, key).await
     }
 
-    /// Asks for what an earlier deployment made to be live again, as a new deployment.
+    /// Requests a new deployment that makes the version of an earlier deployment live again.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the actor's organization has no such deployment,
-    /// [`Error::Conflict`] when it never was live or is not kept any more, [`Error::Repeated`] when `key` was used,
+    /// [`Error::NotFound`] when the actor's organization has no such deployment, [`Error::Conflict`] when
+    /// it never was live or is not kept any more, [`Error::Repeated`] when `key` was used,
     /// [`Error::Forbidden`] without the permission `deploy:create`.
     pub async fn roll_back(
         &self,
@@ -110,12 +110,11 @@ impl Deployments {
         self.request(actor, &application, DeploymentKind::Rollback { to }, what, key).await
     }
 
-    /// Ends a deployment that waits, or lets its worker end it.
+    /// Cancels a deployment: at once if it is pending, otherwise through its worker.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the actor's organization has no such deployment,
-    /// [`Error::Conflict`] when it is over, [`Error::Forbidden`] without the permission
-    /// `deploy:update`.
+    /// [`Error::NotFound`] when the actor's organization has no such deployment, [`Error::Conflict`] when
+    /// it has finished, [`Error::Forbidden`] without the permission `deploy:update`.
     pub async fn cancel(&self, actor: &Actor, id: DeploymentId) -> Result<DeploymentDetail, Error> {
         let scope = actor.require(UPDATE)?;
         let deployment = self.deployments.get(scope, id).await?.ok_or(DEPLOYMENT)?;
@@ -133,7 +132,7 @@ impl Deployments {
             self.tools.record(actor.author(), event),
         ];
         match self.tools.store.commit(writes).await {
-            // It came to its end meanwhile.
+            // It finished in the meantime.
             Err(StoreError::Stale) => {
                 let state = self.deployments.get(scope, id).await?.map(|deployment| deployment.status.state);
                 return Err(state.map_or(DEPLOYMENT, over));
@@ -144,21 +143,21 @@ impl Deployments {
         self.detail(actor, id).await
     }
 
-    /// One deployment of the actor's organization, with everything around it.
+    /// Returns a deployment of the actor's organization, with its related records.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the
-    /// permission `deploy:read`.
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the permission
+    /// `deploy:read`.
     pub async fn detail(&self, actor: &Actor, id: DeploymentId) -> Result<DeploymentDetail, Error> {
         let scope = actor.require(READ)?;
         self.deployments.detail(scope, id).await?.ok_or(DEPLOYMENT)
     }
 
-    /// A page of the deployments of an application, newest first.
+    /// Returns a page of the deployments of an application, newest first.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the actor's organization has no such application,
-    /// [`Error::Forbidden`] without the permission `deploy:read`.
+    /// [`Error::NotFound`] when the actor's organization has no such application, [`Error::Forbidden`]
+    /// without the permission `deploy:read`.
     pub async fn list(
         &self,
         actor: &Actor,

@@ -1,9 +1,8 @@
-//! For a service that has Launchway as a part of itself: deployments of prebuilt images, with as few
-//! ports as that needs.
+//! Embeds Launchway in another service: deployments of prebuilt images, with as few ports as possible.
 //!
-//! The service says where [records](RecordKeeper) are kept and where versions [run](Host), and gets
-//! the use cases of deployments and the worker that carries them out. Whoever wants more puts
-//! [`Pipeline`] and [`Services`](crate::Services) together over ports of their own.
+//! The service provides the [records](RecordKeeper) and the [host](Host) of the versions, and gets the use
+//! cases of deployments and the worker that executes them. A service that needs more assembles [`Pipeline`]
+//! and [`Services`](crate::Services) over its own ports.
 
 mod absent;
 mod host;
@@ -35,18 +34,18 @@ use crate::{
     worker::{Crew, Worker, WorkerTimings},
 };
 
-/// How long a version may take until it works.
+/// The time that a version may take until it is healthy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many deployments are carried out at once.
+/// The number of deployments that run at once.
 const AT_ONCE: usize = 4;
 
 /// Applications and their deployments inside another service.
 pub struct Embedded {
-    /// Makes, shows, changes and deletes applications.
+    /// Creates, reads, updates and deletes applications.
     pub applications: Applications,
-    /// Asks for deployments, shows them and cancels them.
+    /// Requests, reads and cancels deployments.
     pub deployments: Deployments,
-    /// Carries them out: in the background by [`Worker::run`], or what is due now by
+    /// Executes deployments: in the background by [`Worker::run`], or those that are due now by
     /// [`Worker::drain`].
     pub worker: Arc<Worker>,
     kept: Kept,
@@ -55,9 +54,9 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Puts everything together. Nothing is done before a method of the parts is called.
+    /// Assembles the parts. Nothing runs before a method of the parts is called.
     ///
-    /// Applications have secrets if `secrets` takes any: [`NoSecrets`] does not.
+    /// Applications have secrets only if `secrets` accepts them: [`NoSecrets`] does not.
     #[must_use]
     pub fn new(
         keeper: impl RecordKeeper + 'static,
@@ -68,7 +67,7 @@ impl Embedded {
     ) -> Self {
         let kept = Kept(Arc::new(keeper));
         let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
-        // One service has one worker, whichever run of it; the runs are told apart.
+        // A service has one worker; the boot id distinguishes its runs.
         let identity = WorkerId { instance: Uuid::nil().into(), boot: ids.next().into(), worker: 1 };
         let repository = || Arc::new(kept.clone());
         let basics = Basics {
@@ -99,11 +98,11 @@ impl Embedded {
         }
     }
 
-    /// Takes up what an earlier run of the service left under way. For who keeps records for longer
-    /// than one run: once, before the worker begins.
+    /// Takes over the jobs that an earlier run of the service left running. Needed if records outlive one
+    /// run: call it once, before the worker starts.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] or [`Error::Internal`], as the keeper of records says.
+    /// [`Error::Unavailable`] or [`Error::Internal`], as the keeper of records returns.
     pub async fn take_over(&self) -> Result<(), Error> {
         let WorkerId { instance, boot, .. } = self.identity;
         let at = self.basics.clock.now();

@@ -1,24 +1,24 @@
-//! The availability of the engine, for everything that needs it.
+//! The availability of the engine.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use launchway_domain::clock::Timestamp;
 
-/// An engine that does not answer.
+/// An outage of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outage {
-    /// The moment since which it does not.
+    /// The time at which it began.
     pub since: Timestamp,
-    /// A sentence that says what happened instead.
+    /// A sentence that describes the failure.
     pub reason: String,
 }
 
-/// True if the engine answers, as it was last seen. An engine that was never asked counts as there.
+/// The last known availability of the engine. It is available until a first check fails.
 #[derive(Debug, Clone, Default)]
 pub struct EngineStatus(Arc<Mutex<Option<Outage>>>);
 
 impl EngineStatus {
-    /// The outage, while there is one.
+    /// Returns the current outage, if there is one.
     #[must_use]
     pub fn outage(&self) -> Option<Outage> {
         self.lock().clone()
@@ -29,8 +29,8 @@ impl EngineStatus {
         self.lock().take()
     }
 
-    /// Begins an outage at `now`, or gives the one that goes on its newest reason. Returns whether it
-    /// is a new one.
+    /// Begins an outage at `now`, or updates the reason of the current one. Returns whether it is a new
+    /// one.
     pub(crate) fn report_outage(&self, reason: String, now: Timestamp) -> bool {
         let mut outage = self.lock();
         match outage.as_mut() {

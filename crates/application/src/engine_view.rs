@@ -1,4 +1,4 @@
-//! The containers of the installation at one moment, as the engine showed them.
+//! A snapshot of the containers of the installation on the engine.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use launchway_domain::deployments::{
     Companion, Condition, ContainerId, Deployment, Found, FoundObject, Owner,
 };
 
-/// The containers that were found on the engine, by their ids and by the attempts that made them.
+/// The containers on the engine, by their ids and by the attempts that created them.
 #[derive(Debug, Default)]
 pub struct EngineView {
     found: Vec<Found>,
@@ -28,7 +28,7 @@ impl From<Vec<Found>> for EngineView {
 }
 
 impl EngineView {
-    /// The condition of a container.
+    /// Returns the condition of a container.
     pub(crate) fn condition(&self, container: &ContainerId) -> Condition {
         match self.by_id.get(container).map(|place| &self.found[*place].what) {
             Some(FoundObject::Container { condition, .. }) => *condition,
@@ -36,18 +36,18 @@ impl EngineView {
         }
     }
 
-    /// The attempt that made a container.
+    /// Returns the attempt that created a container.
     pub(crate) fn owner(&self, container: &ContainerId) -> Option<Owner> {
         self.by_id.get(container).map(|place| self.found[*place].owner)
     }
 
-    /// The containers of a composition beside the one of `deployment` that gets the traffic.
+    /// Returns the containers of a composition beside the one of `deployment` that gets the traffic.
     pub(crate) fn sidecars(&self, deployment: &Deployment) -> Vec<Companion> {
         let sidecars = self.found_sidecars(deployment).into_iter();
         sidecars.map(|(id, service, ..)| Companion { id: id.clone(), service: service.clone() }).collect()
     }
 
-    /// True if every service of the composition of `deployment` is up that is to stay up.
+    /// Returns whether every long-running service of the composition of `deployment` is up.
     pub(crate) fn sidecars_are_up(&self, deployment: &Deployment) -> bool {
         self.found_sidecars(deployment).into_iter().all(|(_, _, condition, stays_up)| {
             !stays_up || matches!(condition, Condition::Running { .. } | Condition::Restarting(_))

@@ -1,4 +1,4 @@
-//! Why a use case did not do what was asked.
+//! The errors of use cases.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use launchway_domain::{
     store::StoreError,
 };
 
-/// Why a use case did not do what was asked: one variant for each row of the contract's table.
+/// The error of a use case. The codes and statuses of the API are listed in `docs/errors.md`.
 ///
-/// A front end shows the message to a person, except that of [`Unavailable`](Error::Unavailable)
-/// and [`Internal`](Error::Internal): their cause is for the log.
+/// A front end shows the message to the user, except that of [`Unavailable`](Error::Unavailable) and
+/// [`Internal`](Error::Internal): their cause is for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A value is refused by a rule that only the use case can check.
+    /// A value violates a rule that only the use case can check.
     #[error("{0}")]
     Invalid(String),
     /// There is no token, or it is unknown, revoked or expired.
@@ -30,60 +30,61 @@ pub enum Error {
          `GET /api/v1/deploy/application/webhook-secret?id=`"
     )]
     InvalidSignature,
-    /// The password is right, and a code is needed too.
+    /// The password is right, and a TOTP code is needed too.
     #[error("this account needs a code from its authenticator: send it as `totp_code`")]
     TwoFactorRequired,
-    /// The actor may not do that.
+    /// The actor lacks the permission.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
-    /// The first administrator can be made only by who can read the server's log or files.
+    /// The first administrator can only be registered by a user who can read the log or the files of the
+    /// server.
     #[error(
         "from elsewhere than the server's own machine, registration needs the `setup_token` that the server \
          printed when it started"
     )]
     SetupTokenNeeded,
-    /// The first administrator exists.
+    /// The first administrator exists already.
     #[error(
         "an administrator is registered already: log in by `POST /api/v1/auth/login`, or ask them to add you to an \
          organization"
     )]
     RegistrationClosed,
-    /// What was asked for does not exist, or belongs to another organization.
+    /// The resource does not exist, or belongs to another organization.
     #[error("{0} was not found")]
     NotFound(&'static str),
-    /// The present state forbids it.
+    /// The current state does not allow the request.
     #[error("{0}")]
     Conflict(String),
-    /// The organization has no room for it.
+    /// A quota of the organization is exhausted.
     #[error(transparent)]
     QuotaExceeded(QuotaExceeded),
-    /// Too much of a resource is in use now; some of it is given back soon.
+    /// A concurrency quota is reached; it becomes available again soon.
     #[error("{exceeded}; try again in {} seconds", retry_after.as_secs())]
     Busy {
         /// The quota that is reached.
         exceeded: QuotaExceeded,
-        /// The time to wait.
+        /// The time to wait before a retry.
         retry_after: Duration,
     },
-    /// The request was carried out already, under the same idempotency key.
+    /// A request with the same idempotency key was processed already.
     #[error("a request with this `Idempotency-Key` was carried out already")]
     Repeated,
-    /// Too many tries.
+    /// Too many attempts.
     #[error("too many tries; try again in {} seconds", retry_after.as_secs())]
     RateLimited {
-        /// The time to wait.
+        /// The time to wait before a retry.
         retry_after: Duration,
     },
-    /// Something that is needed cannot be reached; trying again may help.
+    /// A dependency cannot be reached; a retry may help.
     #[error("something that is needed is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The disk of the database is full; trying again helps once there is space.
+    /// The disk of the database is full; a retry helps once there is space.
     #[error(
         "the disk of the database is full: nothing was changed. Reads go on; changes are accepted again as soon as there \
          is space"
     )]
     StorageFull(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A fault in Launchway or in its data.
+    /// A bug in Launchway or inconsistent data.
     #[error("something went wrong")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -94,7 +95,7 @@ impl From<StoreError> for Error {
             StoreError::Unavailable(_) => Self::Unavailable(error.into()),
             StoreError::StorageFull(cause) => Self::StorageFull(cause),
             StoreError::QuotaExceeded(exceeded) => Self::QuotaExceeded(exceeded),
-            // A use case that can meet these names them; here they are a surprise.
+            // Use cases that expect these errors map them; here they are unexpected.
             StoreError::Taken(_)
             | StoreError::Stale
             | StoreError::Refused(_)

@@ -1,4 +1,4 @@
-//! Extensions: showing, forking and removing them, asking for runs, and carrying those out.
+//! Extensions: use cases to read, fork and delete them, and to request and execute runs.
 
 mod catalog;
 mod describing;
@@ -37,36 +37,36 @@ const DELETE: Permission = Permission::new(Resource::Extension, May::Delete);
 const EXTENSION: Error = Error::NotFound("the extension");
 const EXECUTION: Error = Error::NotFound("the execution");
 
-/// How many lines of a run are given at once.
+/// The number of lines of a run that are returned at once.
 const LINES: i64 = 1000;
 
-/// What extensions are shown with.
+/// The ports of the use cases of extensions.
 pub struct ExtensionPorts {
     /// Reads extensions.
     pub extensions: Arc<dyn ExtensionRepository>,
-    /// Reads their runs.
+    /// Reads the runs of extensions.
     pub executions: Arc<dyn ExecutionRepository>,
-    /// Seals the values that a run is given.
+    /// Encrypts the values of a run.
     pub secrets: Arc<dyn SecretBox>,
-    /// The name that this installation is reached by, which leads nowhere else.
+    /// The host name of the installation itself, which extensions may not use.
     pub public_host: Option<String>,
-    /// The most that one organization has of each resource.
+    /// The quotas of each organization.
     pub quotas: Quotas,
 }
 
-/// Shows extensions, forks them, and asks for runs.
+/// Reads and forks extensions, and requests runs.
 pub struct Extensions {
     ports: ExtensionPorts,
     tools: Tools,
 }
 
 impl Extensions {
-    /// Works with `ports`.
+    /// Returns the use cases over `ports`.
     pub fn new(ports: ExtensionPorts, tools: Tools) -> Self {
         Self { ports, tools }
     }
 
-    /// A page of what the actor's organization can run, by name.
+    /// Returns a page of the extensions of the actor's organization and the catalog, by name.
     ///
     /// # Errors
     /// [`Error::Forbidden`] without the permission `extension:read`.
@@ -80,25 +80,25 @@ impl Extensions {
         Ok(self.ports.extensions.page(scope, filter, page).await?)
     }
 
-    /// One extension of the catalog or of the actor's organization.
+    /// Returns an extension of the catalog or of the actor's organization.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that key, [`Error::Forbidden`] without the
-    /// permission `extension:read`.
+    /// [`Error::NotFound`] when there is none with that key, [`Error::Forbidden`] without the permission
+    /// `extension:read`.
     pub async fn get(&self, actor: &Actor, key: &ExtensionKey) -> Result<Extension, Error> {
         self.find(actor.require(READ)?, key).await
     }
 
-    /// The same by its id.
+    /// Returns an extension by its id.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the
-    /// permission `extension:read`.
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the permission
+    /// `extension:read`.
     pub async fn by_id(&self, actor: &Actor, id: ExtensionId) -> Result<Extension, Error> {
         self.ports.extensions.by_id(actor.require(READ)?, id).await?.ok_or(EXTENSION)
     }
 
-    /// That the actor may look at extensions.
+    /// Checks that the actor may read extensions.
     ///
     /// # Errors
     /// [`Error::Forbidden`] without the permission `extension:read`.
@@ -107,11 +107,11 @@ impl Extensions {
         Ok(())
     }
 
-    /// A page of the runs of an extension by the actor's organization, newest first.
+    /// Returns a page of the runs of an extension by the actor's organization, newest first.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such extension, [`Error::Forbidden`] without the
-    /// permission `extension:read`.
+    /// [`Error::NotFound`] when there is no such extension, [`Error::Forbidden`] without the permission
+    /// `extension:read`.
     pub async fn executions(
         &self,
         actor: &Actor,
@@ -123,21 +123,21 @@ impl Extensions {
         Ok(self.ports.executions.page(scope, extension.id, page).await?)
     }
 
-    /// One run of the actor's organization, with everything around it.
+    /// Returns a run of the actor's organization, with its related records.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the
-    /// permission `extension:read`.
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the permission
+    /// `extension:read`.
     pub async fn execution_detail(&self, actor: &Actor, id: ExecutionId) -> Result<ExecutionDetail, Error> {
         let scope = actor.require(READ)?;
         self.ports.executions.detail(scope, id).await?.ok_or(EXECUTION)
     }
 
-    /// The lines of a run behind number `after`, oldest first, and the number to go on from.
+    /// Returns the lines of a run after number `after`, oldest first, and the number to continue from.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the actor's organization has no such run, [`Error::Forbidden`]
-    /// without the permission `extension:read`.
+    /// [`Error::NotFound`] when the actor's organization has no such run, [`Error::Forbidden`] without the
+    /// permission `extension:read`.
     pub async fn lines(
         &self,
         actor: &Actor,
@@ -154,7 +154,7 @@ impl Extensions {
         self.ports.extensions.by_key(scope, key).await?.ok_or(EXTENSION)
     }
 
-    /// A job about an extension. One at a time for each organization.
+    /// Returns a job on an extension. One runs at a time for each organization.
     fn job(&self, scope: Scope, extension: ExtensionId, kind: JobKind) -> NewJob {
         let now = self.tools.clock.now();
         NewJob {
@@ -171,14 +171,14 @@ impl Extensions {
     }
 }
 
-/// What the jobs of an extension for an organization work on: an entry of the catalog is everyone's,
-/// and nobody has to wait for others.
+/// Returns the job subject of an extension for one organization. Entries of the catalog are shared, and
+/// organizations must not wait for each other.
 fn subject(organization: OrganizationId, extension: ExtensionId) -> SubjectId {
     let (organization, extension) = (uuid::Uuid::from(organization), uuid::Uuid::from(extension));
     SubjectId::from(uuid::Uuid::from_u128(organization.as_u128() ^ extension.as_u128().rotate_left(64)))
 }
 
-/// What acts on the machine is for who administers it.
+/// Checks that only administrators of the installation run definitions that act on the host.
 fn may_act_on_host(actor: &Actor, definition: &Definition) -> Result<(), Error> {
     if definition.acts_on_host() && !actor.administers_installation() {
         return Err(Forbidden::NotAnAdministrator.into());

@@ -1,4 +1,4 @@
-//! Asking twice and being served once.
+//! Idempotent requests.
 
 use std::sync::Arc;
 
@@ -11,36 +11,39 @@ use uuid::Uuid;
 
 use crate::{Error, Tools};
 
-/// Remembers requests that were carried out, and what was answered.
+/// Stores processed requests and their responses.
 pub struct Idempotency {
     store: Arc<dyn IdempotencyStore>,
     secrets: Arc<dyn SecretBox>,
     tools: Tools,
 }
 
-/// What is known of a request that comes again.
+/// The stored result of a repeated request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Earlier {
-    /// It was answered so.
+    /// The response of the request.
     Answered(Vec<u8>),
-    /// It was carried out and made this, but what was answered is not known, or shows more than the caller may see now.
+    /// The id of the resource that it created. The response is unknown, or shows more than the caller may
+    /// see now.
     CarriedOut(Uuid),
 }
 
-/// The beginning of a kept answer, before the permissions of the caller who got it and a line break.
+/// The prefix of a stored response, followed by the permissions of the caller and a line break.
 const PERMISSIONS: &[u8] = b"permissions: ";
 
 impl Idempotency {
-    /// Remembers in `store`, and keeps answers secret by `secrets`.
+    /// Returns the use case over `store`, with responses encrypted by `secrets`.
     pub fn new(store: Arc<dyn IdempotencyStore>, secrets: Arc<dyn SecretBox>, tools: Tools) -> Self {
         Self { store, secrets, tools }
     }
 
-    /// Returns the outcome of the same request earlier; `None` when it is new. The request needs `permission`, now as it
-    /// did then. A kept answer is given only to a caller who still has every permission that they had when they got it.
+    /// Returns the result of the same request earlier; `None` when it is new. The request needs
+    /// `permission`, now as it did then. A stored response is returned only to a caller who still has every
+    /// permission that they had when they got it.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] without the permission, [`Error::Conflict`] when the key came with another body.
+    /// [`Error::Forbidden`] without the permission, [`Error::Conflict`] when the key came with another
+    /// body.
     pub async fn earlier(
         &self,
         actor: &Actor,
@@ -68,7 +71,7 @@ impl Idempotency {
         }))
     }
 
-    /// Keeps an answer with the permissions of the caller who got it.
+    /// Stores a response with the permissions of the caller who got it.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without a database.
@@ -80,7 +83,8 @@ impl Idempotency {
     }
 }
 
-/// Divides a kept answer into permissions and answer; `None` for one of an earlier version, which kept no permissions.
+/// Splits a stored response into permissions and response; `None` for one of an earlier version, which
+/// stored no permissions.
 fn divide(kept: &[u8]) -> Option<(Permissions, &[u8])> {
     let rest = kept.strip_prefix(PERMISSIONS)?;
     let end = rest.iter().position(|byte| *byte == b'\n')?;

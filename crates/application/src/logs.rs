@@ -1,4 +1,4 @@
-//! Reading the logs of applications.
+//! Reads the logs of applications.
 
 mod streams;
 
@@ -18,35 +18,35 @@ use crate::{Error, applications::APPLICATION, runtime_logs::LogFreshness};
 
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
 
-/// Whose log is read.
+/// The resource whose log is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogSubject {
-    /// That of an application.
+    /// An application.
     Application(ApplicationId),
-    /// That of one deployment.
+    /// A deployment.
     Deployment(DeploymentId),
 }
 
-/// A log that somebody may read: from which application, and what of it.
+/// A log that the actor may read: the application, and the filter.
 #[derive(Debug, Clone)]
 pub struct OpenLog {
-    /// The application.
+    /// The application of the log.
     pub application: Application,
     filter: LogFilter,
 }
 
-/// Lines, with what they are of.
+/// A page of log lines with their deployments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPage {
-    /// The application.
+    /// The application of the log.
     pub application: Application,
-    /// The deployments that the lines are of.
+    /// The deployments of the lines.
     pub deployments: Vec<Deployment>,
-    /// The lines.
+    /// The page of lines.
     pub lines: Page<LogLine>,
 }
 
-/// Shows the logs of applications and deployments.
+/// Reads the logs of applications and deployments.
 pub struct Logs {
     applications: Arc<dyn ApplicationRepository>,
     deployments: Arc<dyn DeploymentRepository>,
@@ -55,7 +55,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Reads from `reader`, after output that `freshness` calls old was collected.
+    /// Returns the use cases over `reader`. Output that is stale by `freshness` is collected before a read.
     pub fn new(
         applications: Arc<dyn ApplicationRepository>,
         deployments: Arc<dyn DeploymentRepository>,
@@ -65,7 +65,7 @@ impl Logs {
         Self { applications, deployments, reader, freshness }
     }
 
-    /// The log of `subject`, narrowed by `filter`.
+    /// Opens the log of `subject`, narrowed by `filter`.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the actor's organization has no such application or deployment,
@@ -90,10 +90,10 @@ impl Logs {
         Ok(OpenLog { application, filter })
     }
 
-    /// A page of a log, newest first.
+    /// Returns a page of a log, newest first.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the application is gone meanwhile.
+    /// [`Error::NotFound`] when the application was deleted in the meantime.
     pub async fn page(&self, actor: &Actor, log: OpenLog, page: PageRequest) -> Result<LogPage, Error> {
         let scope = actor.require(READ)?;
         self.freshness.refresh(log.application.id).await;
@@ -102,12 +102,12 @@ impl Logs {
         self.with_deployments(actor, log.application, lines).await
     }
 
-    /// The lines of a log behind `after`, or from its beginning, oldest first, as many as a page has.
-    /// The total is that of this page.
+    /// Returns the lines of a log after `after`, or from its beginning, oldest first, up to the size of a
+    /// page. The total is that of this page.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a line of another application, [`Error::NotFound`] when the
-    /// application is gone meanwhile.
+    /// [`Error::Invalid`] for a line of another application, [`Error::NotFound`] when the application was
+    /// deleted in the meantime.
     pub async fn after(
         &self,
         actor: &Actor,
@@ -120,7 +120,7 @@ impl Logs {
         self.with_deployments(actor, log.application, Page { items: lines, request: page, total }).await
     }
 
-    /// The same lines alone, at most `limit`: what a follower asks for again and again.
+    /// Returns the same lines alone, at most `limit`, for a follower that polls.
     ///
     /// # Errors
     /// As [`after`](Logs::after).
@@ -143,11 +143,11 @@ impl Logs {
         self.reader.after(scope, id, &log.filter, number, limit).await?.ok_or(APPLICATION)
     }
 
-    /// Whether nothing more will come to the log of a deployment that is over. The log of an
-    /// application never ends.
+    /// Returns whether a deployment has finished and its log is complete. The log of an application never
+    /// ends.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the deployment is gone meanwhile.
+    /// [`Error::NotFound`] when the deployment was deleted in the meantime.
     pub async fn is_complete(&self, actor: &Actor, log: &OpenLog) -> Result<bool, Error> {
         let scope = actor.require(READ)?;
         let Some(id) = log.filter.deployment else { return Ok(false) };

@@ -1,5 +1,5 @@
-//! Maintenance: takes jobs from lost workers, collects what containers print, routes by the records, and
-//! keeps everything that grows within bounds.
+//! Maintenance: takes jobs from lost workers, collects the output of containers, updates routes from the
+//! records, and enforces retention.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -28,34 +28,34 @@ use crate::{
 
 /// The ports of maintenance.
 pub struct MaintenancePorts {
-    /// Gives up the jobs of lost workers.
+    /// Releases the jobs of lost workers.
     pub queue: Arc<dyn JobQueue>,
     /// Removes old workspaces of extensions.
     pub runner: Arc<dyn ExtensionRunner>,
-    /// Switches traffic.
+    /// Updates routes.
     pub routes: Arc<Routes>,
-    /// Keeps logs within bounds.
+    /// Enforces the retention of logs.
     pub logs: Arc<dyn LogSink>,
-    /// Collects what containers print.
+    /// Collects the output of containers.
     pub runtime_logs: Arc<RuntimeLogs>,
-    /// Tells which applications' output is to be collected.
+    /// Selects the applications whose output is collected.
     pub log_freshness: LogFreshness,
-    /// Forgets old requests.
+    /// Deletes old idempotency records.
     pub idempotency: Arc<dyn IdempotencyStore>,
-    /// Forgets old deliveries of code hosts.
+    /// Deletes old deliveries of inbound webhooks.
     pub deliveries: Arc<dyn DeliveryMemory>,
 }
 
 /// The intervals of maintenance.
 #[derive(Debug, Clone, Copy)]
 pub struct MaintenanceTimings {
-    /// Between two searches for jobs of lost workers.
+    /// The interval of searches for jobs of lost workers.
     pub rescue: Duration,
-    /// Between two collections of what containers print.
+    /// The interval of collections of container output.
     pub logs: Duration,
-    /// Between two comparisons of the routes with the records.
+    /// The interval of comparisons of the routes with the records.
     pub routes: Duration,
-    /// Between two removals of what is too old.
+    /// The interval of retention.
     pub retention: Duration,
 }
 
@@ -73,7 +73,7 @@ impl Default for MaintenanceTimings {
 /// The number of log lines that each application keeps.
 const KEPT_LINES: i64 = 200_000;
 
-/// Takes jobs from lost workers, collects logs, routes by the records and removes what is too old.
+/// Takes jobs from lost workers, collects logs, updates routes and enforces retention.
 pub struct Maintenance {
     ports: MaintenancePorts,
     identity: (InstanceId, BootId),
@@ -83,8 +83,8 @@ pub struct Maintenance {
 }
 
 impl Maintenance {
-    /// Maintenance for what `instance`, in its run `boot`, is responsible for. Live versions are as
-    /// `snapshot` shows them.
+    /// Returns maintenance for the jobs of `instance` in its run `boot`. Live versions come from
+    /// `snapshot`.
     pub fn new(
         ports: MaintenancePorts,
         identity: (InstanceId, BootId),
@@ -98,19 +98,19 @@ impl Maintenance {
     /// Takes the jobs that an earlier run of this instance left, before the first job is claimed.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
+    /// [`StoreError`] when the database does not respond.
     pub async fn take_over(&self) -> Result<(), StoreError> {
         self.rescue().await
     }
 
-    /// Routes by the records.
+    /// Updates the routes from the records.
     pub async fn begin(&self) {
         if let Err(error) = self.ports.routes.follow_all().await {
             tracing::warn!(%error, "routes could not be updated yet");
         }
     }
 
-    /// Runs until `stop` says so.
+    /// Runs until `stop` is true.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = async {
@@ -129,7 +129,7 @@ impl Maintenance {
         loop {
             sleep(self.timings.rescue).await;
             if let Err(error) = self.rescue().await {
-                tracing::warn!(%error, "jobs of lost workers could not be looked for");
+                tracing::warn!(%error, "jobs of lost workers could not be read");
             }
         }
     }
@@ -169,13 +169,13 @@ impl Maintenance {
         }
     }
 
-    /// Takes what the containers of the chosen applications have printed since the last time.
+    /// Collects the new output of the containers of the chosen applications.
     async fn collect_logs(&self, snapshot: &Snapshot, is_chosen: impl Fn(ApplicationId) -> bool) {
         for LiveVersion { application, deployment } in snapshot.running() {
             if deployment.container.is_none() || !is_chosen(application.id) {
                 continue;
             }
-            // An engine that is away would be asked for each of them.
+            // An unavailable engine would be queried for each of them.
             if self.tools.engine.outage().is_some() {
                 return;
             }
@@ -189,7 +189,7 @@ impl Maintenance {
         }
     }
 
-    /// Forgets the containers that are no longer those of a live version.
+    /// Drops the state of containers that no longer belong to a live version.
     async fn forget_logs(&self, snapshot: &Snapshot) {
         let (mut containers, mut applications) = (HashSet::new(), HashSet::new());
         for LiveVersion { application, deployment } in snapshot.running() {
@@ -202,14 +202,15 @@ impl Maintenance {
         self.ports.log_freshness.retain(&applications);
     }
 
-    /// Confirms again and again that the router has what the records say: it may have been away, or told wrongly.
+    /// Confirms periodically that the router matches the records: it may have been unavailable or have
+    /// wrong routes.
     async fn keep_routing(&self) {
         let mut is_told = true;
         loop {
             match (self.ports.routes.confirm().await, is_told) {
                 (Ok(()), _) => is_told = true,
                 (Err(error), true) => {
-                    tracing::warn!(%error, "routes cannot be updated until the router answers");
+                    tracing::warn!(%error, "routes could not be confirmed");
                     is_told = false;
                 }
                 (Err(_), false) => {}

@@ -1,4 +1,4 @@
-//! Notifications: who is told of what happens, in which words, and that they are.
+//! Notifications: channels, message texts and deliveries.
 
 mod courier;
 mod deliveries;
@@ -38,39 +38,39 @@ const DELETE: Permission = Permission::new(Resource::Notification, Action::Delet
 
 const ORGANIZATION: Error = Error::NotFound("the organization");
 
-/// What the use cases of notifications work with.
+/// The ports of the use cases of notifications.
 pub struct NotificationPorts {
-    /// Reads where messages go.
+    /// Reads channels and deliveries.
     pub notifications: Arc<dyn NotificationRepository>,
-    /// Seals addresses, passwords and signing secrets.
+    /// Encrypts URLs, passwords and signing secrets.
     pub secrets: Arc<dyn SecretBox>,
-    /// Tells which addresses may be connected to.
+    /// Checks that an address may be connected to.
     pub guard: Arc<dyn OutboundGuard>,
-    /// Brings a message to try a way out.
+    /// Sends test messages.
     pub courier: Arc<Courier>,
 }
 
-/// How many are asked at once whether they may be connected to.
+/// The number of concurrent checks of outbound addresses.
 const CHECKS_AT_ONCE: usize = 2;
-/// How long to wait for a place for that.
+/// The time to wait for a permit of such a check.
 const CHECK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Says who is told, and shows what became of it.
+/// Configures channels and reads deliveries.
 pub struct Notifications {
     ports: NotificationPorts,
     tries: Tries,
-    /// Places for those who ask whether somebody may be connected to: a name may take long to look up.
+    /// Permits for checks of outbound addresses: a DNS lookup may take long.
     checks: Semaphore,
     tools: Tools,
 }
 
 impl Notifications {
-    /// Works with `ports`.
+    /// Returns the use cases over `ports`.
     pub fn new(ports: NotificationPorts, tools: Tools) -> Self {
         Self { ports, tries: Tries::default(), checks: Semaphore::new(CHECKS_AT_ONCE), tools }
     }
 
-    /// A place for asking whether somebody may be connected to.
+    /// Acquires a permit for a check of an outbound address.
     async fn place_for_check(&self) -> Result<SemaphorePermit<'_>, Error> {
         let busy = || Error::RateLimited { retry_after: CHECK_PATIENCE };
         let place = timeout(CHECK_PATIENCE, self.checks.acquire()).await;
@@ -78,7 +78,7 @@ impl Notifications {
     }
 }
 
-/// Why somebody cannot be told, when a configuration says who.
+/// Maps the error of such a check to an error of the request field `field`.
 fn refused(field: &str) -> impl Fn(SendError) -> Error + '_ {
     move |error| Error::Invalid(format!("{field}: {error}"))
 }

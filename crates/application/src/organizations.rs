@@ -32,41 +32,41 @@ const DELETE: Permission = Permission::new(Resource::Organization, Action::Delet
 
 pub(crate) const ORGANIZATION: Error = Error::NotFound("the organization");
 
-/// A wish for an organization.
+/// The request to create an organization.
 #[derive(Debug)]
 pub struct NewOrganization {
-    /// What to call it.
+    /// The name of the organization.
     pub name: OrganizationName,
-    /// What it is for.
+    /// The purpose of the organization.
     pub description: Description,
 }
 
-/// What is to be different about an organization.
+/// A partial update of an organization.
 #[derive(Debug, Default)]
 pub struct OrganizationChange {
-    /// Its name.
+    /// The new name.
     pub name: Option<OrganizationName>,
-    /// What it is for.
+    /// The new description.
     pub description: Option<Description>,
 }
 
-/// Makes, shows, changes and deletes organizations, and says who belongs to them.
+/// Creates, reads, updates and deletes organizations, and manages their members.
 pub struct Organizations {
     organizations: Arc<dyn OrganizationRepository>,
     tools: Tools,
 }
 
 impl Organizations {
-    /// Reads from `organizations`.
+    /// Returns the use cases over `organizations`.
     pub fn new(organizations: Arc<dyn OrganizationRepository>, tools: Tools) -> Self {
         Self { organizations, tools }
     }
 
-    /// Makes an organization with the actor as its admin.
+    /// Creates an organization with the actor as its admin.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when the name is in use, ignoring case; [`Error::Repeated`] when `key`
-    /// was used; [`Error::Forbidden`] without the permission `organization:create`.
+    /// [`Error::Conflict`] when the name is in use, ignoring case; [`Error::Repeated`] when `key` was used;
+    /// [`Error::Forbidden`] without the permission `organization:create`.
     pub async fn create(
         &self,
         actor: &Actor,
@@ -81,7 +81,7 @@ impl Organizations {
         let membership = Membership::new(self.tools.ids.next().into(), id, actor.user_id(), Role::Admin, now);
         let what = format!("created the organization `{}`", organization.name);
         let event = Event::new(Did::Create, Audited::Organization, id, what).with("name", &organization.name);
-        // The first entry of the new organization's own trail.
+        // The first entry in the audit log of the new organization.
         let author = Author { chain: Chain::Organization(id), ..actor.author() };
         let taken = name_is_taken(&organization.name);
         let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
@@ -98,11 +98,11 @@ impl Organizations {
         self.detail_of(Scope::of_record(id)).await
     }
 
-    /// An organization with its members: that of `id`, or the one that the actor acts in.
+    /// Returns an organization with its members: that of `id`, or the actor's current one.
     ///
     /// # Errors
-    /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the
-    /// permission `organization:read`.
+    /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the permission
+    /// `organization:read`.
     pub async fn detail(
         &self,
         actor: &Actor,
@@ -112,11 +112,11 @@ impl Organizations {
         self.detail_of(scope).await
     }
 
-    /// Changes the organization that the actor acts in.
+    /// Updates the actor's current organization.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when the name is in use, ignoring case; [`Error::Forbidden`] without
-    /// the permission `organization:update`.
+    /// [`Error::Conflict`] when the name is in use, ignoring case; [`Error::Forbidden`] without the
+    /// permission `organization:update`.
     pub async fn update(
         &self,
         actor: &Actor,
@@ -152,14 +152,14 @@ impl Organizations {
     /// Deletes an organization.
     ///
     /// # Errors
-    /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the
-    /// permission `organization:delete` there, [`Error::Conflict`] when they have no other, or it
-    /// has applications or something that an extension made.
+    /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the permission
+    /// `organization:delete` there, [`Error::Conflict`] when they have no other, or it has applications or
+    /// resources of an extension.
     pub async fn delete(&self, actor: &Actor, id: OrganizationId) -> Result<(), Error> {
         let actor = acting_in(actor, Some(id))?;
         let scope = actor.require(DELETE)?;
         if actor.profile().memberships.len() == 1 {
-            // Who is in no organization can make none either.
+            // A user without an organization cannot create one either.
             return Err(Error::Conflict("this is your only organization: make another one first".to_owned()));
         }
         let event = Event::new(Did::Delete, Audited::Organization, id, "deleted the organization");
@@ -185,8 +185,8 @@ impl Organizations {
     }
 }
 
-/// The actor in the organization that a request names; one that they are not in does not exist
-/// for them.
+/// Returns the actor in the organization `id`, or in their current one. Fails with `NotFound` if they are
+/// not a member.
 pub(crate) fn acting_in(actor: &Actor, id: Option<OrganizationId>) -> Result<Cow<'_, Actor>, Error> {
     match id {
         None => Ok(Cow::Borrowed(actor)),

@@ -1,4 +1,4 @@
-//! Keeping what programs print: masked, in order, durable in batches.
+//! Stores the output of programs: masked, in order, durable in batches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,38 +10,37 @@ use launchway_domain::{
 };
 use tokio::sync::{Mutex, Notify};
 
-/// A batch is written when it has so many lines …
+/// The number of lines after which a batch is written.
 const LINES: usize = 500;
-/// … or so many bytes …
+/// The number of bytes after which a batch is written.
 const BYTES: usize = 256 * 1024;
-/// … or is so old.
+/// The age at which a batch is written.
 const AGE: Duration = Duration::from_millis(100);
-/// What a line costs at least, in bytes, whatever it says: one of which nothing is shown is a record
-/// all the same.
+/// The least that a line counts, in bytes: even an empty line is a record.
 const LEAST: usize = 40;
-/// How long to wait before a batch that could not be written is tried again.
+/// The delay before a batch that could not be written is retried.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Where lines go, and how they are marked.
+/// The storage of lines.
 #[async_trait]
 pub(crate) trait Keeper: Send + Sync {
-    /// A line as it is kept.
+    /// A stored line.
     type Line: Clone + Send + Sync;
-    /// What else is noted of a line than what it says.
+    /// Metadata of a line.
     type Mark: Clone + Send + Sync;
 
-    /// How much may be printed in all, in bytes.
+    /// The largest output, in bytes.
     const MOST_BYTES: usize;
 
-    /// A line with its marks.
+    /// Creates a line with its metadata.
     fn line(&self, mark: &Self::Mark, level: Level, text: String) -> Self::Line;
 
-    /// Makes lines durable.
+    /// Stores lines durably.
     async fn keep(&self, lines: Vec<Self::Line>) -> Result<(), StoreError>;
 }
 
-/// A log under way. Lines are masked, kept in their order, and durable in batches; who prints faster
-/// than can be made durable has to wait.
+/// The writer of a log. Lines are masked, kept in order, and durable in batches. A program that prints
+/// faster than lines become durable is slowed down.
 pub(crate) struct Printer<K: Keeper> {
     keeper: K,
     masker: Masker,
@@ -52,7 +51,7 @@ pub(crate) struct Printer<K: Keeper> {
 struct Pending<L> {
     lines: Vec<L>,
     bytes: usize,
-    /// How much was printed since the beginning.
+    /// The bytes since the start.
     printed: usize,
 }
 
@@ -62,21 +61,21 @@ impl<K: Keeper> Printer<K> {
         Arc::new(Self { keeper, masker, pending, ended: Notify::new() })
     }
 
-    /// What happened, in Launchway's own words.
+    /// Logs a message of Launchway itself.
     pub(crate) async fn say_of(&self, mark: &K::Mark, level: Level, text: impl Into<String>) {
         for line in text.into().lines() {
             self.push(mark, level, self.shown(line)).await;
         }
     }
 
-    /// Takes what a program prints as lines of `level`.
+    /// Returns an output that logs the lines of a program at `level`.
     pub(crate) fn output_of(self: &Arc<Self>, mark: K::Mark, level: Level) -> Arc<PrintedOutput<K>> {
         Arc::new(PrintedOutput { log: Arc::clone(self), mark, level, assembler: Mutex::default() })
     }
 
-    /// Writes what is left every now and then while `work` is done.
+    /// Flushes periodically while `work` runs.
     ///
-    /// No batch is given up half way for the end of the work: it would be written a second time.
+    /// The end of the work does not interrupt a batch: it would be written a second time.
     pub(crate) async fn keep_writing_during<T>(&self, work: impl Future<Output = T>) -> T {
         let write = async {
             while tokio::time::timeout(AGE, self.ended.notified()).await.is_err() {
@@ -91,18 +90,18 @@ impl<K: Keeper> Printer<K> {
         tokio::join!(work, write).0
     }
 
-    /// Returns when everything so far is durable.
+    /// Returns when all lines so far are durable.
     pub(crate) async fn flush(&self) {
         let mut pending = self.pending.lock().await;
         self.write(&mut pending).await;
     }
 
-    /// A line for somebody else to write, with the marks of this log.
+    /// Returns a line of this log, with its secrets masked, for the caller to write.
     pub(crate) fn line_of(&self, mark: &K::Mark, level: Level, text: &str) -> K::Line {
         self.keeper.line(mark, level, self.shown(text))
     }
 
-    /// A text as anybody may see it: without secrets, and without commands to a terminal.
+    /// Returns a text without secrets and without terminal escape sequences.
     pub(crate) fn shown(&self, text: &str) -> String {
         let lines: Vec<String> = text.lines().map(|line| self.masker.mask(&clean(line.as_bytes()))).collect();
         lines.join("\n")
@@ -128,8 +127,8 @@ impl<K: Keeper> Printer<K> {
         }
     }
 
-    /// Tries until it is done: nothing that was printed is dropped. Who holds a lease that has
-    /// ended meanwhile is told so elsewhere, and drops this.
+    /// Writes the pending lines, and retries until it succeeds: no output is dropped. If the lease is lost
+    /// in the meantime, another check drops this future.
     async fn write(&self, pending: &mut Pending<K::Line>) {
         while !pending.lines.is_empty() {
             match self.keeper.keep(pending.lines.clone()).await {
@@ -138,7 +137,7 @@ impl<K: Keeper> Printer<K> {
                     pending.bytes = 0;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "log lines wait for the database");
+                    tracing::warn!(%error, "log lines could not be stored yet");
                     tokio::time::sleep(PATIENCE).await;
                 }
             }
@@ -146,7 +145,7 @@ impl<K: Keeper> Printer<K> {
     }
 }
 
-/// What a program prints, on its way into a log.
+/// The output of a program, which is split into lines of a log.
 pub(crate) struct PrintedOutput<K: Keeper> {
     log: Arc<Printer<K>>,
     mark: K::Mark,
@@ -155,7 +154,7 @@ pub(crate) struct PrintedOutput<K: Keeper> {
 }
 
 impl<K: Keeper> PrintedOutput<K> {
-    /// The program has ended: a line without an end is one all the same.
+    /// Ends the output: an unfinished line is logged too.
     pub(crate) async fn finish(&self) {
         let rest = self.assembler.lock().await.finish(&self.log.masker);
         if let Some(line) = rest {

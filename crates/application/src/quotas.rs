@@ -1,4 +1,4 @@
-//! Quotas of organizations: how much of each is in use.
+//! Usage of the quotas of organizations.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{Error, logs::LogStreams, organizations::acting_in};
 
 const READ: Permission = Permission::new(Permitted::Organization, Action::Read);
 
-/// Shows what an organization uses of its quotas.
+/// Reads the quota usage of an organization.
 pub struct QuotaUsage {
     repository: Arc<dyn UsageRepository>,
     streams: Arc<LogStreams>,
@@ -22,7 +22,7 @@ pub struct QuotaUsage {
 }
 
 impl QuotaUsage {
-    /// Reads what is stored from `repository`, and what is open from `streams`.
+    /// Returns the use case over stored records in `repository` and open streams in `streams`.
     pub fn new(
         repository: Arc<dyn UsageRepository>,
         streams: Arc<LogStreams>,
@@ -32,12 +32,12 @@ impl QuotaUsage {
         Self { repository, streams, quotas, clock }
     }
 
-    /// Returns use and limit of every quota: of the organization `id`, or of the one that the actor
-    /// acts in. Streams are those of this server process; those of the user are the actor's own.
+    /// Returns usage and limit of every quota: of the organization `id`, or of the actor's current one.
+    /// Streams are those of this server process; those of the user are the actor's own.
     ///
     /// # Errors
-    /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the
-    /// permission `organization:read`.
+    /// [`Error::NotFound`] unless the actor is a member, [`Error::Forbidden`] without the permission
+    /// `organization:read`.
     pub async fn usage(&self, actor: &Actor, id: Option<OrganizationId>) -> Result<Vec<Usage>, Error> {
         let scope = acting_in(actor, id)?.require(READ)?;
         let stored = self.repository.usage(scope, self.clock.now()).await?;

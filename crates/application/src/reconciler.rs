@@ -1,9 +1,9 @@
-//! The reconciler: makes the engine follow the records.
+//! The reconciler: makes the engine match the records.
 //!
-//! It compares the desired state (live versions, by the records) with the observed state (containers, by
-//! the engine's events and a full look every few seconds), and acts where they differ. The record wins
-//! over what was done by hand. **Invariant:** what to do is decided by `decision::decide` alone; what
-//! changes more than one container is done by a job, which has the application for itself.
+//! It compares the desired state (live versions, from the records) with the observed state (containers,
+//! from the engine's events and a full scan every few seconds), and acts on differences. The record wins
+//! over manual changes. **Invariant:** the action is decided by `decision::decide` alone; changes to more
+//! than one container are made by a job, which has exclusive access to the application.
 
 mod backoff;
 pub(crate) mod decision;
@@ -53,46 +53,46 @@ use crate::{
 
 /// The ports of the reconciler.
 pub struct ReconcilerPorts {
-    /// Tells which applications jobs work on.
+    /// Lists the applications with running jobs.
     pub queue: Arc<dyn JobQueue>,
     /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
-    /// Reads live versions, and what the records say about what is found.
+    /// Reads live versions, and the records of found resources.
     pub deployments: Arc<dyn DeploymentRepository>,
     /// Reads the routes of extensions.
     pub extensions: Arc<dyn ExtensionRepository>,
-    /// Brings containers up.
+    /// Starts containers.
     pub deployer: Arc<dyn Deployer>,
-    /// Lists what is on the engine.
+    /// Lists the resources on the engine.
     pub inventory: Arc<dyn EngineInventory>,
-    /// Checks whether a version answers.
+    /// Checks the health of a version.
     pub probe: Arc<dyn HealthProbe>,
-    /// Removes published folders that are kept no longer.
+    /// Removes published directories that are no longer kept.
     pub sites: Arc<dyn SiteStore>,
-    /// Switches traffic to where containers are.
+    /// Routes traffic to containers.
     pub routes: Arc<Routes>,
-    /// Takes the lines about what was done.
+    /// Stores log lines about actions.
     pub logs: Arc<dyn LogSink>,
-    /// Ends what lost the traffic.
+    /// Stops versions that lost the traffic.
     pub retirer: Arc<Retirer>,
 }
 
 /// The intervals of the reconciler.
 #[derive(Debug, Clone, Copy)]
 pub struct ReconcilerTimings {
-    /// Between two rounds without an event of the engine.
+    /// The interval of rounds without an event of the engine.
     pub round: Duration,
-    /// Between two full looks without an event of the engine.
+    /// The interval of full scans without an event of the engine.
     pub look: Duration,
-    /// The longest that a look may take before the engine counts as away.
+    /// The timeout of a scan, after which the engine counts as unavailable.
     pub engine: Duration,
-    /// Between two checks of a version that passes them.
+    /// The interval of checks of a healthy version.
     pub check: Duration,
-    /// Between two checks of a version that does not.
+    /// The interval of checks of an unhealthy version.
     pub recheck: Duration,
-    /// Between two searches for orphans.
+    /// The interval of searches for orphans.
     pub orphans: Duration,
-    /// The time for which an orphan is left alone.
+    /// The grace period of an orphan before it is removed.
     pub grace: Duration,
 }
 
@@ -111,7 +111,8 @@ impl Default for ReconcilerTimings {
 }
 
 impl ReconcilerTimings {
-    /// The usual intervals, with this grace period of orphans: they are searched for four times within it.
+    /// Returns the default intervals with this grace period of orphans: they are searched for four times
+    /// within it.
     #[must_use]
     pub fn with_grace(grace: Duration) -> Self {
         Self { orphans: (grace / 4).min(Duration::from_secs(30)), grace, ..Self::default() }
@@ -121,36 +122,36 @@ impl ReconcilerTimings {
 /// The limits of the reconciler.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReconcilerLimits {
-    /// Restarts after which a container counts as one that does not stay up.
+    /// The number of restarts after which a container counts as unstable.
     pub stability: StabilityLimits,
     /// The number of versions of an application that are kept.
     pub kept_versions: KeptVersions,
 }
 
-/// The live versions and their containers at one moment.
+/// A snapshot of the live versions and their containers.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// Every live version, by the records.
+    /// Every live version, from the records.
     pub live: Vec<LiveVersion>,
-    /// Every container, by the engine.
+    /// Every container, from the engine.
     pub view: Arc<EngineView>,
-    /// The applications that jobs work on.
+    /// The applications with running jobs.
     pub busy: HashSet<SubjectId>,
 }
 
 impl Snapshot {
-    /// The versions that are to run.
+    /// Returns the versions that should run.
     pub(crate) fn running(&self) -> impl Iterator<Item = &LiveVersion> {
         self.live.iter().filter(|version| !version.application.is_stopped)
     }
 }
 
-/// The most containers that are brought up, or checked, at once.
+/// The most containers that are started, or checked, at once.
 const MOST_AT_ONCE: usize = 16;
-/// The shortest time between two rounds: events may come thick and fast.
+/// The shortest time between two rounds, because events may come in bursts.
 const SHORTEST_ROUND: Duration = Duration::from_millis(500);
 
-/// Makes the engine follow the records.
+/// Makes the engine match the records.
 pub struct Reconciler {
     ports: ReconcilerPorts,
     timings: ReconcilerTimings,
@@ -158,13 +159,13 @@ pub struct Reconciler {
     tools: Tools,
     snapshot: watch::Sender<Arc<Snapshot>>,
     versions: Mutex<HashMap<DeploymentId, Watched>>,
-    /// Notified when a task has found out something that a round has to know.
+    /// Notified when a task has a result for the next round.
     changed: Notify,
     places: Arc<Semaphore>,
     checks: Arc<Semaphore>,
 }
 
-/// The memory of the reconciler about one live version.
+/// The state of the reconciler for one live version.
 #[derive(Default)]
 struct Watched {
     backoff: Backoff,
@@ -172,7 +173,7 @@ struct Watched {
 }
 
 impl Reconciler {
-    /// A reconciler over `ports`.
+    /// Returns a reconciler over `ports`.
     pub fn new(
         ports: ReconcilerPorts,
         timings: ReconcilerTimings,
@@ -192,13 +193,13 @@ impl Reconciler {
         })
     }
 
-    /// The live versions and their containers, as they were last seen.
+    /// Returns the last snapshot of the live versions and their containers.
     pub fn snapshot(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshot.subscribe()
     }
 
-    /// Looks once, before traffic is routed by the records: after a reboot they may be wrong. An engine
-    /// that does not answer soon is looked at later.
+    /// Scans once before traffic is routed from the records: after a reboot they may be outdated. An engine
+    /// that does not respond soon is scanned later.
     pub async fn begin(self: &Arc<Self>) {
         let patience = self.timings.engine / 2;
         if timeout(patience, self.look()).await.is_err() {
@@ -207,7 +208,7 @@ impl Reconciler {
         }
     }
 
-    /// Reconciles until `stop` says so.
+    /// Reconciles until `stop` is true.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = async { tokio::join!(self.keep_reconciling(), self.keep_removing_orphans()); } => {}
@@ -231,7 +232,7 @@ impl Reconciler {
         }
     }
 
-    /// Compares everything once, and acts. Returns whether the records and the engine answered.
+    /// Compares everything once, and acts. Returns whether the records and the engine responded.
     async fn look(self: &Arc<Self>) -> bool {
         let (live, busy) = match tokio::try_join!(self.ports.deployments.live(), self.ports.queue.running()) {
             Ok(read) => read,
@@ -265,7 +266,7 @@ impl Reconciler {
         true
     }
 
-    /// Makes what was seen known; without a new view the last one stays.
+    /// Publishes a snapshot; without a new view it keeps the last one.
     fn publish(
         &self,
         live: Vec<LiveVersion>,
@@ -281,14 +282,14 @@ impl Reconciler {
 
     fn report_outage(&self, reason: String) {
         if self.tools.engine.report_outage(reason.clone(), self.tools.clock.now()) {
-            tracing::warn!(reason, "engine is away: what needs it waits");
+            tracing::warn!(reason, "engine is unavailable");
         }
     }
 
     fn report_available(&self) {
         let Some(outage) = self.tools.engine.report_available() else { return };
         let seconds = (self.tools.clock.now() - outage.since).num_seconds();
-        tracing::info!(seconds, "engine answers again");
+        tracing::info!(seconds, "engine is available again");
         for watched in self.versions().values_mut() {
             watched.backoff = Backoff::default();
         }
@@ -315,7 +316,7 @@ impl Reconciler {
         }
     }
 
-    /// Brings a container up that stands alone, beside everything else.
+    /// Starts a single container in a background task.
     fn resume(self: &Arc<Self>, version: &LiveVersion, observed: Observed) {
         let Some(container) = version.deployment.container.clone() else { return };
         let id = version.deployment.id;
@@ -327,7 +328,7 @@ impl Reconciler {
             this.note(&version, Level::Warn, format!("{}: starting it again{again}", cause(observed))).await;
             match this.ports.deployer.resume(&container.id).await {
                 Ok(_) => {}
-                // It cannot be brought up as it is: a job makes another one from its image.
+                // It cannot be started as it is: a job creates another one from its image.
                 Err(StepError::Refused(reason)) => {
                     this.enqueue_now(&version, &format!("The container cannot be started: {reason}")).await;
                 }
@@ -341,7 +342,7 @@ impl Reconciler {
         });
     }
 
-    /// Has a job reconcile an application, unless one was tried a moment ago.
+    /// Enqueues a reconcile job for an application, unless one was tried recently.
     async fn enqueue(&self, version: &LiveVersion, cause: &str) {
         if self.begin_attempt(version.deployment.id).is_some() {
             self.enqueue_now(version, cause).await;
@@ -354,7 +355,7 @@ impl Reconciler {
         let job = job_about(&version.application, JobKind::Reconcile, &self.tools);
         match self.tools.store.commit(vec![JobWrite::Enqueue(job).into()]).await {
             Ok(()) => self.tools.bell.ring(),
-            Err(error) => tracing::warn!(%error, "a reconcile job could not be enqueued"),
+            Err(error) => tracing::warn!(%error, "reconcile job could not be enqueued"),
         }
     }
 
@@ -374,13 +375,13 @@ impl Reconciler {
         }
     }
 
-    /// Records the condition of a container, and switches traffic by it.
+    /// Records the condition of a container, and updates its routes.
     async fn record(&self, version: &LiveVersion, condition: Condition) {
         let Some(recorded) = &version.deployment.container else { return };
         let state = recorded_state(condition);
         let address = match condition {
             Condition::Running { address, .. } => Some(address),
-            // It keeps its address, which nobody else is to get meanwhile.
+            // It keeps its address, which must not be assigned to another container in the meantime.
             _ => recorded.address,
         };
         if (state, address) == (recorded.state, recorded.address) {
@@ -390,21 +391,21 @@ impl Reconciler {
         let container = ContainerRecord { state, address, ..recorded.clone() };
         let write = Write::RecordContainer { id, container, at };
         if let Err(error) = self.tools.store.commit(vec![write.into()]).await {
-            tracing::warn!(%error, deployment.id = %id, "the state of a container could not be recorded");
+            tracing::warn!(%error, deployment.id = %id, "container state could not be recorded");
             return;
         }
         let scope = Scope::of_record(version.application.organization_id);
         if let Err(error) = self.ports.routes.follow(scope, version.application.id).await {
-            tracing::warn!(%error, deployment.id = %id, "a route could not be updated");
+            tracing::warn!(%error, deployment.id = %id, "route could not be updated");
         }
     }
 
-    /// Appends a line of Launchway's own to the log of a version.
+    /// Appends a message of Launchway itself to the log of a version.
     async fn note(&self, version: &LiveVersion, level: Level, text: String) {
         let (application_id, deployment_id) = (version.application.id, version.deployment.id);
         let line = NewLine { application_id, deployment_id, level, text, at: self.tools.clock.now() };
         if let Err(error) = self.ports.logs.append(vec![line]).await {
-            tracing::warn!(%error, deployment.id = %deployment_id, "a log line could not be stored");
+            tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
         }
     }
 
@@ -418,14 +419,14 @@ impl Reconciler {
     }
 }
 
-/// A sentence about what is wrong with a container that is to run.
+/// Returns a sentence about the problem of a container that should run.
 fn cause(observed: Observed) -> String {
     let reason = breakdown(observed.container).unwrap_or_else(|| "a service beside it is not up".to_owned());
     let mut letters = reason.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The error of a store as one of a step.
+/// Converts the error of a store to one of a step.
 fn unreadable(error: StoreError) -> StepError {
     StepError::Fault(format!("the records cannot be read: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Routes: traffic goes where the records say.
+//! Routes: traffic follows the records.
 
 use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -15,46 +15,46 @@ use launchway_domain::{
 };
 use tokio::{sync::Mutex, time::Instant};
 
-/// What routes are made with.
+/// The ports of routes.
 pub struct RoutePorts {
-    /// Which names an application has.
+    /// Reads the host names of applications.
     pub applications: Arc<dyn ApplicationRepository>,
-    /// Which version is live.
+    /// Reads live versions.
     pub deployments: Arc<dyn DeploymentRepository>,
-    /// Which names lead to containers of extensions; none do where it is absent.
+    /// Reads the routes of extensions; there are none if absent.
     pub extensions: Option<Arc<dyn ExtensionRepository>>,
-    /// Where published files are.
+    /// Locates published files.
     pub sites: Arc<dyn SiteStore>,
-    /// Who leads the traffic.
+    /// The router.
     pub router: Arc<dyn TrafficRouter>,
 }
 
-/// Leads the traffic of applications.
+/// Routes the traffic of applications.
 ///
-/// **Invariant:** reading the records and telling the router is one step, so that what was read
-/// earlier never replaces what was read later.
+/// **Invariant:** reading the records and updating the router is one step under a lock, so that an older
+/// read never replaces a newer one.
 pub struct Routes {
     ports: RoutePorts,
-    /// Where the router listens; `None` when there is none.
+    /// The address that the router listens on; `None` when there is none.
     front: Option<SocketAddr>,
-    /// The moment at which the router was last told all routes; `None` after a failure.
+    /// The time at which the router last got all routes; `None` after a failure.
     told: Mutex<Option<Instant>>,
 }
 
-/// The time after which the router is told all routes again, whatever it knows.
+/// The interval at which the router gets all routes again, even without a change.
 const REPEAT: Duration = Duration::from_secs(60);
 
 impl Routes {
-    /// Leads traffic that comes in at `front`.
+    /// Returns routes for traffic that comes in at `front`.
     #[must_use]
     pub fn new(ports: RoutePorts, front: Option<SocketAddr>) -> Self {
         Self { ports, front, told: Mutex::default() }
     }
 
-    /// Leads the traffic of one application to where its records say.
+    /// Updates the routes of one application from its records.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the records cannot be read or the router is not there.
+    /// [`StepError::Fault`] when the records cannot be read or the router is unavailable.
     pub async fn follow(&self, scope: Scope, id: ApplicationId) -> Result<(), StepError> {
         if !self.ports.router.is_there() {
             return Ok(());
@@ -76,10 +76,10 @@ impl Routes {
         self.ports.router.set(&route(&application, target)).await
     }
 
-    /// Leads all traffic to where the records say.
+    /// Updates all routes from the records.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the records cannot be read or the router is not there.
+    /// [`StepError::Fault`] when the records cannot be read or the router is unavailable.
     pub async fn follow_all(&self) -> Result<(), StepError> {
         if !self.ports.router.is_there() {
             return Ok(());
@@ -92,8 +92,8 @@ impl Routes {
         Ok(())
     }
 
-    /// Leads all traffic to where the records say, if the router may have missed something: after a failure,
-    /// when it was started again, and once a minute.
+    /// Updates all routes from the records if the router may have missed a change: after a failure, when it
+    /// was restarted, and once a minute.
     ///
     /// # Errors
     /// As [`follow_all`](Routes::follow_all).
@@ -108,7 +108,7 @@ impl Routes {
         }
     }
 
-    /// Switches the traffic of one application to `target`, whatever the records say of it.
+    /// Routes the traffic of one application to `target`, regardless of the records.
     pub(crate) async fn route_to(
         &self,
         scope: Scope,
@@ -124,15 +124,14 @@ impl Routes {
         forget_failed(&mut told, outcome)
     }
 
-    /// Leads no traffic to an application that is gone.
+    /// Removes the routes of a deleted application.
     pub(crate) async fn forget(&self, id: ApplicationId) -> Result<(), StepError> {
         let mut told = self.told.lock().await;
         let outcome = self.ports.router.remove(id).await;
         forget_failed(&mut told, outcome)
     }
 
-    /// Waits for the requests that are under way to where an application's traffic went before: to one
-    /// container, or to all.
+    /// Waits for the running requests on the previous target of an application: one container, or all.
     pub(crate) async fn drain(
         &self,
         id: ApplicationId,
@@ -141,11 +140,11 @@ impl Routes {
         self.ports.router.drain(id, container).await
     }
 
-    /// Where people reach an application; `None` when no traffic is led.
+    /// Returns the URL of an application; `None` if no traffic is routed.
     pub(crate) fn url(&self, application: &Application) -> Option<String> {
         let front = self.front?;
         match (&application.blueprint.domain, application.blueprint.proxy_server) {
-            // Caddy is where the world looks for it.
+            // Caddy is reached on the default HTTPS port.
             (Some(domain), ProxyServer::Caddy) => Some(format!("https://{domain}")),
             _ => {
                 let host = application.hosts().next()?;
@@ -155,7 +154,8 @@ impl Routes {
         }
     }
 
-    /// The files of a deployment's site: its own, or those of the one that it went back to.
+    /// Returns the directory of a deployment's site: its own, or that of the deployment it was rolled back
+    /// to.
     pub(crate) async fn site(&self, deployment: &Deployment) -> Result<Option<PathBuf>, StoreError> {
         let (scope, application) = (Scope::of_record(deployment.organization_id), deployment.application_id);
         let (mut id, mut kind) = (deployment.id, deployment.kind);
@@ -169,7 +169,7 @@ impl Routes {
         }
     }
 
-    /// Where the live version is.
+    /// Returns the target of the live version.
     pub(crate) async fn live_target(&self, deployment: &Deployment) -> Result<Target, StoreError> {
         let Some(container) = &deployment.container else {
             return Ok(self.site(deployment).await?.map_or(Target::Absent, Target::Site));
@@ -195,7 +195,7 @@ impl Routes {
         }
     }
 
-    /// The route of every application of the installation, and those that extensions added.
+    /// Returns the route of every application of the installation, and those of extensions.
     async fn recorded(&self) -> Result<Vec<Route>, StoreError> {
         let named = self.ports.applications.named().await?;
         let live = self.ports.deployments.live().await?;
@@ -228,7 +228,7 @@ fn route(application: &Application, target: Target) -> Route {
     Route { subject: application.id.into(), hosts: application.hosts().map(str::to_owned).collect(), target }
 }
 
-/// After a failure the router may know less than the records.
+/// Clears the time of the last full update after a failure, because the router may be outdated.
 fn forget_failed(told: &mut Option<Instant>, outcome: Result<(), StepError>) -> Result<(), StepError> {
     if outcome.is_err() {
         *told = None;

@@ -1,4 +1,4 @@
-//! Collecting what containers print, so that it survives them.
+//! Collects the output of containers, so that it outlives them.
 
 mod freshness;
 mod rate;
@@ -21,24 +21,24 @@ pub use self::freshness::LogFreshness;
 use self::rate::RateLimiter;
 use crate::{applications::Vault, deployments::secrets_of};
 
-/// How many lines of one container are taken at once, so that one that floods does not hold up the
-/// others.
+/// The number of lines of one container that are collected at once, so that a container that floods the log
+/// does not delay the others.
 const LINES: usize = 5000;
 
-/// Collects the output of containers: in rounds while they run, and once more before they go.
+/// Collects the output of containers: periodically while they run, and once more before they are removed.
 pub struct RuntimeLogs {
     inventory: Arc<dyn EngineInventory>,
     sink: Arc<dyn LogSink>,
     reader: Arc<dyn LogReader>,
     vault: Vault,
     rates: RateLimiter,
-    /// How far each container's output has been collected. Held while one is read, so that no line
-    /// is taken by two.
+    /// The time up to which each container's output has been collected. Locked during a read, so that no
+    /// line is collected twice.
     collected: Mutex<HashMap<ContainerId, Option<Timestamp>>>,
 }
 
 impl RuntimeLogs {
-    /// Takes what `inventory` knows to have been printed to `sink`.
+    /// Returns a collector from `inventory` to `sink`.
     pub fn new(
         inventory: Arc<dyn EngineInventory>,
         sink: Arc<dyn LogSink>,
@@ -49,17 +49,17 @@ impl RuntimeLogs {
         Self { inventory, sink, reader, vault, rates, collected: Mutex::default() }
     }
 
-    /// Keeps at most so many bytes of each application per second, measured over ten seconds. 0 is no limit.
+    /// Limits the stored bytes of each application per second, measured over ten seconds. 0 is no limit.
     #[must_use]
     pub fn with_rate(self, bytes_per_second: u64) -> Self {
         Self { rates: RateLimiter::new(bytes_per_second), ..self }
     }
 
-    /// Takes what the container of `deployment` and its `companions` have printed since the last
-    /// time, before `now`. Returns whether there was anything.
+    /// Collects the new output of the container of `deployment` and its `companions` before `now`. Returns
+    /// whether there was any.
     ///
     /// # Errors
-    /// A sentence for the log; then nothing was taken.
+    /// A sentence for the log; then nothing was collected.
     pub(crate) async fn collect(
         &self,
         application: &Application,
@@ -87,7 +87,7 @@ impl RuntimeLogs {
         if printed.iter().all(|one| one.lines.is_empty()) {
             return Ok(false);
         }
-        // Made when there is something to mask, and not kept: it is large.
+        // Created only when there are lines to mask, and not kept, because it is large.
         let secrets = self.vault.open(application).map_err(|error| error.to_string())?;
         let masker = secrets_of(&secrets);
         let shown = printed.iter().flat_map(|one| {
@@ -105,16 +105,16 @@ impl RuntimeLogs {
         Ok(true)
     }
 
-    /// Remembers nothing of containers other than `containers`.
+    /// Drops the state of all containers but `containers`.
     pub(crate) async fn forget_others(&self, containers: &HashSet<ContainerId>) {
         self.collected.lock().await.retain(|id, _| containers.contains(id));
     }
 }
 
-/// What one container printed.
+/// The output of one container.
 struct Printed<'a> {
     container: &'a ContainerId,
-    /// Which service it is, when it stands beside the one that gets the traffic.
+    /// The service, if it is a sidecar.
     service: Option<&'a ServiceName>,
     lines: Vec<PrintedLine>,
 }
@@ -125,9 +125,9 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// Leaves lines of several containers for the next time up to the same moment. The log remembers one
-/// moment for all of them, so that what one printed before it must not be missing when another's is
-/// there.
+/// Cuts the lines of several containers at the same time, and leaves the rest for the next collection. The
+/// log stores one time for all of them, so that no earlier line of one may be missing when a later one of
+/// another is stored.
 fn cut_together(printed: &mut [Printed<'_>], now: Timestamp) {
     let floods = printed.iter().filter(|one| one.lines.len() >= LINES);
     let end = floods.filter_map(|one| one.lines.last()).map(|line| line.at).min();

@@ -1,4 +1,4 @@
-//! All services, put together over a set of ports.
+//! All services, assembled over a set of ports.
 
 use std::sync::Arc;
 
@@ -42,27 +42,27 @@ use crate::{
     webhooks::{WebhookPorts, Webhooks},
 };
 
-/// What every use case works with.
+/// The context of every use case.
 #[derive(Clone)]
 pub struct Basics {
-    /// Makes changes durable.
+    /// Commits changes durably.
     pub store: Arc<dyn UnitOfWork>,
-    /// Tells the time.
+    /// Returns the current time.
     pub clock: Arc<dyn Clock>,
-    /// Makes ids for new records.
+    /// Creates ids for new records.
     pub ids: Arc<dyn Ids>,
-    /// Wakes who waits for work.
+    /// Wakes tasks that wait for work.
     pub bell: Bell,
-    /// True if the engine answers.
+    /// The availability of the engine.
     pub engine: EngineStatus,
 }
 
-/// The [`Basics`], and chance for use cases that give out secrets.
+/// The [`Basics`] with a source of randomness, for use cases that create secrets.
 #[derive(Clone)]
 pub struct Tools {
-    /// What every use case works with.
+    /// The context of every use case.
     pub basics: Basics,
-    /// Gives what nobody can guess.
+    /// Creates unpredictable random values.
     pub entropy: Arc<dyn Entropy>,
 }
 
@@ -75,8 +75,9 @@ impl std::ops::Deref for Tools {
 }
 
 impl Basics {
-    /// The write that says that a request was carried out, and made `resource`; none without a key.
-    /// It comes first in its unit, so that of two twins the second one learns that it is one.
+    /// Returns the write that claims an idempotency key for a request that creates `resource`; none without
+    /// a key. It comes first in its commit, so that the second of two concurrent duplicates fails as a
+    /// repetition.
     pub(crate) fn claim(&self, key: Option<IdempotencyKey>, resource: Uuid) -> Option<Write> {
         let at = self.clock.now();
         let claim =
@@ -84,32 +85,32 @@ impl Basics {
         key.map(claim)
     }
 
-    /// Something that happened now in an organization, and that people want to be told.
+    /// Returns a new event of an organization, for notifications.
     pub(crate) fn event(&self, scope: Scope, kind: EventKind) -> Announced {
         Announced::new(self.ids.next().into(), scope.id(), kind, self.clock.now())
     }
 
-    /// The write that tells the audit trail what `author` does.
+    /// Returns the write that appends an event of `author` to the audit log.
     pub(crate) fn record(&self, author: Author, event: Event) -> Write {
         AuditWrite::Append(Entry::new(self.ids.next().into(), author, event, self.clock.now())).into()
     }
 }
 
-/// Everything that the services need from outside.
+/// All ports of the services.
 pub struct Ports {
-    /// What use cases work with.
+    /// The context of every use case.
     pub tools: Tools,
-    /// Recognises tokens.
+    /// Authenticates tokens.
     pub identities: Arc<dyn IdentityRepository>,
-    /// What logins are checked against.
+    /// Reads the credentials of logins.
     pub credentials: Arc<dyn CredentialRepository>,
     /// Reads users.
     pub users: Arc<dyn UserRepository>,
     /// Reads organizations and their members.
     pub organizations: Arc<dyn OrganizationRepository>,
-    /// Reads how much of each quota is in use.
+    /// Reads the usage of quotas.
     pub usage: Arc<dyn UsageRepository>,
-    /// Reads the audit trail.
+    /// Reads the audit log.
     pub audit: Arc<dyn AuditRepository>,
     /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
@@ -121,96 +122,96 @@ pub struct Ports {
     pub executions: Arc<dyn ExecutionRepository>,
     /// Reads logs.
     pub logs: Arc<dyn LogReader>,
-    /// Remembers requests that are carried out once.
+    /// Stores processed requests by their idempotency keys.
     pub idempotency: Arc<dyn IdempotencyStore>,
-    /// Reads the keys that private repositories are fetched with.
+    /// Reads the deploy keys of private repositories.
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
-    /// Reads the secrets of repositories.
+    /// Reads the webhook secrets of repositories.
     pub webhooks: Arc<dyn WebhookRepository>,
-    /// Reads where messages go.
+    /// Reads notification channels and deliveries.
     pub notifications: Arc<dyn NotificationRepository>,
-    /// The ways out of the installation.
+    /// The ports for egress.
     pub outside: OutsidePorts,
-    /// Makes ssh keys.
+    /// Creates SSH keys.
     pub key_maker: Arc<dyn KeyMaker>,
-    /// Which addresses and names applications may use.
+    /// The rules of the installation for applications.
     pub policy: ApplicationPolicy,
-    /// Leads traffic.
+    /// Routes traffic.
     pub routes: Arc<Routes>,
-    /// Slows down who guesses passwords.
+    /// Limits login attempts.
     pub throttle: Arc<dyn LoginThrottle>,
     /// Hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
-    /// Seals what has to be read again later.
+    /// Encrypts secrets that have to be read again.
     pub secrets: Arc<dyn SecretBox>,
-    /// What recognises the token that the first administrator needs from elsewhere.
+    /// The hash of the setup token, which the first administrator needs for a remote registration.
     pub setup_token: TokenHash,
 }
 
-/// The ways out of the installation.
+/// The ports for egress: connections to servers outside of the installation.
 pub struct OutsidePorts {
-    /// Tells which addresses may be connected to.
+    /// Checks that an address may be connected to.
     pub guard: Arc<dyn OutboundGuard>,
-    /// Sends messages by HTTP.
+    /// Sends messages over HTTP.
     pub webhooks: Arc<dyn WebhookSender>,
     /// Sends mail.
     pub mailer: Arc<dyn Mailer>,
-    /// Where people find this installation, if that is known.
+    /// The public URL of this installation, if it is known.
     pub public_url: Option<String>,
 }
 
 /// Every use case, by feature.
 pub struct Services {
-    /// Tells who holds a token.
+    /// Authenticates callers by their tokens.
     pub authentication: Authentication,
-    /// Makes the first administrator.
+    /// Registers the first administrator.
     pub registration: Registration,
     /// Opens and ends sessions.
     pub logins: Logins,
     /// Sets, changes and resets passwords.
     pub passwords: Passwords,
-    /// Makes, lists and revokes tokens for programs.
+    /// Creates, lists and revokes API tokens.
     pub api_tokens: ApiTokens,
-    /// Sets up and removes the second factor of a login.
+    /// Enables and disables two-factor login.
     pub two_factor: TwoFactorLogin,
-    /// Shows users, and changes their names and settings.
+    /// Reads users, and updates their names and settings.
     pub users: Users,
-    /// Makes, shows, changes and deletes organizations, and their members.
+    /// Creates, reads, updates and deletes organizations, and manages their members.
     pub organizations: Organizations,
-    /// Shows the audit trail, and checks it.
+    /// Reads and verifies the audit log.
     pub audit: AuditTrail,
-    /// Shows and replaces the key for private repositories.
+    /// Reads and rotates the deploy keys of private repositories.
     pub deploy_keys: DeployKeys,
-    /// Makes, shows, changes and deletes applications, and starts and stops them.
+    /// Creates, reads, updates and deletes applications, and starts and stops them.
     pub applications: Applications,
-    /// Asks for deployments, shows them and cancels them.
+    /// Requests, reads and cancels deployments.
     pub deployments: Deployments,
-    /// Shows, forks, runs and removes extensions.
+    /// Reads, forks, runs and removes extensions.
     pub extensions: Extensions,
-    /// Takes in the definitions that come along.
+    /// Loads the definitions that are part of Launchway.
     pub catalog: Catalog,
-    /// Shows logs, also as they are written.
+    /// Reads and follows logs.
     pub logs: Logs,
-    /// Opens streams of logs within the quotas.
+    /// Opens log streams within the quotas.
     pub streams: Arc<LogStreams>,
-    /// Shows what organizations use of their quotas.
+    /// Reads the quota usage of organizations.
     pub quotas: QuotaUsage,
-    /// Tells what came of a request that was carried out already.
+    /// Returns the results of repeated requests.
     pub idempotency: Idempotency,
-    /// Takes what code hosts send, and shows and replaces secrets.
+    /// Receives webhooks of code hosts, and reads and rotates their secrets.
     pub webhooks: Webhooks,
-    /// Says where messages go, and what became of them.
+    /// Configures channels, and reads deliveries.
     pub notifications: Notifications,
-    /// Who brings messages, for who does that in the background.
+    /// Sends messages, for the background sender.
     pub courier: Arc<Courier>,
-    /// True if the engine answers.
+    /// The availability of the engine.
     pub engine: EngineStatus,
-    /// The age of what was collected of each application's output.
+    /// The age of the collected output of each application.
     pub log_freshness: LogFreshness,
 }
 
 impl Services {
-    /// Puts the services together.
+    /// Assembles the services.
     #[must_use]
     pub fn new(ports: Ports) -> Self {
         let Ports {

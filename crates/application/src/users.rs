@@ -1,4 +1,4 @@
-//! The caller's own name and settings.
+//! The name and the settings of the caller.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use launchway_domain::{
 
 use crate::{Error, Tools};
 
-/// Settings and whose they are.
+/// Settings with their user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsDetail {
-    /// The settings.
+    /// The settings of the user.
     pub settings: Settings,
-    /// The user, with memberships.
+    /// The user with their memberships.
     pub profile: Arc<Profile>,
 }
 
-/// Shows and changes what users may change of themselves.
+/// Reads and updates the user's own profile and settings.
 pub struct Users {
     users: Arc<dyn UserRepository>,
     tools: Tools,
 }
 
 impl Users {
-    /// Reads from `users`.
+    /// Returns the use cases over `users`.
     pub fn new(users: Arc<dyn UserRepository>, tools: Tools) -> Self {
         Self { users, tools }
     }
 
-    /// Gives the actor another name.
+    /// Renames the actor.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without a database.
@@ -41,7 +41,8 @@ impl Users {
         let event = Event::new(Action::Update, Resource::User, id, format!("took the name `{username}`"))
             .with("username", &username);
         let rename = Write::Rename { id, username, at: self.tools.clock.now() };
-        // Every organization that knows them by their name is told, whichever they act in.
+        // The audit log of every organization that they are a member of gets an entry, not only of the
+        // current one.
         let chains =
             actor.profile().memberships.iter().map(|detail| Chain::Organization(detail.organization.id));
         let chains: Vec<Chain> = if chains.len() == 0 { vec![Chain::Installation] } else { chains.collect() };
@@ -50,14 +51,14 @@ impl Users {
             .map(|chain| self.tools.record(Author { chain, ..actor.author() }, event.clone()));
         let writes = [rename.into()].into_iter().chain(told).collect();
         self.tools.store.commit(writes).await.map_err(|error| match error {
-            // Deleted between the token's check and now.
+            // The user was deleted after the token was checked.
             StoreError::Stale => Error::Unauthenticated,
             error => error.into(),
         })?;
         self.profile_now(actor).await
     }
 
-    /// The actor's settings, made with defaults on first use.
+    /// Returns the actor's settings, which are created with defaults on first use.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without a database.
@@ -70,7 +71,7 @@ impl Users {
         }
     }
 
-    /// Changes what `changes` names of the actor's settings, and nothing else.
+    /// Applies `changes` to the actor's settings, and nothing else.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without a database.
@@ -98,12 +99,12 @@ impl Users {
     }
 
     async fn profile_now(&self, actor: &Actor) -> Result<Profile, Error> {
-        // Gone means deleted between the token's check and now.
+        // The user was deleted after the token was checked.
         self.users.profile(actor.user_id()).await?.ok_or(Error::Unauthenticated)
     }
 }
 
-/// What the trail is told; nothing when nothing changes.
+/// Returns the audit event; `None` if nothing changes.
 fn changed(actor: &Actor, changes: &[SettingsChange]) -> Option<Event> {
     let named: Vec<(&str, String)> = changes
         .iter()

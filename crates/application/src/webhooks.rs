@@ -1,5 +1,5 @@
-//! Webhooks: the secrets of repositories, pushes that deploy, and branches that are compared because
-//! a push may get lost.
+//! Webhooks: the secrets of repositories, deployments by pushes, and polling of branches because a push may
+//! get lost.
 
 mod comparison;
 mod handled;
@@ -21,26 +21,26 @@ pub use self::{
 };
 use crate::Tools;
 
-/// What the use cases of webhooks read.
+/// The ports of the use cases of webhooks.
 pub struct WebhookPorts {
-    /// Reads the secrets of repositories, and who follows a branch.
+    /// Reads the webhook secrets of repositories, and the applications that follow a branch.
     pub webhooks: Arc<dyn WebhookRepository>,
     /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
     /// Reads deployments.
     pub deployments: Arc<dyn DeploymentRepository>,
-    /// Opens the secrets of repositories.
+    /// Decrypts the secrets of repositories.
     pub secrets: Arc<dyn SecretBox>,
 }
 
-/// Shows and replaces the secrets of webhooks, and does what code hosts tell.
+/// Reads and rotates webhook secrets, and handles the deliveries of code hosts.
 pub struct Webhooks {
     ports: WebhookPorts,
     tools: Tools,
 }
 
 impl Webhooks {
-    /// Works with `ports`.
+    /// Returns the use cases over `ports`.
     pub fn new(ports: WebhookPorts, tools: Tools) -> Self {
         Self { ports, tools }
     }

@@ -1,4 +1,4 @@
-//! The worker: takes jobs from the queue, carries them out under their lease, and ends them.
+//! The worker: claims jobs from the queue, executes them under a lease, and settles them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,20 +22,20 @@ use crate::{
     extensions::Runs,
 };
 
-/// How long things take at most.
+/// The timeouts of a worker.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerTimings {
-    /// How long a lease holds without a sign of life.
+    /// The duration of a lease without a heartbeat.
     pub lease: Duration,
-    /// How often a sign of life is given.
+    /// The interval of heartbeats.
     pub heartbeat: Duration,
-    /// How often the queue is looked at when nobody rings.
+    /// The interval at which the queue is polled without a notification.
     pub look: Duration,
-    /// How long one attempt may take.
+    /// The timeout of one attempt.
     pub job: Duration,
-    /// How long jobs may go on once the worker has to stop.
+    /// The time that running jobs get at shutdown.
     pub grace: Duration,
-    /// The longest that a job waits for an engine that does not answer.
+    /// The longest that a job waits for an unavailable engine.
     pub engine: Duration,
 }
 
@@ -52,22 +52,22 @@ impl Default for WorkerTimings {
     }
 }
 
-/// The pause before a job is tried again that waits for the engine.
+/// The pause before a job that waits for the engine is retried.
 const ENGINE_PAUSE: TimeDelta = TimeDelta::seconds(3);
-/// The beginning of the reason of a job that waits for the engine.
+/// The prefix of the reason of a job that waits for the engine.
 const WAITING: &str = "waiting for the Docker engine";
 
-/// How long to wait before the n-th new attempt.
+/// Returns the delay before the n-th retry.
 fn backoff(attempt: i32) -> TimeDelta {
     let doublings = u32::try_from(attempt.clamp(1, 6) - 1).unwrap_or_default();
     TimeDelta::seconds(5 * 2_i64.pow(doublings))
 }
 
-/// Those who know how to do the jobs.
+/// The handlers of jobs.
 pub struct Crew {
-    /// Carries out what is done to applications.
+    /// Executes the jobs of applications.
     pub pipeline: Arc<Pipeline>,
-    /// Carries out runs of extensions; nobody does where it is absent.
+    /// Executes runs of extensions; there are none if absent.
     pub runs: Option<Arc<Runs>>,
 }
 
@@ -77,7 +77,7 @@ impl Crew {
     }
 }
 
-/// Takes jobs and carries them out, several at once.
+/// Claims jobs and executes them concurrently.
 pub struct Worker {
     queue: Arc<dyn JobQueue>,
     crew: Crew,
@@ -87,20 +87,19 @@ pub struct Worker {
     tools: Basics,
 }
 
-/// Why work on a job ends before its end.
+/// The reason why a job is interrupted.
 enum Interruption {
-    /// Nobody wants it any more.
     Cancelled,
-    /// It is somebody else's.
+    /// Another worker holds the lease.
     Lost,
-    /// The worker has to stop.
+    /// The worker is shutting down.
     Stopping,
-    /// It took too long.
+    /// The attempt exceeded its timeout.
     TookTooLong,
 }
 
 impl Worker {
-    /// Takes jobs from `queue` as `identity`.
+    /// Returns a worker that claims jobs from `queue` as `identity`.
     pub fn new(
         queue: Arc<dyn JobQueue>,
         crew: Crew,
@@ -112,10 +111,10 @@ impl Worker {
         Self { queue, crew, identity, limits, timings, tools }
     }
 
-    /// Works until `stop` says so, and then gives back what is not finished in time.
+    /// Works until `stop` is true, and then returns unfinished jobs to the queue.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let (mut bell, mut jobs) = (self.tools.bell.listen(), JoinSet::new());
-        // What lost the traffic is ended beside the jobs: none of them waits for it.
+        // Versions that lost the traffic are retired concurrently: no job waits for it.
         let mut retirements = JoinSet::new();
         while !*stop.borrow() {
             while let Some(ended) = jobs.try_join_next() {
@@ -134,18 +133,18 @@ impl Worker {
                 Some(ended) = jobs.join_next() => self.retire_beside(&mut retirements, ended),
             }
         }
-        // The reconciler of the next server ends what is not ended yet.
+        // The reconciler of the next server retires the rest.
         while jobs.join_next().await.is_some() {}
     }
 
-    /// Begins to retire what a job left that has ended.
+    /// Starts the retirement of the versions that a finished job replaced.
     fn retire_beside(
         self: &Arc<Self>,
         retirements: &mut JoinSet<()>,
         ended: Result<Vec<Retired>, tokio::task::JoinError>,
     ) {
         let retired = ended.unwrap_or_else(|error| {
-            tracing::error!(%error, "a job panicked");
+            tracing::error!(%error, "job panicked");
             Vec::new()
         });
         for retired in retired {
@@ -154,7 +153,7 @@ impl Worker {
         }
     }
 
-    /// Carries out every job that is due, one after the other, until there is none: for tests.
+    /// Executes every job that is due, one after the other, until there is none. For tests.
     pub async fn drain(&self) {
         let (_keep, stop) = watch::channel(false);
         while let Some(claimed) = self.claim().await {
@@ -169,7 +168,7 @@ impl Worker {
         match self.queue.claim(&self.identity, self.limits, now, now + self.timings.lease).await {
             Ok(claimed) => claimed,
             Err(error) => {
-                tracing::warn!(%error, "the queue cannot be asked");
+                tracing::warn!(%error, "job could not be claimed");
                 None
             }
         }
@@ -196,7 +195,7 @@ impl Worker {
             Ok(Err(Stop::Refused(reason))) => self.end(claimed, Outcome::Failed { reason }).await,
             Ok(Err(Stop::Fault(reason))) => self.retry(claimed, &reason).await,
             Ok(Err(Stop::Lost)) | Err(Interruption::Lost) => {
-                tracing::warn!("the lease does not hold any more");
+                tracing::warn!("lease was lost");
                 Ok(())
             }
             Err(Interruption::Cancelled) => self.end(claimed, Outcome::Cancelled).await,
@@ -211,14 +210,14 @@ impl Worker {
             Err(Interruption::Stopping) => self.release(claimed).await,
         };
         if let Err(stop) = settled {
-            // The lease ends by itself, and then the job is rescued.
-            tracing::warn!(reason = %stop, "the end of a job could not be recorded");
+            // The lease expires, and then the job is rescued.
+            tracing::warn!(reason = %stop, "job could not be settled");
         }
         self.tools.bell.ring();
         retired
     }
 
-    /// Carries a job out; returns what lost the traffic by it.
+    /// Executes a job; returns the versions that lost the traffic.
     async fn carry_out(&self, claimed: &ClaimedJob, course: &Course) -> Result<Vec<Retired>, Stop> {
         match claimed.job.kind {
             JobKind::Deploy => return self.crew.pipeline.deploy(claimed, course).await,
@@ -232,7 +231,7 @@ impl Worker {
         Ok(Vec::new())
     }
 
-    /// Gives a job back until the engine answers again; fails it when that takes too long.
+    /// Returns a job to the queue until the engine responds again; fails it when that takes too long.
     async fn wait_for_engine(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), Stop> {
         let now = self.tools.clock.now();
         let since = self.tools.engine.outage().map(|outage| outage.since);
@@ -252,7 +251,7 @@ impl Worker {
         self.follow(claimed, state).await
     }
 
-    /// Keeps the lease, and returns when the work has to end all the same.
+    /// Renews the lease, and returns when the work has to end early.
     async fn interruption(
         &self,
         lease: &Lease,
@@ -275,7 +274,7 @@ impl Worker {
             }
             let until = self.tools.clock.now() + self.timings.lease;
             let answer = self.queue.heartbeat(lease, until).await;
-            // Asked only now: the work went on while the queue was asked.
+            // Checked only now: the work continued during the query.
             let may_end = !course.is_past_the_point_of_no_return();
             match answer {
                 Ok(Heartbeat::Lost) => return Interruption::Lost,
@@ -284,10 +283,10 @@ impl Worker {
                 }
                 Ok(Heartbeat::Held | Heartbeat::CancelRequested) => last_sign = tokio::time::Instant::now(),
                 Err(error) if last_sign.elapsed() >= self.timings.lease => {
-                    tracing::warn!(%error, "no sign of life could be given in time");
+                    tracing::warn!(%error, "lease renewal failed until the lease expired");
                     return Interruption::Lost;
                 }
-                Err(error) => tracing::warn!(%error, "no sign of life could be given"),
+                Err(error) => tracing::warn!(%error, "lease renewal failed"),
             }
             if started.elapsed() >= self.timings.job && may_end && !course.tell(Wish::TimeIsUp) {
                 return Interruption::TookTooLong;
@@ -295,7 +294,7 @@ impl Worker {
         }
     }
 
-    /// Ends a job that was interrupted, or that cannot be done, with what it left.
+    /// Settles a job that was interrupted or cannot succeed, and removes what it left.
     async fn end(&self, claimed: &ClaimedJob, outcome: Outcome) -> Result<(), Stop> {
         self.clear_away(claimed).await;
         let at = self.tools.clock.now();
@@ -318,7 +317,7 @@ impl Worker {
     }
 
     async fn follow(&self, claimed: &ClaimedJob, state: JobState) -> Result<(), Stop> {
-        tracing::debug!(state = state.as_str(), "job given back");
+        tracing::debug!(state = state.as_str(), "job returned to the queue");
         let followed = followed(&claimed.job, self.tools.clock.now());
         match self.tools.store.commit(vec![followed]).await {
             Err(StoreError::Stale) | Ok(()) => Ok(()),
@@ -326,8 +325,8 @@ impl Worker {
         }
     }
 
-    /// Removes what an attempt left. What cannot be removed now goes before the next attempt, or
-    /// because no record accounts for it.
+    /// Removes the resources that an attempt left. Those that cannot be removed now are removed before the
+    /// next attempt, or as orphans.
     async fn clear_away(&self, claimed: &ClaimedJob) {
         if claimed.job.kind != JobKind::Deploy {
             return;
@@ -335,18 +334,18 @@ impl Worker {
         let cleared = timeout(self.timings.lease / 2, self.crew.pipeline.clear_up_after(claimed)).await;
         match cleared {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "what an attempt left could not be removed"),
-            Err(_elapsed) => tracing::warn!("what an attempt left could not be removed in time"),
+            Ok(Err(error)) => tracing::warn!(%error, "leftovers of an attempt could not be removed"),
+            Err(_elapsed) => tracing::warn!("removal of leftovers timed out"),
         }
     }
 }
 
-/// True if a job was given back because the engine did not answer.
+/// Returns whether a job was returned to the queue because the engine did not respond.
 fn is_waiting(job: &Job) -> bool {
     job.reason.as_ref().is_some_and(|reason| reason.starts_with(WAITING))
 }
 
-/// A time limit in whole minutes, or else in seconds.
+/// Formats a time limit in whole minutes, or else in seconds.
 fn describe(limit: Duration) -> String {
     match limit.as_secs() {
         seconds if seconds >= 120 && seconds.is_multiple_of(60) => format!("{} minutes", seconds / 60),
@@ -354,7 +353,7 @@ fn describe(limit: Duration) -> String {
     }
 }
 
-/// What a job is about follows it.
+/// Returns the write that updates the subject of a job to its state.
 fn followed(job: &Job, at: Timestamp) -> store::Write {
     match job.kind {
         JobKind::RunExtension | JobKind::UninstallExtension => ExtensionWrite::FollowJobs { at }.into(),
@@ -362,7 +361,7 @@ fn followed(job: &Job, at: Timestamp) -> store::Write {
     }
 }
 
-/// Returns when the worker has to stop, or nobody can tell it to any more.
+/// Returns when the worker has to stop, or the sender of the signal was dropped.
 async fn told_to_stop(stop: &mut watch::Receiver<bool>) -> bool {
     stop.wait_for(|stop| *stop).await.is_ok()
 }

@@ -1,4 +1,4 @@
-//! What an operator does with the server's own files, when nobody can log in.
+//! Administration with the files of the server, without a login.
 
 use std::{
     error::Error,
@@ -15,7 +15,7 @@ use crate::{
     wiring::{self, Tables},
 };
 
-/// Makes the first administrator.
+/// Creates the first administrator.
 pub(crate) fn create(config: &Config, arguments: CreateAdmin) -> Result<(), Box<dyn Error>> {
     let admin = NewAdmin {
         email: checked("--email", arguments.email)?,
@@ -45,7 +45,7 @@ fn checked<T: TryFrom<String, Error = InvalidValue>>(name: &str, value: String) 
     T::try_from(value).map_err(|refused| format!("{name} {refused}"))
 }
 
-/// The password from the terminal, unseen, or from a pipe. Never from the command line, which
+/// Reads the password from the terminal without echo, or from a pipe. Never from the command line, which
 /// every user of the machine can read.
 fn password() -> Result<Password, Box<dyn Error>> {
     let text = if std::io::stdin().is_terminal() {

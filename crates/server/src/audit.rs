@@ -1,4 +1,4 @@
-//! Checking the audit trail with the server's own files.
+//! Verifies the audit log with the files of the server.
 
 use std::error::Error;
 
@@ -10,10 +10,10 @@ use crate::{
     wiring::{self, Tables},
 };
 
-/// Checks every chain, prints a line for each, and fails if one is broken.
+/// Verifies every chain, prints a line for each, and fails if one is broken.
 ///
-/// The last hash of each chain is printed, so that an operator can keep it elsewhere: whoever
-/// rewrites a whole chain cannot rewrite that.
+/// The last hash of each chain is printed, so that an operator can store it elsewhere: an attacker who
+/// rewrites a whole chain cannot change that.
 pub(crate) fn verify(config: &Config) -> Result<(), Box<dyn Error>> {
     let reports =
         wiring::offline(config, Tables::MustBeThere, async |services| services.audit.verify().await)?;

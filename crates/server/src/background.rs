@@ -1,4 +1,4 @@
-//! What the server does besides answering: it carries out deployments and looks after them.
+//! The background tasks of the server: worker, sender, branch poller, reconciler and maintenance.
 
 use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -35,7 +35,7 @@ use tokio::{
 
 use crate::{config::Config, installation::hostname, wiring::Wiring};
 
-/// The most operations on containers at once: each is short, and most of it is waiting for the engine.
+/// The most concurrent operations on containers: each is short, and mostly waits for the engine.
 const OPERATIONS: usize = 8;
 
 /// Tasks that run until the server stops.
@@ -45,14 +45,14 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Takes over what an earlier run left, and begins to work.
+    /// Takes over the jobs of an earlier run, and starts the tasks.
     pub(crate) async fn start(
         config: &Config,
         data: &DataDir,
         wiring: &Wiring,
         front: Option<SocketAddr>,
     ) -> Result<Self, Box<dyn Error>> {
-        // A job belongs to the server that took it, and not to the installation.
+        // A job belongs to the server that claimed it, and not to the installation.
         let instance = wiring.server;
         let boot: BootId = TimeOrderedIds.next().into();
         let engine = Arc::new(DockerEngine::new(docker_options(config, wiring.installation)));
@@ -73,9 +73,9 @@ impl Background {
         };
         let reconciler = reconciler(config, wiring, &outside);
         let maintenance = maintenance(wiring, &outside, &reconciler, (instance, boot));
-        // Jobs of an earlier run would keep the reconciler from their applications.
+        // Jobs of an earlier run would block the reconciler from their applications.
         maintenance.take_over().await?;
-        // After a reboot the address in a record may be that of another's container.
+        // After a reboot the address in a record may belong to the container of another application.
         reconciler.begin().await;
         maintenance.begin().await;
         let comparison = comparison(config, wiring, &outside.source);
@@ -95,18 +95,18 @@ impl Background {
         Ok(Self { stop, tasks })
     }
 
-    /// Takes nothing new, gives what is under way a moment, and gives back the rest.
+    /// Stops claiming work, gives running work a grace period, and returns the rest to the queue.
     pub(crate) async fn stop(self) {
         self.stop.send_replace(true);
         for task in self.tasks {
             if let Err(error) = task.await {
-                tracing::error!(%error, "a task in the background broke");
+                tracing::error!(%error, "background task panicked");
             }
         }
     }
 }
 
-/// What is outside of the process: repositories, the engine, and the machine itself.
+/// Adapters of external systems: repositories, the engine, and the host.
 struct Outside {
     engine: Arc<DockerEngine>,
     source: Arc<GitFetcher>,

@@ -16,13 +16,13 @@ use crate::{
     installation, key, say,
 };
 
-/// Writes a backup, whether a server runs or not.
+/// Writes a backup; a server may be running.
 pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Box<dyn Error>> {
     if !config.data_dir.is_dir() {
         return Err(no_data(&config.data_dir));
     }
     installation::check_for_backup(config, &DataDir::open(&config.data_dir)?)?;
-    // Whatever is wrong with the key is told before the work is done.
+    // Problems of the key are reported before the work begins.
     let key = match &arguments.key {
         Some(path) if *path == arguments.file => return Err("the key needs a file of its own".into()),
         Some(path) if path.exists() && !arguments.force => {
@@ -49,7 +49,7 @@ pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Bo
     Ok(())
 }
 
-/// Reads a whole backup, and says what is in it.
+/// Reads a whole backup, and prints its contents.
 pub(crate) fn verify(arguments: &VerifyBackup) -> Result<(), Box<dyn Error>> {
     let manifest = backup::verify(&arguments.file)?;
     for table in &manifest.tables {
@@ -65,7 +65,7 @@ pub(crate) fn verify(arguments: &VerifyBackup) -> Result<(), Box<dyn Error>> {
     refuse_newer(&manifest)
 }
 
-/// Puts a backup into an empty data directory and an empty database.
+/// Restores a backup into an empty data directory and an empty database.
 pub(crate) fn restore(config: &Config, arguments: &RestoreBackup) -> Result<(), Box<dyn Error>> {
     let manifest = backup::verify(&arguments.file)?;
     refuse_newer(&manifest)?;
@@ -82,8 +82,8 @@ fn installation(config: &Config) -> Installation<'_> {
     Installation { data_dir: &config.data_dir, database: &config.database }
 }
 
-/// The text of the key that is to be put into the data directory. `None` when the settings name another place for it, or
-/// when nothing was ever sealed.
+/// Returns the key to write into the data directory. `None` if the settings specify another path for it, or
+/// if nothing was ever encrypted.
 fn key_for(
     config: &Config,
     arguments: &RestoreBackup,
@@ -115,7 +115,7 @@ fn key_for(
     Ok((!is_elsewhere).then_some(text))
 }
 
-/// A backup of tables that this binary does not know.
+/// Fails for a backup with a newer schema than that of this binary.
 fn refuse_newer(manifest: &Manifest) -> Result<(), Box<dyn Error>> {
     if migrations::known().contains(&manifest.schema) {
         return Ok(());
@@ -127,7 +127,8 @@ fn refuse_newer(manifest: &Manifest) -> Result<(), Box<dyn Error>> {
     .into())
 }
 
-/// Containers and images are the engine's, and not part of a backup.
+/// Reports the containers to redeploy: containers and images belong to the engine, and are not part of a
+/// backup.
 fn tell_of_containers(containers: &[(ApplicationId, String)]) -> Result<(), Box<dyn Error>> {
     if containers.is_empty() {
         return Ok(());

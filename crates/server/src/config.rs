@@ -31,7 +31,7 @@ pub(crate) use self::{
     values::{Engine, LogFormat, PublicUrl, shown_database, without_password},
 };
 
-/// Everything that can be set.
+/// The settings of the server.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) bind: SocketAddr,
@@ -43,31 +43,31 @@ pub(crate) struct Config {
     pub(crate) body_timeout: Duration,
     pub(crate) deployments: DeploymentConfig,
     pub(crate) notifications: NotificationConfig,
-    /// The most that one organization has of each resource.
+    /// The quotas of each organization.
     pub(crate) quotas: Quotas,
-    /// How the front proxy is; `None` when there is none.
+    /// The settings of the front proxy; `None` if it is disabled.
     pub(crate) proxy: Option<ProxyConfig>,
     pub(crate) log: Targets,
     pub(crate) log_format: LogFormat,
-    /// Every setting as it took effect, for [`fmt::Display`].
+    /// The effective settings, for [`fmt::Display`].
     effective: Vec<(&'static str, String)>,
 }
 
 impl Config {
-    /// Reads the environment and, if there is one, the file.
+    /// Reads the environment and, if given, the file.
     pub(crate) fn load(file: Option<&Path>) -> Result<Self, Problems> {
         let (mut settings, problems) = match file {
             Some(path) => reader::file(path)?,
             None => Default::default(),
         };
         settings.extend(std::env::vars_os().filter_map(|(name, value)| {
-            // A name that is no text is not one of ours; a value that is no text is shown as such.
+            // Names that are not UTF-8 are not settings; values that are not UTF-8 are shown lossily.
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
         }));
         Self::parse(settings, problems)
     }
 
-    /// Checks every setting, and tells of all that is wrong at once, `problems` included.
+    /// Checks every setting, and reports all problems at once, `problems` included.
     fn parse(settings: BTreeMap<String, String>, problems: Vec<Problem>) -> Result<Self, Problems> {
         let mut read = Reader::new(settings, problems);
         let bind = read.setting("LAUNCHWAY_BIND", "127.0.0.1:8080", values::socket_address);
@@ -106,7 +106,7 @@ impl Config {
             }
         }
         let effective = read.finish()?;
-        // `finish` has told of every setting that is missing here.
+        // `finish` has reported every setting that is missing here.
         let missing = || Problems(Vec::new());
         Ok(Self {
             bind: bind.ok_or_else(missing)?,
@@ -128,7 +128,7 @@ impl Config {
 }
 
 impl fmt::Display for Config {
-    /// One `NAME=value` on a line, secrets masked.
+    /// Writes one `NAME=value` per line, with secrets masked.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.effective.iter().try_for_each(|(name, value)| writeln!(f, "{name}={value}"))
     }

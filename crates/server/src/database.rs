@@ -1,4 +1,4 @@
-//! Moving everything to another database.
+//! Moves all data to another database.
 
 use std::error::Error;
 
@@ -15,7 +15,7 @@ use crate::{
     say,
 };
 
-/// Copies the database to another one, compares the two, and leaves this one as it is.
+/// Copies the database to another one, compares the two, and leaves this one unchanged.
 pub(crate) fn move_to(config: &Config, arguments: &MoveDatabase) -> Result<(), Box<dyn Error>> {
     let target: DatabaseUrl = arguments.to.parse().map_err(|refused| format!("--to {refused}"))?;
     if target == config.database {
@@ -25,7 +25,7 @@ pub(crate) fn move_to(config: &Config, arguments: &MoveDatabase) -> Result<(), B
         return Err(no_data(&config.data_dir));
     }
     let data = DataDir::open(&config.data_dir)?;
-    // What a server writes meanwhile would be missing there.
+    // Concurrent writes of a server would be missing there.
     let _lock = data.lock()?;
     let _checked = Checked::existing(config, &data)?;
     let copied = tables::copy(&config.database, &target)?;

@@ -1,4 +1,4 @@
-//! `launchway doctor`: checks what a running installation needs, and says how to mend what is wrong.
+//! `launchway doctor`: checks the installation, and prints hints for problems.
 
 mod report;
 
@@ -29,7 +29,7 @@ use crate::{
     wiring::{Tables, runtime},
 };
 
-/// Checks the installation. Fails when something is wrong that keeps it from working.
+/// Checks the installation. Fails if a problem keeps it from working.
 pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     let report = runtime()?.block_on(examine(config));
     cli::print(&report.to_string())?;
@@ -53,13 +53,13 @@ async fn examine(config: &Config) -> Report {
     report
 }
 
-/// An error and its causes, in one line.
+/// Formats an error and its sources in one line.
 fn describe(error: &dyn Error) -> String {
     let lines: Vec<String> = chain(error).lines().map(|line| line.trim().to_owned()).collect();
     lines.join(" ").trim_end().to_owned()
 }
 
-/// Checks that the programs are there that deployments use.
+/// Checks that the programs for deployments are installed.
 fn check_programs(report: &mut Report) {
     for (program, argument, use_of, package) in [
         ("git", "--version", "repositories are fetched with it", "git"),
@@ -78,7 +78,7 @@ fn check_programs(report: &mut Report) {
     }
 }
 
-/// Says whether the optional rules of nftables are loaded, which is nothing that has to be mended.
+/// Reports whether the optional rules of nftables are loaded; missing ones are no problem.
 fn check_packet_filter(report: &mut Report) {
     let text = match Command::new("nft").args(["list", "table", "inet", "launchway"]).output() {
         Ok(output) if output.status.success() => "the optional rules are loaded",
@@ -209,7 +209,7 @@ async fn check_engine(
     }
 }
 
-/// Checks that builds have every limit that is set.
+/// Checks that builds have every configured limit.
 async fn check_build_limits(engine: &DockerEngine, report: &mut Report) {
     match engine.missing_build_limits().await {
         Ok(missing) if missing.is_empty() => {
@@ -225,7 +225,7 @@ async fn check_build_limits(engine: &DockerEngine, report: &mut Report) {
     }
 }
 
-/// Checks that the container of every live version is up.
+/// Checks that the container of every live version runs.
 async fn check_versions(database: &Database, containers: &[Found], report: &mut Report) {
     let live = match database.live().await {
         Ok(live) => live,

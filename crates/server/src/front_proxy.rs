@@ -1,4 +1,4 @@
-//! The front proxy as the server sees it: a process of its own, which outlives the server.
+//! Controls the front proxy, a separate process that outlives the server.
 
 mod metrics;
 
@@ -22,19 +22,19 @@ use crate::{
     say,
 };
 
-/// How long a proxy may take until it answers.
+/// The time that a proxy may take until it responds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a proxy that was told to end may take.
+/// The time that a proxy may take to stop.
 const GRACE: Duration = Duration::from_secs(40);
-/// How large the file with its words may be before a new one is begun.
+/// The size of its log file at which a new one is begun.
 const LARGEST_LOG: u64 = 8 * 1024 * 1024;
 
-/// The folder of the proxy's own files.
+/// Returns the directory of the proxy's files.
 pub(crate) fn folder(data: &DataDir) -> PathBuf {
     data.path().join("proxy")
 }
 
-/// Which build of the proxy runs, with which settings: one that differs in anything hands over.
+/// Identifies the build and the settings of the proxy: a running one that differs hands over.
 pub(crate) fn version(config: &Config, proxy: &ProxyConfig) -> Result<String, std::io::Error> {
     let file = std::fs::metadata("/proc/self/exe")?;
     let (number, changed) = (file.ino(), file.mtime_nsec());
@@ -43,7 +43,7 @@ pub(crate) fn version(config: &Config, proxy: &ProxyConfig) -> Result<String, st
     Ok(format!("{} {number}.{changed} log={log} trusted={}", env!("CARGO_PKG_VERSION"), trusted.join(",")))
 }
 
-/// A front proxy that runs.
+/// A running front proxy.
 #[derive(Debug, Clone)]
 pub(crate) struct FrontProxy {
     folder: PathBuf,
@@ -54,7 +54,7 @@ pub(crate) struct FrontProxy {
 }
 
 impl FrontProxy {
-    /// Finds the proxy that runs, or starts one; `None` when there is to be none.
+    /// Connects to the running proxy, or starts one; `None` if it is disabled.
     pub(crate) async fn ensure(config: &Config, data: &DataDir) -> Result<Option<Self>, Box<dyn Error>> {
         let Some(proxy) = &config.proxy else { return Ok(None) };
         let folder = folder(data);
@@ -63,16 +63,16 @@ impl FrontProxy {
         let version = version(config, proxy)?;
         let status = match control.status().await {
             Ok(status) if !listens(&status, proxy.bind) => {
-                tracing::info!(from = ?status.addresses, to = %proxy.bind, "the front proxy moves");
+                tracing::info!(from = ?status.addresses, to = %proxy.bind, "front proxy moves to another address");
                 end(&control).await?;
                 start(&folder, proxy.bind, &control, |_| true).await?
             }
             Ok(status) if status.version == version => {
-                tracing::info!(process = status.process, "the front proxy runs already");
+                tracing::info!(process = status.process, "front proxy is running already");
                 status
             }
             Ok(old) => {
-                tracing::info!(process = old.process, "the front proxy hands over to one of this version");
+                tracing::info!(process = old.process, "front proxy hands over to this version");
                 start(&folder, proxy.bind, &control, |status| status.process != old.process).await?
             }
             Err(ControlError::Absent) => {
@@ -85,44 +85,44 @@ impl FrontProxy {
         Ok(Some(Self { folder, bind: proxy.bind, address, control, metrics: ProxyMetrics::default() }))
     }
 
-    /// Where it listens.
+    /// Returns the listen address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it has counted, as of a moment ago.
+    /// Returns the recent metrics of the proxy.
     pub(crate) fn metrics(&self) -> ProxyMetrics {
         self.metrics.clone()
     }
 
-    /// Starts it again whenever it is gone, and asks what it has counted.
+    /// Restarts the proxy whenever it exits, and polls its metrics.
     pub(crate) async fn keep(&self) {
         loop {
             sleep(Duration::from_secs(1)).await;
             match self.control.traffic().await {
                 Ok(traffic) => self.metrics.renew(traffic),
                 Err(ControlError::Absent) => self.start_again().await,
-                Err(error) => tracing::warn!(%error, "the front proxy cannot be asked"),
+                Err(error) => tracing::warn!(%error, "front proxy could not be queried"),
             }
         }
     }
 
     async fn start_again(&self) {
-        tracing::warn!("the front proxy is gone; starting it again");
-        // At the same address, also if it was free to choose one.
+        tracing::warn!("front proxy exited; restarting it");
+        // On the same address, even if it was chosen freely before.
         let bind = SocketAddr::new(self.bind.ip(), self.address.port());
         if let Err(error) = start(&self.folder, bind, &self.control, |_| true).await {
-            tracing::error!(%error, "the front proxy does not start");
+            tracing::error!(%error, "front proxy could not be started");
         }
     }
 
-    /// Ends it, and says so.
+    /// Stops the proxy, and reports it.
     pub(crate) async fn stop(&self) {
         match end(&self.control).await {
             Ok(()) => {
                 say("The front proxy has ended too: applications are not reached until the next start.")
             }
-            Err(error) => tracing::warn!(%error, "the front proxy does not end"),
+            Err(error) => tracing::warn!(%error, "front proxy could not be stopped"),
         }
     }
 }
@@ -134,7 +134,7 @@ fn listens(status: &Status, bind: SocketAddr) -> bool {
     status.addresses.iter().any(is_it)
 }
 
-/// The proxy would only tell its own log.
+/// Checks the address first: the proxy would report the error in its own log only.
 fn check_that_it_can_listen(bind: SocketAddr) -> Result<(), String> {
     match TcpListener::bind(bind) {
         Ok(_free) => Ok(()),
@@ -145,7 +145,7 @@ fn check_that_it_can_listen(bind: SocketAddr) -> Result<(), String> {
     }
 }
 
-/// Starts a proxy and waits until one answers that `is_new`.
+/// Starts a proxy and waits until one responds that `is_new`.
 async fn start(
     folder: &Path,
     bind: SocketAddr,
@@ -158,7 +158,7 @@ async fn start(
     loop {
         match control.status().await {
             Ok(status) if is_new(&status) => {
-                // Nobody else would take note of its end.
+                // Reaps the child process.
                 std::thread::spawn(move || child.wait());
                 return Ok(status);
             }
@@ -181,7 +181,7 @@ async fn start(
     }
 }
 
-/// A process group of its own, so that neither Ctrl-C nor the end of the server reaches it.
+/// Spawns the proxy in its own process group, so that neither Ctrl-C nor the end of the server stops it.
 fn spawn(log: &Path, bind: SocketAddr) -> Result<Child, std::io::Error> {
     if std::fs::metadata(log).is_ok_and(|log| log.len() > LARGEST_LOG) {
         std::fs::rename(log, log.with_extension("log.old"))?;
@@ -189,7 +189,7 @@ fn spawn(log: &Path, bind: SocketAddr) -> Result<Child, std::io::Error> {
     let log = File::options().create(true).append(true).open(log)?;
     let mut arguments = std::env::args_os().skip(1);
     let mut command = Command::new(std::env::current_exe()?);
-    // The settings may be in a file that was named on the command line.
+    // The settings may come from a file on the command line.
     while let Some(argument) = arguments.next() {
         if argument == "--config" {
             command.arg("--config").args(arguments.next());
@@ -207,7 +207,7 @@ fn spawn(log: &Path, bind: SocketAddr) -> Result<Child, std::io::Error> {
         .spawn()
 }
 
-/// Ends the proxy, and returns when it has ended.
+/// Stops the proxy, and returns when it has exited.
 async fn end(control: &Client) -> Result<(), Box<dyn Error>> {
     control.stop().await?;
     let patience = Instant::now() + GRACE;

@@ -1,4 +1,4 @@
-//! The top of `launchway --help`: first what its users do, then what a server does.
+//! The top of `launchway --help`: first the commands of users, then those of the server.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use clap::{Command, Subcommand as _};
 
 use crate::cli::Verb;
 
-/// Verbs by what they are for. A verb that is in none of these stands at the end.
+/// Commands by group. Commands without a group are listed at the end.
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Deploy applications",
@@ -29,7 +29,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The template of the help, with every verb in its group.
+/// Returns the template of the help, with every command in its group.
 pub(crate) fn template() -> String {
     let verbs = Verb::augment_subcommands(Command::new("launchway"));
     format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}", grouped(&verbs))
@@ -45,7 +45,7 @@ fn grouped(verbs: &Command) -> String {
         let mut lines = String::new();
         for verb in names.iter().filter_map(|name| verbs.find_subcommand(name)) {
             let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(lines, "  {:width$}  {about}", verb.get_name());
         }
         if !lines.is_empty() {

@@ -1,8 +1,8 @@
-//! The id of the installation, and the decision at start that a data directory and a database belong together.
+//! The id of the installation, and the check at start that a data directory and a database belong together.
 //!
-//! An installation has one id. Its database has it in a table, its data directory in the file `instance-id`, and
-//! everything that it makes on the engine in a label. A server must never run with the database of another installation,
-//! or with an empty one: it would take what runs for unknown.
+//! An installation has one id: in a table of its database, in the file `instance-id` of its data directory,
+//! and in a label of every resource on the engine. A server must never run with the database of another
+//! installation, or with an empty one: it would treat the running resources as unknown.
 
 mod decision;
 mod hostname;
@@ -32,19 +32,19 @@ use crate::{
     wiring::{self, Tables},
 };
 
-/// The file with the id of the installation.
+/// The file of the installation id.
 const INSTANCE_ID: &str = "instance-id";
-/// The file with the id of this server, by which it takes back its own jobs after a crash.
+/// The file of the id of this server, by which it takes back its own jobs after a crash.
 const SERVER_ID: &str = "server-id";
-/// The longest wait for the server before this one to release a PostgreSQL database. PostgreSQL ends the session of a
-/// machine that has vanished after about ten seconds.
+/// The longest wait for the previous server to release a PostgreSQL database. PostgreSQL ends the session
+/// of a machine that has vanished after about ten seconds.
 const SERVER_LOCK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A database that belongs to the data directory, is up to date, and fits the key.
+/// A database that belongs to the data directory, is migrated, and matches the key.
 pub(crate) struct Installation {
     /// The id of the installation.
     pub(crate) id: InstanceId,
-    /// The id of this server, to which its jobs belong.
+    /// The id of this server, which owns its jobs.
     pub(crate) server: InstanceId,
     pub(crate) database: Database,
     pub(crate) secrets: XChaChaBox,
@@ -53,12 +53,12 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Opens the database of the installation and brings its tables up to date. With `adopt`, a data directory and a
-    /// database that do not belong together are joined.
+    /// Opens the database of the installation and migrates it. With `adopt`, a data directory and a
+    /// database of different installations are joined.
     ///
     /// # Errors
-    /// When they do not belong together and are not to be joined, or when one of them cannot be used. Then nothing was
-    /// changed.
+    /// When they do not belong together and are not to be joined, or when one of them cannot be used. Then
+    /// nothing was changed.
     pub(crate) async fn open(
         config: &Config,
         data: &DataDir,
@@ -79,7 +79,7 @@ impl Installation {
         wiring::bring_up_to_date(&database, &tables).await?;
         let secrets = key::fitting(config, data, &database).await?;
         let id = match tables {
-            // The server that runs does this.
+            // The running server does this.
             Tables::LeaveAsTheyAre => database.installation_id().await?.or(directory),
             _ => Some(join(data, &database, decision, directory).await?),
         };
@@ -103,8 +103,8 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Checks for a process that is the only one on the data directory and on the database. A missing SQLite file is
-    /// made once that is decided.
+    /// Checks for a process with exclusive access to the data directory and the database. A missing SQLite
+    /// file is created after the check.
     pub(crate) fn alone(config: &Config, data: &DataDir, adopt: bool) -> Result<Self, Box<dyn Error>> {
         let path = match &config.database {
             DatabaseUrl::Sqlite(path) => path,
@@ -120,11 +120,11 @@ impl Checked {
             return Ok(Self { lock, ..checked });
         }
         let lock = FileLock::acquire_or_create(path, LOCK_PATIENCE)?;
-        // Another server may have been faster, and is gone again.
+        // Another server may have created it in the meantime, and have stopped again.
         Ok(Self { lock: Some(lock), ..check(config, data, adopt)? })
     }
 
-    /// Checks for a process that is the only one, and needs a database that exists.
+    /// Checks for a process with exclusive access that needs an existing database.
     pub(crate) fn existing(config: &Config, data: &DataDir) -> Result<Self, Box<dyn Error>> {
         refuse_missing(config)?;
         Self::alone(config, data, false)
@@ -136,7 +136,7 @@ impl Checked {
         check(config, data, false)
     }
 
-    /// Fails if the key is missing or is not the one that the secrets of the database were sealed with.
+    /// Fails if the key is missing or did not encrypt the secrets of the database.
     pub(crate) fn check_key(&self, config: &Config) -> Result<(), Box<dyn Error>> {
         match &self.key_check {
             Some(sealed) => key::check(config, sealed),
@@ -145,8 +145,8 @@ impl Checked {
     }
 }
 
-/// Checks that a backup of the data directory and the database would be one of a single installation. Tables of a newer
-/// version may keep the id elsewhere, and are not asked for it.
+/// Checks that a backup of the data directory and the database would be one of a single installation. A
+/// newer schema may store the id elsewhere, so it is not read there.
 pub(crate) fn check_for_backup(config: &Config, data: &DataDir) -> Result<(), Box<dyn Error>> {
     match fit(config)? {
         Fit::Ahead(_) => Ok(()),
@@ -154,7 +154,7 @@ pub(crate) fn check_for_backup(config: &Config, data: &DataDir) -> Result<(), Bo
     }
 }
 
-/// Reports that a server from another data directory uses the database.
+/// Returns whether a server with another data directory uses the database.
 pub(crate) fn is_database_in_use(config: &Config) -> Result<bool, Box<dyn Error>> {
     let path = match &config.database {
         DatabaseUrl::Sqlite(path) => path,
@@ -166,7 +166,7 @@ pub(crate) fn is_database_in_use(config: &Config) -> Result<bool, Box<dyn Error>
         }
     };
     match FileLock::acquire(path, LOCK_PATIENCE) {
-        // SQLite finds its log by the name of the file: two names would be two logs.
+        // SQLite finds its WAL by the name of the file: two names would be two logs.
         Err(FileLockError::InUse(_)) if fs::metadata(path)?.nlink() > 1 => Err(format!(
             "a server uses the database file `{}`, which has several names (hard links): stop the server, or remove the \
              other names",
@@ -178,7 +178,7 @@ pub(crate) fn is_database_in_use(config: &Config) -> Result<bool, Box<dyn Error>
     }
 }
 
-/// Returns the relation of the database's tables to this binary. There has to be a database.
+/// Returns the status of the schema for this binary. The database has to exist.
 pub(crate) fn fit(config: &Config) -> Result<Fit, Box<dyn Error>> {
     match inspect(&config.database)? {
         Inspection::Missing => Err(missing(config)),
@@ -200,8 +200,8 @@ fn check(config: &Config, data: &DataDir, adopt: bool) -> Result<Checked, Box<dy
     Ok(Checked { decision, directory, key_check, lock: None, server_lock: None })
 }
 
-/// Writes what was decided: first to the database, then to the data directory. A process that ends in between leaves a
-/// data directory without an id, which takes that of the database at the next start.
+/// Writes the decision: first to the database, then to the data directory. A process that ends in between
+/// leaves a data directory without an id, which takes that of the database at the next start.
 async fn join(
     data: &DataDir,
     database: &Database,
@@ -236,7 +236,7 @@ async fn join(
         Decision::Create | Decision::Start(_) => tracing::info!(installation = %id, "installation created"),
     }
     if directory != Some(id) {
-        // Before the other file: a data directory that has only that one is of an earlier version.
+        // Before the other file: a data directory with that one only is of an earlier version.
         server_id(data, directory)?;
         replace_private_file(&data.path().join(INSTANCE_ID), &format!("{id}\n"), true)?;
     }
@@ -247,8 +247,8 @@ fn directory_id(data: &DataDir) -> Result<Option<InstanceId>, Box<dyn Error>> {
     data.read_private_file(INSTANCE_ID)?.map(|text| parsed(data.path(), INSTANCE_ID, &text)).transpose()
 }
 
-/// Returns the id of this server. A data directory of an earlier version has none, and the id of its installation was
-/// that of its server too.
+/// Returns the id of this server. A data directory of an earlier version has none; there the id of the
+/// installation was that of the server too.
 fn server_id(data: &DataDir, directory: Option<InstanceId>) -> Result<InstanceId, Box<dyn Error>> {
     let text = data.private_file(SERVER_ID, || {
         let id = directory.unwrap_or_else(|| TimeOrderedIds.next().into());
@@ -277,7 +277,7 @@ fn missing(config: &Config) -> Box<dyn Error> {
     .into()
 }
 
-/// Returns the message for a server that lost the PostgreSQL database to another one.
+/// Returns the error for a server that lost the PostgreSQL database to another one.
 pub(crate) fn taken_over(config: &Config, holder: &LockHolder) -> Box<dyn Error> {
     format!(
         "another Launchway server ({holder}) has taken the database {} over while this one had lost its connection. One \
@@ -289,7 +289,7 @@ pub(crate) fn taken_over(config: &Config, holder: &LockHolder) -> Box<dyn Error>
 
 fn not_locked(config: &Config, error: ServerLockError) -> Box<dyn Error> {
     let ServerLockError::InUse(holder) = error else { return error.into() };
-    // The id is a help for people; a database that cannot tell it is in use all the same.
+    // The id only helps the operator; a database that cannot be inspected is in use all the same.
     let id = match inspect(&config.database) {
         Ok(Inspection::Usable { installation: Some(id), .. }) => format!(" of installation {id}"),
         _ => String::new(),

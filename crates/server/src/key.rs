@@ -1,4 +1,4 @@
-//! The installation's key, and that it is the one that the database's secrets were sealed with.
+//! The encryption key of the installation, and the check that it matches the secrets of the database.
 
 use std::{
     error::Error,
@@ -28,12 +28,12 @@ use crate::{
 
 /// The key file in the data directory.
 pub(crate) const NAME: &str = "secret.key";
-/// What is sealed to know the key again, and where it belongs.
+/// The plaintext that is encrypted to recognise the key, and its associated data.
 const CHECK: &[u8] = b"this is the key";
 const PLACE: &str = "key_check.sealed";
 
-/// The secrets of `database`, with the key that fits them. A fresh database takes any key, and
-/// gets a new one if there is none.
+/// Returns the secret box of `database`, with the matching key. A fresh database accepts any key, and gets
+/// a new one if there is none.
 pub(crate) async fn fitting(
     config: &Config,
     data: &DataDir,
@@ -49,29 +49,29 @@ pub(crate) async fn fitting(
     }
     let keys = parsed(&path, &read(&path)?)?;
     if keys.has_older() {
-        tracing::warn!("the key is being changed: `launchway key rotate` takes that to its end");
+        tracing::warn!("key rotation is incomplete: `launchway key rotate` completes it");
     }
     let secrets = XChaChaBox::new(&keys, Arc::new(SystemEntropy));
     if check.is_none() {
-        // Of replicas that start together on a fresh database, the first one's key counts.
+        // If several replicas start on a fresh database, the key of the first one counts.
         database.remember_key_check(secrets.seal(PLACE, CHECK)?.0).await?;
     }
     let sealed = database.key_check().await?.ok_or("the database does not remember its key")?;
     if opens(&secrets, &sealed) { Ok(secrets) } else { Err(another(&path)) }
 }
 
-/// Fails if the key is missing, or if it does not open the text that the database keeps to know its key again.
+/// Fails if the key is missing, or does not decrypt the check text of the database.
 pub(crate) fn check(config: &Config, sealed: &str) -> Result<(), Box<dyn Error>> {
     let path = path(config);
     if fits(&path, &text(config)?, sealed)? { Ok(()) } else { Err(another(&path)) }
 }
 
-/// Where the key is.
+/// Returns the path of the key file.
 fn path(config: &Config) -> PathBuf {
     config.secret_key_file.clone().unwrap_or_else(|| config.data_dir.join(NAME))
 }
 
-/// The text of the key file.
+/// Returns the text of the installation's key file.
 pub(crate) fn text(config: &Config) -> Result<String, Box<dyn Error>> {
     let path = path(config);
     if config.secret_key_file.is_none() && !path.exists() {
@@ -80,13 +80,13 @@ pub(crate) fn text(config: &Config) -> Result<String, Box<dyn Error>> {
     read(&path)
 }
 
-/// The text of a key file.
+/// Reads the text of a key file.
 pub(crate) fn read(path: &Path) -> Result<String, Box<dyn Error>> {
     let text = fs::read_to_string(path);
     text.map_err(|error| format!("cannot read the key file `{}`: {error}", path.display()).into())
 }
 
-/// Whether the keys in a file open what was sealed to know the key again.
+/// Returns whether the keys in a file decrypt the check text.
 pub(crate) fn fits(path: &Path, text: &str, check: &str) -> Result<bool, Box<dyn Error>> {
     Ok(opens(&XChaChaBox::new(&parsed(path, text)?, Arc::new(SystemEntropy)), check))
 }
@@ -115,10 +115,10 @@ fn another(path: &Path) -> Box<dyn Error> {
     .into()
 }
 
-/// Seals every secret anew with a new key.
+/// Encrypts every secret with a new key.
 ///
-/// Whatever moment this ends at, the key file opens everything: it has both keys from before the first secret is
-/// sealed anew until after the last one is. Doing it again takes it to its end.
+/// The key file decrypts everything, whenever this is interrupted: it has both keys from before the first
+/// secret is encrypted again until after the last one is. Running it again completes it.
 pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
     if !config.data_dir.is_dir() {
         return Err(no_data(&config.data_dir));
@@ -127,7 +127,7 @@ pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
     let _lock = data.lock()?;
     let _checked = Checked::existing(config, &data)?;
     refuse_other_tables(config)?;
-    // Not the link, but what it leads to.
+    // Not the symlink, but its target.
     let place = path(config);
     let place = place.canonicalize().unwrap_or(place);
     let before = parsed(&place, &text(config)?)?;
@@ -149,7 +149,7 @@ pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Columns that this binary does not know could not be sealed anew.
+/// Fails for another schema: columns that this binary does not know could not be encrypted again.
 fn refuse_other_tables(config: &Config) -> Result<(), Box<dyn Error>> {
     match installation::fit(config)? {
         Fit::UpToDate => Ok(()),
@@ -158,7 +158,7 @@ fn refuse_other_tables(config: &Config) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Opens everything with `both` and seals it with `new`, in one transaction.
+/// Decrypts everything with `both` and encrypts it with `new`, in one transaction.
 fn seal_anew(config: &Config, both: &SecretKeys, new: &SecretKeys) -> Result<usize, Box<dyn Error>> {
     let [both, new] = [both, new].map(|keys| XChaChaBox::new(keys, Arc::new(SystemEntropy)));
     let mut tables = Tables::to_change(&config.database)?;
@@ -179,7 +179,7 @@ fn seal_anew(config: &Config, both: &SecretKeys, new: &SecretKeys) -> Result<usi
     Ok(values)
 }
 
-/// Fails when something does not open with `new` alone: then the old key must not go.
+/// Fails if a secret cannot be decrypted with `new` alone: then the old key must be kept.
 fn count_sealed_by(config: &Config, new: &SecretKeys) -> Result<(), Box<dyn Error>> {
     let new = XChaChaBox::new(new, Arc::new(SystemEntropy));
     let mut tables = Tables::snapshot(&config.database)?;

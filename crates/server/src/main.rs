@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what needs the server's configuration.
+/// Runs a command with the configuration of the server.
 fn configured(file: Option<&Path>, act: impl FnOnce(&Config) -> Result<(), Box<dyn Error>>) -> ExitCode {
     match Config::load(file) {
         Ok(config) => ended(act(&config)),
@@ -95,7 +95,7 @@ fn ended(outcome: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
-/// An error and what caused it, in one line.
+/// Formats an error and its sources in one line.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -106,7 +106,7 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Words for the person at the terminal; data goes to standard output instead.
+/// Prints a message for the user to standard error; data goes to standard output instead.
 #[expect(clippy::print_stderr, reason = "this is the one place that speaks to the terminal")]
 fn say(words: &str) {
     eprintln!("{words}");

@@ -1,4 +1,4 @@
-//! What is written about the command line, made of the command line itself.
+//! Completions and manual pages, generated from the command line.
 
 use std::{error::Error, fs, path::Path};
 
@@ -7,7 +7,7 @@ use clap_mangen::Man;
 
 use crate::cli::{Arguments, ManualVerb, print};
 
-/// Prints completions for a shell, or pages of the manual.
+/// Prints completions for a shell, or manual pages.
 pub(crate) fn run(verb: ManualVerb) -> Result<(), Box<dyn Error>> {
     match verb {
         ManualVerb::Completions { shell } => {
@@ -24,7 +24,7 @@ pub(crate) fn run(verb: ManualVerb) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// One page for every verb: `launchway-env-set.1`.
+/// Writes one page for every command: `launchway-env-set.1`.
 fn write_pages(dir: &Path) -> Result<(), Box<dyn Error>> {
     let cannot = |error| format!("{} cannot be written: {error}", dir.display());
     fs::create_dir_all(dir).map_err(cannot)?;
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// Every command with the words that lead to it: `launchway-env-set`.
+    /// Returns every command with its full name: `launchway-env-set`.
     fn commands() -> Vec<(String, clap::Command)> {
         fn below(name: &str, command: &clap::Command, all: &mut Vec<(String, clap::Command)>) {
             for sub in command.get_subcommands() {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_can_be_written_is_explained_in_a_line_without_a_full_stop() {
+    fn every_command_and_argument_has_help_without_full_stop() {
         let mut problems = Vec::new();
         let mut check = |what: String, help: Option<String>| match help {
             None => problems.push(format!("{what} has no help")),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_script_for_every_shell_and_bash_understands_its_own() {
+    fn completions_exist_for_every_shell_and_parse_in_bash() {
         for shell in Shell::value_variants() {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "launchway", &mut script);

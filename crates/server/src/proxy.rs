@@ -1,4 +1,4 @@
-//! The verbs of the front proxy.
+//! The commands of the front proxy.
 
 use std::{error::Error, fmt::Write as _};
 
@@ -16,7 +16,7 @@ use crate::{
     wiring::runtime,
 };
 
-/// Leads traffic until it is told to stop, or until a successor takes over.
+/// Routes traffic until it is stopped, or until a successor takes over.
 pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     let proxy = configured(config)?;
     telemetry::start(config);
@@ -32,7 +32,7 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        // Whoever closes a terminal does not mean the applications.
+        // Closing a terminal must not stop the applications.
         let _hangup = signal(SignalKind::hangup())?;
         let stop = async move {
             tokio::select! {
@@ -44,7 +44,7 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Says how the proxy is.
+/// Prints the status of the proxy.
 pub(crate) fn status(config: &Config) -> Result<(), Box<dyn Error>> {
     let status = runtime()?.block_on(control(config)?.status()).map_err(in_words)?;
     let mut text = format!("process    {}\nversion    {}\n", status.process, status.version);
@@ -58,15 +58,15 @@ pub(crate) fn status(config: &Config) -> Result<(), Box<dyn Error>> {
     cli::print(&text)
 }
 
-/// Ends the proxy.
+/// Stops the proxy.
 pub(crate) fn stop(config: &Config) -> Result<(), Box<dyn Error>> {
     runtime()?.block_on(control(config)?.stop()).map_err(in_words)?;
     crate::say("the front proxy ends when the requests that are under way have been answered");
     Ok(())
 }
 
-/// Prints a configuration for a Caddy in front of the proxy. It never has to be loaded again: Caddy
-/// asks for each name that it has no certificate of.
+/// Prints a configuration for a Caddy in front of the proxy. It never has to be reloaded: Caddy asks the
+/// server about each host name that it has no certificate for.
 pub(crate) fn caddyfile(config: &Config) -> Result<(), Box<dyn Error>> {
     let proxy = configured(config)?;
     let (api, front) = (config.bind, proxy.bind);

@@ -29,15 +29,15 @@ use crate::{
     wiring::{Tables, Wiring, load_catalog},
 };
 
-/// The largest body that is read.
+/// The largest body of a request.
 const BODY_LIMIT: usize = 1024 * 1024;
 /// The number of connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// How long requests under way may take to finish once the server is told to stop.
+/// The time that running requests get at shutdown.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Serves until the process is told to stop. With `adopt`, a data directory and a database that do not belong together
-/// are joined first.
+/// Serves until the process gets a signal. With `adopt`, a data directory and a database of different
+/// installations are joined first.
 pub(crate) fn run(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     telemetry::start(config);
     actix_web::rt::System::new().block_on(serve(config, adopt))
@@ -46,9 +46,9 @@ pub(crate) fn run(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
 async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let data = DataDir::open(&config.data_dir)?;
     let _lock = data.lock_after_a_kill()?;
-    // Before anything else in the data directory, on the engine or in the front proxy is touched.
+    // Before anything else in the data directory, on the engine or in the front proxy is changed.
     let installation = Installation::open(config, &data, Tables::BringUpToDate, adopt).await?;
-    // A taken address is told before a front proxy is started that would stay.
+    // An address in use is reported before a front proxy is started, which would keep running.
     let socket = bind(config.bind)?;
     let proxy = FrontProxy::ensure(config, &data).await?;
     let front = proxy.as_ref().map(FrontProxy::address);
@@ -97,14 +97,16 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
         watched.abort();
     }
     if let Some(Signal::DatabaseTaken(holder)) = &signal {
-        // The other server has taken over what runs in the background.
+        // The other server has taken over the background work.
         tracing::error!(%holder, "another server uses the database");
         return Err(installation::taken_over(config, holder));
     }
     background.stop().await;
     match (proxy, &signal) {
         (Some(proxy), Some(Signal::Interrupt)) => proxy.stop().await,
-        (Some(proxy), _) => tracing::info!(address = %proxy.address(), "applications go on being served"),
+        (Some(proxy), _) => {
+            tracing::info!(address = %proxy.address(), "front proxy keeps serving applications")
+        }
         (None, _) => {}
     }
     database.close().await;
@@ -112,7 +114,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Takes an address, at which connections are refused until the server listens.
+/// Binds an address; connections are refused until the server listens.
 fn bind(address: SocketAddr) -> Result<TcpSocket, String> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let socket = socket.and_then(|socket| {
@@ -127,18 +129,18 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     format!("cannot listen on {address} (LAUNCHWAY_BIND): {error}")
 }
 
-/// Why the server stops.
+/// The reason why the server stops.
 enum Signal {
-    /// Somebody at the terminal wants everything to end.
+    /// SIGINT: stops everything, the front proxy too.
     Interrupt,
-    /// The server is to end; applications go on.
+    /// SIGTERM: stops the server only; applications keep running.
     Terminate,
-    /// Another server has the database now.
+    /// Another server holds the lock on the database.
     DatabaseTaken(LockHolder),
 }
 
-/// Waits for SIGTERM or SIGINT; then says that it is not ready, finishes what is under way, and
-/// takes nothing new. When another server has the lock on the database, it ends at once.
+/// Waits for SIGTERM or SIGINT; then makes `/ready` fail, finishes running requests, and accepts no new
+/// ones. When another server has the lock on the database, it stops at once.
 fn stop_when_told(
     server: ServerHandle,
     api: Data<Api>,
@@ -146,7 +148,7 @@ fn stop_when_told(
 ) -> Result<impl Future<Output = Signal>, std::io::Error> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    // A task of its own, so that the lock is held until the process ends.
+    // A separate task, so that the lock is held until the process exits.
     let lock = lock.map(|lock| tokio::spawn(lock.keep()));
     let lost = async move {
         match lock {
@@ -164,14 +166,14 @@ fn stop_when_told(
                 return Signal::DatabaseTaken(holder);
             }
         };
-        tracing::info!("stopping; requests under way are finished first");
+        tracing::info!("server is stopping; running requests finish first");
         api.begin_stopping();
         server.stop(true).await;
         signal
     })
 }
 
-/// Says where the server is and what to do next.
+/// Prints the address of the server and the next steps.
 fn announce(
     addresses: &[SocketAddr],
     front: Option<SocketAddr>,
@@ -193,7 +195,7 @@ fn announce(
     cli::print(&text)
 }
 
-/// True if the engine answers.
+/// The availability of the engine as a metric.
 #[derive(Debug)]
 struct EngineMetrics(EngineStatus);
 
@@ -205,7 +207,7 @@ impl Collector for EngineMetrics {
     }
 }
 
-/// What the database was asked to do.
+/// The metrics of the database.
 #[derive(Debug)]
 struct DatabaseMetrics(Database);
 

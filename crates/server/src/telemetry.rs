@@ -1,4 +1,4 @@
-//! Log lines, on standard error.
+//! Logging to standard error.
 
 use std::io::{IsTerminal as _, stderr};
 
@@ -6,7 +6,7 @@ use tracing_subscriber::{Layer as _, filter::LevelFilter, fmt, layer::Subscriber
 
 use crate::config::{Config, LogFormat};
 
-/// Sends log lines to standard error from now on, those of panics included.
+/// Starts logging to standard error, including panics.
 pub(crate) fn start(config: &Config) {
     let lines = match config.log_format {
         LogFormat::Text => {
@@ -14,15 +14,15 @@ pub(crate) fn start(config: &Config) {
         }
         LogFormat::Json => fmt::layer().json().with_writer(stderr).boxed(),
     };
-    // What the HTTP server says of itself at start, this server says better; and a request head
-    // that cannot be read is its sender's fault, which anyone can make as often as they like.
+    // The startup messages of the HTTP server are redundant; and a malformed request head is the client's
+    // fault, which any client could flood the log with.
     let filter = config
         .log
         .clone()
         .with_target("actix_server", LevelFilter::WARN)
         .with_target("actix_http", LevelFilter::OFF);
     let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter));
-    // It is set once, by `main`; a second one would be a mistake that changes nothing.
+    // It is set once, by `main`; a second call would be a bug without effect.
     let _ = tracing::subscriber::set_global_default(subscriber);
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();

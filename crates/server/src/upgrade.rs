@@ -1,4 +1,4 @@
-//! Whether this binary and the database fit.
+//! Checks that this binary is compatible with the database.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use launchway_infrastructure::database::{Fit, ImageInUse, images_in_use};
 
 use crate::{cli, config::Config, installation, wiring};
 
-/// Says what a start of this binary would do to the database; fails if it would refuse to.
+/// Prints the effects of a start of this binary on the database; fails if it would not start.
 pub(crate) fn check(config: &Config) -> Result<(), Box<dyn Error>> {
     match installation::fit(config)? {
         Fit::UpToDate => cli::print("the database is up to date\n")?,
@@ -21,8 +21,8 @@ pub(crate) fn check(config: &Config) -> Result<(), Box<dyn Error>> {
     check_registries(config)
 }
 
-/// Lists the applications whose images this version would refuse. Images that Dockerfiles, compose files and
-/// extensions name are known only when they are deployed.
+/// Lists the applications whose images this version would reject. Images in Dockerfiles, compose files and
+/// extensions are known only when they are deployed.
 fn check_registries(config: &Config) -> Result<(), Box<dyn Error>> {
     let refused = refused_images(images_in_use(&config.database)?, &config.deployments.registries);
     if refused.is_empty() {

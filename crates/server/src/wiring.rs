@@ -1,4 +1,4 @@
-//! Puts the adapters behind the ports.
+//! Connects the adapters to the ports.
 
 use std::{error::Error, net::SocketAddr, sync::Arc};
 
@@ -33,11 +33,11 @@ use crate::{
     installation::{self, Checked, Installation},
 };
 
-/// A database that is up to date, and every use case over it.
+/// A migrated database, and every use case over it.
 pub(crate) struct Wiring {
     /// The id of the installation.
     pub(crate) installation: InstanceId,
-    /// The id of this server, to which its jobs belong.
+    /// The id of this server, which owns its jobs.
     pub(crate) server: InstanceId,
     pub(crate) database: Database,
     pub(crate) services: Services,
@@ -45,14 +45,15 @@ pub(crate) struct Wiring {
     pub(crate) secrets: Arc<dyn SecretBox>,
     pub(crate) sites: Arc<ReleaseFolders>,
     pub(crate) routes: Arc<Routes>,
-    /// What the first administrator needs from elsewhere; `None` once there is one.
+    /// The token for a remote registration of the first administrator; `None` once there is one.
     pub(crate) setup_token: Option<String>,
-    /// The lock on the PostgreSQL database, which ends with this value.
+    /// The lock on the PostgreSQL database, which is released with this value.
     pub(crate) server_lock: Option<ServerLock>,
 }
 
 impl Wiring {
-    /// Puts everything over the database of an installation. Traffic comes in at `front`, if it does.
+    /// Assembles the services over the database of an installation. Traffic comes in at `front`, if there
+    /// is a proxy.
     pub(crate) async fn new(
         config: &Config,
         data: &DataDir,
@@ -63,7 +64,7 @@ impl Wiring {
         let setup_token = setup_token(&database, data).await?;
         let recognised = match &setup_token {
             Some(token) => TokenHash::of(token),
-            // There is no token any more; nobody knows this one.
+            // There is no token any more; this random one is unknown to everyone.
             None => Token::new(TokenKind::Setup, SystemEntropy.bits_256()).hash(),
         };
         let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
@@ -87,7 +88,7 @@ impl Wiring {
     }
 }
 
-/// The definitions that come with this binary.
+/// Loads the definitions of this binary into the catalog.
 pub(crate) async fn load_catalog(services: &Services) -> Result<(), Box<dyn Error>> {
     let files: Vec<CatalogFile<'_>> = catalog::FILES
         .iter()
@@ -95,29 +96,29 @@ pub(crate) async fn load_catalog(services: &Services) -> Result<(), Box<dyn Erro
         .collect();
     let changed = services.catalog.load(&files).await?;
     if changed > 0 {
-        tracing::info!(changed, "brought the catalog of extensions up to date");
+        tracing::info!(changed, "extension catalog updated");
     }
     Ok(())
 }
 
-/// What to do with the database's tables.
+/// The handling of the schema.
 pub(crate) enum Tables {
-    /// Make or change them as this version needs them.
+    /// Migrate it to this version.
     BringUpToDate,
-    /// The same, but there has to be a database: an empty one would be a misunderstanding.
+    /// Migrate it, but fail without a database: a new empty one would be a mistake.
     MustBeThere,
-    /// A server runs on them, and may not know newer ones.
+    /// Leave it unchanged: a server runs on it, and may not know a newer one.
     LeaveAsTheyAre,
 }
 
 impl Tables {
-    /// Reports that there has to be a database already.
+    /// Returns whether the database has to exist already.
     pub(crate) fn must_exist(&self) -> bool {
         matches!(self, Self::LeaveAsTheyAre | Self::MustBeThere)
     }
 }
 
-/// Does `work` with the server's own files, whether a server runs on them or not.
+/// Runs `work` with the files of the server, whether a server runs on them or not.
 pub(crate) fn offline<T>(
     config: &Config,
     when_alone: Tables,
@@ -139,17 +140,17 @@ pub(crate) fn offline<T>(
         let outcome = work(&wiring.services).await;
         wiring.database.close().await;
         if !is_alone {
-            // The server has to notice, so that what we say to have done is in force.
+            // Waits until the running server has noticed the change, so that it is in effect.
             tokio::time::sleep(2 * Database::NOTICES_OTHERS_WITHIN).await;
         }
         Ok(outcome?)
     })
 }
 
-/// Brings the database's tables up to date and says what that took.
+/// Migrates the database and prints the migrations.
 pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
     let data = DataDir::open(&config.data_dir)?;
-    // Not beneath a running server, which may not know the new tables.
+    // Not under a running server, which may not know the new schema.
     let _lock = data.lock()?;
     let checked = Checked::alone(config, &data, false)?;
     checked.check_key(config)?;
@@ -168,7 +169,7 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Takes the migrations that `tables` allow, or fails if there are some that it does not allow.
+/// Runs the migrations that `tables` allows, or fails if there are some that it does not allow.
 pub(crate) async fn bring_up_to_date(database: &Database, tables: &Tables) -> Result<(), Box<dyn Error>> {
     match tables {
         Tables::BringUpToDate | Tables::MustBeThere => {
@@ -188,7 +189,7 @@ pub(crate) async fn bring_up_to_date(database: &Database, tables: &Tables) -> Re
     Ok(())
 }
 
-/// What to say about migrations of the database that this binary does not know.
+/// Returns the error for migrations of the database that this binary does not know.
 pub(crate) fn newer(unknown: &[String]) -> Box<dyn Error> {
     format!(
         "the database is of a newer version of Launchway: this one does not know its migrations {}; use that version, or restore a backup from before the upgrade",
@@ -197,7 +198,7 @@ pub(crate) fn newer(unknown: &[String]) -> Box<dyn Error> {
     .into()
 }
 
-/// A runtime for verbs that do one thing and stop.
+/// Returns a runtime for commands that run once.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
@@ -274,7 +275,7 @@ fn ports(
     })
 }
 
-/// The ways out of the installation, for those whom the operator permits.
+/// Returns the ports for egress, to the addresses that the operator allows.
 fn outside(config: &Config) -> OutsidePorts {
     let settings = &config.notifications;
     let options = OutboundOptions::new(settings.policy.clone());
@@ -287,8 +288,8 @@ fn outside(config: &Config) -> OutsidePorts {
     }
 }
 
-/// The token that claims a fresh installation from elsewhere. Only who can read the server's log
-/// or files knows it, and it goes once it has served.
+/// Returns the setup token of a fresh installation for a remote registration. Only operators who can read
+/// the log or the files of the server know it, and it is removed after its use.
 async fn setup_token(database: &Database, data: &DataDir) -> Result<Option<String>, Box<dyn Error>> {
     use launchway_domain::auth::CredentialRepository as _;
     let name = "setup-token";

@@ -1,4 +1,4 @@
-//! The names of applications: further domains, and who may have a certificate.
+//! The domains of applications, and the check for certificates.
 
 use actix_web::{HttpRequest, HttpResponse, web::Data};
 use launchway_application::Error;
@@ -42,7 +42,7 @@ impl Input for DomainOfApplication {
     }
 }
 
-/// Give an application one more name
+/// Add a domain to an application
 #[utoipa::path(post, path = "/api/v1/deploy/application/domains", tag = "applications", security(("bearer" = [])),
     request_body = DomainOfApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
 pub(crate) async fn add_domain(
@@ -55,7 +55,7 @@ pub(crate) async fn add_domain(
     Ok(success("Domain added successfully", detail.into()))
 }
 
-/// Take a name from an application: a further one, or its domain
+/// Remove a domain from an application
 #[utoipa::path(delete, path = "/api/v1/deploy/application/domains", tag = "applications", security(("bearer" = [])),
     request_body = DomainOfApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
 pub(crate) async fn remove_domain(
@@ -68,9 +68,9 @@ pub(crate) async fn remove_domain(
     Ok(success("Domain removed successfully", detail.into()))
 }
 
-/// Whether a name leads to an application, and so may have a certificate
+/// Check that a domain belongs to an application, and so may have a certificate
 ///
-/// For a Caddy on the server's own machine; for everybody else no name does.
+/// For a Caddy on the machine of the server; for every other caller no domain does.
 #[utoipa::path(get, path = "/api/v1/proxy/ask", tag = "operations",
     params(("domain" = String, Query, description = "A host name")),
     responses((status = 200, content_type = "text/plain", body = String)))]

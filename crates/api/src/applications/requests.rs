@@ -1,4 +1,4 @@
-//! What may be asked of applications.
+//! The request bodies of applications.
 
 use launchway_application::applications::{ApplicationChange, NewApplication};
 use launchway_domain::{
@@ -20,12 +20,12 @@ use crate::{
 pub(crate) struct CreateApplication {
     #[schema(value_type = String, max_length = 63, example = "shop")]
     name: ApplicationName,
-    /// A git repository, or for build pack `image` an image. Credentials in it are kept secret.
+    /// A git repository, or for build pack `image` an image. Credentials in it are stored encrypted.
     #[schema(value_type = String, example = "https://github.com/ada/shop.git")]
     repository: Repository,
     #[schema(ignore)]
     credentials: Option<GitCredentials>,
-    /// Needed unless the build pack is `image`.
+    /// Required unless the build pack is `image`.
     #[schema(value_type = Option<String>, example = "main")]
     branch: Option<Branch>,
     /// The port that the application listens on inside its container.
@@ -40,7 +40,7 @@ pub(crate) struct CreateApplication {
     rest: OptionalFields,
 }
 
-/// The fields that may be absent, of a new application and of a changed one.
+/// The optional fields of a new and of an updated application.
 #[derive(ToSchema)]
 struct OptionalFields {
     #[schema(value_type = Option<String>, example = "/")]
@@ -55,7 +55,7 @@ struct OptionalFields {
     /// Runs in the new image after it got traffic.
     #[schema(value_type = Option<String>)]
     post_run_command: Option<RunCommand>,
-    /// An image keeps them in its history: they are no place for secrets.
+    /// They are stored in the history of the image, so they must not contain secrets.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     build_variables: Option<Variables>,
     #[schema(value_type = Option<BTreeMap<String, String>>)]
@@ -67,11 +67,11 @@ struct OptionalFields {
     labels: Option<Labels>,
     #[schema(value_type = Option<String>, example = "/health")]
     health_check_path: Option<HealthCheckPath>,
-    /// Whether pushes deploy.
+    /// True if pushes deploy.
     auto_deploy: Option<bool>,
 }
 
-/// The same fields, taken but not yet known to be good.
+/// The same fields before their validation.
 struct Taken {
     base_path: Result<Option<BasePath>, Refused>,
     dockerfile_path: Result<Option<DockerfilePath>, Refused>,
@@ -129,7 +129,7 @@ impl Input for CreateApplication {
         let environment = fields.required("environment");
         let build_pack = fields.required("build_pack");
         let rest = Taken::from(&mut fields);
-        // What a repository is depends on the build pack.
+        // The meaning of a repository depends on the build pack.
         let repository = match (repository, &build_pack) {
             (Ok(raw), Ok(pack)) => Repository::parse(&raw, *pack)
                 .or_else(|refused| fields.refuse(format!("repository {refused}"))),
@@ -191,7 +191,7 @@ impl From<CreateApplication> for NewApplication {
     }
 }
 
-/// What is absent stays as it is.
+/// Absent fields keep their values.
 #[derive(ToSchema)]
 pub(crate) struct UpdateApplication {
     #[schema(value_type = Option<String>, max_length = 63)]

@@ -1,4 +1,4 @@
-//! Applications on the wire.
+//! The JSON of applications.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     pages::Pagination, users::UserView,
 };
 
-/// An application. Its relations are cut, and its variables hidden, unless they are attached.
+/// An application. Its relations are omitted, and its variables hidden, unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = Application)]
 pub(crate) struct ApplicationView {
@@ -39,7 +39,7 @@ pub(crate) struct ApplicationView {
     #[schema(example = "{}")]
     environment_variables: String,
     domain: String,
-    /// Every name that it is reached by.
+    /// Every domain of the application.
     domains: Vec<String>,
     port: u16,
     pre_run_command: String,
@@ -72,11 +72,11 @@ pub(crate) struct ApplicationView {
 pub(crate) struct StatusDetail {
     #[schema(example = "the container exited with code 137")]
     reason: String,
-    /// The moment since which it does not.
+    /// The time since which it does not serve.
     since: Moment,
 }
 
-/// How an application is.
+/// The status of an application.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = ApplicationStatus)]
 pub(crate) struct ApplicationStatusView {
@@ -139,7 +139,7 @@ impl From<&Application> for ApplicationView {
 }
 
 impl From<&ApplicationSummary> for ApplicationView {
-    /// With its organization, its user and its status.
+    /// Includes its organization, its user and its status.
     fn from(summary: &ApplicationSummary) -> Self {
         let ApplicationSummary { application, organization, user, breakdown } = summary;
         let status_detail = breakdown.as_ref().map(|reason| StatusDetail {
@@ -183,7 +183,7 @@ impl From<(ApplicationDetail, ShownVariables)> for ApplicationView {
     }
 }
 
-/// Applications, and where in the list they are.
+/// A page of applications.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Applications)]
 pub(crate) struct ApplicationsView {

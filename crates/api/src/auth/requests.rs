@@ -1,4 +1,4 @@
-//! What callers may ask for.
+//! The request bodies of authentication.
 
 use launchway_application::auth::{NewAdmin, NewApiToken};
 use launchway_domain::{
@@ -20,10 +20,10 @@ pub(crate) struct Register {
     password: Password,
     #[schema(value_type = String, min_length = 1, max_length = 50)]
     username: Username,
-    /// The name of the organization; without, "<username>'s Team".
+    /// The name of the organization; `<username>'s Team` by default.
     #[schema(value_type = Option<String>, max_length = 50)]
     organization: Option<OrganizationName>,
-    /// Needed from elsewhere than the server's own machine.
+    /// Required from another machine than that of the server.
     #[schema(value_type = Option<String>)]
     setup_token: Option<Secret<String>>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct LogIn {
     pub(super) email: EmailAddress,
     #[schema(value_type = String)]
     pub(super) password: Secret<String>,
-    /// A code of the authenticator, or a recovery code; needed once two-factor login is on.
+    /// A TOTP code or a recovery code; required once two-factor login is enabled.
     #[schema(value_type = Option<String>)]
     pub(super) totp_code: Option<Secret<String>>,
 }
@@ -78,10 +78,10 @@ impl Input for LogIn {
 pub(crate) struct IssueToken {
     #[schema(value_type = String, min_length = 1, max_length = 50)]
     name: ApiTokenName,
-    /// What it may do, such as `deploy:read`; without, all that you may do now.
+    /// The permissions of the token, such as `deploy:read`; all of yours by default.
     #[schema(value_type = Option<Vec<String>>)]
     permissions: Option<Permissions>,
-    /// When it ends by itself; without, never.
+    /// The time at which it expires; never by default.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
 }
@@ -104,7 +104,7 @@ impl From<IssueToken> for NewApiToken {
 
 #[derive(ToSchema)]
 pub(crate) struct TwoFactorCode {
-    /// A code of the authenticator; to turn two-factor login off, a recovery code does too.
+    /// A TOTP code; to disable two-factor login, a recovery code works too.
     #[schema(value_type = String, example = "123456")]
     pub(super) code: Secret<String>,
 }
@@ -119,7 +119,7 @@ impl Input for TwoFactorCode {
 
 #[derive(ToSchema)]
 pub(crate) struct SetUpPassword {
-    /// The `setup_token` that whoever added you got.
+    /// The `setup_token` that the admin who added you got.
     #[schema(value_type = String)]
     pub(super) token: Secret<String>,
     #[schema(value_type = String, min_length = 8, max_length = 256)]

@@ -22,7 +22,7 @@ pub(super) fn routes(routes: &mut Routes) {
         .delete("/api/v1/auth/tokens/{id}", revoke_token);
 }
 
-/// The caller's API tokens in this organization
+/// List the caller's API tokens in this organization
 #[utoipa::path(get, path = "/api/v1/auth/tokens", tag = "auth", security(("bearer" = [])),
     responses((status = 200, body = Envelope<Vec<ApiTokenView>>)))]
 pub(crate) async fn list_tokens(api: Data<Api>, caller: SessionCaller) -> Reply<Vec<ApiTokenView>> {
@@ -30,7 +30,7 @@ pub(crate) async fn list_tokens(api: Data<Api>, caller: SessionCaller) -> Reply<
     Ok(success("Tokens retrieved successfully", tokens.into_iter().map(Into::into).collect()))
 }
 
-/// Issue an API token
+/// Create an API token
 ///
 /// It works in this organization only. Needs a session, not an API token.
 #[utoipa::path(post, path = "/api/v1/auth/tokens", tag = "auth", security(("bearer" = [])),

@@ -21,9 +21,9 @@ pub(super) fn routes(routes: &mut Routes) {
         .post("/api/v1/auth/two-factor/disable", disable_two_factor);
 }
 
-/// Begin to set up two-factor login
+/// Begin the setup of two-factor login
 ///
-/// Nothing is demanded until it is enabled.
+/// Logins need no code until it is enabled.
 #[utoipa::path(post, path = "/api/v1/auth/two-factor/setup", tag = "auth", security(("bearer" = [])),
     responses((status = 200, body = Envelope<TwoFactorSetupView>)))]
 pub(crate) async fn set_up_two_factor(
@@ -36,9 +36,9 @@ pub(crate) async fn set_up_two_factor(
     Ok(success("Two-factor login can be enabled now", setup.into()))
 }
 
-/// Turn two-factor login on
+/// Enable two-factor login
 ///
-/// Takes a code of the authenticator that was set up, and gives recovery codes.
+/// Takes a TOTP code of the new authenticator, and returns recovery codes.
 #[utoipa::path(post, path = "/api/v1/auth/two-factor/enable", tag = "auth", security(("bearer" = [])),
     request_body = TwoFactorCode, responses((status = 200, body = Envelope<RecoveryCodes>)))]
 pub(crate) async fn enable_two_factor(
@@ -51,7 +51,7 @@ pub(crate) async fn enable_two_factor(
     Ok(success("Two-factor login enabled successfully", codes.into()))
 }
 
-/// Turn two-factor login off
+/// Disable two-factor login
 #[utoipa::path(post, path = "/api/v1/auth/two-factor/disable", tag = "auth", security(("bearer" = [])),
     request_body = TwoFactorCode, responses((status = 200, body = Envelope<Nothing>)))]
 pub(crate) async fn disable_two_factor(

@@ -1,4 +1,4 @@
-//! What callers get to see.
+//! The JSON of authentication.
 
 use launchway_application::auth::{IssuedApiToken, LoggedIn, TwoFactorSetup};
 use launchway_domain::auth::{ApiToken, RecoveryCode};
@@ -17,11 +17,11 @@ pub(crate) struct AdminRegistered {
 #[derive(Serialize, ToSchema)]
 #[schema(as = LoggedIn)]
 pub(crate) struct LoggedInView {
-    /// Send it as `Authorization: Bearer <access_token>`. It is shown this once.
+    /// Send it as `Authorization: Bearer <access_token>`. It is shown only once.
     access_token: String,
     #[schema(example = "Bearer")]
     token_type: &'static str,
-    /// When the session ends unless it is used.
+    /// The time at which the session expires unless it is used.
     expires_at: Moment,
     user: UserView,
 }
@@ -65,7 +65,7 @@ impl From<ApiToken> for ApiTokenView {
 pub(crate) struct IssuedApiTokenView {
     #[serde(flatten)]
     details: ApiTokenView,
-    /// Send it as `Authorization: Bearer <token>`. It is shown this once.
+    /// Send it as `Authorization: Bearer <token>`. It is shown only once.
     token: String,
 }
 
@@ -75,13 +75,13 @@ impl From<IssuedApiToken> for IssuedApiTokenView {
     }
 }
 
-/// What an authenticator needs, shown this once.
+/// The data for an authenticator, shown only once.
 #[derive(Serialize, ToSchema)]
 #[schema(as = TwoFactorSetup)]
 pub(crate) struct TwoFactorSetupView {
-    /// To be typed.
+    /// The secret, to be typed in.
     secret: String,
-    /// To be scanned, as a QR code.
+    /// The URL, to be scanned as a QR code.
     otpauth_url: String,
 }
 
@@ -91,7 +91,7 @@ impl From<TwoFactorSetup> for TwoFactorSetupView {
     }
 }
 
-/// Codes that stand in, once each, for a lost authenticator. They are shown this once.
+/// Codes that replace a lost authenticator, each of them once. They are shown only once.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RecoveryCodes {
     recovery_codes: Vec<String>,

@@ -1,4 +1,4 @@
-//! What may be asked of deployments.
+//! The request bodies of deployments.
 
 use launchway_domain::ids::{ApplicationId, DeploymentId};
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! Deployments on the wire.
+//! The JSON of deployments.
 
 use launchway_domain::{
     deployments::{Deployment, DeploymentDetail},
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{applications::ApplicationView, logs::LogView, moment::Moment, pages::Pagination};
 
-/// A deployment. Its relations are cut unless they are attached.
+/// A deployment. Its relations are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = ApplicationDeployment)]
 pub(crate) struct DeploymentView {
@@ -22,7 +22,7 @@ pub(crate) struct DeploymentView {
     container_id: String,
     container_image: String,
     container_name: String,
-    /// `created`, `running`, `exited` or `removed`; empty before there is one.
+    /// `created`, `running`, `exited` or `removed`; empty before there is a container.
     container_status: &'static str,
     #[schema(no_recursion)]
     status: Option<Box<DeploymentStatusView>>,
@@ -32,7 +32,7 @@ pub(crate) struct DeploymentView {
     updated_at: Moment,
 }
 
-/// Where a deployment is.
+/// The status of a deployment.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = DeploymentStatus)]
 pub(crate) struct DeploymentStatusView {
@@ -72,7 +72,7 @@ impl From<&Deployment> for DeploymentView {
 }
 
 impl DeploymentView {
-    /// The deployment with where it is.
+    /// Returns the deployment with its status.
     pub(crate) fn with_status(deployment: &Deployment) -> Self {
         let status = &deployment.status;
         let status = DeploymentStatusView {
@@ -97,7 +97,7 @@ impl From<DeploymentDetail> for DeploymentView {
     }
 }
 
-/// Deployments, and where in the list they are.
+/// A page of deployments.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ApplicationDeployments)]
 pub(crate) struct DeploymentsView {

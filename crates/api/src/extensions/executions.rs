@@ -23,7 +23,7 @@ pub(super) fn routes(routes: &mut Routes) {
         .post("/api/v1/extensions/execution/{execution_id}/cancel", cancel_execution);
 }
 
-/// The runs of an extension by this organization, newest first
+/// List the runs of an extension by this organization, newest first
 #[utoipa::path(get, path = "/api/v1/extensions/by-extension-id/{extension_id}/executions", tag = "extensions",
     security(("bearer" = [])),
     params(
@@ -45,7 +45,7 @@ pub(crate) async fn extension_executions(
     Ok(success("Executions retrieved successfully", found.into()))
 }
 
-/// A run with its extension and its steps
+/// Get a run with its extension and its steps
 #[utoipa::path(get, path = "/api/v1/extensions/execution/{execution_id}", tag = "extensions",
     security(("bearer" = [])),
     params(("execution_id" = String, Path, description = "A run of this organization")),
@@ -56,7 +56,7 @@ pub(crate) async fn execution(api: Data<Api>, caller: Caller, path: Path<String>
     Ok(success("Execution retrieved successfully", detail.into()))
 }
 
-/// The log of a run, oldest first, 1,000 lines at most
+/// Get the log of a run, oldest first, 1,000 lines at most
 #[utoipa::path(get, path = "/api/v1/extensions/execution/{execution_id}/logs", tag = "extensions",
     security(("bearer" = [])),
     params(
@@ -82,7 +82,7 @@ pub(crate) async fn execution_logs(
     Ok(success("Execution logs retrieved successfully", found.into()))
 }
 
-/// End a run that is not over, and take back what it did
+/// Cancel a run and roll it back
 #[utoipa::path(post, path = "/api/v1/extensions/execution/{execution_id}/cancel", tag = "extensions",
     security(("bearer" = [])),
     params(("execution_id" = String, Path, description = "A run of this organization")),

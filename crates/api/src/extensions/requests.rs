@@ -1,4 +1,4 @@
-//! What may be asked of extensions.
+//! The request bodies of extensions.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{body::Input, error::ApiError, fields::Fields};
 
 #[derive(ToSchema)]
 pub(crate) struct RunExtension {
-    /// The values of its variables, by name; none unless given.
+    /// The values of its variables, by name; none by default.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub(super) variables: BTreeMap<String, String>,
 }
@@ -23,7 +23,7 @@ impl Input for RunExtension {
 
 #[derive(ToSchema)]
 pub(crate) struct ForkExtension {
-    /// Another definition; an exact copy without.
+    /// Another definition; an exact copy by default.
     pub(super) yaml_content: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Input for ForkExtension {
 
 #[derive(ToSchema)]
 pub(crate) struct UninstallExtension {
-    /// Whether its volumes go too, and with them everything that it kept; false unless given.
+    /// True if its volumes are removed too, with all of their data; false by default.
     #[schema(value_type = Option<bool>)]
     pub(super) volumes: bool,
 }

@@ -1,4 +1,4 @@
-//! Extensions on the wire.
+//! The JSON of extensions.
 
 use launchway_domain::{
     extensions::{Extension, ExtensionVariable},
@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use crate::{moment::Moment, pages::Pagination};
 
-/// An extension. Its relations are cut unless they are attached.
+/// An extension. Its relations are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = Extension)]
 pub(crate) struct ExtensionView {
     id: Uuid,
     #[schema(example = "postgres")]
     extension_id: String,
-    /// What it is a fork of; empty for an entry of the catalog.
+    /// The extension that it is a fork of; empty for an entry of the catalog.
     parent_extension_id: String,
     name: String,
     description: String,
@@ -47,7 +47,7 @@ pub(crate) struct ExtensionView {
     deleted_at: Option<Moment>,
 }
 
-/// Something that an extension asks for.
+/// A variable of an extension.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = ExtensionVariable)]
 pub(crate) struct ExtensionVariableView {
@@ -85,7 +85,7 @@ impl ExtensionVariableView {
 }
 
 impl From<Extension> for ExtensionView {
-    /// With its variables.
+    /// Includes its variables.
     fn from(extension: Extension) -> Self {
         let id = extension.id;
         let variables = extension.variables.into_iter();
@@ -114,7 +114,7 @@ impl From<Extension> for ExtensionView {
     }
 }
 
-/// Extensions, and where in the list they are.
+/// A page of extensions.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Extensions)]
 pub(crate) struct ExtensionsView {

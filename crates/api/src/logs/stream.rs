@@ -1,4 +1,4 @@
-//! A log as it is written: server-sent events.
+//! Follows a log by server-sent events.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -19,17 +19,16 @@ use tokio::time::{Instant, sleep};
 use super::views::{LogEvent, LogView};
 use crate::{Api, caller::Caller, error::ApiError};
 
-/// How many lines are read at once.
+/// The number of lines that are read at once.
 const BATCH: i64 = 500;
-/// How often new lines are looked for.
+/// The interval at which new lines are polled.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How often a sign of life is sent when there is no line, so that nobody between takes the
-/// connection for dead.
+/// The interval of keep-alive comments without new lines, so that proxies do not close the connection.
 const SIGN_EVERY: Duration = Duration::from_secs(15);
-/// How often it is checked that the caller may still read.
+/// The interval of checks that the caller may still read.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
-/// Someone who reads a log as it is written.
+/// A stream that follows a log.
 struct Follower {
     api: Data<Api>,
     caller: Caller,
@@ -42,7 +41,7 @@ struct Follower {
     _permit: StreamPermit,
 }
 
-/// The lines of `log` behind `seen`, and every later one.
+/// Streams the lines of `log` after `seen`, and every later one.
 pub(super) async fn follow(
     api: Data<Api>,
     caller: Caller,
@@ -63,7 +62,7 @@ pub(super) async fn follow(
         is_over: false,
         _permit: permit,
     };
-    // What is wrong with the question is answered before the stream begins.
+    // Errors of the query are returned before the stream begins.
     let first = follower.new_lines().await?.unwrap_or_else(|| Bytes::from_static(b": follow\n\n"));
     let rest = stream::unfold(follower, |mut follower| async move {
         let piece = follower.next().await?;
@@ -78,13 +77,13 @@ pub(super) async fn follow(
 }
 
 impl Follower {
-    /// The next piece of the stream; `None` at its end.
+    /// Returns the next chunk of the stream; `None` at its end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if self.is_over || self.api.is_stopping() || !self.may_still_read().await {
                 return None;
             }
-            // Asked first: a line that comes between the two questions is not missed.
+            // Checked first, so that a line between the two queries is not missed.
             let is_complete = self.api.services.logs.is_complete(&self.caller, &self.log).await.ok()?;
             match self.new_lines().await.ok()? {
                 Some(lines) => return Some(lines),
@@ -117,7 +116,7 @@ impl Follower {
         Ok(Some(events.into()))
     }
 
-    /// A session that has ended, or a membership, ends the stream too.
+    /// Checks that the caller may still read. The end of the session or the membership ends the stream too.
     async fn may_still_read(&mut self) -> bool {
         if self.last_check.elapsed() < CHECK_EVERY {
             return true;

@@ -1,4 +1,4 @@
-//! Log lines on the wire.
+//! The JSON of log lines.
 
 use std::{collections::HashMap, fmt};
 
@@ -18,7 +18,7 @@ use crate::{
     pages::Pagination, repeated::Repeated,
 };
 
-/// A line of a log. What it is of is cut unless it is attached.
+/// A line of a log. Its relations are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = ApplicationLog)]
 pub(crate) struct LogView {
@@ -52,7 +52,7 @@ impl From<LogLine> for LogView {
     }
 }
 
-/// Whether lines come with what they are of.
+/// The embedding of relations in lines.
 #[derive(Default, PartialEq, Eq)]
 pub(super) enum Embedding {
     #[default]
@@ -69,13 +69,13 @@ impl Field for Embedding {
     }
 }
 
-/// Lines, and where in the log they are.
+/// A page of log lines.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ApplicationLogs)]
 pub(crate) struct LogsView {
     logs: Vec<LogView>,
     pagination: Pagination,
-    /// The same once more, for older clients.
+    /// The same total, for older clients.
     total_count: i64,
     page: i64,
     page_size: i64,
@@ -109,25 +109,25 @@ impl LogsView {
     }
 }
 
-/// One event of a stream.
+/// An event of a stream.
 #[derive(ToSchema)]
 pub(super) struct LogEvent {
-    /// The id of the line; an end has none.
+    /// The id of the line; absent for `end`.
     id: Option<String>,
     /// `log` or `end`.
     #[schema(value_type = String, example = "log")]
     event: &'static str,
-    /// An `ApplicationLog` as JSON text; of an end `{}`.
+    /// An `ApplicationLog` as JSON text; `{}` for `end`.
     data: String,
 }
 
 impl LogEvent {
-    /// A line, which is JSON already.
+    /// Returns the event of a line, which is serialized JSON.
     pub(super) fn of(id: LogLineId, data: String) -> Self {
         Self { id: Some(id.to_string()), event: "log", data }
     }
 
-    /// The last event.
+    /// Returns the last event.
     pub(super) fn end() -> Self {
         Self { id: None, event: "end", data: "{}".to_owned() }
     }

@@ -1,4 +1,4 @@
-//! What may be asked of notifications.
+//! The request bodies of notifications.
 
 use launchway_application::notifications::{NewSmtp, NewWebhook, SmtpChange, WebhookChange};
 use launchway_domain::{
@@ -21,7 +21,7 @@ pub(crate) struct CreateWebhook {
     kind: WebhookKind,
     #[schema(value_type = String, max_length = 2048, example = "https://hooks.example.com/services/T0/B0/x")]
     webhook_url: WebhookUrl,
-    /// True unless given.
+    /// True by default.
     is_active: Option<bool>,
 }
 
@@ -41,10 +41,10 @@ impl From<CreateWebhook> for NewWebhook {
     }
 }
 
-/// What is absent stays as it is.
+/// Absent fields keep their values.
 #[derive(ToSchema)]
 pub(crate) struct UpdateWebhook {
-    /// `slack`, `discord` or `generic`: which one.
+    /// The channel to update: `slack`, `discord` or `generic`.
     #[schema(rename = "type", value_type = String, example = "slack")]
     kind: WebhookKind,
     #[schema(value_type = Option<String>, max_length = 2048)]
@@ -72,7 +72,7 @@ impl From<UpdateWebhook> for (WebhookKind, WebhookChange) {
 pub(crate) struct CreateSmtp {
     #[schema(value_type = String, max_length = 253, example = "smtp.example.com")]
     host: MailHost,
-    /// 587 for `starttls`, 465 for `tls` and 25 for `none` unless given.
+    /// By default 587 for `starttls`, 465 for `tls` and 25 for `none`.
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 65535)]
     port: Option<Port>,
     #[schema(value_type = Option<String>, max_length = 255)]
@@ -84,10 +84,10 @@ pub(crate) struct CreateSmtp {
     from_email: EmailAddress,
     #[schema(value_type = Option<String>, max_length = 100)]
     from_name: Option<SenderName>,
-    /// At most 50 addresses; the organization's admins unless given.
+    /// At most 50 addresses; the organization's admins by default.
     #[schema(value_type = Option<Vec<String>>, max_items = 50)]
     to: Option<Recipients>,
-    /// `starttls`, `tls` or `none`; `starttls` unless given.
+    /// `starttls`, `tls` or `none`; `starttls` by default.
     #[schema(value_type = Option<String>, example = "starttls")]
     security: Option<MailSecurity>,
 }
@@ -132,7 +132,7 @@ impl From<CreateSmtp> for NewSmtp {
     }
 }
 
-/// What is absent stays as it is.
+/// Absent fields keep their values.
 #[derive(ToSchema)]
 pub(crate) struct UpdateSmtp {
     #[schema(value_type = Option<String>, max_length = 253)]
@@ -152,7 +152,7 @@ pub(crate) struct UpdateSmtp {
     to: Option<Recipients>,
     #[schema(value_type = Option<String>)]
     security: Option<MailSecurity>,
-    /// Whether anyone gets mail.
+    /// True if mail is sent.
     is_active: Option<bool>,
 }
 
@@ -193,7 +193,7 @@ impl From<UpdateSmtp> for SmtpChange {
 
 #[derive(ToSchema)]
 pub(crate) struct DeleteSmtp {
-    /// The organization's only one unless given.
+    /// The organization's only one by default.
     #[schema(value_type = Option<String>)]
     pub(super) id: Option<SmtpConfigId>,
 }

@@ -1,4 +1,4 @@
-//! What answers show of notifications.
+//! The JSON of notifications.
 
 use launchway_application::notifications::{ShownWebhook, Tried};
 use launchway_domain::{
@@ -12,13 +12,13 @@ use uuid::Uuid;
 
 use crate::{moment::Moment, pages::Pagination};
 
-/// Where messages go by HTTP.
+/// A webhook channel.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct WebhookConfigView {
     id: Uuid,
     user_id: Uuid,
     organization_id: Uuid,
-    /// In full only for who may change it.
+    /// In full only for callers who may change it.
     webhook_url: String,
     #[schema(example = "slack")]
     r#type: &'static str,
@@ -42,14 +42,14 @@ impl From<ShownWebhook> for WebhookConfigView {
     }
 }
 
-/// What your own receiver checks signatures with.
+/// The secret with which the receiver of the generic webhook channel verifies signatures.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SigningSecretView {
     #[schema(example = "whsec_…")]
     pub(super) secret: String,
 }
 
-/// The server that sends mail. Its password is not shown.
+/// The mail server. Its password is not shown.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SmtpConfigView {
     id: Uuid,
@@ -60,7 +60,7 @@ pub(crate) struct SmtpConfigView {
     username: String,
     from_email: String,
     from_name: String,
-    /// Empty: the organization's admins.
+    /// If empty, the organization's admins.
     to: Vec<String>,
     #[schema(example = "starttls")]
     security: &'static str,
@@ -89,15 +89,15 @@ impl From<SmtpConfig> for SmtpConfigView {
     }
 }
 
-/// What came of trying a channel.
+/// The result of a test message.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TriedView {
     #[schema(example = "slack")]
     channel: &'static str,
     delivered: bool,
-    /// What the receiver answered with: a status of HTTP or a code of SMTP.
+    /// The status of the response: an HTTP status or an SMTP code.
     status: Option<u16>,
-    /// What went wrong; empty when nothing did.
+    /// The error; empty on success.
     error: String,
 }
 
@@ -121,7 +121,7 @@ impl From<Page<Delivery>> for DeliveriesView {
     }
 }
 
-/// Telling one channel of one event.
+/// A delivery of one event to one channel.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeliveryView {
     id: Uuid,
@@ -132,9 +132,9 @@ pub(crate) struct DeliveryView {
     channel: &'static str,
     #[schema(example = "delivered")]
     status: &'static str,
-    /// When it is tried next, while it waits.
+    /// The time of the next attempt, while it is pending.
     next_attempt_at: Option<Moment>,
-    /// Why it is dead.
+    /// The reason why it is dead.
     reason: String,
     attempts: Vec<AttemptView>,
     created_at: Moment,
@@ -164,9 +164,9 @@ pub(crate) struct AttemptView {
     number: i32,
     timestamp: Moment,
     duration_ms: u64,
-    /// What the receiver answered with: a status of HTTP or a code of SMTP.
+    /// The status of the response: an HTTP status or an SMTP code.
     status: Option<u16>,
-    /// What went wrong; empty when nothing did.
+    /// The error; empty on success.
     error: String,
 }
 

@@ -1,4 +1,4 @@
-//! What may be asked of organizations.
+//! The request bodies of organizations.
 
 use launchway_application::organizations::{NewMember, NewOrganization, OrganizationChange};
 use launchway_domain::{
@@ -33,7 +33,7 @@ impl From<CreateOrganization> for NewOrganization {
     }
 }
 
-/// What is absent stays as it is.
+/// Absent fields keep their values.
 #[derive(ToSchema)]
 pub(crate) struct UpdateOrganization {
     #[schema(value_type = Option<String>, max_length = 50)]
@@ -78,7 +78,7 @@ pub(crate) struct AddMember {
     email: EmailAddress,
     #[schema(value_type = String, example = "member")]
     role: Role,
-    /// The name of an account that has to be made.
+    /// The name of a new account.
     #[schema(value_type = Option<String>, max_length = 50)]
     username: Option<Username>,
 }

@@ -1,4 +1,4 @@
-//! Organizations and memberships on the wire.
+//! The JSON of organizations and memberships.
 
 use launchway_application::organizations::{Added, AddedMember, SentInvitation};
 use launchway_domain::{
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{moment::Moment, users::UserView};
 
-/// An organization. Its users are cut unless they are attached.
+/// An organization. Its users are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = Organization)]
 pub(crate) struct OrganizationView {
@@ -40,13 +40,13 @@ impl From<&Organization> for OrganizationView {
 }
 
 impl From<&OrganizationDetail> for OrganizationView {
-    /// With its users, each with the membership of this organization.
+    /// Includes its users, each with the membership of this organization.
     fn from(OrganizationDetail { organization, members }: &OrganizationDetail) -> Self {
         Self { users: members.iter().map(UserView::of_member).collect(), ..Self::from(organization) }
     }
 }
 
-/// A membership. Its organization and its user are cut unless they are attached.
+/// A membership. Its organization and its user are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = OrganizationUser)]
 pub(crate) struct MembershipView {
@@ -87,7 +87,7 @@ impl MembershipView {
         self
     }
 
-    /// The membership that an invitation offers, without permissions.
+    /// Returns the membership that an invitation offers, without permissions.
     fn offered(InvitationDetail { invitation, organization, user, .. }: &InvitationDetail) -> Self {
         Self {
             id: invitation.id.into(),
@@ -103,15 +103,15 @@ impl MembershipView {
         }
     }
 
-    /// The membership with its organization and its user.
+    /// Returns the membership with its organization and its user.
     pub(crate) fn whole(organization: &Organization, member: &Member) -> Self {
         let user = Some(Box::new(UserView::from(&member.user)));
         Self { user, ..Self::from(&member.membership).with_organization(organization) }
     }
 }
 
-/// A member who was just added, or somebody who was invited. Who is invited has no permissions yet, and `id` is that of the
-/// invitation.
+/// A member who was just added, or a user who was invited. An invited user has no permissions yet, and `id`
+/// is that of the invitation.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AddedOrganizationUser)]
 pub(crate) struct AddedMemberView {
@@ -120,10 +120,10 @@ pub(crate) struct AddedMemberView {
     /// `member` or `invited`.
     #[schema(example = "member")]
     status: &'static str,
-    /// The end of an invitation; null for a member.
+    /// The expiry of an invitation; null for a member.
     expires_at: Option<Moment>,
-    /// The token that a new user sets the first password with, or that an account whose address is not verified accepts the
-    /// invitation with. It is shown this once.
+    /// The token with which a new user sets the first password, or a user with an unverified address
+    /// accepts the invitation. It is shown only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     setup_token: Option<String>,
 }
@@ -151,12 +151,12 @@ impl From<Added> for AddedMemberView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = DeployKey)]
 pub(crate) struct DeployKeyView {
-    /// One line, as a code host wants it.
+    /// One line in the format of code hosts.
     #[schema(example = "ssh-ed25519 AAAA… launchway")]
     pub(super) public_key: String,
 }
 
-/// Use and limit of each quota of an organization.
+/// Usage and limit of each quota of an organization.
 #[derive(Serialize, ToSchema)]
 #[schema(as = OrganizationUsage)]
 pub(crate) struct UsageView {
@@ -169,15 +169,15 @@ impl From<&[Usage]> for UsageView {
     }
 }
 
-/// Use and limit of one quota.
+/// Usage and limit of one quota.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Quota)]
 pub(crate) struct QuotaView {
     name: &'static str,
     used: u64,
-    /// 0 for none.
+    /// 0 means no limit.
     limit: u64,
-    /// `count`.
+    /// Always `count`.
     unit: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What users may ask for.
+//! The request bodies of users.
 
 use launchway_domain::{
     auth::Password,
@@ -68,7 +68,7 @@ impl Input for ChangeTheme {
     }
 }
 
-/// At least one of the two.
+/// At least one of the two is required.
 #[derive(ToSchema)]
 pub(crate) struct ChangeFont {
     #[schema(value_type = Option<String>, pattern = "^[A-Za-z0-9 _-]{1,50}$")]

@@ -1,4 +1,4 @@
-//! Users and settings on the wire.
+//! The JSON of users and settings.
 
 use launchway_application::users::SettingsDetail;
 use launchway_domain::{
@@ -14,7 +14,7 @@ use crate::{
     organizations::{MembershipView, OrganizationView},
 };
 
-/// A user. Organizations and memberships are cut unless they are attached.
+/// A user. Organizations and memberships are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = User)]
 pub(crate) struct UserView {
@@ -26,7 +26,7 @@ pub(crate) struct UserView {
     r#type: &'static str,
     is_verified: bool,
     two_factor_enabled: bool,
-    /// Part of the shape, and always empty: the secret is shown once, by its set-up.
+    /// Always empty, for compatibility: the secret is shown once, by its setup.
     two_factor_secret: &'static str,
     idp_user_id: String,
     #[schema(no_recursion)]
@@ -60,12 +60,12 @@ impl From<&User> for UserView {
 }
 
 impl UserView {
-    /// The user with the one membership of an organization.
+    /// Returns the user with one membership of an organization.
     pub(crate) fn of_member(member: &Member) -> Self {
         Self { organization_users: vec![(&member.membership).into()], ..Self::from(&member.user) }
     }
 
-    /// The user with organizations and memberships.
+    /// Returns the user with organizations and memberships.
     pub(crate) fn with_memberships(profile: &Profile) -> Self {
         let memberships = &profile.memberships;
         Self {

@@ -1,4 +1,4 @@
-//! What a running binary cannot be brought to do from outside.
+//! Tests that cannot be run against the binary from outside.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod mounted;

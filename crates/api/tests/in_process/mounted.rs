@@ -1,11 +1,11 @@
-//! The OpenAPI document is of what is mounted, all of it and nothing else.
+//! The OpenAPI document contains exactly the mounted operations.
 
 use std::collections::BTreeSet;
 
 use launchway_api::{document, operations};
 use serde_json::Value;
 
-/// Method and path of each operation, once for each time that it is documented.
+/// Returns method, path and operation of each entry of the document, with duplicates.
 fn documented() -> Vec<(String, String, Value)> {
     let document = serde_json::to_value(document()).unwrap();
     let mut found = Vec::new();
@@ -18,7 +18,7 @@ fn documented() -> Vec<(String, String, Value)> {
 }
 
 #[test]
-fn every_mounted_operation_is_documented_and_every_documented_one_is_mounted() {
+fn document_has_exactly_the_mounted_operations() {
     let mounted: BTreeSet<_> =
         operations().into_iter().map(|operation| (operation.method, operation.path.to_owned())).collect();
     let documented: BTreeSet<_> = documented().into_iter().map(|(method, path, _)| (method, path)).collect();
@@ -48,7 +48,7 @@ fn every_part_of_a_path_that_varies_is_documented() {
 }
 
 #[test]
-fn every_operation_that_needs_a_token_and_no_other_takes_an_organization() {
+fn only_authenticated_operations_take_an_organization() {
     for (method, path, operation) in documented() {
         let mut parameters = operation["parameters"].as_array().into_iter().flatten();
         let takes_one = parameters.any(|parameter| parameter["name"] == "X-Organization-Id");

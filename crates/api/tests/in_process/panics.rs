@@ -1,9 +1,9 @@
-//! A panic costs one request its answer, and nobody else anything.
+//! A panic affects only its own request.
 
 use crate::served::Served;
 
 #[test]
-fn after_a_panic_the_answer_is_in_the_envelope_and_tells_nothing() {
+fn panic_response_is_in_the_envelope_without_details() {
     let served = Served::with_a_route_that_panics();
     let answer = served.client().with_header("x-request-id", "fatal-1").get("/panics");
     let message = answer.failure(500, "internal");
@@ -20,7 +20,7 @@ fn after_a_panic_the_answer_is_in_the_envelope_and_tells_nothing() {
 #[test]
 fn a_panic_inside_a_use_case_is_no_different() {
     let served = Served::with_a_route_that_panics();
-    // No call of a port is foreseen, so the mock panics.
+    // No call of a port is expected, so the mock panics.
     served.client().with_token("any").get("/api/v1/user").failure(500, "internal");
     served.client().get("/api/v1/auth/is-admin-registered").failure(500, "internal");
 }

@@ -1,4 +1,4 @@
-//! The API over ports that nobody is to call, served to real clients.
+//! The API over mocks without expectations, served to real clients.
 
 use std::{
     net::SocketAddr,
@@ -78,7 +78,7 @@ impl Served {
         Self { api, address, handle, thread: Some(thread) }
     }
 
-    /// Someone who calls it without a token.
+    /// Returns a client without a token.
     pub(crate) fn client(&self) -> Client {
         Client::new(&format!("http://{}", self.address))
     }

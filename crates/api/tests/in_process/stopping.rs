@@ -1,4 +1,4 @@
-//! A server that stops says so to whoever still reaches it.
+//! A stopping server reports that it is not ready.
 
 use crate::served::Served;
 

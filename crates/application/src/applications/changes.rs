@@ -1,4 +1,4 @@
-//! Changing and deleting an application.
+//! Use cases that update and delete an application.
 
 use launchway_domain::{
     applications::{
@@ -22,50 +22,50 @@ use crate::{
     deployments::{Request, job_about},
 };
 
-/// How often a change is tried when others change the same application meanwhile.
+/// The number of attempts at an update while the same application is changed concurrently.
 const TRIES: u32 = 8;
 
-/// What is to be different about an application. What is absent stays as it is.
+/// A partial update of an application. Absent fields keep their values.
 #[derive(Debug, Clone, Default)]
 pub struct ApplicationChange {
-    /// What it is called.
+    /// The new name.
     pub name: Option<ApplicationName>,
-    /// As it was written: what it is depends on the build pack.
+    /// The repository as it was given. Its meaning depends on the build pack.
     pub repository: Option<String>,
-    /// Which branch is deployed.
+    /// The branch to deploy.
     pub branch: Option<Branch>,
-    /// The folder of the repository that counts.
+    /// The directory of the repository to build from.
     pub base_path: Option<BasePath>,
-    /// The Dockerfile or compose file in there.
+    /// The path of the Dockerfile or compose file inside the base path.
     pub dockerfile_path: Option<DockerfilePath>,
-    /// What is made of the source.
+    /// The build pack.
     pub build_pack: Option<BuildPack>,
-    /// What it runs for.
+    /// The environment, for example production.
     pub environment: Option<Environment>,
-    /// The name that it is reached by beside its automatic one.
+    /// The domain that the application has beside its automatic one.
     pub domain: Option<Hostname>,
-    /// Where it listens inside its container.
+    /// The port that it listens on inside its container.
     pub port: Option<Port>,
-    /// What runs before a new version starts.
+    /// The command that runs before a new version starts.
     pub pre_run_command: Option<RunCommand>,
-    /// What runs when a new version is live.
+    /// The command that runs once a new version is live.
     pub post_run_command: Option<RunCommand>,
-    /// What stands in front of it.
+    /// The proxy server in front of it.
     pub proxy_server: Option<ProxyServer>,
-    /// The words to find it by.
+    /// The labels to search for it by.
     pub labels: Option<Labels>,
-    /// What is asked by HTTP to learn whether it works.
+    /// The path of the HTTP health check.
     pub health_check_path: Option<HealthCheckPath>,
-    /// Whether a push deploys it.
+    /// True if a push deploys it.
     pub auto_deploy: Option<bool>,
-    /// What its build is told.
+    /// The variables of the build.
     pub build_variables: Option<Variables>,
-    /// What its environment is told.
+    /// The environment variables of the containers.
     pub environment_variables: Option<Variables>,
 }
 
 impl ApplicationChange {
-    /// The blueprint and the secrets after the change, and the names of what is given.
+    /// Returns the blueprint and the secrets after the change, and the names of the fields that are given.
     fn apply(
         self,
         old: Blueprint,
@@ -134,23 +134,22 @@ impl ApplicationChange {
     }
 }
 
-/// What became of a change.
+/// The result of one attempt at an update.
 #[derive(Debug, PartialEq, Eq)]
 enum Made {
     Yes,
-    /// Somebody changed or deleted the application since it was read.
+    /// Another request changed or deleted the application since it was read.
     ChangedMeanwhile,
 }
 
 impl Applications {
-    /// Changes an application of the actor's organization, and asks for a deployment of it unless
-    /// `redeploy` is false. What others change at the same moment is kept: the change is then made
-    /// to what they left.
+    /// Updates an application of the actor's organization, and requests a deployment of it unless
+    /// `redeploy` is false. Concurrent changes are kept: the update is then applied on top of them.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Invalid`] and
-    /// [`Error::Conflict`] as for a new one, [`Error::Conflict`] when it was last changed at another
-    /// moment than `unchanged_since`, [`Error::Forbidden`] without the permission `deploy:update`.
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Invalid`] and [`Error::Conflict`] as
+    /// for a new one, [`Error::Conflict`] when it was last changed at another time than `unchanged_since`,
+    /// [`Error::Forbidden`] without the permission `deploy:update`.
     pub async fn update(
         &self,
         actor: &Actor,
@@ -221,12 +220,12 @@ impl Applications {
         Ok(Made::Yes)
     }
 
-    /// Deletes an application of the actor's organization. What it has on the engine goes by and
-    /// by.
+    /// Deletes an application of the actor's organization. Its resources on the engine are removed in the
+    /// background.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the
-    /// permission `deploy:delete`.
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the permission
+    /// `deploy:delete`.
     pub async fn delete(&self, actor: &Actor, id: ApplicationId) -> Result<(), Error> {
         let scope = actor.require(DELETE)?;
         let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
@@ -238,7 +237,7 @@ impl Applications {
             format!("deleted {}", titled(&application.blueprint)),
         );
         let writes = vec![
-            // First, so that whatever is under way is told before the application is gone.
+            // First, so that running jobs get the request to cancel before the application is deleted.
             JobWrite::RequestCancelAll { scope, subject: id.into(), at: now }.into(),
             DeploymentWrite::FollowJobs { application: Some(id), at: now }.into(),
             Write::Delete { scope, id, at: now }.into(),
@@ -254,8 +253,8 @@ impl Applications {
     }
 }
 
-/// A field of a blueprint as the trail may know it: nothing of what may hold a secret, which commands
-/// may as well as variables.
+/// Returns a field of a blueprint as the audit log may show it: no field that may contain a secret, which
+/// commands may as well as variables.
 fn shown(blueprint: &Blueprint, field: &str) -> Option<String> {
     Some(match field {
         "name" => blueprint.name.to_string(),

@@ -1,4 +1,4 @@
-//! The names that an application is reached by.
+//! The domains of an application.
 
 use launchway_domain::{
     applications::{Application, ApplicationDetail, Hostname, Write},
@@ -15,12 +15,12 @@ use crate::Error;
 const DOMAIN: Error = Error::NotFound("the domain");
 
 impl Applications {
-    /// Adds a name to an application of the actor's organization. It leads there at once.
+    /// Adds a domain to an application of the actor's organization, and routes it at once.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no application with that id, [`Error::Invalid`] when the
-    /// name is the installation's own, [`Error::Conflict`] when an application has it already or
-    /// this one has too many, [`Error::Forbidden`] without the permission `deploy:update`.
+    /// [`Error::NotFound`] when there is no application with that id, [`Error::Invalid`] when the name is
+    /// the installation's own, [`Error::Conflict`] when an application has it already or this one has too
+    /// many, [`Error::Forbidden`] without the permission `deploy:update`.
     pub async fn add_domain(
         &self,
         actor: &Actor,
@@ -52,8 +52,8 @@ impl Applications {
         self.detail(actor, id).await
     }
 
-    /// Takes a name from an application of the actor's organization: a further one, or its domain.
-    /// It leads nowhere at once.
+    /// Removes a domain from an application of the actor's organization: an additional one or its main one.
+    /// Its route is removed at once.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no application with that id or it does not have the name,
@@ -78,7 +78,7 @@ impl Applications {
         self.detail(actor, id).await
     }
 
-    /// Whether `host` leads to an application of the installation, whoever asks.
+    /// Returns whether `host` is routed to an application of the installation, of any organization.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the database cannot be asked.
@@ -86,10 +86,11 @@ impl Applications {
         Ok(self.applications.is_named(host).await?)
     }
 
-    /// The change is durable: a router that cannot be told now is told again later.
+    /// Updates the routes of an application. The change is durable already: if the router cannot be updated
+    /// now, the update is retried later.
     pub(super) async fn lead_traffic(&self, scope: Scope, id: ApplicationId) {
         if let Err(error) = self.routes.follow(scope, id).await {
-            tracing::warn!(application.id = %id, %error, "traffic follows later");
+            tracing::warn!(application.id = %id, %error, "route update failed; it is retried later");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Stopping an application, and starting it anew.
+//! Use cases that stop and restart an application.
 
 use launchway_domain::{
     applications::{Application, ApplicationDetail, Write},
@@ -14,12 +14,12 @@ use super::{APPLICATION, Applications, ShownVariables, UPDATE, titled};
 use crate::{Error, deployments::job_about};
 
 impl Applications {
-    /// Lets an application of the actor's organization stand still. A deployment that waits or is
-    /// under way is cancelled.
+    /// Stops an application of the actor's organization. A deployment that is pending or running is
+    /// cancelled.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Conflict`] when no version of
-    /// it is live, [`Error::Forbidden`] without the permission `deploy:update`.
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Conflict`] when no version of it is
+    /// live, [`Error::Forbidden`] without the permission `deploy:update`.
     pub async fn stop(
         &self,
         actor: &Actor,
@@ -38,11 +38,11 @@ impl Applications {
         self.carry_out(actor, id, writes).await
     }
 
-    /// Starts the live version of an application of the actor's organization anew.
+    /// Restarts the live version of an application of the actor's organization.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Conflict`] when no version of
-    /// it is live, [`Error::Forbidden`] without the permission `deploy:update`.
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Conflict`] when no version of it is
+    /// live, [`Error::Forbidden`] without the permission `deploy:update`.
     pub async fn restart(
         &self,
         actor: &Actor,

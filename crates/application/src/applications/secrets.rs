@@ -1,4 +1,4 @@
-//! What of an application is kept encrypted: sealing it, and opening it again.
+//! Encrypts and decrypts the secrets of applications.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,26 +16,26 @@ use crate::Error;
 const BUILD: &str = "build_variables";
 const ENVIRONMENT: &str = "environment_variables";
 const CREDENTIALS: &str = "credentials";
-/// How many bytes of former values are remembered.
+/// The largest total size of the replaced values that are kept, in bytes.
 const MOST_FORMER: usize = 256 * 1024;
 
 /// Seals and opens the secrets of applications.
 #[derive(Clone)]
 pub(crate) struct Vault(Arc<dyn SecretBox>);
 
-/// An application's secrets, opened.
+/// The decrypted secrets of an application.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OpenSecrets {
     pub(crate) build_variables: Variables,
     pub(crate) environment_variables: Variables,
     pub(crate) credentials: Option<GitCredentials>,
-    /// Values that were replaced, the newest first. A container that was started with them goes on
-    /// printing them, and a log may not show them either.
+    /// Values that were replaced, the newest first. A container that was started with them keeps printing
+    /// them, so they are masked in logs too.
     pub(crate) former: Vec<String>,
 }
 
 impl OpenSecrets {
-    /// Every value that no log may show.
+    /// Returns every value that must be masked in logs.
     pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
         self.current().chain(self.former.iter().map(String::as_str))
     }
@@ -46,7 +46,7 @@ impl OpenSecrets {
         variables.map(|(_, value)| value).chain(password)
     }
 
-    /// The same, which remembers what it took the place of.
+    /// Returns these secrets with the replaced values of `old` added to the former ones.
     pub(crate) fn instead_of(mut self, old: &Self) -> Self {
         let current: BTreeSet<&str> = self.current().collect();
         let (mut known, mut room) = (BTreeSet::new(), MOST_FORMER);
@@ -112,7 +112,7 @@ impl Vault {
         map.try_into().map_err(|error| Error::Internal(Box::new(error)))
     }
 
-    /// The variables alone, or, once there are any, a list of them and of former values.
+    /// Seals the variables alone or, once there are former values, a list of both.
     fn seal_environment(&self, id: ApplicationId, secrets: &OpenSecrets) -> Result<Sealed, Error> {
         if secrets.former.is_empty() {
             return self.seal_variables(id, ENVIRONMENT, &secrets.environment_variables);
@@ -156,7 +156,7 @@ impl Vault {
 mod tests {
     use super::*;
 
-    /// Variables with that many values of 64 KiB, which differ by `mark`.
+    /// Returns variables with `count` values of 64 KiB, which differ by `mark`.
     fn filled(count: usize, mark: char) -> OpenSecrets {
         let values = (0..count).map(|number| {
             let value = format!("{number}{mark}");

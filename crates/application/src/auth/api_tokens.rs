@@ -1,4 +1,4 @@
-//! Access for programs.
+//! API tokens: access for programs.
 
 use std::sync::Arc;
 
@@ -15,34 +15,34 @@ use launchway_domain::{
 
 use crate::{Error, Tools};
 
-/// A wish for an API token.
+/// The request to create an API token.
 #[derive(Debug)]
 pub struct NewApiToken {
-    /// What to call it.
+    /// The name of the token.
     pub name: ApiTokenName,
-    /// What it may do; without, all that its owner may do now.
+    /// The permissions of the token; if absent, all that its owner has now.
     pub permissions: Option<Permissions>,
-    /// When it ends by itself; without, never.
+    /// The time at which it expires; if absent, never.
     pub expires_at: Option<Timestamp>,
 }
 
-/// An API token that was just issued, with its text, which is shown this once.
+/// An API token that was just issued, with its text, which is shown only once.
 #[derive(Debug)]
 pub struct IssuedApiToken {
-    /// The text.
+    /// The text of the token.
     pub token: Token,
-    /// What it stands for.
+    /// The record of the token.
     pub details: ApiToken,
 }
 
-/// Issues, lists and revokes API tokens of the caller, in the organization that they act in.
+/// Issues, lists and revokes API tokens of the caller in their current organization.
 pub struct ApiTokens {
     credentials: Arc<dyn CredentialRepository>,
     tools: Tools,
 }
 
 impl ApiTokens {
-    /// Lists what `credentials` has.
+    /// Returns the use cases over `credentials`.
     pub fn new(credentials: Arc<dyn CredentialRepository>, tools: Tools) -> Self {
         Self { credentials, tools }
     }
@@ -98,7 +98,7 @@ impl ApiTokens {
         }
     }
 
-    /// The actor's tokens, newest first.
+    /// Returns the actor's tokens, newest first.
     ///
     /// # Errors
     /// [`Error::Forbidden`] without a session.
@@ -106,12 +106,12 @@ impl ApiTokens {
         actor.session()?;
         match actor.organization() {
             Ok(organization) => Ok(self.credentials.api_tokens(organization, actor.user_id()).await?),
-            // Who is in no organization has none, and may ask.
+            // A user without an organization has none, but may list them.
             Err(_) => Ok(Vec::new()),
         }
     }
 
-    /// Makes a token void at once.
+    /// Revokes a token with immediate effect.
     ///
     /// # Errors
     /// [`Error::NotFound`] unless it is the actor's own, [`Error::Forbidden`] without a session.

@@ -1,4 +1,4 @@
-//! Recognising the caller of a request.
+//! Authentication of the caller of a request.
 
 use std::sync::Arc;
 
@@ -11,19 +11,20 @@ use launchway_domain::{
 
 use crate::{Error, Tools};
 
-/// Recognises callers by their bearer tokens.
+/// Authenticates callers by their bearer tokens.
 pub struct Authentication {
     identities: Arc<dyn IdentityRepository>,
     tools: Tools,
 }
 
 impl Authentication {
-    /// Recognises callers with the help of `identities`.
+    /// Returns the use case over `identities`.
     pub fn new(identities: Arc<dyn IdentityRepository>, tools: Tools) -> Self {
         Self { identities, tools }
     }
 
-    /// The one who holds `token`, acting in `organization` or in their own, by the request `origin`.
+    /// Returns the holder of `token` as an actor of `organization`, or of their own organization, for the
+    /// request `origin`.
     ///
     /// A session in use is extended, at most once an hour.
     ///
@@ -57,8 +58,8 @@ impl Authentication {
         match self.tools.store.commit(vec![extension.into()]).await {
             Err(StoreError::Stale) => Err(Error::Unauthenticated),
             Err(error) => {
-                // The session is valid all the same; a later request extends it.
-                tracing::warn!(session.id = %session.id, error = &error as &dyn std::error::Error, "could not extend a session");
+                // The session is still valid; a later request extends it.
+                tracing::warn!(session.id = %session.id, error = &error as &dyn std::error::Error, "session extension failed");
                 Ok(())
             }
             Ok(()) => Ok(()),

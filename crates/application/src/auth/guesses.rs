@@ -1,4 +1,4 @@
-//! Bounding how often a secret may be guessed.
+//! Rate limiting of login attempts.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -16,28 +16,28 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::{Error, Tools};
 
-/// Admits so many guesses at an account's secrets and no more.
+/// Limits the number of attempts at the secrets of an account.
 #[derive(Clone)]
 pub struct Guesses {
     throttle: Arc<dyn LoginThrottle>,
     tools: Tools,
-    /// Guesses at one account from one address go one after the other. A guess counts until it
-    /// is known to be right, so that several right ones at once would be in each other's way.
+    /// Attempts at one account from one address run one after the other. An attempt counts until it is
+    /// known to be right, so concurrent right ones would otherwise block each other.
     lanes: Arc<[Mutex<()>; LANES]>,
-    /// Who may wait at all, so that a flood is turned away and not queued.
+    /// Limits the attempts that may wait, so that a flood is rejected instead of queued.
     places: Arc<Semaphore>,
 }
 
-/// How many guesses may be under way or wait.
+/// The largest number of attempts that are running or waiting.
 const PLACES: usize = 256;
-/// How long a guess waits for those before it.
+/// The time that an attempt waits for those before it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Fewer than the failures that one address may have, so that guesses under way never fill that.
+/// Fewer than the failures that one address may have, so that running attempts never reach that limit.
 const LANES: usize = 32;
 
 impl Guesses {
-    /// Counts with `throttle`.
+    /// Returns a limiter that counts with `throttle`.
     pub fn new(throttle: Arc<dyn LoginThrottle>, tools: Tools) -> Self {
         Self {
             throttle,
@@ -47,11 +47,11 @@ impl Guesses {
         }
     }
 
-    /// Lets someone at `address` make one guess at the secrets of `email`.
+    /// Runs one attempt at the secrets of `email` from `address`.
     ///
-    /// It counts from the beginning, so that guesses at the same time cannot slip through
-    /// together, and is taken back unless it ends in [`Error::InvalidCredentials`]: a fault of
-    /// ours must not lock anybody out.
+    /// It counts from the start, so that concurrent attempts cannot bypass the limit together. It is taken
+    /// back unless it ends in [`Error::InvalidCredentials`]: a fault of the server must not lock a user
+    /// out.
     ///
     /// # Errors
     /// [`Error::RateLimited`] when there were too many, or too many at once, and those of `guess`.
@@ -85,7 +85,7 @@ impl Guesses {
         match self.throttle.admit(&attempt).await? {
             Admission::Granted => Ok(attempt.id),
             Admission::Refused { until } => {
-                // Rounded up, so that a caller who waits that long is not early.
+                // Rounded up, so that a client that waits exactly this long is not too early.
                 let wait = (until - now).num_microseconds().unwrap_or(i64::MAX).max(1).unsigned_abs();
                 let seconds = wait.div_ceil(1_000_000);
                 Err(Error::RateLimited { retry_after: Duration::from_secs(seconds) })
@@ -93,11 +93,11 @@ impl Guesses {
         }
     }
 
-    /// Never fails, because what the guess was for is done by now. A guess that cannot be taken
-    /// back counts until it is too old to count.
+    /// Takes an attempt back. Never fails, because the guarded operation is done by now. An attempt that
+    /// cannot be taken back counts until it expires.
     async fn forgive(&self, attempt: LoginAttemptId) {
         if let Err(error) = self.throttle.forgive(attempt).await {
-            tracing::warn!(login_attempt.id = %attempt, error = &error as &dyn std::error::Error, "could not take back a login attempt");
+            tracing::warn!(login_attempt.id = %attempt, error = &error as &dyn std::error::Error, "login attempt could not be taken back");
         }
     }
 }

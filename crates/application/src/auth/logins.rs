@@ -1,4 +1,4 @@
-//! Logging in and out.
+//! Login and logout.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use launchway_domain::{
 use super::{Guesses, LoggedIn, author, new_session, second_factor};
 use crate::{Error, Tools};
 
-/// What someone presents to log in.
+/// The credentials and the origin of a login.
 #[derive(Debug)]
 pub struct LoginRequest {
-    /// Who they say they are.
+    /// The email address of the account.
     pub email: EmailAddress,
-    /// Their password, perhaps.
+    /// The password to check.
     pub password: Secret<String>,
-    /// A code of their authenticator, or a recovery code.
+    /// A TOTP code or a recovery code.
     pub totp_code: Option<Secret<String>>,
-    /// The request.
+    /// The origin of the request.
     pub origin: Origin,
 }
 
-/// Opens sessions for those who know their password, and closes them.
+/// Opens and closes sessions.
 pub struct Logins {
     credentials: Arc<dyn CredentialRepository>,
     users: Arc<dyn UserRepository>,
@@ -37,7 +37,7 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// Checks logins against `credentials`.
+    /// Returns the use cases that check logins against `credentials`.
     pub fn new(
         credentials: Arc<dyn CredentialRepository>,
         users: Arc<dyn UserRepository>,
@@ -52,7 +52,7 @@ impl Logins {
     /// Opens a session.
     ///
     /// # Errors
-    /// [`Error::InvalidCredentials`], the same in words and time for an unknown address, a wrong
+    /// [`Error::InvalidCredentials`], with the same message and timing for an unknown address, a wrong
     /// password and a wrong code; [`Error::TwoFactorRequired`] when only the code is missing;
     /// [`Error::RateLimited`] after too many failures.
     pub async fn log_in(&self, request: LoginRequest) -> Result<LoggedIn, Error> {
@@ -76,7 +76,7 @@ impl Logins {
             .chain([self.tools.record(author(&profile, origin), login)])
             .collect();
         self.tools.store.commit(writes).await.map_err(|error| match error {
-            // The password was changed meanwhile, or the code was used before.
+            // The password was changed in the meantime, or the code was used before.
             StoreError::Stale => WRONG,
             error => error.into(),
         })?;
@@ -92,7 +92,7 @@ impl Logins {
         let logout = Event::new(Action::Access, Resource::User, actor.user_id(), "logged out");
         let writes = vec![end.into(), self.tools.record(actor.author(), logout)];
         match self.tools.store.commit(writes).await {
-            // Ended twice at the same moment: it is over, which is what was asked for.
+            // Ended twice concurrently: the session has ended, which is what was requested.
             Ok(()) | Err(StoreError::Stale) => Ok(()),
             Err(error) => Err(error.into()),
         }

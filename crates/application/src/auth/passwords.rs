@@ -14,23 +14,23 @@ use launchway_domain::{
 use super::{Guesses, author};
 use crate::{Error, Tools};
 
-/// A caller's wish for another password.
+/// The request of a user to change their password.
 #[derive(Debug)]
 pub struct PasswordChange {
-    /// The one that they have, perhaps.
+    /// The current password to check.
     pub current: Secret<String>,
-    /// The one that they want.
+    /// The new password.
     pub new: Password,
 }
 
-/// A new user's wish for a first password.
+/// The request of a new user to set their first password.
 #[derive(Debug)]
 pub struct PasswordSetupRequest {
-    /// What whoever added them gave to them.
+    /// The setup token, which they got from the administrator who added them.
     pub token: Secret<String>,
-    /// The password that they want.
+    /// The new password.
     pub password: Password,
-    /// The request.
+    /// The origin of the request.
     pub origin: Origin,
 }
 
@@ -44,7 +44,7 @@ pub struct Passwords {
 }
 
 impl Passwords {
-    /// Checks the present password against `credentials`.
+    /// Returns the use cases that check the current password against `credentials`.
     pub fn new(
         credentials: Arc<dyn CredentialRepository>,
         users: Arc<dyn UserRepository>,
@@ -58,8 +58,8 @@ impl Passwords {
     /// Changes the actor's password and ends their other sessions.
     ///
     /// # Errors
-    /// [`Error::InvalidCredentials`] when the present one is wrong, [`Error::RateLimited`] after
-    /// too many failures, [`Error::Forbidden`] for an API token.
+    /// [`Error::InvalidCredentials`] when the current one is wrong, [`Error::RateLimited`] after too many
+    /// failures, [`Error::Forbidden`] for an API token.
     pub async fn change(&self, actor: &Actor, change: PasswordChange) -> Result<(), Error> {
         let keep = Some(actor.session()?.id);
         let address = actor.origin().client.address;
@@ -91,7 +91,7 @@ impl Passwords {
         })
     }
 
-    /// Sets the first password of a new user, who has the token for it.
+    /// Sets the first password of a new user, authenticated by their setup token.
     ///
     /// # Errors
     /// [`Error::InvalidCredentials`] for a token that is unknown, used or expired.
@@ -115,11 +115,11 @@ impl Passwords {
         })
     }
 
-    /// Sets a password without knowing the present one, and ends all sessions of that user: for
-    /// who has the server's files.
+    /// Sets a password without the current one, and ends all sessions of that user. It has no permission
+    /// check: it is for administrators with access to the files of the server.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when nobody has that address.
+    /// [`Error::NotFound`] when no user has that address.
     pub async fn reset(&self, email: &EmailAddress, new: &Password) -> Result<(), Error> {
         let user = self
             .credentials

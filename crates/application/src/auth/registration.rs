@@ -1,4 +1,4 @@
-//! Making the first administrator.
+//! Registration of the first administrator.
 
 use std::sync::Arc;
 
@@ -17,31 +17,31 @@ use launchway_domain::{
 use super::{LoggedIn, author, new_session};
 use crate::{Error, Tools};
 
-/// Who is to become the first administrator.
+/// The account of the first administrator.
 #[derive(Debug)]
 pub struct NewAdmin {
-    /// Their address.
+    /// The email address.
     pub email: EmailAddress,
-    /// Their password.
+    /// The password.
     pub password: Password,
-    /// Their name.
+    /// The name of the user.
     pub username: Username,
-    /// The name of their organization; `<username>'s Team` without one.
+    /// The name of the organization; `<username>'s Team` by default.
     pub organization: Option<OrganizationName>,
 }
 
-/// Why someone may claim a fresh installation.
+/// The proof that a caller may register on a fresh installation.
 #[derive(Debug)]
 pub enum SetupProof {
-    /// They are on the server's own machine.
+    /// The request comes from the machine of the server.
     Local,
-    /// They present what the server printed when it started.
+    /// The setup token that the server printed when it started.
     Token(Secret<String>),
-    /// Nothing.
+    /// No proof.
     None,
 }
 
-/// Makes the first administrator, exactly once.
+/// Registers the first administrator, exactly once.
 pub struct Registration {
     credentials: Arc<dyn CredentialRepository>,
     hasher: Arc<dyn PasswordHasher>,
@@ -50,7 +50,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Lets in from elsewhere only who presents the token behind `setup_token`.
+    /// Returns the use case. Remote callers need the token whose hash is `setup_token`.
     pub fn new(
         credentials: Arc<dyn CredentialRepository>,
         hasher: Arc<dyn PasswordHasher>,
@@ -60,7 +60,7 @@ impl Registration {
         Self { credentials, hasher, setup_token, tools }
     }
 
-    /// Whether the first administrator exists.
+    /// Returns whether the first administrator exists.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without a database.
@@ -68,10 +68,10 @@ impl Registration {
         Ok(self.credentials.admin_registered().await?)
     }
 
-    /// Makes the first administrator and logs them in.
+    /// Registers the first administrator and logs them in.
     ///
     /// # Errors
-    /// [`Error::RegistrationClosed`] for everyone after the first, also at the same moment;
+    /// [`Error::RegistrationClosed`] for everyone after the first, also for concurrent requests;
     /// [`Error::SetupTokenNeeded`] without proof.
     pub async fn register(
         &self,
@@ -97,7 +97,8 @@ impl Registration {
         Ok(LoggedIn { token, session, profile })
     }
 
-    /// Makes the first administrator without logging them in: for who has the server's files.
+    /// Registers the first administrator without a login. It has no check of a proof: it is for
+    /// administrators with access to the files of the server.
     ///
     /// # Errors
     /// [`Error::RegistrationClosed`] when there is one.
@@ -111,8 +112,8 @@ impl Registration {
         Ok(profile)
     }
 
-    /// Of many who come at the same moment, those who fail while another one succeeds are told
-    /// the reason that lasts.
+    /// Prepares the registration. If it fails while a concurrent one succeeds, returns
+    /// [`Error::RegistrationClosed`], which is the lasting reason.
     async fn prepare_while_open(&self, admin: NewAdmin) -> Result<(Profile, Vec<Write>), Error> {
         match self.prepare(admin).await {
             Err(_) if self.admin_registered().await? => Err(Error::RegistrationClosed),
@@ -151,7 +152,7 @@ impl Registration {
             writes.push(self.tools.record(by.clone(), event.with("name", &organization.name)));
         }
         self.tools.store.commit(writes).await.map_err(|error| match error {
-            // Whatever is taken in a fresh installation was taken by another first administrator.
+            // In a fresh installation a conflict can only come from another first administrator.
             StoreError::Taken(_) => Error::RegistrationClosed,
             error => error.into(),
         })

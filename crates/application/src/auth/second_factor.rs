@@ -1,4 +1,4 @@
-//! Checking a code: from an authenticator, or a recovery code.
+//! Checks a second factor: a TOTP code or a recovery code.
 
 use launchway_domain::{
     auth::{RecoveryCode, TotpSecret, TwoFactor, Write},
@@ -9,7 +9,7 @@ use launchway_domain::{
 
 use crate::Error;
 
-/// Opens the secret that the user's authenticator shares with us.
+/// Decrypts the TOTP secret of the user.
 pub(super) fn open_secret(
     secrets: &dyn SecretBox,
     user_id: UserId,
@@ -20,15 +20,15 @@ pub(super) fn open_secret(
         .ok_or_else(|| Error::Internal("a stored two-factor secret has a wrong length".into()))
 }
 
-/// A code without the spaces that authenticators show in it.
+/// Returns a code without the spaces that authenticators show in it.
 pub(super) fn typed(code: &str) -> String {
     code.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// The write that uses `code` up; `None` when it is not right.
+/// Returns the write that consumes `code`; `None` if it is wrong.
 ///
-/// A recovery code is looked for only when the write is carried out: it is `Stale` if there is
-/// no such code.
+/// A recovery code is looked up only when the write is committed: it fails with `Stale` if there is no such
+/// code.
 pub(super) fn use_code(
     secrets: &dyn SecretBox,
     user_id: UserId,

@@ -1,4 +1,4 @@
-//! Setting up two-factor login.
+//! Two-factor login.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use launchway_domain::{
 use super::{Guesses, second_factor};
 use crate::{Error, Tools};
 
-/// What an authenticator needs, shown this once.
+/// The data for an authenticator, shown only once.
 #[derive(Debug)]
 pub struct TwoFactorSetup {
-    /// The secret, to be typed.
+    /// The TOTP secret, to be typed in.
     pub secret: Secret<String>,
-    /// The same, to be scanned.
+    /// The `otpauth` URL, to be scanned.
     pub otpauth_url: Secret<String>,
 }
 
-/// Turns two-factor login on and off for the caller.
+/// Enables and disables two-factor login for the caller.
 pub struct TwoFactorLogin {
     credentials: Arc<dyn CredentialRepository>,
     secrets: Arc<dyn SecretBox>,
@@ -30,7 +30,7 @@ pub struct TwoFactorLogin {
 }
 
 impl TwoFactorLogin {
-    /// Keeps the shared secrets sealed by `secrets`.
+    /// Returns the use cases that encrypt TOTP secrets with `secrets`.
     pub fn new(
         credentials: Arc<dyn CredentialRepository>,
         secrets: Arc<dyn SecretBox>,
@@ -40,7 +40,7 @@ impl TwoFactorLogin {
         Self { credentials, secrets, guesses, tools }
     }
 
-    /// Begins the set-up, or begins it anew. Nothing is demanded yet.
+    /// Begins the setup, or restarts it. Logins do not need a code yet.
     ///
     /// # Errors
     /// [`Error::Conflict`] when two-factor login is on, [`Error::Forbidden`] without a session.
@@ -58,11 +58,11 @@ impl TwoFactorLogin {
         })
     }
 
-    /// Turns it on, if `code` shows that the authenticator is set up. Gives the recovery codes.
+    /// Enables two-factor login if `code` is right, and returns the recovery codes.
     ///
     /// # Errors
-    /// [`Error::InvalidCredentials`] for a wrong code, [`Error::Conflict`] when the set-up was
-    /// not begun or is finished, [`Error::Forbidden`] without a session.
+    /// [`Error::InvalidCredentials`] for a wrong code, [`Error::Conflict`] when the set-up was not begun or
+    /// is finished, [`Error::Forbidden`] without a session.
     pub async fn enable(&self, actor: &Actor, code: &str) -> Result<Vec<RecoveryCode>, Error> {
         actor.session()?;
         let user_id = actor.user_id();
@@ -87,7 +87,7 @@ impl TwoFactorLogin {
         Ok(codes)
     }
 
-    /// Turns it off, for who has a code or a recovery code.
+    /// Disables two-factor login, given a TOTP code or a recovery code.
     ///
     /// # Errors
     /// [`Error::InvalidCredentials`] for a wrong code, [`Error::Conflict`] when it is off,

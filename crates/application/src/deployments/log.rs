@@ -1,4 +1,4 @@
-//! Writing the log of one attempt at a deployment.
+//! The log of one attempt at a deployment.
 
 use std::sync::Arc;
 
@@ -57,23 +57,23 @@ impl DeploymentLog {
         Self::new(DeploymentLines { sink, clock, deployment }, masker)
     }
 
-    /// What happened, in Launchway's own words.
+    /// Logs a message of Launchway itself.
     pub(crate) async fn say(&self, level: Level, text: impl Into<String>) {
         self.say_of(&(), level, text).await;
     }
 
-    /// Takes what a program prints as lines of `level`.
+    /// Returns an output that logs the lines of a program at `level`.
     pub(crate) fn output(self: &Arc<Self>, level: Level) -> Arc<PrintedOutput<DeploymentLines>> {
         self.output_of((), level)
     }
 
-    /// A line for somebody else to write, with the marks of this log.
+    /// Returns a line of this log, with its secrets masked, for the caller to write.
     pub(crate) fn line(&self, level: Level, text: &str) -> NewLine {
         self.line_of(&(), level, text)
     }
 }
 
-/// What no line of an application's log may show.
+/// Returns a masker of every secret of an application.
 pub(crate) fn secrets_of(secrets: &OpenSecrets) -> Masker {
     Masker::new(secrets.values())
 }

@@ -1,7 +1,7 @@
-//! Carrying out a deployment: source, build, start, check, switch, retire.
+//! Executes a deployment: source, build, start, health check, switch, retirement.
 //!
-//! **Invariant:** until [`Write::GoLive`] is durable, whatever happens leaves the live version as it
-//! was; from then on, an attempt only goes forward. Each step may be repeated.
+//! **Invariant:** until [`Write::GoLive`] is durable, every failure leaves the live version as it was; from
+//! then on, an attempt only goes forward. Each step may be repeated.
 
 mod build;
 mod compose;
@@ -39,64 +39,64 @@ use crate::{
     runtime_logs::RuntimeLogs,
 };
 
-/// What deployments are made with.
+/// The ports of the deployment pipeline.
 pub struct PipelinePorts {
     /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
     /// Reads deployments.
     pub deployments: Arc<dyn DeploymentRepository>,
-    /// Keeps the log of a deployment.
+    /// Stores the log of a deployment.
     pub logs: Arc<dyn LogSink>,
-    /// Collects what containers print before they go; nobody does where it is absent.
+    /// Collects the output of containers before they are removed; not collected if absent.
     pub runtime_logs: Option<Arc<RuntimeLogs>>,
-    /// The keys for private repositories.
+    /// Reads the deploy keys of private repositories.
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
-    /// Opens variables, credentials and keys.
+    /// Decrypts variables, credentials and keys.
     pub secrets: Arc<dyn SecretBox>,
     /// Fetches source.
     pub source: Arc<dyn SourceFetcher>,
     /// Plans builds of source without a Dockerfile.
     pub planner: Arc<dyn BuildPlanner>,
-    /// Builds and gets images.
+    /// Builds and pulls images.
     pub images: Arc<dyn ImageBuilder>,
     /// Runs the services of compose files.
     pub composer: Arc<dyn Composer>,
     /// Runs containers.
     pub deployer: Arc<dyn Deployer>,
-    /// What is on the engine.
+    /// Lists the resources on the engine.
     pub inventory: Arc<dyn EngineInventory>,
-    /// Asks a container whether it works.
+    /// Checks the health of a container.
     pub probe: Arc<dyn HealthProbe>,
-    /// Keeps published files.
+    /// Stores published files.
     pub sites: Arc<dyn SiteStore>,
-    /// Leads the traffic.
+    /// Routes the traffic.
     pub routes: Arc<Routes>,
 }
 
-/// How patient the check of a new version is.
+/// The timeouts of the health check of a new version.
 #[derive(Debug, Clone, Copy)]
 pub struct HealthTimings {
-    /// How long a version may take until it answers.
+    /// The time that a version may take until it responds.
     pub limit: Duration,
-    /// How long a version that is not asked by HTTP has to stay up.
+    /// The time that a version without an HTTP health check has to stay up.
     pub stability: Duration,
-    /// How long to wait between two questions.
+    /// The longest pause between two checks.
     pub pause: Duration,
 }
 
 impl HealthTimings {
-    /// Those of an installation with `limit`.
+    /// Returns the timings of an installation with `limit`.
     #[must_use]
     pub fn within(limit: Duration) -> Self {
         Self { limit, stability: Duration::from_secs(1), pause: Duration::from_millis(50) }
     }
 }
 
-/// Carries out deployments, and what else is done to applications.
+/// Executes deployments and the other jobs of applications.
 pub struct Pipeline {
     ports: PipelinePorts,
     retirer: Retirer,
-    /// True if what lost the traffic is ended inside the job, because no reconciler would find it.
+    /// True if the previous version is stopped inside the job, because no reconciler would find it.
     retires_inside: bool,
     vault: Vault,
     timings: HealthTimings,
@@ -105,7 +105,7 @@ pub struct Pipeline {
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
-        tracing::error!(%error, source = ?std::error::Error::source(&error), "a deployment meets a fault");
+        tracing::error!(%error, source = ?std::error::Error::source(&error), "application secrets could not be decrypted");
         Self::Refused("a secret of this application cannot be opened".to_owned())
     }
 }
@@ -113,7 +113,7 @@ impl From<Error> for Stop {
 /// One attempt at a deployment.
 struct Attempt<'a> {
     lease: Lease,
-    /// The number of the attempt among those that count.
+    /// The number of the attempt, without those that were excused.
     counted: i32,
     application: Application,
     deployment: Deployment,
@@ -124,7 +124,7 @@ struct Attempt<'a> {
 }
 
 impl Pipeline {
-    /// Works with `ports`.
+    /// Returns a pipeline over `ports`.
     pub fn new(ports: PipelinePorts, timings: HealthTimings, tools: Basics) -> Self {
         let vault = Vault::new(Arc::clone(&ports.secrets));
         let retirer = Retirer {
@@ -139,38 +139,38 @@ impl Pipeline {
         Self { ports, retirer, retires_inside: false, vault, timings, tools }
     }
 
-    /// The same where no reconciler runs: a deployment is finished when the previous version is ended.
+    /// Configures the pipeline to run without a reconciler: a deployment finishes only when the previous
+    /// version is stopped.
     #[must_use]
     pub fn without_reconciler(mut self) -> Self {
         self.retires_inside = true;
         self
     }
 
-    /// Ends what lost the traffic once its last request is done. What cannot be ended now is an orphan,
-    /// which the reconciler retires.
+    /// Stops a version that lost the traffic once its last request is done. If it cannot be stopped now, it
+    /// is an orphan, which the reconciler retires.
     pub(crate) async fn retire(&self, retired: &Retired) {
         if let Err(error) = self.retirer.retire(retired).await {
-            tracing::warn!(deployment.id = %retired.deployment(), %error, "previous version is removed later");
+            tracing::warn!(deployment.id = %retired.deployment(), %error, "previous version could not be retired yet");
         }
     }
 
-    /// Says in the log of a deployment that its job waits for the engine.
+    /// Logs in the deployment log that its job waits for the engine.
     pub(crate) async fn log_waiting(&self, claimed: &ClaimedJob, reason: &str) {
         let Ok(deployment_id) = claimed.job.payload.parse() else { return };
         let text = format!("Waiting for the Docker engine: {reason}");
         let (application_id, at) = (claimed.job.subject.into(), self.tools.clock.now());
         let line = NewLine { application_id, deployment_id, level: Level::Warn, text, at };
         if let Err(error) = self.ports.logs.append(vec![line]).await {
-            tracing::warn!(%error, deployment.id = %deployment_id, "a log line could not be stored");
+            tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
         }
     }
 
-    /// One attempt at the deployment of `claimed`, to its end. Everything that the attempt comes to
-    /// is durable when this returns `Ok`.
-    /// Returns what lost the traffic by it.
+    /// Runs one attempt at the deployment of `claimed`. Every result of the attempt is durable when this
+    /// returns `Ok`. Returns the versions that lost the traffic.
     pub(crate) async fn deploy(&self, claimed: &ClaimedJob, course: &Course) -> Result<Vec<Retired>, Stop> {
         let Some(attempt) = self.begin(claimed, course).await? else {
-            // The application is gone, and nobody waits for this any more.
+            // The application was deleted, so the deployment is no longer needed.
             self.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
             return Ok(Vec::new());
         };
@@ -246,7 +246,7 @@ impl Pipeline {
             return self.take_over(attempt).await;
         }
         if attempt.owner.attempt > 1 {
-            // Those that only waited for something do not count.
+            // Attempts that only waited for a dependency do not count.
             if attempt.counted > 1 {
                 attempt.log.say(Level::Info, format!("Attempt {}", attempt.counted)).await;
             }
@@ -263,7 +263,7 @@ impl Pipeline {
         released
     }
 
-    /// Removes what attempts at a deployment left, unless their version is live.
+    /// Removes the resources that attempts at a deployment left, unless their version is live.
     pub(crate) async fn clear_up_after(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
         let Ok(deployment) = claimed.job.payload.parse::<DeploymentId>() else { return Ok(()) };
         let application = self.ports.applications.get(claimed.job.scope, claimed.job.subject.into()).await?;
@@ -282,7 +282,7 @@ impl Pipeline {
         self.ports.deployer.remove(deployment).await
     }
 
-    /// Says that the version is live: what is left to do concerns the old one only.
+    /// Records that the version is live: the remaining work concerns the old one only.
     async fn finish(&self, attempt: &Attempt<'_>) -> Result<(), Stop> {
         if attempt.deployment.status.state.is_over() {
             return Ok(());
@@ -300,14 +300,14 @@ impl Pipeline {
 
     async fn fail(&self, claimed: &ClaimedJob, attempt: &Attempt<'_>, reason: String) -> Result<(), Stop> {
         if let Err(error) = self.ports.source.discard(attempt.deployment.id).await {
-            tracing::warn!(deployment.id = %attempt.deployment.id, %error, "a work folder stays until the next start");
+            tracing::warn!(deployment.id = %attempt.deployment.id, %error, "work directory could not be removed");
         }
         attempt.log.flush().await;
         let event = self.ended(&attempt.application, &attempt.deployment, "could not deploy");
         self.settle(claimed, Outcome::Failed { reason }, vec![event]).await
     }
 
-    /// Ends a job; the deployment, if it has one, ends with it.
+    /// Settles a job, and its deployment with it if it has one.
     pub(crate) async fn settle(
         &self,
         claimed: &ClaimedJob,
@@ -323,21 +323,21 @@ impl Pipeline {
         Ok(self.tools.store.commit(writes).await?)
     }
 
-    /// Changes something, if the job is still ours.
+    /// Commits writes if this worker still holds the lease.
     async fn commit(&self, lease: Lease, writes: Vec<store::Write>) -> Result<(), Stop> {
         let writes = [JobWrite::Prove(lease).into()].into_iter().chain(writes).collect();
         Ok(self.tools.store.commit(writes).await?)
     }
 
-    /// Says how far the deployment has come.
+    /// Records the progress of the deployment.
     async fn record(&self, attempt: &Attempt<'_>, progress: Progress) -> Result<(), Stop> {
         let at = self.tools.clock.now();
         let advance = Write::Advance { id: attempt.deployment.id, progress, at };
         self.commit(attempt.lease, vec![advance.into()]).await
     }
 
-    /// Does `work` while it is written down that it is done: it need not wait for the disk. Who finds
-    /// out in this way that the job is somebody else's drops the work.
+    /// Runs `work` while its progress is recorded, so that it need not wait for the disk. If the record
+    /// shows that the lease is lost, the work is dropped.
     async fn while_recorded<T, E: Into<Stop>>(
         &self,
         attempt: &Attempt<'_>,
@@ -345,12 +345,12 @@ impl Pipeline {
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Stop> {
         let recorded = self.record(attempt, progress);
-        // Work that fails does not take back what was written down before it.
+        // A failure of the work does not undo the earlier record.
         let ((), worked) = tokio::try_join!(recorded, async { Ok(work.await) })?;
         worked.map_err(Into::into)
     }
 
-    /// What the trail is told at the end.
+    /// Returns the audit event of the end of a deployment.
     fn ended(&self, application: &Application, deployment: &Deployment, what: &str) -> store::Write {
         let author = Author::launchway(Chain::Organization(application.organization_id));
         let what = format!("{what} {}", titled(&application.blueprint));

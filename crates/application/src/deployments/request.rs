@@ -1,4 +1,4 @@
-//! The wish for a deployment, as what has to be written for it.
+//! The request for a deployment, as the writes that record it.
 
 use launchway_domain::{
     applications::{Application, BuildPack},
@@ -12,14 +12,14 @@ use launchway_domain::{
 
 use crate::Basics;
 
-/// A deployment that is asked for, and the job that will do it.
+/// A requested deployment, and its job.
 pub(crate) struct Request {
     pub(crate) deployment: Deployment,
     job: NewJob,
 }
 
 impl Request {
-    /// A deployment of `application` that waits.
+    /// Returns a pending deployment of `application`.
     pub(crate) fn of(application: &Application, kind: DeploymentKind, tools: &Basics) -> Self {
         let mut job = job_about(application, JobKind::Deploy, tools);
         let ids = (tools.ids.next().into(), tools.ids.next().into());
@@ -29,13 +29,13 @@ impl Request {
         Self { deployment, job }
     }
 
-    /// What makes it durable. One that waits already for the same application gives way.
+    /// Returns the writes that make it durable. It replaces a pending one of the same application.
     pub(crate) fn writes(self, actor: &Actor, tools: &Basics) -> Vec<store::Write> {
         let username = actor.user().username.as_str();
         self.writes_because(username, &format!("by {username}"), tools)
     }
 
-    /// The same where nobody who is known here asked for it, but `by`; `reason` says so in the log.
+    /// Returns the same writes for a request by `by`, who is not a user of Launchway; `reason` is logged.
     pub(crate) fn writes_because(mut self, by: &str, reason: &str, tools: &Basics) -> Vec<store::Write> {
         self.deployment.requested_by = by.to_owned();
         let text = match self.deployment.kind {
@@ -60,7 +60,7 @@ impl Request {
     }
 }
 
-/// A job that works on `application`. A newer one of its kind takes its place while it waits.
+/// Returns a job on `application`. A newer one of its kind replaces it while it is pending.
 pub(crate) fn job_about(application: &Application, kind: JobKind, tools: &Basics) -> NewJob {
     let now = tools.clock.now();
     NewJob {
@@ -76,11 +76,11 @@ pub(crate) fn job_about(application: &Application, kind: JobKind, tools: &Basics
     }
 }
 
-/// The workers that a job on `application` waits for.
+/// Returns the worker pool of a job on `application`.
 fn pool(application: &Application, kind: JobKind) -> Pool {
     match (kind, application.blueprint.build_pack) {
         (JobKind::RunExtension | JobKind::UninstallExtension, _) => Pool::Extensions,
-        // What it was before it was a site is on the engine.
+        // The version before it became a site may still be on the engine.
         (JobKind::Remove | JobKind::Reconcile, _) => Pool::Operations,
         (JobKind::Deploy | JobKind::Restart | JobKind::Stop, BuildPack::Static) => Pool::Sites,
         (JobKind::Deploy, _) => Pool::Builds,

@@ -1,7 +1,7 @@
-//! Retirement: ending what lost the traffic once its last request is done.
+//! Retirement: stops versions that lost the traffic once their last request is done.
 //!
-//! It holds up nobody: the next deployment of the application does not wait for it. What is cut off by
-//! the end of the server is an orphan to the next one, and is retired by the reconciler.
+//! It blocks nothing: the next deployment of the application does not wait for it. A version whose
+//! retirement is interrupted by the end of the server is an orphan, which the reconciler retires.
 
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ pub struct Retired {
     scope: Scope,
     application: ApplicationId,
     deployment: DeploymentId,
-    /// The attempt, when another one of the same deployment is live.
+    /// The attempt, if another one of the same deployment is live.
     attempt: Option<Owner>,
     /// The container that got the traffic.
     container: Option<ContainerId>,
 }
 
 impl Retired {
-    /// A whole version.
+    /// Returns a whole version to retire.
     pub(crate) fn version(application: (Scope, ApplicationId), deployment: &Deployment) -> Self {
         Self {
             scope: application.0,
@@ -42,7 +42,8 @@ impl Retired {
         }
     }
 
-    /// A container, with everything that was made with it; its whole version unless that `is_live`.
+    /// Returns a container to retire, with everything that was created with it; its whole version unless
+    /// that `is_live`.
     pub(crate) fn container(owner: Owner, container: ContainerId, is_live: bool) -> Self {
         Self {
             scope: Scope::of_record(owner.organization),
@@ -53,7 +54,7 @@ impl Retired {
         }
     }
 
-    /// The deployment that it is of.
+    /// Returns the deployment of the retired version.
     pub(crate) fn deployment(&self) -> DeploymentId {
         self.deployment
     }
@@ -65,23 +66,23 @@ pub struct Retirer {
     pub applications: Arc<dyn ApplicationRepository>,
     /// Reads deployments.
     pub deployments: Arc<dyn DeploymentRepository>,
-    /// Ends containers.
+    /// Stops and removes containers.
     pub deployer: Arc<dyn Deployer>,
     /// Lists the services of a composition.
     pub inventory: Arc<dyn EngineInventory>,
-    /// Takes what containers printed before they go; nobody does where it is absent.
+    /// Collects the output of containers before they are removed; not collected if absent.
     pub runtime_logs: Option<Arc<RuntimeLogs>>,
-    /// Tells when the last request is done.
+    /// Waits for the last request.
     pub routes: Arc<Routes>,
-    /// Records what was done.
+    /// Commits the records.
     pub tools: Basics,
 }
 
 impl Retirer {
-    /// Waits for the last request, ends the containers, takes what they printed, and removes them.
+    /// Waits for the last request, stops the containers, collects their output, and removes them.
     pub(crate) async fn retire(&self, retired: &Retired) -> Result<(), StepError> {
         if let Err(error) = self.routes.drain(retired.application, retired.container.clone()).await {
-            tracing::warn!(application.id = %retired.application, %error, "requests could not be waited for");
+            tracing::warn!(application.id = %retired.application, %error, "drain failed");
         }
         let record = self.deployments.get(retired.scope, retired.deployment).await.map_err(unreadable)?;
         let container = match &retired.container {
@@ -113,7 +114,7 @@ impl Retirer {
         self.tools.store.commit(vec![write.into()]).await.map_err(unreadable)
     }
 
-    /// Takes what the containers of a version printed since the last time.
+    /// Collects the new output of the containers of a version.
     async fn collect_logs(
         &self,
         retired: &Retired,
@@ -123,7 +124,7 @@ impl Retirer {
         let Some(runtime_logs) = &self.runtime_logs else { return Ok(()) };
         let application = self.applications.get(retired.scope, retired.application).await;
         let Some(application) = application.map_err(|error| error.to_string())? else { return Ok(()) };
-        // The record may name the container that took its place.
+        // The record may already refer to the container that replaced it.
         let mut printed_by = record.clone();
         if let Some(recorded) = &mut printed_by.container {
             recorded.id = container.clone();

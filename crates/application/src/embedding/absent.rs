@@ -1,4 +1,4 @@
-//! What an embedding service does not have: whoever asks for it is told so.
+//! Ports that an embedding service does not have. They reject every call.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -15,10 +15,10 @@ use launchway_domain::{
     store::StoreError,
 };
 
-/// The variables of an application that has none, as they are before they are sealed.
+/// The plaintext of the variables of an application that has none.
 const NO_VARIABLES: &[u8] = b"{}";
 
-/// For applications without secrets: it takes none. What it seals and opens is that there is nothing.
+/// A [`SecretBox`] for applications without secrets. It accepts only the empty value.
 pub struct NoSecrets;
 
 impl SecretBox for NoSecrets {
@@ -35,7 +35,7 @@ impl SecretBox for NoSecrets {
     }
 }
 
-/// What is not there: it refuses what is asked of it, and has nothing to remove.
+/// A port that is absent: it rejects every request, and has nothing to remove.
 pub(super) struct Absent;
 
 fn absent<T>(what: &str) -> Result<T, StepError> {

@@ -1,4 +1,4 @@
-//! What runs versions for an embedding service, seen as the ports that deployments use.
+//! The host of an embedding service, adapted to the ports of deployments.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -21,68 +21,69 @@ use uuid::Uuid;
 
 use super::keeper::Kept;
 
-/// A version that is to run.
+/// A version to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// What it is known by from now on.
+    /// The deployment, which identifies the version.
     pub deployment: DeploymentId,
-    /// Of what it is one.
+    /// The application of the version.
     pub application: Application,
-    /// What it is made of.
+    /// The image to run.
     pub image: ImageRef,
-    /// What it is told.
+    /// The environment variables.
     pub environment: Variables,
 }
 
 /// Runs versions.
 ///
-/// Promises: a call that is dropped ends what it started; doing a thing a second time is no error.
+/// Implementations guarantee that a dropped call stops what it started, and that every call is idempotent.
 #[async_trait]
 pub trait Host: Send + Sync {
-    /// Starts a version beside whatever else runs, and tells where it is reached, on the
+    /// Starts a version beside whatever else runs, and returns its address. It listens on the
     /// [port](launchway_domain::applications::Blueprint::port) of its application.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it cannot be run, [`StepError::Fault`] when trying again may help.
+    /// [`StepError::Refused`] when it cannot be run, [`StepError::Fault`] when a retry may help.
     async fn start(&self, version: &Version) -> Result<IpAddr, StepError>;
 
-    /// Where the version of a deployment is reached; `None` when none runs.
+    /// Returns the address of the version of a deployment; `None` when none runs.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when that cannot be told now.
+    /// [`StepError::Fault`] when that cannot be determined now.
     async fn find(&self, deployment: DeploymentId) -> Result<Option<IpAddr>, StepError>;
 
-    /// Ends the version of a deployment, if one runs.
+    /// Stops the version of a deployment, if one runs.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when trying again may help.
+    /// [`StepError::Fault`] when a retry may help.
     async fn end(&self, deployment: DeploymentId) -> Result<(), StepError>;
 
-    /// Whether a version works. Unless this says more, one works that goes on running.
+    /// Checks the health of a version. By default, a version that keeps running is healthy.
     ///
     /// # Errors
-    /// A sentence that says what was answered instead.
+    /// A sentence that describes the response.
     async fn check(&self, _target: &ProbeTarget) -> Result<(), String> {
         Ok(())
     }
 
-    /// Leads the names of an application there from now on. Unless this does more, versions are
-    /// reached at their own address alone.
+    /// Routes the host names of an application to a version. By default, versions are reached at their own
+    /// address only.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when trying again may help.
+    /// [`StepError::Fault`] when a retry may help.
     async fn lead(&self, _route: &Route) -> Result<(), StepError> {
         Ok(())
     }
 }
 
-/// The ports over a host.
+/// Implements the ports over a host.
 pub(super) struct Hosted {
     pub(super) host: Arc<dyn Host>,
     pub(super) kept: Kept,
 }
 
-/// A host knows versions by their deployment. Containers have ids of 64 digits: it says it twice.
+/// Returns a container id for a deployment. Container ids have 64 digits, so the id of the deployment is
+/// repeated.
 fn container_of(deployment: DeploymentId) -> Result<ContainerId, StepError> {
     let id = Uuid::from(deployment).simple();
     let unlikely = |error: InvalidValue| StepError::Fault(format!("no id of a container: {error}"));
@@ -109,7 +110,7 @@ impl ImageBuilder for Hosted {
         refused("nothing is built here: only prebuilt images are deployed")
     }
 
-    /// The host gets the image when it starts the version.
+    /// The host pulls the image when it starts the version.
     async fn obtain(&self, owner: &Owner, _: &ImageRef, _: Arc<dyn Output>) -> Result<ImageName, StepError> {
         Ok(ImageName::of(owner.application, owner.deployment))
     }
@@ -137,7 +138,7 @@ impl Deployer for Hosted {
         refused("no commands are run here")
     }
 
-    /// Whether a version is started again when it ends is the host's own business.
+    /// The restart policy of a version is up to the host.
     async fn keep(&self, _: &ContainerId) -> Result<(), StepError> {
         Ok(())
     }
@@ -151,7 +152,7 @@ impl Deployer for Hosted {
         refused("versions are not started again here: deploy once more")
     }
 
-    /// A host knows versions by their deployment.
+    /// A host identifies versions by their deployment, so it cannot run two copies of one.
     fn can_run_beside(&self) -> bool {
         false
     }
@@ -173,8 +174,8 @@ impl Deployer for Hosted {
     }
 }
 
-/// What runs is what the host finds of all deployments that are recorded, those of applications that
-/// are gone included.
+/// Lists the versions that the host finds for all recorded deployments, including those of deleted
+/// applications.
 #[async_trait]
 impl EngineInventory for Hosted {
     async fn everything(&self) -> Result<Vec<Found>, StepError> {
@@ -251,7 +252,7 @@ impl TrafficRouter for Hosted {
         Ok(())
     }
 
-    /// A host that has to wait for requests does so when it ends a version.
+    /// A host that has to wait for requests does so when it stops a version.
     async fn drain(&self, _: ApplicationId, _: Option<ContainerId>) -> Result<(), StepError> {
         Ok(())
     }

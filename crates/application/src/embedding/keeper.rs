@@ -1,4 +1,4 @@
-//! Records that an embedding service keeps, seen as the ports that deployments use.
+//! The records of an embedding service, adapted to the ports of deployments.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -22,25 +22,25 @@ use launchway_domain::{
     store::{StoreError, UnitOfWork, Write},
 };
 
-/// What somebody does with records.
+/// A transaction on the records.
 pub type Visit<'a> = Box<dyn FnOnce(&mut Records) -> Result<(), StoreError> + Send + 'a>;
 
-/// Keeps records.
+/// Stores records.
 ///
-/// Promises: one visit takes place at a time, and sees what earlier ones left; what a visit that
-/// returns `Ok` has changed is as durable as the service wants it to be when the call returns. One
-/// that returns an error has changed nothing.
+/// Implementations guarantee that transactions are serial and see the changes of earlier ones. When the
+/// call returns `Ok`, the changes are as durable as the service requires. A transaction that returns an
+/// error has changed nothing.
 #[async_trait]
 pub trait RecordKeeper: Send + Sync {
-    /// Lets somebody in, and gives back what they say.
+    /// Runs a transaction and returns its result.
     ///
     /// # Errors
-    /// What the visit says; [`StoreError::Unavailable`] or [`StoreError::Internal`] when nobody can
-    /// be let in, or what was changed cannot be kept.
+    /// The error of the transaction; [`StoreError::Unavailable`] or [`StoreError::Internal`] when it cannot
+    /// run or its changes cannot be stored.
     async fn visit(&self, visit: Visit<'_>) -> Result<(), StoreError>;
 }
 
-/// The ports over a keeper.
+/// Implements the ports over a keeper.
 #[derive(Clone)]
 pub(super) struct Kept(pub(super) Arc<dyn RecordKeeper>);
 
@@ -59,7 +59,8 @@ impl Kept {
         found.ok_or_else(|| StoreError::Internal("the keeper of records let nobody in".into()))
     }
 
-    /// The deployments whose container is not recorded as gone, also of applications that are.
+    /// Returns the deployments whose container is not recorded as removed, including those of deleted
+    /// applications.
     pub(super) async fn not_removed(&self) -> Result<Vec<Deployment>, StoreError> {
         let is_removed = |found: &&Deployment| {
             found.container.as_ref().is_some_and(|container| container.state == ContainerState::Removed)
@@ -152,7 +153,7 @@ fn paged<T>(all: Vec<T>, request: PageRequest) -> Page<T> {
     Page { items, request, total }
 }
 
-/// A number that is never negative, as one that counts.
+/// Converts a number that is never negative.
 fn usize_of(number: i64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

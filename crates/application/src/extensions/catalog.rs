@@ -1,4 +1,4 @@
-//! The catalog: definitions that come with Launchway.
+//! The catalog: definitions that are part of Launchway.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,32 +10,32 @@ use launchway_domain::{
 use super::describing::{described, unusable};
 use crate::Tools;
 
-/// A definition that comes along: the name of its file, which is its key, and its text.
+/// A definition of the catalog: the name of its file, which is its key, and its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogFile<'a> {
-    /// The name of the file, without what follows its last dot.
+    /// The name of the file without its extension.
     pub name: &'a str,
-    /// The definition.
+    /// The text of the definition.
     pub yaml: &'a str,
 }
 
-/// Brings the catalog up to date.
+/// Updates the catalog.
 pub struct Catalog {
     extensions: Arc<dyn ExtensionRepository>,
     tools: Tools,
 }
 
 impl Catalog {
-    /// Reads from `extensions`.
+    /// Returns the use case over `extensions`.
     pub fn new(extensions: Arc<dyn ExtensionRepository>, tools: Tools) -> Self {
         Self { extensions, tools }
     }
 
-    /// Makes the catalog what `files` say, and returns how many entries changed. One that cannot be
-    /// used is told in the log, never replaces one that can, and stops no other.
+    /// Updates the catalog to `files`, and returns the number of changed entries. An invalid definition is
+    /// logged, never replaces a valid one, and does not affect the others.
     ///
     /// # Errors
-    /// [`StoreError`] when the database refuses.
+    /// [`StoreError`] when the commit fails.
     pub async fn load(&self, files: &[CatalogFile<'_>]) -> Result<usize, StoreError> {
         let known = self.extensions.catalog().await?;
         let known: HashMap<_, _> =
@@ -43,10 +43,7 @@ impl Catalog {
         let (mut keep, mut writes): (Vec<ExtensionKey>, Vec<store::Write>) = (Vec::new(), Vec::new());
         for file in files {
             let Ok(key) = file.name.parse::<ExtensionKey>() else {
-                tracing::error!(
-                    file = file.name,
-                    "a definition of the catalog is not called like an extension"
-                );
+                tracing::error!(file = file.name, "catalog file has an invalid name");
                 continue;
             };
             keep.push(key.clone());
@@ -66,7 +63,7 @@ impl Catalog {
         Ok(changed)
     }
 
-    /// What a file comes to; `None` when it cannot be used and there is one that can.
+    /// Returns the entry of a file; `None` if it is invalid and there is a valid one already.
     fn entry(
         &self,
         key: ExtensionKey,
@@ -80,15 +77,11 @@ impl Catalog {
             }
             Ok(definition) => {
                 let id = definition.metadata.id.as_str();
-                tracing::error!(
-                    file = file.name,
-                    id,
-                    "a definition of the catalog is called otherwise than its file"
-                );
+                tracing::error!(file = file.name, id, "catalog definition does not match its file name");
                 None
             }
             Err(invalid) => {
-                tracing::error!(file = file.name, problems = %invalid, "a definition of the catalog cannot be used");
+                tracing::error!(file = file.name, problems = %invalid, "catalog definition is invalid");
                 match earlier {
                     Some(Validation::Valid) => None,
                     _ => Some(unusable(key, yaml, &invalid, &self.tools)),

@@ -1,4 +1,4 @@
-//! From a definition to what is kept and shown of it.
+//! Converts a definition to the record of an extension.
 
 use launchway_domain::extensions::{
     Category, DefaultValue, Definition, Extension, ExtensionKey, ExtensionKind, ExtensionVariable,
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Tools;
 
-/// The extension that `yaml` defines. Whose it is and what it comes from is for others to say.
+/// Returns the extension that `yaml` defines. The caller sets its owner and its origin.
 pub(super) fn described(definition: &Definition, yaml: String, tools: &Tools) -> Extension {
     let now = tools.clock.now();
     let variables = definition.variables.iter().map(|spec| ExtensionVariable {
@@ -47,7 +47,7 @@ pub(super) fn described(definition: &Definition, yaml: String, tools: &Tools) ->
     }
 }
 
-/// An extension whose definition cannot be used, with what is wrong with it.
+/// Returns an extension whose definition is invalid, with the errors.
 pub(super) fn unusable(
     key: ExtensionKey,
     yaml: String,
@@ -85,7 +85,7 @@ pub(super) fn unusable(
     }
 }
 
-/// What was read, as JSON.
+/// Returns the parsed definition as JSON.
 fn parsed(definition: &Definition) -> Value {
     let metadata = &definition.metadata;
     let variables = definition.variables.iter().map(|spec| (spec.name.clone(), variable(spec)));

@@ -1,4 +1,4 @@
-//! Making forks, and removing them and what extensions made.
+//! Use cases that fork, delete and uninstall extensions.
 
 use launchway_domain::{
     audit::{Action as Did, Event, Resource as Audited},
@@ -15,13 +15,14 @@ use super::{CREATE, DELETE, EXTENSION, Extensions, describing::described, may_ac
 use crate::Error;
 
 impl Extensions {
-    /// Makes a fork for the actor's organization: of `yaml`, or an exact copy without.
+    /// Creates a fork for the actor's organization: of `yaml`, or an exact copy if it is absent.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such extension, [`Error::Conflict`] when it is a fork
-    /// itself, [`Error::QuotaExceeded`] when the organization has as many as it may have,
-    /// [`Error::Invalid`] when `yaml` is no definition, [`Error::Repeated`] when `idempotency` was used, [`Error::Forbidden`] without the permission `extension:create`, or
-    /// when `yaml` acts on the machine and the actor does not administer it.
+    /// [`Error::NotFound`] when there is no such extension, [`Error::Conflict`] when it is a fork itself,
+    /// [`Error::QuotaExceeded`] when the organization has as many as it may have, [`Error::Invalid`] when
+    /// `yaml` is no definition, [`Error::Repeated`] when `idempotency` was used, [`Error::Forbidden`]
+    /// without the permission `extension:create`, or when `yaml` acts on the machine and the actor does not
+    /// administer it.
     pub async fn fork(
         &self,
         actor: &Actor,
@@ -52,7 +53,7 @@ impl Extensions {
         self.find(scope, &forked).await
     }
 
-    /// The fork as it will be.
+    /// Returns the record of the fork.
     fn forked(
         &self,
         actor: &Actor,
@@ -87,12 +88,12 @@ impl Extensions {
         })
     }
 
-    /// Deletes a fork of the actor's organization, and has everything removed that it made; its
-    /// volumes only if that is wanted.
+    /// Deletes a fork of the actor's organization and everything that it created; its volumes only if
+    /// requested.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such fork, [`Error::Conflict`] for an entry of the
-    /// catalog, [`Error::Forbidden`] without the permission `extension:delete`.
+    /// [`Error::NotFound`] when there is no such fork, [`Error::Conflict`] for an entry of the catalog,
+    /// [`Error::Forbidden`] without the permission `extension:delete`.
     pub async fn delete(
         &self,
         actor: &Actor,
@@ -124,12 +125,12 @@ impl Extensions {
         Ok(Extension { deleted_at: Some(now), ..extension })
     }
 
-    /// Has everything removed that an extension made for the actor's organization; its volumes only
-    /// if that is wanted. A run that is under way is cancelled.
+    /// Uninstalls everything that an extension created for the actor's organization; its volumes only if
+    /// requested. A running run is cancelled.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such extension, [`Error::Forbidden`] without the
-    /// permission `extension:delete`.
+    /// [`Error::NotFound`] when there is no such extension, [`Error::Forbidden`] without the permission
+    /// `extension:delete`.
     pub async fn uninstall(
         &self,
         actor: &Actor,
@@ -154,7 +155,7 @@ impl Extensions {
     }
 }
 
-/// What the job of an uninstallation has to know.
+/// Returns the payload of the job of an uninstallation.
 fn uninstallation(key: &ExtensionKey, with_volumes: bool, is_deleted: bool) -> String {
     serde_json::json!({ "extension": key.as_str(), "volumes": with_volumes, "deleted": is_deleted })
         .to_string()

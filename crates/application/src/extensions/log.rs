@@ -1,4 +1,4 @@
-//! Writing the log of a run.
+//! The log of a run.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use launchway_domain::{
 
 use crate::printing::{Keeper, Printer};
 
-/// The log of a run. Each line is marked with the step that it comes from.
+/// The log of a run. Each line carries the step that it comes from.
 pub(super) type RunLog = Printer<RunLines>;
 
 /// The lines of a run.

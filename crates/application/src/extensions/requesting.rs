@@ -1,4 +1,4 @@
-//! Asking for runs, and for their end.
+//! Use cases that request and cancel runs.
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,14 @@ use super::{CREATE, EXECUTION, EXTENSION, Extensions, UPDATE, may_act_on_host};
 use crate::Error;
 
 impl Extensions {
-    /// Asks for a run.
+    /// Requests a run.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such extension, [`Error::Conflict`] when its definition
-    /// cannot be used, [`Error::QuotaExceeded`] when the organization keeps as many workspaces as it
-    /// may, [`Error::Invalid`] when the values are not what it asks for,
-    /// [`Error::Repeated`] when `idempotency` was used, [`Error::Forbidden`] without the permission
-    /// `extension:create`, or when it acts on the machine and the actor does not administer it.
+    /// [`Error::NotFound`] when there is no such extension, [`Error::Conflict`] when its definition cannot
+    /// be used, [`Error::QuotaExceeded`] when the organization keeps as many workspaces as it may,
+    /// [`Error::Invalid`] when the values are not what it asks for, [`Error::Repeated`] when `idempotency`
+    /// was used, [`Error::Forbidden`] without the permission `extension:create`, or when it acts on the
+    /// machine and the actor does not administer it.
     pub async fn run(
         &self,
         actor: &Actor,
@@ -75,11 +75,11 @@ impl Extensions {
         self.ports.executions.detail(scope, id).await?.ok_or(EXECUTION)
     }
 
-    /// Ends a run that waits, or lets its worker end it and take back what it did.
+    /// Cancels a run: at once if it is pending, otherwise through its worker, which rolls it back.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the actor's organization has no such run, [`Error::Conflict`] when
-    /// it is over, [`Error::Forbidden`] without the permission `extension:update`.
+    /// [`Error::NotFound`] when the actor's organization has no such run, [`Error::Conflict`] when it has
+    /// finished, [`Error::Forbidden`] without the permission `extension:update`.
     pub async fn cancel(&self, actor: &Actor, id: ExecutionId) -> Result<ExecutionDetail, Error> {
         let scope = actor.require(UPDATE)?;
         let (execution, _) = self.ports.executions.get(scope, id).await?.ok_or(EXECUTION)?;
@@ -96,7 +96,7 @@ impl Extensions {
             self.tools.record(actor.author(), event),
         ];
         match self.tools.store.commit(writes).await {
-            // It came to its end meanwhile.
+            // It finished in the meantime.
             Err(StoreError::Stale) => {
                 let state = self.ports.executions.get(scope, id).await?.map(|(execution, _)| execution.state);
                 return Err(state.map_or(EXECUTION, over));
@@ -107,10 +107,10 @@ impl Extensions {
         self.ports.executions.detail(scope, id).await?.ok_or(EXECUTION)
     }
 
-    /// What can be said about the steps before any of them is carried out.
+    /// Checks the steps before any of them runs.
     fn check_steps(&self, definition: &Definition, values: &Values) -> Result<(), Error> {
         let mut values = values.clone();
-        // Any folder will do to see whether paths stay in it.
+        // Any directory works for the check that paths stay inside it.
         values.insert(WORKSPACE.to_owned(), "/workspace".to_owned());
         let mut problems = Vec::new();
         for (index, step) in definition.steps().enumerate() {
@@ -193,8 +193,7 @@ impl Extensions {
     }
 }
 
-/// What somebody gave, completed and checked where nobody else has to wait: patterns and values as long
-/// as they may be take a while.
+/// Completes and checks the given values on a blocking thread: long patterns and values take a while.
 async fn checked(definition: &Definition, given: &BTreeMap<String, String>) -> Result<Values, Error> {
     let (specs, given) = (definition.variables.clone(), given.clone());
     let checked = tokio::task::spawn_blocking(move || check_values(&specs, &given)).await;
@@ -202,7 +201,7 @@ async fn checked(definition: &Definition, given: &BTreeMap<String, String>) -> R
     checked.map_err(|problems| Error::Invalid(problems.join("; ")))
 }
 
-/// What is wrong with a step, which does not repeat what is secret.
+/// Returns the error of a step, without its secret values.
 fn shown<'a>(definition: &Definition, step: &StepSpec, misuse: &'a Misuse) -> &'a str {
     let is_secret =
         |name: &str| definition.variables.iter().any(|spec| spec.name == name && spec.is_sensitive);
@@ -214,7 +213,7 @@ fn shown<'a>(definition: &Definition, step: &StepSpec, misuse: &'a Misuse) -> &'
     }
 }
 
-/// Texts by name as a JSON object.
+/// Returns values by name as a JSON object.
 fn json(values: &Values) -> String {
     let entries = values.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
     serde_json::Value::Object(entries.collect()).to_string()

@@ -1,7 +1,7 @@
-//! Carrying out runs: step by step, and back again when one fails.
+//! Executes runs step by step, and rolls them back when a step fails.
 //!
-//! **Invariant:** what a run did is either kept whole or taken back. An attempt that finds its run
-//! under way follows one that was lost: it takes back, and never goes on from the middle.
+//! **Invariant:** the work of a run is either kept completely or rolled back. An attempt that finds its run
+//! already running follows one that was lost: it rolls back, and never continues from the middle.
 
 mod attempt;
 
@@ -30,29 +30,29 @@ use crate::{
     routes::Routes,
 };
 
-/// What runs are made with.
+/// The ports of runs.
 pub struct RunPorts {
-    /// Where runs are read.
+    /// Reads runs.
     pub executions: Arc<dyn ExecutionRepository>,
-    /// Carries out the steps.
+    /// Executes the steps.
     pub runner: Arc<dyn ExtensionRunner>,
-    /// Keeps what the steps print.
+    /// Stores the output of the steps.
     pub log: Arc<dyn ExecutionLog>,
-    /// Opens the values that a run was given.
+    /// Decrypts the values of a run.
     pub secrets: Arc<dyn SecretBox>,
-    /// Leads names to containers of extensions.
+    /// Routes host names to containers of extensions.
     pub routes: Arc<Routes>,
-    /// What this machine is called.
+    /// The host name of this machine.
     pub hostname: String,
 }
 
-/// Carries out runs of extensions, and removes what they made.
+/// Executes runs of extensions, and removes what they created.
 pub struct Runs {
     ports: RunPorts,
     tools: Tools,
 }
 
-/// Why a run does not come to its end.
+/// The failure that ends a run.
 struct Failure {
     state: ExecutionState,
     exit_code: i32,
@@ -73,14 +73,13 @@ impl Failure {
 }
 
 impl Runs {
-    /// Works with `ports`.
+    /// Returns the use cases over `ports`.
     #[must_use]
     pub fn new(ports: RunPorts, tools: Tools) -> Self {
         Self { ports, tools }
     }
 
-    /// One attempt at the run of `claimed`, to its end. Whoever wants it to end says so by `course`,
-    /// and it takes back what it did.
+    /// Runs one attempt at the run of `claimed`. A request to stop through `course` rolls it back.
     pub(crate) async fn run(&self, claimed: &ClaimedJob, course: &Course) -> Result<(), Stop> {
         course.wind_down_by_itself();
         let scope = claimed.job.scope;
@@ -92,7 +91,7 @@ impl Runs {
         };
         match detail.execution.state {
             ExecutionState::Pending | ExecutionState::Running => {}
-            // It came to its end, and only the job does not know yet.
+            // The run has finished, and only its job is not settled yet.
             _ => return self.settle(claimed.lease, Outcome::Succeeded, Vec::new()).await,
         }
         let is_left_over = detail.execution.state == ExecutionState::Running;
@@ -111,7 +110,7 @@ impl Runs {
         self.end(&attempt, end).await
     }
 
-    /// Removes what an extension made, as `claimed` says.
+    /// Removes what an extension created, according to the payload of `claimed`.
     pub(crate) async fn uninstall(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
         let scope = claimed.job.scope;
         let payload: serde_json::Value = serde_json::from_str(&claimed.job.payload).unwrap_or_default();
@@ -121,7 +120,7 @@ impl Runs {
             return Err(Stop::Refused("it is not known what to uninstall".to_owned()));
         };
         self.ports.runner.uninstall(scope.id(), &extension, is("volumes")).await?;
-        // Nobody could ask for the volumes of what is deleted later.
+        // The volumes of a deleted extension could not be removed later.
         let with_volumes = is("volumes") || is("deleted");
         let gone = Write::Uninstall { scope, extension, with_volumes }.into();
         self.settle(claimed.lease, Outcome::Succeeded, vec![gone]).await?;
@@ -129,7 +128,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Everything that an attempt has to know; what is wrong otherwise.
+    /// Collects the data of an attempt; fails with a description of what is wrong.
     fn attempt<'a>(
         &self,
         lease: Lease,
@@ -161,7 +160,7 @@ impl Runs {
         Ok(Attempt { lease, execution, run, steps, log: RunLog::new(lines, masker), course })
     }
 
-    /// What a run was told.
+    /// Returns the decrypted values of a run.
     fn values(&self, execution: &Execution) -> Option<Values> {
         let opened =
             self.ports.secrets.open(&Execution::place(execution.id), &execution.sealed_values).ok()?;
@@ -171,14 +170,14 @@ impl Runs {
         object.into_iter().map(text).collect()
     }
 
-    /// Ends a run that cannot even be looked at.
+    /// Fails a run whose data cannot be read.
     async fn end_unopened(&self, lease: Lease, execution: &Execution, reason: &str) -> Result<(), Stop> {
         let end =
             ExecutionEnd { state: ExecutionState::Failed, exit_code: 0, error_message: reason.to_owned() };
         self.record_end(lease, execution, end).await
     }
 
-    /// Ends a run that went through, or was taken back.
+    /// Ends a run that succeeded or was rolled back.
     async fn end(&self, attempt: &Attempt<'_>, failure: Option<Failure>) -> Result<(), Stop> {
         let end = match failure {
             None => {
@@ -211,15 +210,15 @@ impl Runs {
         Ok(self.tools.store.commit([settle].into_iter().chain(more).collect()).await?)
     }
 
-    /// Changes something, if the job is still ours.
+    /// Commits a write if this worker still holds the lease.
     async fn commit(&self, lease: Lease, write: Write) -> Result<(), Stop> {
         Ok(self.tools.store.commit(vec![JobWrite::Prove(lease).into(), write.into()]).await?)
     }
 
-    /// Has traffic follow the records at once. If that does not work, upkeep does it in a moment.
+    /// Updates the routes at once. If that fails, the maintenance task retries soon.
     async fn lead_traffic(&self) {
         if let Err(error) = self.ports.routes.follow_all().await {
-            tracing::warn!(%error, "traffic is not led by the records yet");
+            tracing::warn!(%error, "routes could not be updated yet");
         }
     }
 }
@@ -235,7 +234,7 @@ impl From<StepError> for Failure {
     }
 }
 
-/// A line of Launchway's own about a whole run.
+/// Logs a message of Launchway itself about a whole run.
 async fn say(log: &RunLog, level: Level, text: impl Into<String>) {
     log.say_of(&None, level, text).await;
 }

@@ -1,4 +1,4 @@
-//! Open streams of logs: each reads the database again and again, so there is a limit to them.
+//! Limits the open log streams, because each of them polls the database.
 
 use std::{
     collections::HashMap,
@@ -16,12 +16,12 @@ use launchway_domain::{
 use crate::Error;
 
 const READ: Permission = Permission::new(Permitted::Deploy, Action::Read);
-/// The wait that a refused client is told.
+/// The `Retry-After` of a rejected client.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// The most open streams of this process, whosever they are.
+/// The most open streams of this process, over all users.
 const TOTAL: usize = 256;
 
-/// Counts the open streams of this process, and refuses those beyond the quotas.
+/// Counts the open streams of this process, and rejects those beyond the quotas.
 #[derive(Debug)]
 pub struct LogStreams {
     quotas: Quotas,
@@ -36,19 +36,17 @@ struct OpenStreams {
 }
 
 impl LogStreams {
-    /// No stream is open yet.
+    /// Returns a limiter without open streams.
     #[must_use]
     pub fn new(quotas: Quotas) -> Self {
         Self { quotas, open: Mutex::default() }
     }
 
-    /// Opens a stream for the actor in the organization that it acts in. It counts until the permit
-    /// is dropped.
+    /// Opens a stream for the actor in their current organization. It counts until the permit is dropped.
     ///
     /// # Errors
-    /// [`Error::Busy`] when a quota of the user or the organization is reached,
-    /// [`Error::RateLimited`] when the process has too many, [`Error::Forbidden`] without the
-    /// permission `deploy:read`.
+    /// [`Error::Busy`] when a quota of the user or the organization is reached, [`Error::RateLimited`] when
+    /// the process has too many, [`Error::Forbidden`] without the permission `deploy:read`.
     pub fn open(self: &Arc<Self>, actor: &Actor) -> Result<StreamPermit, Error> {
         let organization = actor.require(READ)?.id();
         let user = actor.user_id();
@@ -70,25 +68,25 @@ impl LogStreams {
         Ok(StreamPermit { streams: Arc::clone(self), organization, user })
     }
 
-    /// Returns how many streams an organization has open.
+    /// Returns the number of open streams of an organization.
     #[must_use]
     pub fn of_organization(&self, id: OrganizationId) -> u64 {
         count(&self.lock().by_organization, &id)
     }
 
-    /// Returns how many streams a user has open, in all organizations.
+    /// Returns the number of open streams of a user, in all organizations.
     #[must_use]
     pub fn of_user(&self, id: UserId) -> u64 {
         count(&self.lock().by_user, &id)
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenStreams> {
-        // Nothing between two changes can panic, so that the counts are right in any case.
+        // No code under the lock can panic, so the counts are consistent even if it is poisoned.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The right to keep one stream open.
+/// A permit for one open stream.
 #[derive(Debug)]
 pub struct StreamPermit {
     streams: Arc<LogStreams>,
@@ -109,7 +107,7 @@ fn count<K: Eq + Hash>(counts: &HashMap<K, u64>, key: &K) -> u64 {
     counts.get(key).copied().unwrap_or_default()
 }
 
-/// Forgets keys that have no stream any more, so that the map does not grow for ever.
+/// Removes keys without streams, so that the map does not grow without limit.
 fn release<K: Eq + Hash>(counts: &mut HashMap<K, u64>, key: K) {
     if let Some(count) = counts.get_mut(&key) {
         *count -= 1;

@@ -1,4 +1,4 @@
-//! Telling one channel of one event.
+//! Sends one event to one channel.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,49 +24,48 @@ use super::{
     wording,
 };
 
-/// How many lines of the log of what failed are told.
+/// The number of log lines of a failure that are sent.
 const LAST_LINES: i64 = 15;
 
-/// What a courier works with.
+/// The ports of a notifier.
 pub struct CourierPorts {
-    /// What the organization of a message is called.
+    /// Reads the name of the organization.
     pub organizations: Arc<dyn OrganizationRepository>,
-    /// The end of a deployment's log.
+    /// Reads the tail of the log of a deployment.
     pub logs: Arc<dyn LogReader>,
-    /// What a run of an extension came to.
+    /// Reads the runs of extensions.
     pub executions: Arc<dyn ExecutionRepository>,
-    /// Opens addresses, passwords and signing secrets.
+    /// Decrypts URLs, passwords and signing secrets.
     pub secrets: Arc<dyn SecretBox>,
-    /// Sends messages by HTTP.
+    /// Sends messages over HTTP.
     pub webhooks: Arc<dyn WebhookSender>,
     /// Sends mail.
     pub mailer: Arc<dyn Mailer>,
-    /// Tells when a message is signed.
+    /// Provides the time of signatures.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Finds the words for events, and brings them to where they are wanted.
+/// Composes the messages of events, and sends them to channels.
 pub struct Courier {
     ports: CourierPorts,
-    /// Where people find this installation, if that is known.
+    /// The public URL of this installation, if it is known.
     public_url: Option<String>,
 }
 
-/// What came of bringing a message.
+/// The result of sending a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Brought {
-    /// What the receiver thinks of it.
     pub(super) verdict: Verdict,
-    /// What it answered with.
+    /// The status code of the response.
     pub(super) status: Option<u16>,
-    /// What went wrong; empty when nothing did.
+    /// The error; empty on success.
     pub(super) error: String,
     began: Timestamp,
     took: Duration,
 }
 
 impl Brought {
-    /// The same as the attempt `number` at a delivery.
+    /// Returns this result as attempt `number` at a delivery.
     pub(super) fn as_attempt(&self, number: i32) -> Attempt {
         let error = shortened(&self.error, Attempt::LONGEST_ERROR);
         Attempt { number, at: self.began, took: self.took, status: self.status, error }
@@ -74,12 +73,12 @@ impl Brought {
 }
 
 impl Courier {
-    /// Works with `ports`. Messages lead to `public_url`.
+    /// Returns a notifier over `ports`. Messages link to `public_url`.
     pub fn new(ports: CourierPorts, public_url: Option<String>) -> Self {
         Self { ports, public_url }
     }
 
-    /// Finds the words for an event.
+    /// Composes the message of an event.
     pub(super) async fn compose(&self, event: &Event) -> Result<Document, StoreError> {
         let scope = Scope::of_record(event.organization_id);
         let organization = match event.facts.contains_key(&Fact::Organization) {
@@ -91,7 +90,7 @@ impl Courier {
         Ok(Document::of(event, Findings { organization, last_lines, url: self.url(event) }))
     }
 
-    /// Brings the words to a channel. What goes wrong on the way is an answer, too.
+    /// Sends a message to a channel. A failure is part of the result.
     pub(super) async fn bring(&self, event: &Event, words: &Document, channel: &Channel) -> Brought {
         let began = self.ports.clock.now();
         let outcome = match channel {
@@ -131,7 +130,7 @@ impl Courier {
         Ok((verdict, Some(answer.status), error))
     }
 
-    /// The headers of the Standard Webhooks, with a signature by each secret that counts.
+    /// Returns the headers of Standard Webhooks, with a signature by each valid secret.
     fn signed(
         &self,
         message_id: &str,
@@ -186,7 +185,7 @@ impl Courier {
         Ok((Verdict::of_smtp(code), Some(code), left_out.join("; ")))
     }
 
-    /// Who gets the mail: who the configuration names, or the admins.
+    /// Returns the recipients of a mail: those of the configuration, or else the admins.
     async fn recipients(&self, config: &SmtpConfig) -> Result<Vec<EmailAddress>, StoreError> {
         if !config.to.addresses().is_empty() {
             return Ok(config.to.addresses().to_vec());
@@ -202,7 +201,7 @@ impl Courier {
         Ok(String::from_utf8_lossy(plain.expose()).into_owned())
     }
 
-    /// The end of the log of what failed, oldest first.
+    /// Returns the tail of the log of a failure, oldest first.
     async fn last_lines(&self, scope: Scope, event: &Event) -> Result<Vec<String>, StoreError> {
         let id = |fact| event.facts.get(&fact).map(String::as_str).unwrap_or_default();
         match event.kind {
@@ -242,10 +241,10 @@ impl Courier {
     }
 }
 
-/// Why a message did not even get on its way, or not to its end.
+/// The error of a message that could not be sent.
 enum Failure {
     Send(SendError),
-    /// What is stored cannot be used.
+    /// The stored configuration is invalid.
     Unusable(String),
     Store(StoreError),
 }
@@ -280,7 +279,7 @@ fn failed(failure: &Failure) -> (Verdict, Option<u16>, String) {
             let error = format!("the server answered {code}: {text}");
             (Verdict::of_smtp(*code), Some(*code), error)
         }
-        // A name may lead elsewhere next time.
+        // The host name may resolve to another address next time.
         Failure::Send(SendError::Forbidden(error) | SendError::Unreachable(error)) => {
             (Verdict::Later(None), None, error.clone())
         }
@@ -288,7 +287,7 @@ fn failed(failure: &Failure) -> (Verdict, Option<u16>, String) {
             (Verdict::Refused, None, format!("what is stored about the channel {why}: configure it again"))
         }
         Failure::Store(error) => {
-            tracing::warn!(%error, "who gets a message could not be found out");
+            tracing::warn!(%error, "recipients could not be read");
             (Verdict::Later(None), None, "the database is not available".to_owned())
         }
     }

@@ -1,4 +1,4 @@
-//! What became of messages.
+//! Deliveries of messages.
 
 use launchway_domain::{
     audit::{Action as Did, Event as Entry, Resource as Audited},
@@ -15,8 +15,8 @@ use crate::Error;
 const DELIVERY: Error = Error::NotFound("the delivery");
 
 impl Notifications {
-    /// A page of the organization's deliveries with their attempts, newest first. What went wrong is
-    /// told in full only to who may change where messages go: it may repeat what the receiver said.
+    /// Returns a page of the organization's deliveries with their attempts, newest first. Errors are shown
+    /// in full only to actors who may change channels: they may quote the response of the receiver.
     ///
     /// # Errors
     /// [`Error::Forbidden`] without the permission `notification:read`.
@@ -37,12 +37,11 @@ impl Notifications {
         Ok(page)
     }
 
-    /// Has a dead delivery tried again, at once.
+    /// Retries a dead delivery at once.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Conflict`] when it is not dead or
-    /// nobody is there to be told any more, [`Error::Forbidden`] without the permission
-    /// `notification:update`.
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Conflict`] when it is not dead or its
+    /// channel no longer exists, [`Error::Forbidden`] without the permission `notification:update`.
     pub async fn replay(&self, actor: &Actor, id: DeliveryId) -> Result<Delivery, Error> {
         let scope = actor.require(UPDATE)?;
         let delivery = self.ports.notifications.delivery(scope, id).await?.ok_or(DELIVERY)?;

@@ -1,4 +1,4 @@
-//! What a receiver gets to know of an event: one document, from which the words of every way are made.
+//! The document of an event, from which the messages of every channel are composed.
 
 use std::fmt;
 
@@ -7,39 +7,38 @@ use launchway_domain::notifications::{Event, EventKind, Fact};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The document, as an organization's own receiver gets it. It is kept with the event, so that every
+/// The document as a generic webhook channel receives it. It is stored with the event, so that every
 /// attempt sends the same bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
-    /// The bytes that are sent and signed. Another version may have found them, and known more.
+    /// The bytes that are sent and signed. They may come from another version of Launchway, with fields
+    /// that this one does not know.
     text: String,
     content: Content,
 }
 
-/// What this version understands of it.
+/// The fields of the document that this version knows.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 struct Content {
-    /// What happened.
+    /// The type of the event.
     #[serde(rename = "type")]
     kind: String,
-    /// When.
     timestamp: String,
     data: Map<String, Value>,
 }
 
-/// What is found out when the first message is made, and not when it happened.
+/// Data that is read when the first message is composed, and not when the event happened.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// The name of the organization.
     pub(super) organization: Option<String>,
-    /// The end of the log of what failed, oldest first.
+    /// The tail of the log of a failure, oldest first.
     pub(super) last_lines: Vec<String>,
-    /// Where there is more to see.
+    /// The URL of the resource of the event.
     pub(super) url: Option<String>,
 }
 
-/// How much of a value is told, in characters.
+/// The largest length of a value, in characters.
 const LONGEST_VALUE: usize = 500;
 
 impl Document {
@@ -64,19 +63,19 @@ impl Document {
         Self { text: content.to_string(), content }
     }
 
-    /// The document that was kept, whoever wrote it: it is sent as it is. What cannot be understood of
-    /// it is not told in words.
+    /// Parses a stored document, which may come from another version. It is sent as it is. Unknown parts
+    /// are left out of the texts.
     pub(super) fn kept(text: String) -> Self {
         let content = serde_json::from_str(&text).unwrap_or_default();
         Self { text, content }
     }
 
-    /// The bytes that are sent and signed.
+    /// Returns the bytes that are sent and signed.
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What happened; `None` for what an older or newer version knows.
+    /// Returns the type of the event; `None` for one of an older or newer version.
     pub(super) fn kind(&self) -> Option<EventKind> {
         self.content.kind.clone().try_into().ok()
     }
@@ -85,7 +84,7 @@ impl Document {
         &self.content.timestamp
     }
 
-    /// Something that is known of it.
+    /// Returns a fact of the event.
     pub(super) fn get(&self, fact: Fact) -> Option<String> {
         match self.content.data.get(fact.as_str())? {
             Value::String(text) => Some(text.clone()),
@@ -93,13 +92,13 @@ impl Document {
         }
     }
 
-    /// The end of the log of what failed, oldest first.
+    /// Returns the tail of the log of a failure, oldest first.
     pub(super) fn last_lines(&self) -> Vec<&str> {
         let lines = self.content.data.get(LAST_LINES).and_then(Value::as_array);
         lines.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    /// Where there is more to see.
+    /// Returns the URL of the resource of the event.
     pub(super) fn url(&self) -> Option<&str> {
         self.content.data.get(URL).and_then(Value::as_str)
     }
@@ -117,7 +116,7 @@ impl fmt::Display for Content {
 const LAST_LINES: &str = "last_lines";
 const URL: &str = "url";
 
-/// Numbers are told as numbers, and nothing at endless length.
+/// Converts a fact to JSON: numbers as numbers, texts truncated.
 fn told(fact: Fact, value: &str) -> Value {
     let number = match fact {
         Fact::Seconds => value.parse::<f64>().ok().map(Value::from),
@@ -127,7 +126,7 @@ fn told(fact: Fact, value: &str) -> Value {
     number.unwrap_or_else(|| shortened(value, LONGEST_VALUE).into())
 }
 
-/// The beginning of a text, with a sign that there was more.
+/// Truncates a text, with a mark where it was cut.
 pub(super) fn shortened(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
         return text.to_owned();
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_wrote_stays_as_it_is_and_is_understood_as_far_as_possible() {
+    fn document_of_another_version_is_kept_and_parsed_partly() {
         for (text, kind, application) in [
             (
                 r#"{ "data": {"application": "shop", "mood": [1]}, "more": true, "type": "deployment.failed" }"#,

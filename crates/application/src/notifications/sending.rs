@@ -1,4 +1,4 @@
-//! The sender: takes deliveries that are due, brings them, and keeps what came of it.
+//! The sender: claims deliveries that are due, sends them, and records the results.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,27 +15,27 @@ use tokio::{
 use super::{Courier, courier::Brought, document::Document};
 use crate::Tools;
 
-/// How long things take at most, and how many are done at once.
+/// The timeouts and the concurrency of a sender.
 #[derive(Debug, Clone)]
 pub struct SenderTimings {
-    /// How long to wait after each attempt that failed.
+    /// The delays after failed attempts.
     pub schedule: RetrySchedule,
-    /// How long a claim holds: longer than any attempt takes.
+    /// The duration of a claim: longer than any attempt takes.
     pub lease: Duration,
-    /// How often the queue is looked at when nobody rings.
+    /// The interval at which the queue is polled without a notification.
     pub look: Duration,
-    /// How often lost deliveries are looked for.
+    /// The interval of searches for lost deliveries.
     pub rescue: Duration,
-    /// How often what is too old is forgotten.
+    /// The interval at which old deliveries are deleted.
     pub forget: Duration,
-    /// How long attempts may go on once the sender has to stop.
+    /// The time that running attempts get at shutdown.
     pub grace: Duration,
-    /// How many deliveries are under way at once.
+    /// The number of concurrent deliveries.
     pub at_once: usize,
 }
 
 impl SenderTimings {
-    /// For attempts that take `attempt` at most, and are made again by `schedule`.
+    /// Returns the timings for attempts that take at most `attempt`, and are retried by `schedule`.
     #[must_use]
     pub fn of(schedule: RetrySchedule, attempt: Duration) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl SenderTimings {
     }
 }
 
-/// Brings deliveries, several at once.
+/// Sends deliveries concurrently.
 pub struct Sender {
     queue: Arc<dyn DeliveryQueue>,
     courier: Arc<Courier>,
@@ -60,7 +60,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Takes deliveries from `queue` as `identity`.
+    /// Returns a sender that claims deliveries from `queue` as `identity`.
     pub fn new(
         queue: Arc<dyn DeliveryQueue>,
         courier: Arc<Courier>,
@@ -71,7 +71,7 @@ impl Sender {
         Self { queue, courier, identity, timings, tools }
     }
 
-    /// Sends until `stop` says so. What is not finished in time then is sent at the next start.
+    /// Sends until `stop` is true. Deliveries that do not finish in time are sent at the next start.
     pub async fn run(self: Arc<Self>, stop: watch::Receiver<bool>) {
         let mut told = stop.clone();
         let out_of_time = async {
@@ -99,10 +99,10 @@ impl Sender {
                 continue;
             }
             tokio::select! {
-                // Somebody's place is free, perhaps for who waits for just that.
+                // A slot is free, and a delivery may be waiting for it.
                 Some(_) = attempts.join_next() => {}
                 () = bell.wait(self.timings.look) => {}
-                // Told, or nobody can tell any more; the loop looks which.
+                // Stopped, or the sender of the signal was dropped; the loop checks both.
                 _ = stop.changed() => {}
             }
         }
@@ -117,7 +117,7 @@ impl Sender {
         match self.queue.claim(self.identity, most, now, now + self.timings.lease).await {
             Ok(claimed) => claimed,
             Err(error) => {
-                tracing::warn!(%error, "deliveries could not be asked for");
+                tracing::warn!(%error, "deliveries could not be claimed");
                 Vec::new()
             }
         }
@@ -128,8 +128,8 @@ impl Sender {
         let words = match self.words(&claimed).await {
             Ok(words) => words,
             Err(error) => {
-                // The claim ends by itself, and then the delivery is rescued.
-                tracing::warn!(%error, "no words were found for an event");
+                // The claim expires, and then the delivery is rescued.
+                tracing::warn!(%error, "message could not be composed");
                 return;
             }
         };
@@ -140,14 +140,14 @@ impl Sender {
         let next = self.timings.schedule.next(brought.verdict, failures, random, self.tools.clock.now());
         match next {
             Next::Done => {}
-            Next::Again(at) => tracing::debug!(%at, error = brought.error, "a message was not taken"),
-            Next::GiveUp => tracing::warn!(error = brought.error, "a message is given up"),
-            Next::Disable => tracing::warn!(error = brought.error, "a channel is switched off"),
+            Next::Again(at) => tracing::debug!(%at, error = brought.error, "delivery attempt failed"),
+            Next::GiveUp => tracing::warn!(error = brought.error, "delivery was given up"),
+            Next::Disable => tracing::warn!(error = brought.error, "channel was disabled"),
         }
         self.record(&claimed, &brought, next).await;
     }
 
-    /// The words that every attempt uses: those of the first.
+    /// Returns the message that every attempt sends: the one composed for the first.
     async fn words(&self, claimed: &ClaimedDelivery) -> Result<Document, StoreError> {
         if let Some(kept) = &claimed.body {
             return Ok(Document::kept(kept.clone()));
@@ -156,7 +156,7 @@ impl Sender {
         Ok(Document::kept(self.queue.keep_body(claimed.event.id, composed).await?))
     }
 
-    /// Keeps what came of an attempt, with some patience: what is not kept is sent again.
+    /// Records an attempt, with retries: a delivery whose result is not recorded is sent again.
     async fn record(&self, claimed: &ClaimedDelivery, brought: &Brought, next: Next) {
         let attempt = brought.as_attempt(claimed.claim.attempt);
         let give_up = Instant::now() + self.timings.lease / 2;
@@ -167,23 +167,23 @@ impl Sender {
                     sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "what came of an attempt could not be kept");
+                    tracing::warn!(%error, "delivery attempt could not be recorded");
                     return;
                 }
             }
         }
     }
 
-    /// Takes over what senders had who are lost: at once what an earlier run of this one had.
+    /// Takes over the deliveries of lost senders: at once those of an earlier run of this one.
     async fn keep_rescuing(&self) {
         loop {
             match self.queue.rescue(self.identity, self.tools.clock.now()).await {
                 Ok(0) => {}
                 Ok(deliveries) => {
-                    tracing::info!(deliveries, "took deliveries from a lost sender");
+                    tracing::info!(deliveries, "deliveries taken from a lost sender");
                     self.tools.bell.ring();
                 }
-                Err(error) => tracing::warn!(%error, "lost deliveries could not be looked for"),
+                Err(error) => tracing::warn!(%error, "lost deliveries could not be read"),
             }
             sleep(self.timings.rescue).await;
         }
@@ -196,17 +196,17 @@ impl Sender {
             match self.queue.forget(delivered, dead, now).await {
                 Ok(0) => {}
                 Ok(deliveries) => {
-                    tracing::info!(deliveries, "forgot old deliveries");
+                    tracing::info!(deliveries, "old deliveries removed");
                     continue;
                 }
-                Err(error) => tracing::warn!(%error, "old deliveries could not be forgotten"),
+                Err(error) => tracing::warn!(%error, "old deliveries could not be removed"),
             }
             sleep(self.timings.forget).await;
         }
     }
 }
 
-/// Nobody to tell any more means the same as being told.
+/// Returns whether to stop. A dropped sender of the signal counts as a request to stop.
 fn is_over(stop: &watch::Receiver<bool>) -> bool {
     *stop.borrow() || stop.has_changed().is_err()
 }

@@ -1,4 +1,4 @@
-//! The server that sends an organization's mail: endpoint 17, and what is around it.
+//! The mail channel of an organization: the endpoints of `/api/v1/notification/smtp`.
 
 use launchway_domain::{
     audit::{Action as Did, Event as Entry, Resource as Audited},
@@ -17,57 +17,57 @@ use crate::Error;
 
 const SMTP: Error = Error::NotFound("the SMTP configuration");
 
-/// A wish for a server that sends mail.
+/// The request to configure a mail server.
 #[derive(Debug)]
 pub struct NewSmtp {
-    /// The server.
+    /// The host name of the server.
     pub host: MailHost,
-    /// Its port; without, the usual one.
+    /// The port; if absent, the default of the security mode.
     pub port: Option<u16>,
-    /// How it is spoken to.
+    /// The transport security.
     pub security: MailSecurity,
-    /// Who logs in.
+    /// The user name of the login.
     pub username: Option<MailUsername>,
-    /// With which password.
+    /// The password of the login.
     pub password: Option<Secret<String>>,
-    /// The address that mail comes from.
+    /// The address of the sender.
     pub from_email: EmailAddress,
-    /// The name that mail comes from.
+    /// The name of the sender.
     pub from_name: SenderName,
-    /// Who gets it; nobody named means the admins.
+    /// The recipients; if empty, the admins.
     pub to: Recipients,
 }
 
-/// What is to change about it.
+/// A partial update of the mail server.
 #[derive(Debug, Default)]
 pub struct SmtpChange {
-    /// The server.
+    /// The host name of the server.
     pub host: Option<MailHost>,
-    /// Its port.
+    /// The port.
     pub port: Option<u16>,
-    /// How it is spoken to.
+    /// The transport security.
     pub security: Option<MailSecurity>,
-    /// Who logs in there.
+    /// The user name of the login.
     pub username: Option<MailUsername>,
-    /// With what.
+    /// The password of the login.
     pub password: Option<Secret<String>>,
-    /// Whom mail is from.
+    /// The address of the sender.
     pub from_email: Option<EmailAddress>,
-    /// What they are called.
+    /// The name of the sender.
     pub from_name: Option<SenderName>,
-    /// Who gets it.
+    /// The recipients.
     pub to: Option<Recipients>,
-    /// Whether mail is sent at all.
+    /// True if mail is sent.
     pub is_active: Option<bool>,
 }
 
 impl Notifications {
-    /// Has the organization's mail sent by a server.
+    /// Configures the mail server of the organization.
     ///
     /// # Errors
     /// [`Error::Invalid`] when its parts do not fit together or the server may not be connected to,
-    /// [`Error::Conflict`] when there is one, [`Error::Repeated`] when `key` was used, [`Error::NotFound`] when the organization is gone,
-    /// [`Error::Forbidden`] without the permission `notification:create`.
+    /// [`Error::Conflict`] when there is one, [`Error::Repeated`] when `key` was used, [`Error::NotFound`]
+    /// when the organization is gone, [`Error::Forbidden`] without the permission `notification:create`.
     pub async fn create_smtp(
         &self,
         actor: &Actor,
@@ -114,7 +114,7 @@ impl Notifications {
         Ok(config)
     }
 
-    /// The server that sends the organization's mail.
+    /// Returns the mail server of the organization.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none, [`Error::Forbidden`] without the permission
@@ -123,18 +123,18 @@ impl Notifications {
         self.smtp_config(actor.require(READ)?).await
     }
 
-    /// Changes it.
+    /// Updates the mail server of the organization.
     ///
     /// # Errors
-    /// As [`create_smtp`](Notifications::create_smtp), but [`Error::NotFound`] when there is none, and
-    /// the permission is `notification:update`.
+    /// As [`create_smtp`](Notifications::create_smtp), but [`Error::NotFound`] when there is none, and the
+    /// permission is `notification:update`.
     pub async fn update_smtp(&self, actor: &Actor, change: SmtpChange) -> Result<SmtpConfig, Error> {
         let scope = actor.require(UPDATE)?;
         let kept = self.smtp_config(scope).await?;
         let SmtpChange { host, port, security, username, password, from_email, from_name, to, is_active } =
             change;
         let security = security.unwrap_or(kept.security);
-        // Who changes the way and had its usual port means the usual port of the new way.
+        // A change of the security mode changes the port too if it was the default of the old mode.
         let had_usual_port = kept.port == kept.security.usual_port();
         let kept_port = if had_usual_port { security.usual_port() } else { kept.port };
         let port = port.unwrap_or(kept_port);
@@ -147,7 +147,7 @@ impl Notifications {
                 entry = entry.with_changed_secret("password");
                 self.seal_password(kept.id, Some(&password))?
             }
-            // Whoever changes where a password goes has to know it: it is shown to nobody.
+            // To send a password to another server, the actor has to know it: it is never shown.
             None if kept.password.is_some() && goes_elsewhere => {
                 return Err(Error::Invalid(
                     "password: is needed again when `host`, `port` or `security` changes".to_owned(),
@@ -177,7 +177,7 @@ impl Notifications {
         Ok(config)
     }
 
-    /// Has no mail sent any more: by the server with that id, or by the organization's only one.
+    /// Deletes a mail server: the one with that id, or the organization's only one.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none, [`Error::Forbidden`] without the permission
@@ -199,7 +199,7 @@ impl Notifications {
         self.ports.notifications.smtp(scope).await?.ok_or(SMTP)
     }
 
-    /// That the parts fit together, and that the server may be connected to.
+    /// Checks that the settings are consistent and that the server may be connected to.
     async fn check_smtp(&self, config: &SmtpConfig) -> Result<(), Error> {
         if config.username.is_some() != config.password.is_some() {
             return Err(Error::Invalid(

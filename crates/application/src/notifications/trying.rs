@@ -1,4 +1,4 @@
-//! Trying a channel: one message, now.
+//! Sends a test message to a channel.
 
 mod limits;
 
@@ -13,26 +13,26 @@ pub(super) use self::limits::Tries;
 use super::{Notifications, UPDATE};
 use crate::Error;
 
-/// What came of trying a channel.
+/// The result of a test message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
-    /// Which.
+    /// The tested channel.
     pub channel: ChannelKind,
-    /// Whether the receiver took the message.
+    /// True if the receiver accepted the message.
     pub delivered: bool,
-    /// What it answered with.
+    /// The status code of the response.
     pub status: Option<u16>,
-    /// What went wrong; empty when nothing did.
+    /// The error; empty on success.
     pub error: String,
 }
 
 impl Notifications {
-    /// Sends one message by a channel, active or not, and waits for what comes of it. It is not tried
-    /// again.
+    /// Sends one test message to a channel, active or not, and waits for the result. It is not retried.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the channel is not configured, [`Error::RateLimited`] when the
-    /// organization is trying one, or did so too often, [`Error::Forbidden`] without the permission `notification:update`.
+    /// [`Error::NotFound`] when the channel is not configured, [`Error::RateLimited`] when the organization
+    /// runs another test, or ran too many, [`Error::Forbidden`] without the permission
+    /// `notification:update`.
     pub async fn try_channel(&self, actor: &Actor, kind: ChannelKind) -> Result<Tried, Error> {
         let scope = actor.require(UPDATE)?;
         let channel =

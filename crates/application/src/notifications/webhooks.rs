@@ -1,4 +1,4 @@
-//! Where messages go by HTTP: endpoints 14 and 15, and what is around them.
+//! Channels over HTTP: the endpoints of `/api/v1/notification/webhook`.
 
 use launchway_domain::{
     audit::{Action as Did, Event as Entry, Resource as Audited},
@@ -16,42 +16,42 @@ use crate::Error;
 
 const WEBHOOK: Error = Error::NotFound("the webhook configuration");
 
-/// A wish for messages to go somewhere.
+/// The request to create a webhook channel.
 #[derive(Debug)]
 pub struct NewWebhook {
-    /// Who is told.
+    /// The kind of the receiver.
     pub kind: WebhookKind,
-    /// Where.
+    /// The URL that messages are sent to.
     pub url: WebhookUrl,
-    /// Whether from now on.
+    /// True if messages are sent from now on.
     pub is_active: bool,
 }
 
-/// What is to change about where messages go.
+/// A partial update of a webhook channel.
 #[derive(Debug, Default)]
 pub struct WebhookChange {
-    /// Another address.
+    /// The new URL.
     pub url: Option<WebhookUrl>,
-    /// On or off.
+    /// True to enable the channel, false to disable it.
     pub is_active: Option<bool>,
 }
 
-/// Where messages go, as it is shown to one who asks.
+/// A webhook channel as the actor may see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownWebhook {
-    /// Everything but the address.
+    /// The configuration without the URL.
     pub config: WebhookConfig,
-    /// The address, in full only for who may change it.
+    /// The URL, in full only for actors who may change it.
     pub url: String,
 }
 
 impl Notifications {
-    /// Has messages of a kind go somewhere from now on.
+    /// Creates a webhook channel of a kind.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when nobody may be connected to there, [`Error::Conflict`] when there is one
-    /// of that kind, [`Error::Repeated`] when `key` was used, [`Error::NotFound`] when the organization is
-    /// gone, [`Error::Forbidden`] without the permission `notification:create`.
+    /// [`Error::Invalid`] when the URL may not be connected to, [`Error::Conflict`] when there is one of
+    /// that kind, [`Error::Repeated`] when `key` was used, [`Error::NotFound`] when the organization was
+    /// deleted, [`Error::Forbidden`] without the permission `notification:create`.
     pub async fn create_webhook(
         &self,
         actor: &Actor,
@@ -73,7 +73,7 @@ impl Notifications {
             created_at: now,
             updated_at: now,
         };
-        // A message is signed from the first one on; who wants to check it asks for a new secret.
+        // Messages are signed from the first one on; to verify them, an admin rotates the secret.
         let secret = match kind {
             WebhookKind::Generic => Some(self.make_secret()?.0),
             WebhookKind::Slack | WebhookKind::Discord => None,
@@ -96,11 +96,11 @@ impl Notifications {
         })
     }
 
-    /// Changes where messages of a kind go.
+    /// Updates the webhook channel of a kind.
     ///
     /// # Errors
-    /// As [`create_webhook`](Notifications::create_webhook), but [`Error::NotFound`] when there is none
-    /// of that kind, and the permission is `notification:update`.
+    /// As [`create_webhook`](Notifications::create_webhook), but [`Error::NotFound`] when there is none of
+    /// that kind, and the permission is `notification:update`.
     pub async fn update_webhook(
         &self,
         actor: &Actor,
@@ -132,13 +132,13 @@ impl Notifications {
         let writes = vec![update.into(), self.tools.record(actor.author(), entry)];
         self.tools.store.commit(writes).await.map_err(gone)?;
         self.tools.bell.ring();
-        // Who may change the address may see it, whatever else they may not.
+        // An actor who may change the URL may see it, even without the permission to read.
         let config = self.webhook_config(scope, kind).await?;
         let url = self.open_url(&config)?.expose().to_owned();
         Ok(ShownWebhook { config, url })
     }
 
-    /// Where the organization's messages of a kind go.
+    /// Returns the organization's webhook channel of a kind.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none of that kind, [`Error::Forbidden`] without the permission
@@ -154,7 +154,7 @@ impl Notifications {
         Ok(ShownWebhook { config, url })
     }
 
-    /// Has no message of a kind go anywhere any more.
+    /// Deletes the webhook channel of a kind.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none of that kind, [`Error::Forbidden`] without the permission
@@ -169,8 +169,8 @@ impl Notifications {
         self.tools.store.commit(writes).await.map_err(gone)
     }
 
-    /// Makes the secret that messages to the organization's own receiver are signed with from now on.
-    /// The one before signs for [a day](KeptSigningSecret::GRACE) too.
+    /// Rotates the secret that signs messages to the organization's generic webhook channel. The previous
+    /// one signs for [a day](KeptSigningSecret::GRACE) too.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such receiver, [`Error::Forbidden`] without the permission
@@ -200,7 +200,7 @@ impl Notifications {
         found.map(|(config, _secrets)| config).ok_or(WEBHOOK)
     }
 
-    /// Whether anybody may be connected to at `url`.
+    /// Checks that `url` may be connected to.
     async fn check(&self, url: &WebhookUrl) -> Result<(), Error> {
         let (host, port) = (url.host().to_string(), url.port());
         let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -1,4 +1,4 @@
-//! The words that people read.
+//! The texts of messages.
 
 use launchway_domain::{
     notifications::{EventKind, Fact},
@@ -8,30 +8,30 @@ use serde_json::json;
 
 use super::document::{Document, shortened};
 
-/// How long a message may get, in characters: Slack cuts behind 40,000 and advises 4,000, Discord
-/// refuses more than 2,000.
+/// The largest length of a message, in characters. Slack truncates after 40,000 and recommends 4,000;
+/// Discord rejects more than 2,000.
 const LONGEST_SLACK: usize = 4000;
 const LONGEST_DISCORD: usize = 2000;
-/// How long a line of a log may get, in characters.
+/// The largest length of a log line, in characters.
 const LONGEST_LINE: usize = 200;
-/// How long what somebody wrote may get in a line of its own, in characters.
+/// The largest length of a user-supplied value, in characters.
 const LONGEST_DETAIL: usize = 300;
 
-/// The body for Slack.
+/// Returns the request body for Slack.
 pub(super) fn slack(document: &Document) -> String {
     let marks = Marks { text: escaped_for_slack, code: escaped_for_slack, bold: "*" };
     json!({ "text": chat(document, &marks, LONGEST_SLACK) }).to_string()
 }
 
-/// The body for Discord. Whatever the text says, nobody is called by it.
+/// Returns the request body for Discord. No text in it can mention users.
 pub(super) fn discord(document: &Document) -> String {
-    // In a block of code nothing but its end means anything.
+    // In a code block only its end is markup.
     let marks = Marks { text: escaped_for_discord, code: str::to_owned, bold: "**" };
     let content = chat(document, &marks, LONGEST_DISCORD);
     json!({ "content": content, "allowed_mentions": { "parse": [] } }).to_string()
 }
 
-/// The subject and the text of a mail.
+/// Returns the subject and the text of a mail.
 pub(super) fn mail(document: &Document) -> (String, String) {
     let headline = headline(document);
     let mut text = format!("{headline}.\n\n");
@@ -52,11 +52,11 @@ pub(super) fn mail(document: &Document) -> (String, String) {
     (format!("[Launchway] {headline}"), text)
 }
 
-/// What a way to chat makes of text.
+/// The markup of a chat service.
 struct Marks {
-    /// How what somebody wrote is kept from meaning anything …
+    /// Escapes user-supplied text.
     text: fn(&str) -> String,
-    /// … and the same in a block of code.
+    /// Escapes user-supplied text in a code block.
     code: fn(&str) -> String,
     bold: &'static str,
 }
@@ -74,13 +74,13 @@ fn chat(document: &Document, marks: &Marks, longest: usize) -> String {
     shortened(&text, longest)
 }
 
-/// As many of the last lines as there is room for.
+/// Returns a code block with as many of the last lines as fit into `room`.
 fn block(lines: &[&str], escape: fn(&str) -> String, room: usize) -> String {
     const FENCE: &str = "\n```\n```";
     let mut left = room.saturating_sub(FENCE.len());
     let mut kept: Vec<String> = Vec::new();
     for line in lines.iter().rev() {
-        // Nothing in a line ends the block that it stands in.
+        // No line can end the code block.
         let line = escape(&shortened(&one_line(line), LONGEST_LINE).replace('`', "'"));
         let length = line.chars().count() + 1;
         if length > left {
@@ -96,7 +96,7 @@ fn block(lines: &[&str], escape: fn(&str) -> String, room: usize) -> String {
     format!("\n```\n{}\n```", kept.join("\n"))
 }
 
-/// What happened, in one line.
+/// Returns a summary of the event in one line.
 pub(super) fn headline(document: &Document) -> String {
     let get = |fact| document.get(fact).map(|value| one_line(&value)).unwrap_or_default();
     let application = || match document.get(Fact::Environment) {
@@ -124,7 +124,7 @@ pub(super) fn headline(document: &Document) -> String {
     }
 }
 
-/// What a person needs to know besides, with a label each.
+/// Returns further facts of the event, each with a label.
 fn details(document: &Document) -> Vec<(&'static str, String)> {
     let labels = [
         (Fact::Organization, "Organization"),
@@ -146,20 +146,20 @@ fn details(document: &Document) -> Vec<(&'static str, String)> {
     labels.into_iter().filter_map(shown).collect()
 }
 
-/// What somebody wrote, on one line: no line of ours can be forged by it, and nothing is shown in another
-/// order than it has.
+/// Returns user-supplied text on one line, so that it can neither forge a line of the message nor reorder
+/// the displayed text.
 fn one_line(text: &str) -> String {
     let ends_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     text.chars().map(|c| if ends_line(c) { ' ' } else { c }).filter(|c| !is_invisible(*c)).collect()
 }
 
-/// Without it `<!channel>` would call everyone, and `<https://…|text>` would hide where it leads. There is
-/// no way to write a backtick that means nothing.
+/// Escapes text for Slack. Otherwise `<!channel>` would notify everyone, and `<https://…|text>` would hide
+/// the target of a link. Backticks cannot be escaped, so they are replaced.
 fn escaped_for_slack(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('`', "'")
 }
 
-/// Without it a text could hide where a link leads, or look like something else than text.
+/// Escapes text for Discord. Otherwise it could hide the target of a link, or be rendered as markup.
 fn escaped_for_discord(text: &str) -> String {
     let is_mark = |c| "\\*_~`|>[]()<#@:-".contains(c);
     text.chars().flat_map(|c| is_mark(c).then_some('\\').into_iter().chain([c])).collect()

@@ -1,4 +1,4 @@
-//! The key by which an organization's private repositories let Launchway in.
+//! The deploy key of an organization, for its private repositories.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use launchway_domain::{
 use super::{ORGANIZATION, READ, UPDATE};
 use crate::{Error, Tools};
 
-/// Shows and rotates deploy keys.
+/// Reads and rotates deploy keys.
 pub struct DeployKeys {
     keys: Arc<dyn DeployKeyRepository>,
     maker: Arc<dyn KeyMaker>,
@@ -22,7 +22,7 @@ pub struct DeployKeys {
 }
 
 impl DeployKeys {
-    /// Reads from `keys`, and makes new ones by `maker`.
+    /// Returns the use cases over `keys`, with new keys created by `maker`.
     pub fn new(
         keys: Arc<dyn DeployKeyRepository>,
         maker: Arc<dyn KeyMaker>,
@@ -32,7 +32,7 @@ impl DeployKeys {
         Self { keys, maker, secrets, tools }
     }
 
-    /// The public key of the organization that the actor acts in, made on first use.
+    /// Returns the public key of the actor's current organization, which is created on first use.
     ///
     /// # Errors
     /// [`Error::Forbidden`] without the permission `organization:read`.
@@ -46,14 +46,14 @@ impl DeployKeys {
             vec![Write::FirstDeployKey(key.clone()).into(), self.record(actor, scope, "made the deploy key")];
         match self.tools.store.commit(writes).await {
             Ok(()) => Ok(key.public_key),
-            // Somebody else asked at the same moment, and theirs counts.
+            // A concurrent request created a key first, and that one counts.
             Err(StoreError::Stale) => Ok(self.keys.deploy_key(scope).await?.ok_or(ORGANIZATION)?.public_key),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Replaces the key of the organization that the actor acts in. Repositories that know the old
-    /// one only do not let Launchway in any more.
+    /// Replaces the deploy key of the actor's current organization. Repositories that have only the old one
+    /// reject Launchway from then on.
     ///
     /// # Errors
     /// [`Error::Forbidden`] without the permission `organization:update`.

@@ -1,4 +1,4 @@
-//! Invitations: people who have an account become members by their own consent.
+//! Invitations: users with an account become members by their own consent.
 
 use launchway_domain::{
     audit::{Action as Did, Author, Chain, Event, Resource as Audited},
@@ -20,17 +20,18 @@ const TOKEN_NEEDED: Error = Error::InvalidCredentials(
     "this invitation needs its `token`, because your e-mail address is not verified: ask the admin who invited you for it",
 );
 
-/// An invitation that was just made.
+/// An invitation that was just created.
 #[derive(Debug)]
 pub struct SentInvitation {
-    /// The invitation.
+    /// The invitation with its user and organization.
     pub detail: InvitationDetail,
-    /// The token that the user needs to accept it, shown this once; `None` if their address is verified.
+    /// The token that the user needs to accept it, shown only once; `None` if their address is verified.
     pub token: Option<Token>,
 }
 
 impl Organizations {
-    /// Invites a user who has an account to the organization that the actor acts in. An earlier invitation is void.
+    /// Invites a user who has an account to the actor's current organization. An earlier invitation is
+    /// void.
     pub(super) async fn invite(
         &self,
         actor: &Actor,
@@ -38,11 +39,12 @@ impl Organizations {
         user: User,
         role: Role,
     ) -> Result<SentInvitation, Error> {
-        // Somebody else may hold an account whose address nobody has proved, so holding it is not enough.
+        // The holder of an account with an unverified address may be another person, so holding the account
+        // is not enough.
         let token =
             (!user.is_verified).then(|| Token::new(TokenKind::Invitation, self.tools.entropy.bits_256()));
         if token.is_some() {
-            // A program would see it.
+            // An API token may not see it.
             actor.session()?;
         }
         let now = self.tools.clock.now();
@@ -74,7 +76,8 @@ impl Organizations {
         Ok(SentInvitation { detail: InvitationDetail { invitation, organization, user, invited_by }, token })
     }
 
-    /// Returns the invitations of the organization that the actor acts in which can still be accepted, newest first.
+    /// Returns the invitations of the actor's current organization that can still be accepted, newest
+    /// first.
     ///
     /// # Errors
     /// [`Error::Forbidden`] without the permission `organization:update`.
@@ -83,7 +86,7 @@ impl Organizations {
         Ok(self.organizations.invitations(scope, self.tools.clock.now()).await?)
     }
 
-    /// Returns the invitations of the actor which can still be accepted, newest first.
+    /// Returns the invitations of the actor that can still be accepted, newest first.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without a database.

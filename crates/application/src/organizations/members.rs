@@ -1,4 +1,4 @@
-//! Who belongs to an organization, and as what.
+//! The members of an organization, and their roles.
 
 use launchway_domain::{
     audit::{Action as Did, Event, Resource as Audited},
@@ -15,44 +15,44 @@ use crate::Error;
 
 const MEMBER: Error = Error::NotFound("the member");
 
-/// A wish for a member.
+/// The request to add a member.
 #[derive(Debug)]
 pub struct NewMember {
-    /// Who.
+    /// The email address of the user.
     pub email: EmailAddress,
-    /// As what.
+    /// The role of the member.
     pub role: Role,
-    /// The name of an account that has to be made; without, it comes from the address.
+    /// The name of a new account; if absent, it is derived from the address.
     pub username: Option<Username>,
 }
 
-/// The outcome of adding somebody to an organization.
+/// The result of adding a member.
 #[derive(Debug)]
 pub enum Added {
-    /// Nobody used an account with that address: they are a member.
+    /// The address had no account in use: the user is a member now.
     Member(AddedMember),
-    /// Somebody uses an account with that address: they are invited.
+    /// The address has an account in use: the user is invited.
     Invited(SentInvitation),
 }
 
 /// A member who was just added.
 #[derive(Debug)]
 pub struct AddedMember {
-    /// The organization.
+    /// The organization of the member.
     pub organization: Organization,
-    /// The member.
+    /// The new member.
     pub member: Member,
-    /// What a new user sets the first password with, shown this once.
+    /// The token with which a new user sets the first password, shown only once.
     pub setup_token: Token,
 }
 
 impl Organizations {
-    /// Adds a member to the organization that the actor acts in. Who has no account gets one; who has one is invited.
+    /// Adds a member to the actor's current organization. A user without an account gets one; a user with
+    /// an account is invited.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when they are a member already, [`Error::Forbidden`] without the
-    /// permission `organization:update` and those of the role, or when a program would get to see
-    /// the token for a first password.
+    /// [`Error::Conflict`] when they are a member already, [`Error::Forbidden`] without the permission
+    /// `organization:update` and those of the role, or when an API token would be shown the setup token.
     pub async fn add_member(&self, actor: &Actor, wish: NewMember) -> Result<Added, Error> {
         let scope = actor.require(UPDATE)?;
         let NewMember { email, role, username } = wish;
@@ -60,7 +60,7 @@ impl Organizations {
         let now = self.tools.clock.now();
         let mut writes: Vec<store::Write> = Vec::new();
         let user_id = match self.organizations.candidate(&email).await? {
-            // An account that somebody uses is theirs alone, whoever adds them.
+            // An account that is in use belongs to its user alone, so they have to agree.
             Some(candidate) if !candidate.is_unused => {
                 return self.invite(actor, scope, candidate.user, role).await.map(Added::Invited);
             }
@@ -73,7 +73,7 @@ impl Organizations {
                 id
             }
         };
-        // It becomes a password, and those are nothing for a program.
+        // The token sets a password, which an API token may not do.
         actor.session()?;
         let setup_token = Token::new(TokenKind::PasswordSetup, self.tools.entropy.bits_256());
         let expires_at = now + PasswordSetup::LIFETIME;
@@ -103,12 +103,11 @@ impl Organizations {
         Ok(Added::Member(AddedMember { organization, member, setup_token }))
     }
 
-    /// Gives a member of the organization that the actor acts in another role.
+    /// Changes the role of a member of the actor's current organization.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for who is no member, [`Error::Conflict`] when nobody would be admin
-    /// any more, [`Error::Forbidden`] without the permission `organization:update` and those of
-    /// the role.
+    /// [`Error::NotFound`] for a user who is not a member, [`Error::Conflict`] when no admin would be left,
+    /// [`Error::Forbidden`] without the permission `organization:update` and those of the role.
     pub async fn change_role(
         &self,
         actor: &Actor,
@@ -126,11 +125,12 @@ impl Organizations {
         self.member_of(scope, user_id).await
     }
 
-    /// Removes a member from the organization that the actor acts in, or withdraws an invitation. Everyone may leave.
+    /// Removes a member from the actor's current organization, or withdraws an invitation. Every member may
+    /// leave.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for who is neither a member nor invited, [`Error::Conflict`] when nobody would be admin
-    /// any more, [`Error::Forbidden`] without the permission `organization:update`.
+    /// [`Error::NotFound`] for a user who is neither a member nor invited, [`Error::Conflict`] when no
+    /// admin would be left, [`Error::Forbidden`] without the permission `organization:update`.
     pub async fn remove_member(&self, actor: &Actor, user_id: UserId) -> Result<(), Error> {
         let leaves = user_id == actor.user_id() && actor.session().is_ok();
         let scope = if leaves { actor.organization()? } else { actor.require(UPDATE)? };

@@ -1,4 +1,4 @@
-//! The pauses between attempts at the same thing.
+//! Backoff between attempts at the same action.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::Instant;
 /// The pause before the second attempt; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// The attempts after which nothing more is tried until the version serves again, another takes its
-/// place, or the engine was away.
+/// The attempts after which nothing is tried until the version serves again, is replaced, or the engine
+/// recovers from an outage.
 const MOST_ATTEMPTS: u32 = 10;
 
-/// The attempts at bringing up one version.
+/// The attempts at starting one version.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     attempts: u32,
@@ -19,15 +19,15 @@ pub(super) struct Backoff {
     next: Option<Instant>,
 }
 
-/// An attempt that may be made now.
+/// An attempt that is allowed now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
-    /// True if no other follows.
+    /// True if no other attempt follows.
     pub(super) is_last: bool,
 }
 
 impl Backoff {
-    /// Begins an attempt; `None` while one is made, during a pause, or after the last one.
+    /// Begins an attempt; `None` while one is running, during a pause, or after the last one.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Attempt> {
         if self.is_under_way || self.attempts >= MOST_ATTEMPTS || self.next.is_some_and(|next| now < next) {
             return None;
@@ -39,7 +39,7 @@ impl Backoff {
         Some(Attempt { is_last: self.attempts == MOST_ATTEMPTS })
     }
 
-    /// Ends the attempt that is made.
+    /// Ends the running attempt.
     pub(super) fn end(&mut self) {
         self.is_under_way = false;
     }

@@ -8,17 +8,17 @@ use launchway_domain::deployments::{
 
 use crate::engine_view::EngineView;
 
-/// The containers of a live version, as the engine shows them.
+/// The observed containers of a live version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Observed {
-    /// The container that gets the traffic.
+    /// The condition of the container that gets the traffic.
     pub(crate) container: Condition,
-    /// True if every other service of its composition is up that is to stay up.
+    /// True if every other long-running service of its composition is up.
     pub(crate) sidecars_are_up: bool,
 }
 
 impl Observed {
-    /// The state of `version` in `view`.
+    /// Returns the observed state of `version` in `view`.
     pub(crate) fn of(version: &LiveVersion, view: &EngineView) -> Self {
         let recorded = version.deployment.container.as_ref();
         let container = recorded.map_or(Condition::Gone, |recorded| view.condition(&recorded.id));
@@ -26,26 +26,25 @@ impl Observed {
     }
 }
 
-/// An action that makes the engine follow the record.
+/// An action that makes the engine match the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// The engine is as the record says.
+    /// The engine matches the record.
     Keep,
-    /// Records where the container is reached now, and that it is up.
+    /// Records the current address of the container, and that it is up.
     Record(IpAddr),
-    /// Brings up what is down.
+    /// Starts stopped containers.
     Resume,
-    /// Makes a new container from the image.
+    /// Creates a new container from the image.
     Recreate,
-    /// Ends what runs although somebody stopped the application.
+    /// Stops containers that run although the application is stopped.
     Stop,
-    /// The engine is about to start it again by itself.
+    /// The engine is about to restart the container.
     Wait,
 }
 
-/// Returns the action for `version`, given what is observed of it. A job that runs on the application
-/// (`is_busy`) works on its containers itself: only a container that stands alone is brought up beside
-/// it, which harms nothing.
+/// Returns the action for `version` in the observed state. A job that runs on the application (`is_busy`)
+/// handles its containers itself: only a single container is started concurrently, which is harmless.
 pub(crate) fn decide(version: &LiveVersion, observed: Observed, is_busy: bool) -> Action {
     let Some(recorded) = &version.deployment.container else { return Action::Keep };
     let action = match version.application.is_stopped {
@@ -83,12 +82,12 @@ fn is_recorded_at(recorded: &ContainerRecord, address: IpAddr) -> bool {
     (recorded.state, recorded.address) == (ContainerState::Running, Some(address))
 }
 
-/// True if `version` is several services, which may share volumes with the next version.
+/// Returns whether `version` has several services, which may share volumes with the next version.
 pub(crate) fn is_composition(version: &LiveVersion) -> bool {
     version.deployment.image.as_ref().is_some_and(ImageName::is_of_service)
 }
 
-/// The state that `condition` is recorded as.
+/// Returns the recorded state for `condition`.
 pub(crate) fn recorded_state(condition: Condition) -> ContainerState {
     match condition {
         Condition::Running { .. } => ContainerState::Running,
@@ -100,7 +99,8 @@ pub(crate) fn recorded_state(condition: Condition) -> ContainerState {
     }
 }
 
-/// A sentence that says why a container in this condition does not serve; none for one that is up.
+/// Returns a sentence about the reason why a container in this condition does not serve; `None` if it is
+/// up.
 pub(crate) fn breakdown(condition: Condition) -> Option<String> {
     Some(match condition {
         Condition::Running { .. } => return None,
@@ -151,9 +151,8 @@ mod tests {
         live
     }
 
-    /// Every observed state of a container, with the action for each desired state: of a container
-    /// and of a composition that are to run, while nothing and while a job works on them, and of one
-    /// that is stopped.
+    /// Every observed state of a container, with the action for each desired state: for a container and a
+    /// composition that should run, each without and with a running job, and for one that is stopped.
     #[test]
     fn every_pair_of_desired_and_observed_has_its_action() {
         use Action::{Keep, Record, Recreate, Resume, Stop, Wait};

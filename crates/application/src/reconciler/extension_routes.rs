@@ -1,4 +1,4 @@
-//! The routes of extensions, which name containers too.
+//! The routes of extensions, which refer to containers too.
 
 use launchway_domain::{
     deployments::Condition,
@@ -8,7 +8,7 @@ use launchway_domain::{
 use super::Reconciler;
 
 impl Reconciler {
-    /// Switches the names of extensions to where their containers are.
+    /// Updates the routes of extensions to the addresses of their containers.
     pub(super) async fn follow_extension_routes(&self) {
         let routes = match self.ports.extensions.routes().await {
             Ok(routes) => routes,
@@ -25,7 +25,7 @@ impl Reconciler {
     async fn follow_extension_route(&self, route: &ExtensionRoute) {
         let address = match self.ports.deployer.condition(&route.container).await {
             Ok(Condition::Running { address, .. }) => address,
-            // It is reached again when it runs again.
+            // Its route is restored when it runs again.
             Ok(_) => ExtensionRoute::NOWHERE,
             Err(error) => {
                 tracing::warn!(host = %route.host, %error, "container of an extension could not be inspected");

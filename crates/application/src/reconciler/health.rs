@@ -1,4 +1,4 @@
-//! The health of live versions: whether each is up, stays up and passes its check.
+//! The health of live versions: each has to be up, stay up and pass its check.
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -15,19 +15,19 @@ use tokio::time::Instant;
 
 use super::{Reconciler, ReconcilerTimings, Snapshot, decision::breakdown};
 
-/// The checks in a row that a version may fail.
+/// The number of consecutive failed checks that make a version unhealthy.
 const FAILED_CHECKS: u32 = 3;
-/// The restarts by the engine from which on a container has to prove that it stays up.
+/// The number of restarts by the engine from which a container has to prove that it is stable.
 const SUSPICIOUS_RESTARTS: usize = 2;
 
-/// The restarts after which a container counts as one that does not stay up.
+/// The limits beyond which a container counts as unstable.
 #[derive(Debug, Clone, Copy)]
 pub struct StabilityLimits {
-    /// The number of restarts …
+    /// The number of restarts within the window.
     pub restarts: u32,
-    /// … within this time.
+    /// The window in which restarts are counted.
     pub within: Duration,
-    /// The time for which it has to stay up to be trusted again.
+    /// The time that it has to stay up to count as stable again.
     pub calm: Duration,
 }
 
@@ -37,13 +37,13 @@ impl Default for StabilityLimits {
     }
 }
 
-/// The health of one live version, as far as it was seen.
+/// The observed health of one live version.
 #[derive(Debug, Default)]
 pub(super) struct HealthRecord {
     restarts: Restarts,
-    /// The restarts of the services beside it.
+    /// The restarts of the sidecars.
     sidecars: HashMap<ContainerId, Restarts>,
-    /// The health that was recorded since the last look.
+    /// The health that was recorded since the last scan.
     marked: Option<Health>,
     check: Check,
 }
@@ -51,14 +51,14 @@ pub(super) struct HealthRecord {
 /// The restarts of one container by the engine.
 #[derive(Debug, Default)]
 struct Restarts {
-    /// The engine's count, as it was last seen.
+    /// The last count of the engine.
     count: Option<u32>,
-    /// The moments at which new ones were noticed.
+    /// The times at which new restarts were noticed.
     noticed: Vec<Instant>,
 }
 
 impl Restarts {
-    /// Counts the restarts that are new; returns whether there are any.
+    /// Counts new restarts; returns whether there are any.
     fn notice(&mut self, condition: Condition, limits: &StabilityLimits, now: Instant) -> bool {
         let count = match condition {
             Condition::Running { restarts, .. } => restarts,
@@ -84,13 +84,13 @@ impl Restarts {
 /// The checks of one live version.
 #[derive(Debug, Default)]
 struct Check {
-    /// The path of the newest check: the results of another say nothing about it.
+    /// The path of the newest check: results of another path do not count.
     path: Option<HealthCheckPath>,
-    /// True if one has passed since the container came up.
+    /// True if a check has passed since the container started.
     has_passed: bool,
-    /// True if one has ever passed.
+    /// True if a check has ever passed.
     has_ever_passed: bool,
-    /// The checks in a row that failed, and the reason of the last.
+    /// The number of consecutive failed checks, and the reason of the last.
     failures: u32,
     reason: String,
     next: Option<Instant>,
@@ -98,8 +98,8 @@ struct Check {
 }
 
 impl HealthRecord {
-    /// Returns the health of a version whose container is in `condition`; `None` while it cannot be
-    /// told. Without a condition the engine is away.
+    /// Returns the health of a version whose container is in `condition`; `None` while it is unknown.
+    /// Without a condition the engine is unavailable.
     fn assess(
         &mut self,
         condition: Option<Condition>,
@@ -133,8 +133,7 @@ impl HealthRecord {
         (self.check.has_passed && !is_suspicious).then_some(Health::Healthy)
     }
 
-    /// Returns the services of a composition that begin not to stay up, and how often each was started
-    /// again.
+    /// Returns the services of a composition that became unstable, and the number of their restarts.
     fn assess_sidecars(
         &mut self,
         sidecars: Vec<(Companion, Condition)>,
@@ -155,20 +154,20 @@ impl HealthRecord {
         looping
     }
 
-    /// True if a check of `path` is to be made now.
+    /// Returns whether a check of `path` is due, and begins it.
     fn begin_check(&mut self, path: Option<&HealthCheckPath>, now: Instant) -> bool {
         let check = &mut self.check;
         if check.path.as_ref() != path {
             *check = Check { path: path.cloned(), is_under_way: check.is_under_way, ..Check::default() };
         }
-        // One that has not passed since its container came up is checked at once.
+        // A version that has not passed a check since its container started is checked at once.
         let is_due = !check.has_passed && check.failures == 0 || check.next.is_none_or(|next| now >= next);
         let is_begun = is_due && !check.is_under_way;
         check.is_under_way |= is_begun;
         is_begun
     }
 
-    /// Takes the result of a check. Returns whether it says something new.
+    /// Records the result of a check. Returns whether it changes the health.
     fn end_check(&mut self, result: Result<(), String>, timings: &ReconcilerTimings, now: Instant) -> bool {
         let check = &mut self.check;
         check.is_under_way = false;
@@ -189,7 +188,7 @@ impl HealthRecord {
     }
 }
 
-/// The changes that a round has to record.
+/// The changes of a round to record.
 #[derive(Default)]
 struct Changes {
     marks: Vec<(LiveVersion, Health)>,
@@ -197,8 +196,8 @@ struct Changes {
 }
 
 impl Reconciler {
-    /// Records the health of every version that is to run where it changed, and starts the checks
-    /// that are due.
+    /// Records the health of every version that should run where it changed, and starts the checks that are
+    /// due.
     pub(super) async fn assess_all(self: &Arc<Self>) {
         let snapshot: Arc<Snapshot> = Arc::clone(&self.snapshot.borrow());
         let is_away = self.tools.engine.outage().is_some();
@@ -215,7 +214,7 @@ impl Reconciler {
         let (now, mut changes, mut versions) = (Instant::now(), Changes::default(), self.versions());
         for version in snapshot.running() {
             let Some(container) = &version.deployment.container else { continue };
-            // A job that works on it may have stopped it for a moment.
+            // A job that works on it may have stopped it temporarily.
             if snapshot.busy.contains(&SubjectId::from(version.application.id)) {
                 continue;
             }
@@ -272,7 +271,7 @@ impl Reconciler {
         });
     }
 
-    /// The records were read again: what they say of health counts.
+    /// Resets the marked health: the records were read again, and are authoritative.
     pub(super) fn trust_recorded_health(&self) {
         for watched in self.versions().values_mut() {
             watched.health.marked = None;
@@ -288,7 +287,7 @@ impl Reconciler {
         }
         match self.tools.store.commit(writes).await {
             Ok(()) => {}
-            // It was replaced, stopped or deleted meanwhile.
+            // The version was replaced, stopped or deleted in the meantime.
             Err(StoreError::Stale) => return,
             Err(error) => {
                 tracing::warn!(%error, deployment.id = %deployment, "health could not be recorded");
@@ -309,7 +308,7 @@ impl Reconciler {
         self.versions().get(&version).and_then(|watched| watched.health.marked.clone())
     }
 
-    /// The event that a version broke down, or serves again.
+    /// Returns the event that a version became unhealthy or recovered.
     fn event(&self, version: &LiveVersion, health: &Health) -> Event {
         let LiveVersion { application, deployment } = version;
         let blueprint = &application.blueprint;
@@ -332,8 +331,8 @@ impl Reconciler {
     }
 }
 
-/// True if `health` is to be recorded in the place of `known`. The reason of a version that is still down
-/// stays: the job that could not bring it back knows more than its condition shows.
+/// Returns whether `health` replaces `known` in the record. The reason of a version that is still down
+/// stays: the job that could not restore it knows more than its condition shows.
 fn is_news(known: &Health, health: &Health, is_down: bool) -> bool {
     match (known, health) {
         (Health::Broken(known), Health::Broken(_)) if is_down => known.is_empty(),
@@ -341,7 +340,7 @@ fn is_news(known: &Health, health: &Health, is_down: bool) -> bool {
     }
 }
 
-/// The health that the records say `version` has.
+/// Returns the recorded health of `version`.
 fn recorded(version: &LiveVersion) -> Health {
     match version.application.status.state {
         ApplicationState::Failed => Health::Broken(version.deployment.breakdown.clone().unwrap_or_default()),

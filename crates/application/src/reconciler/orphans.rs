@@ -1,7 +1,7 @@
-//! Orphans: what a deployment made and nobody wants any more.
+//! Orphans: resources of deployments that are no longer needed.
 //!
-//! **Invariant:** nothing is removed because no record of it is known. Only what the records say was made
-//! here, and is not wanted any more, is removed, after a grace period.
+//! **Invariant:** nothing is removed because its record is unknown. A resource is removed only if the
+//! records show that it was created here and is no longer needed, after a grace period.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,24 +18,25 @@ use tokio::time::{Instant, sleep};
 use super::{Reconciler, unreadable};
 use crate::deployments::Retired;
 
-/// Everything with the label or in the folders of the installation that no record is known of. It is left alone.
+/// Resources with the label or in the directories of the installation that have no known record. They are
+/// never removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnknownObjects {
     /// Containers, images and networks on the engine.
     pub objects: Vec<Found>,
-    /// Published folders.
+    /// Published directories.
     pub releases: Vec<(ApplicationId, DeploymentId)>,
 }
 
-/// The moment since which each orphan is known to be one.
+/// The time since which each orphan is known.
 #[derive(Default)]
 struct Orphans {
     objects: HashMap<String, Instant>,
     releases: HashMap<DeploymentId, Instant>,
 }
 
-/// The containers that live versions are recorded with, and the attempts that made them: what else
-/// those made for the same composition is in use too.
+/// The containers of live versions, and the attempts that created them: other resources of those attempts
+/// for the same composition are in use too.
 struct InUse {
     containers: HashSet<ContainerId>,
     owners: HashSet<Owner>,
@@ -48,7 +49,7 @@ impl InUse {
         Self { containers, owners }
     }
 
-    /// True if the live versions, or an open deployment, want `found`.
+    /// Returns whether the live versions, or an open deployment, need `found`.
     fn wants(&self, found: &Found, standing: &Standing) -> bool {
         standing.is_open
             || match &found.what {
@@ -61,7 +62,7 @@ impl InUse {
     }
 }
 
-/// The identity of a thing on the engine, whatever its condition.
+/// Returns the identity of a resource on the engine, independent of its condition.
 fn key(object: &FoundObject) -> String {
     match object {
         FoundObject::Container { id, .. } => format!("container {}", id.as_str()),
@@ -101,14 +102,14 @@ impl Reconciler {
             let scope = Scope::of_record(deployment.organization_id);
             let retired = Retired::version((scope, deployment.application_id), &deployment);
             if let Err(error) = self.ports.retirer.retire(&retired).await {
-                tracing::warn!(%error, deployment.id = %deployment.id, "previous version is retired later");
+                tracing::warn!(%error, deployment.id = %deployment.id, "previous version could not be retired yet");
                 is_done = false;
             }
         }
         is_done
     }
 
-    /// Removes containers, networks and images whose deployment is known and does not want them.
+    /// Removes containers, networks and images whose deployment is known and no longer needs them.
     async fn remove_orphans(&self, orphans: &mut Orphans) -> Result<(), StepError> {
         let found = self.ports.inventory.everything().await?;
         let standing = self.standing(found.iter().map(|found| found.owner.deployment)).await?;
@@ -152,18 +153,18 @@ impl Reconciler {
         let FoundObject::Container { id, .. } = &found.what else {
             return self.ports.inventory.remove(found).await;
         };
-        // The rest of its attempt is the live version: only the container of a command goes.
+        // The rest of its attempt is the live version: only the container of a command is removed.
         if in_use.owners.contains(&found.owner) {
             return self.ports.inventory.remove(found).await;
         }
         let is_live = standing.get(&found.owner.deployment).is_some_and(|standing| standing.is_live);
         let retired = Retired::container(found.owner, id.clone(), is_live);
         self.ports.retirer.retire(&retired).await?;
-        // One that a command ran in is no attempt's own.
+        // The container of a command is not the container of an attempt.
         self.ports.inventory.remove(found).await
     }
 
-    /// Removes releases of sites whose deployment is known and that nobody will roll back to.
+    /// Removes releases of sites whose deployment is known and can no longer be rolled back to.
     async fn remove_releases(&self, orphans: &mut Orphans) -> Result<(), StepError> {
         let releases = self.ports.sites.releases().await?;
         let standing = self.standing(releases.iter().map(|(_, deployment)| *deployment)).await?;
@@ -197,10 +198,10 @@ impl Reconciler {
     }
 }
 
-/// Lists what no record is known of.
+/// Lists the resources without a known record.
 ///
 /// # Errors
-/// [`StepError`] when the engine, the records or the file system do not answer.
+/// [`StepError`] when the engine, the records or the file system do not respond.
 pub async fn find_unknown(
     inventory: &dyn EngineInventory,
     sites: &dyn SiteStore,
@@ -217,7 +218,7 @@ pub async fn find_unknown(
     })
 }
 
-/// The standing of each of `deployments` by the records; unknown ones are left out.
+/// Returns the retention status of each of `deployments` from the records; unknown ones are left out.
 async fn standing(
     repository: &dyn DeploymentRepository,
     deployments: impl Iterator<Item = DeploymentId>,

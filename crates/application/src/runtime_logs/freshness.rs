@@ -1,4 +1,4 @@
-//! The age of what was collected of each application's output.
+//! The age of the collected output of each application.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,22 +12,22 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// The age from which on a reader has the output collected again.
+/// The age from which a reader triggers a new collection.
 const STALE: Duration = Duration::from_secs(2);
-/// The longest that a reader waits for that.
+/// The longest that a reader waits for it.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// The silence up to which a container is asked in every round.
+/// The longest silence of a container that is still polled in every round.
 const SHORT_SILENCE: Duration = Duration::from_secs(10);
-/// A container that has been silent for a time is asked again after this part of it …
+/// A container that has been silent for a time is polled again after this fraction of it.
 const PART: u32 = 5;
-/// … and after this time at the latest.
+/// The longest interval between two polls.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(20);
 
-/// The age of the collected output of each application that runs, shared by the collector and the readers:
-/// silent applications are asked less often, and one that somebody reads at once.
+/// The age of the collected output of each running application, shared by the collector and the readers:
+/// silent applications are polled less often, and one that is being read at once.
 ///
-/// The engine could follow each log instead, but it takes an inotify instance for each, of which a user has
-/// 128 by default.
+/// Following each log through the engine would take an inotify instance each, of which a user has 128 by
+/// default.
 #[derive(Debug, Clone, Default)]
 pub struct LogFreshness(Arc<Shared>);
 
@@ -47,8 +47,8 @@ struct Collected {
 }
 
 impl LogFreshness {
-    /// Returns when the output of `application` was collected a moment ago, or after a short wait. The
-    /// output of one that does not run is complete.
+    /// Returns when the output of `application` was collected recently, or after a short wait. The output
+    /// of one that does not run is complete.
     pub(crate) async fn refresh(&self, application: ApplicationId) {
         let mut answered = self.0.answered.subscribe();
         match self.applications().get_mut(&application) {
@@ -56,7 +56,7 @@ impl LogFreshness {
             _ => return,
         }
         self.0.requested.notify_one();
-        // A wait that ends without an answer shows what there is.
+        // After a timeout the reader shows the lines that are stored.
         let _ = timeout(PATIENCE, answered.changed()).await;
     }
 
@@ -77,7 +77,7 @@ impl LogFreshness {
         self.applications().get(&application).is_some_and(|collected| collected.is_requested)
     }
 
-    /// True if the output of `application` is to be collected in this round.
+    /// Returns whether the output of `application` is due in this round.
     pub(crate) fn is_due(&self, application: ApplicationId) -> bool {
         self.applications().get(&application).is_none_or(|Collected { at, last_output, is_requested }| {
             let silence = *at - *last_output;
@@ -97,7 +97,7 @@ impl LogFreshness {
         applications.insert(application, Collected { at: now, last_output, is_requested: false });
     }
 
-    /// Forgets all applications but these.
+    /// Drops all applications but these.
     pub(crate) fn retain(&self, applications: &HashSet<ApplicationId>) {
         self.applications().retain(|id, _| applications.contains(id));
     }
@@ -118,7 +118,7 @@ mod tests {
         Uuid::from_u128(1).into()
     }
 
-    /// Collects in rounds of two seconds from a container that is silent; returns how often it was asked.
+    /// Collects in rounds of two seconds from a silent container; returns the number of polls.
     async fn asked_within(freshness: &LogFreshness, span: Duration) -> usize {
         let (start, mut asked) = (Instant::now(), 0);
         while start.elapsed() < span {

@@ -1,4 +1,4 @@
-//! Limits how fast the logs of applications grow.
+//! Rate limits of the logs of applications.
 
 use std::{
     collections::HashMap,
@@ -11,11 +11,11 @@ use launchway_domain::{
     logs::{Level, NewLine},
 };
 
-/// The bytes that a line takes beside its text.
+/// The bytes that a line counts beside its text.
 const LINE_OVERHEAD: u64 = 100;
-/// The seconds for which an application may save what it does not print.
+/// The size of a burst, in seconds of the rate.
 const BURST: u64 = 10;
-/// The number of applications from which on those that print little are forgotten.
+/// The number of buckets from which full ones are dropped.
 const MOST_BUCKETS: usize = 1000;
 
 /// A token bucket for each application.
@@ -36,8 +36,8 @@ impl RateLimiter {
         Self { bytes_per_second, buckets: Mutex::default() }
     }
 
-    /// Drops the lines for which an application has no bytes left, and puts one line in their place that says
-    /// how many. All lines are of one application.
+    /// Drops the lines beyond the rate of an application, and inserts one line with their number. All lines
+    /// belong to one application.
     pub(super) fn limit(&self, mut lines: Vec<NewLine>, now: Timestamp) -> Vec<NewLine> {
         let Some(application) = lines.first().map(|line| line.application_id) else { return lines };
         if self.bytes_per_second == 0 {

@@ -1,4 +1,4 @@
-//! Comparing branches with what was deployed: a push may get lost on its way here.
+//! Polls branches and compares them with what was deployed: a push webhook may get lost.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -29,39 +29,39 @@ use crate::{
     deployments::Request,
 };
 
-/// What the comparison works with.
+/// The ports of the branch poller.
 pub struct ComparisonPorts {
-    /// Which applications follow a branch.
+    /// Reads the applications that follow a branch.
     pub branches: Arc<dyn FollowedBranches>,
-    /// The keys for private repositories.
+    /// Reads the deploy keys of private repositories.
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
-    /// Opens keys and credentials.
+    /// Decrypts keys and credentials.
     pub secrets: Arc<dyn SecretBox>,
-    /// Tells where a branch is.
+    /// Resolves the head of a branch.
     pub source: Arc<dyn SourceFetcher>,
 }
 
-/// How often branches are compared, and how patiently.
+/// The interval and the timeout of the branch poller.
 #[derive(Debug, Clone, Copy)]
 pub struct ComparisonTimings {
-    /// How long after a round the next one begins.
+    /// The time between the end of a round and the next one.
     pub every: Duration,
-    /// How long a repository may take to say where its branch is.
+    /// The timeout of a request to a repository.
     pub patience: Duration,
 }
 
 impl ComparisonTimings {
-    /// A round each `every`.
+    /// Returns the timings for rounds with the interval `every`.
     #[must_use]
     pub fn each(every: Duration) -> Self {
         Self { every, patience: Duration::from_secs(30) }
     }
 }
 
-/// How many repositories are asked at once.
+/// The number of repositories that are polled concurrently.
 const AT_ONCE: usize = 4;
 
-/// Compares branches with what was deployed, and deploys what was missed.
+/// Compares branches with what was deployed, and deploys missed commits.
 pub struct Comparison {
     ports: ComparisonPorts,
     vault: Vault,
@@ -69,28 +69,28 @@ pub struct Comparison {
     tools: Tools,
 }
 
-/// Applications that the same question serves.
+/// A query for the head of a branch, shared by the applications that need it.
 struct Question {
-    /// The first application that wants to know.
+    /// The first application that needs the query.
     id: ApplicationId,
     source: GitSource,
     applications: Vec<Application>,
 }
 
-/// What tells questions apart: address, branch, user, password and key.
+/// The key of a query: URL, branch, user, password and deploy key.
 type Wording = (String, String, Option<(String, String)>, Option<String>);
 
-/// The questions that had no answer when they were last asked, by the first application of each.
+/// The queries that failed in the last round, by the first application of each.
 type Troubled = HashSet<ApplicationId>;
 
 impl Comparison {
-    /// Works with `ports`.
+    /// Returns a poller over `ports`.
     pub fn new(ports: ComparisonPorts, timings: ComparisonTimings, tools: Tools) -> Self {
         let vault = Vault::new(Arc::clone(&ports.secrets));
         Self { ports, vault, timings, tools }
     }
 
-    /// Compares at once, and again and again, until `stop` says so.
+    /// Polls immediately and then periodically, until `stop` is true.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = self.keep_comparing() => {}
@@ -103,13 +103,13 @@ impl Comparison {
         loop {
             if let Err(error) = self.compare(&mut troubled).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "branches could not be compared with what was deployed");
+                tracing::warn!(error, "branches could not be polled");
             }
             sleep(self.timings.every).await;
         }
     }
 
-    /// One round. A repository that does not answer is told of once, and is asked last from then on.
+    /// Runs one round. A repository that does not respond is logged once, and is polled last from then on.
     async fn compare(&self, troubled: &mut Troubled) -> Result<(), Error> {
         let mut questions = self.questions(troubled).await?;
         questions.sort_by_key(|question| troubled.contains(&question.id));
@@ -140,7 +140,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// What has to be asked, each thing once, whoever wants to know it.
+    /// Returns the queries of a round, without duplicates.
     async fn questions(&self, troubled: &mut Troubled) -> Result<Vec<Question>, StoreError> {
         let mut keys = HashMap::new();
         let mut questions: HashMap<Wording, Question> = HashMap::new();
@@ -173,7 +173,7 @@ impl Comparison {
         Ok(questions)
     }
 
-    /// What is to be asked for one application, with its organization's key if it takes one.
+    /// Returns the source to query for one application, with its organization's deploy key if it needs one.
     fn source_of(
         &self,
         application: &Application,
@@ -196,7 +196,7 @@ impl Comparison {
         Ok(Some(GitSource { url: url.clone(), branch: branch.clone(), credentials, key }))
     }
 
-    /// Deploys `commit`, if the application missed it.
+    /// Deploys `commit` if the application missed it.
     async fn catch_up(
         &self,
         application: &Application,
@@ -229,7 +229,7 @@ impl Comparison {
         writes.push(self.tools.record(author, event));
         match self.tools.store.commit(writes).await {
             Ok(()) => self.tools.bell.ring(),
-            // The push came after all, or somebody else has noticed.
+            // The push arrived in the meantime, or another instance was faster.
             Err(StoreError::Stale) => {}
             Err(error) => return Err(error.into()),
         }
@@ -237,7 +237,7 @@ impl Comparison {
     }
 }
 
-/// Tells of trouble once, until it is over.
+/// Logs a failing query once, until it succeeds again.
 fn note(troubled: &mut Troubled, id: ApplicationId, reason: &dyn fmt::Display) {
     if troubled.insert(id) {
         tracing::warn!(%reason, application.id = %id, "a branch could not be compared with what was deployed");

@@ -1,36 +1,36 @@
-//! What came of a webhook.
+//! The outcome of a webhook.
 
 use std::fmt;
 
 use launchway_domain::{deployments::CommitHash, webhooks::Push};
 
-/// What came of a webhook whose sender was believed.
+/// The outcome of a verified webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handled {
-    /// Deployments were asked for.
+    /// Deployments were requested.
     Deployed,
-    /// That was done before.
+    /// The delivery was handled before.
     Duplicate,
-    /// There is nothing to do.
+    /// The delivery needs no action.
     Ignored(Ignored),
 }
 
-/// Why there is nothing to do.
+/// The reason why a delivery needs no action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ignored {
-    /// It is no push.
+    /// The event is not a push.
     Event(String),
-    /// It is a tag.
+    /// The push is of a tag.
     Tag(String),
-    /// The branch is gone.
+    /// The branch was deleted.
     DeletedBranch(String),
-    /// Neither a branch nor a tag.
+    /// The reference is neither a branch nor a tag.
     Reference(String),
     /// No application follows the branch.
     Branch(String),
-    /// The commit asks not to be deployed.
+    /// The commit message opts out of the deployment.
     Skipped(Option<CommitHash>, &'static str),
-    /// The commit is live.
+    /// The commit is live already.
     Live(Option<CommitHash>),
     /// The push changed nothing.
     Nothing,
@@ -43,7 +43,7 @@ impl Ignored {
 }
 
 impl fmt::Display for Handled {
-    /// A sentence for who looks at the code host's list of deliveries.
+    /// Writes a sentence for the list of deliveries at the code host.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deployed => f.write_str("Webhook handled successfully"),
@@ -72,7 +72,7 @@ fn of(commit: Option<&CommitHash>) -> String {
     commit.map_or_else(|| "commit".to_owned(), |commit| format!("commit {}", commit.short()))
 }
 
-/// What somebody else wrote, so that it fits a sentence.
+/// Sanitizes text of the sender for a sentence.
 fn shown(text: &str) -> String {
     text.chars().take(100).flat_map(char::escape_debug).collect()
 }

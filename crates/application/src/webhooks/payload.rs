@@ -1,10 +1,10 @@
-//! What code hosts write, as far as it matters here. Everything else in it is passed over unread.
+//! The payloads of code hosts. Fields that are not needed are ignored.
 
 use launchway_domain::webhooks::{Change, CodeHost, Delivery, RepositoryKey};
 use serde::Deserialize;
 
-/// The repositories that a delivery says to be about: whose secret has to be tried. Nothing of it is
-/// believed yet.
+/// Returns the repositories that a delivery claims to be about, whose secrets have to be tried. The payload
+/// is not trusted yet.
 pub(super) fn repositories(payload: &[u8]) -> Vec<RepositoryKey> {
     let Ok(About { repository, project }) = serde_json::from_slice(payload) else { return Vec::new() };
     let places = [repository, project].into_iter().flatten();
@@ -15,7 +15,7 @@ pub(super) fn repositories(payload: &[u8]) -> Vec<RepositoryKey> {
     keys
 }
 
-/// What a delivery tells of changes; `None` when it tells of something else than a push.
+/// Returns the changes of a push; `None` for any other event.
 pub(super) fn changes(delivery: &Delivery) -> Option<Vec<Change>> {
     if !delivery.host().is_push(delivery.event()) {
         return None;
@@ -33,12 +33,12 @@ pub(super) fn changes(delivery: &Delivery) -> Option<Vec<Change>> {
 #[derive(Deserialize)]
 struct About {
     repository: Option<Place>,
-    /// GitLab's own way to say it.
+    /// The field of GitLab.
     project: Option<Place>,
 }
 
-/// Addresses of a repository, by the names that one code host or another gives them. What people may
-/// set to anything, such as a homepage, is not among them.
+/// URLs of a repository under the names of the code hosts. Fields that users may set freely, such as a
+/// homepage, are excluded.
 #[derive(Deserialize)]
 struct Place {
     clone_url: Option<String>,
@@ -68,14 +68,14 @@ impl Place {
     }
 }
 
-/// A push of one reference, as nearly everyone tells it.
+/// A push of one reference, in the format of most code hosts.
 #[derive(Deserialize)]
 struct Update {
     #[serde(rename = "ref")]
     reference: Option<String>,
     after: Option<String>,
     head_commit: Option<Commit>,
-    /// GitLab has no head commit; it is among these.
+    /// GitLab has no head commit; it is in this list.
     commits: Option<Vec<Commit>>,
 }
 
@@ -98,7 +98,7 @@ impl Update {
     }
 }
 
-/// A push of several references, as Bitbucket tells it.
+/// A push of several references, in the format of Bitbucket.
 #[derive(Deserialize)]
 struct Bundle {
     push: Option<Changes>,

@@ -1,4 +1,4 @@
-//! Doing what a code host tells.
+//! Handles deliveries of code hosts.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,10 +16,10 @@ use launchway_domain::{
 use super::{Handled, Ignored, Webhooks, payload, verifying::beside};
 use crate::{Error, applications::titled, deployments::Request};
 
-/// How often a delivery is looked at anew when the records change meanwhile.
+/// The number of attempts at a delivery while the records change concurrently.
 const ATTEMPTS: u32 = 3;
 
-/// A delivery whose sender was believed.
+/// A delivery with a valid signature.
 struct Verified {
     delivery: Arc<Delivery>,
     mark: DeliveryMark,
@@ -33,26 +33,25 @@ impl Verified {
     }
 }
 
-/// What a push means for the applications that come from its repository.
+/// The actions of a push for the applications of its repository.
 #[derive(Default)]
 struct Plan {
-    /// Whom it deploys.
+    /// The applications to deploy.
     deploy: Vec<(Application, Push)>,
-    /// Who has to know that a commit asked not to be deployed.
+    /// The applications for which a commit is recorded as skipped.
     pass_over: Vec<(ApplicationId, CommitHash)>,
-    /// Whether it was done before for somebody.
+    /// True if the delivery was handled before for at least one application.
     is_known: bool,
-    /// What of it means nothing.
+    /// The parts of the push that need no action.
     ignored: Vec<Ignored>,
 }
 
 impl Webhooks {
-    /// Does what a code host tells.
+    /// Handles a delivery of a code host.
     ///
     /// # Errors
-    /// [`Error::InvalidSignature`] unless it is signed with the secret of a repository that an
-    /// application comes from. Nothing is remembered then, nor when anything else goes wrong: the
-    /// code host can send it again.
+    /// [`Error::InvalidSignature`] unless it is signed with the secret of the repository of an application.
+    /// The delivery is not recorded then, nor after any other error: the code host can send it again.
     pub async fn receive(&self, delivery: Delivery, origin: Origin) -> Result<Handled, Error> {
         let delivery = Arc::new(delivery);
         let secret = self.verify(&delivery).await?;
@@ -62,7 +61,7 @@ impl Webhooks {
         let mut attempt = 1;
         loop {
             match self.handle(&verified, changes.as_deref()).await {
-                // A twin was faster, or an application is gone: who looks again knows which.
+                // A duplicate was faster, or an application was deleted: the next attempt finds out which.
                 Err(StoreError::Stale | StoreError::Taken(Unique::WebhookDelivery)) if attempt < ATTEMPTS => {
                     attempt += 1;
                 }
@@ -71,7 +70,7 @@ impl Webhooks {
         }
     }
 
-    /// `None` when no application comes from the repository any more.
+    /// Handles the changes of a delivery; `None` when no application uses the repository any more.
     async fn handle(
         &self,
         verified: &Verified,
@@ -155,7 +154,7 @@ impl Webhooks {
         Ok(plan)
     }
 
-    /// What the live versions of those who follow a push are made of.
+    /// Returns the live commits of the applications that follow a push.
     async fn live_commits(
         &self,
         scope: Scope,
@@ -171,8 +170,8 @@ impl Webhooks {
         Ok(commits.collect())
     }
 
-    /// One unit for all applications, in the order of their ids: two deliveries at once never wait for
-    /// each other crosswise.
+    /// Commits the actions for all applications at once, in the order of their ids, so that concurrent
+    /// deliveries cannot deadlock.
     async fn carry_out(&self, verified: &Verified, plan: Plan) -> Result<(), StoreError> {
         let at = self.tools.clock.now();
         let (mut writes, mut entries) = (Vec::<store::Write>::new(), Vec::new());
@@ -228,7 +227,7 @@ impl Webhooks {
     }
 }
 
-/// Whether the push deploys the application.
+/// Returns whether the push deploys the application.
 fn follows(application: &Application, push: &Push) -> bool {
     let branch = application.blueprint.branch.as_ref().map(Branch::as_str);
     application.blueprint.auto_deploy && branch == Some(push.branch.as_str())

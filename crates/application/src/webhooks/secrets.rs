@@ -1,4 +1,4 @@
-//! The secrets of repositories' webhooks.
+//! The webhook secrets of repositories.
 
 use launchway_domain::{
     applications::Repository,
@@ -13,15 +13,16 @@ use launchway_domain::{
 use super::Webhooks;
 use crate::{Error, applications::APPLICATION};
 
-/// Who may speak for a code host: what only admins have.
+/// The permission for webhook secrets, which only admins have.
 const UPDATE: Permission = Permission::new(Resource::Organization, Action::Update);
 
 impl Webhooks {
-    /// The secret of the repository of an application of the actor's organization, made on first use.
+    /// Returns the webhook secret of the repository of an application of the actor's organization, which is
+    /// created on first use.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no application with that id, [`Error::Conflict`] when it has
-    /// no repository, [`Error::Forbidden`] without the permission `organization:update`.
+    /// [`Error::NotFound`] when there is no application with that id, [`Error::Conflict`] when it has no
+    /// repository, [`Error::Forbidden`] without the permission `organization:update`.
     pub async fn secret(&self, actor: &Actor, id: ApplicationId) -> Result<WebhookSecret, Error> {
         let scope = actor.require(UPDATE)?;
         let repository = self.repository_of(scope, id).await?;
@@ -32,7 +33,7 @@ impl Webhooks {
         let told = self.record(actor, Did::Create, &kept, "made");
         match self.tools.store.commit(vec![Write::FirstSecret(kept).into(), told]).await {
             Ok(()) => Ok(secret),
-            // Somebody else asked at the same moment, and theirs counts.
+            // A concurrent request created a secret first, and that one counts.
             Err(StoreError::Stale) => {
                 let kept = self.ports.webhooks.secret(scope, &repository).await?.ok_or(APPLICATION)?;
                 self.show(actor, kept).await
@@ -41,7 +42,7 @@ impl Webhooks {
         }
     }
 
-    /// Replaces that secret. The old one stays valid for [a day](KeptSecret::GRACE).
+    /// Rotates that secret. The old one stays valid for [a day](KeptSecret::GRACE).
     ///
     /// # Errors
     /// As [`secret`](Webhooks::secret).
@@ -59,7 +60,7 @@ impl Webhooks {
         Ok(secret)
     }
 
-    /// What is kept of a secret, opened.
+    /// Decrypts a stored secret.
     pub(super) fn open(&self, kept: &KeptSecret) -> Result<WebhookSecret, Error> {
         let plain = self.ports.secrets.open(&KeptSecret::place(kept.id), &kept.secret)?;
         let text = String::from_utf8_lossy(plain.expose()).into_owned();
@@ -76,7 +77,7 @@ impl Webhooks {
         }
     }
 
-    /// Who sees a secret is in the trail.
+    /// Returns a secret, and records the access in the audit log.
     async fn show(&self, actor: &Actor, kept: KeptSecret) -> Result<WebhookSecret, Error> {
         let secret = self.open(&kept)?;
         let what = format!("looked at the webhook secret of {}", kept.repository);

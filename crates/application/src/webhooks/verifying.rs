@@ -1,4 +1,4 @@
-//! Whether somebody is the code host that they say to be.
+//! Verifies the signatures of deliveries.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::{Webhooks, payload};
 use crate::Error;
 
 impl Webhooks {
-    /// The secret that the delivery was signed with, of one of the repositories that it says to be
-    /// about. With an unknown repository as much is done as with a wrong signature.
+    /// Returns the secret that signed the delivery, of one of the repositories that it claims to be about.
+    /// An unknown repository takes the same work as a wrong signature.
     ///
     /// # Errors
     /// [`Error::InvalidSignature`] when there is none.
@@ -23,27 +23,28 @@ impl Webhooks {
         }
         let tried = Arc::clone(delivery);
         let signed = beside(move || {
-            // All of them, so that time does not tell which one it was.
+            // Tries all of them, so that the time does not reveal which one matched.
             let fitting = keys.into_iter().filter(|(_, secret)| tried.is_signed_with(secret));
             fitting.filter_map(|(kept, _)| kept).collect::<Vec<_>>()
         });
         signed.await?.into_iter().next().ok_or(Error::InvalidSignature)
     }
 
-    /// A secret that cannot be opened is nobody's, and must not be in the way of others.
+    /// Decrypts a stored secret. One that cannot be decrypted is skipped, so that it does not block the
+    /// others.
     fn opened(&self, kept: KeptSecret) -> Option<(Option<KeptSecret>, WebhookSecret)> {
         match self.open(&kept) {
             Ok(secret) => Some((Some(kept), secret)),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(error, webhook_secret.id = %kept.id, "a webhook's secret cannot be opened");
+                tracing::error!(error, webhook_secret.id = %kept.id, "webhook secret could not be decrypted");
                 None
             }
         }
     }
 }
 
-/// Does on a thread of its own what takes long for a large body.
+/// Runs work on a blocking thread, because it takes long for a large body.
 pub(super) async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     tokio::task::spawn_blocking(work).await.map_err(|broken| Error::Internal(broken.into()))
 }

@@ -1,4 +1,4 @@
-//! Who may not do something to applications.
+//! Actors without certain permissions on applications.
 
 use launchway_domain::{
     auth::{Actor, Forbidden},
@@ -6,17 +6,17 @@ use launchway_domain::{
 };
 use launchway_testkit::builders::{an_actor, an_api_token, parsed};
 
-/// Someone who only looks.
+/// An actor who may only read.
 pub(crate) fn a_viewer() -> Actor {
     an_actor().with_role(Role::Viewer).build()
 }
 
-/// Someone who deploys.
+/// An actor who may deploy.
 pub(crate) fn a_member() -> Actor {
     an_actor().with_role(Role::Member).build()
 }
 
-/// A program of an admin that may do everything but `named`.
+/// An API token of an admin with every permission but `named`.
 pub(crate) fn a_program_without(named: &str) -> Actor {
     let others: Vec<&str> =
         Role::Admin.permissions().names().into_iter().filter(|name| *name != named).collect();

@@ -1,4 +1,4 @@
-//! What people are told of.
+//! Notification events.
 
 use launchway_domain::{
     notifications::{Event, EventKind, Fact, Facts, Write as Announcement},
@@ -10,8 +10,8 @@ use launchway_testkit::{
     clock::{NEW_YEAR, moment},
 };
 
-/// The write that announces what happened in [`an_organization`] at [`NEW_YEAR`], to which a use case
-/// gives the id number `n`, with exactly these facts and whose it is.
+/// Returns the write that announces an event of [`an_organization`] at [`NEW_YEAR`], with the id number
+/// `n`, exactly these facts and their owner.
 pub(crate) fn announced<'a>(
     n: u64,
     kind: EventKind,

@@ -1,4 +1,4 @@
-//! Access for programs.
+//! API tokens.
 
 use chrono::TimeDelta;
 use launchway_application::{
@@ -42,12 +42,12 @@ fn issued_text() -> Token {
     Token::new(TokenKind::Api, CountingEntropy::nth(1))
 }
 
-/// The token that is issued when nothing but `token` is wished for.
+/// Returns the token that is issued for the request `token`.
 fn issued(token: ApiTokenBuilder) -> ApiToken {
     ApiToken { id: CountingIds::nth(1).into(), token_hash: issued_text().hash(), ..token.named("ci").build() }
 }
 
-/// That `token` was issued, as the trail is told.
+/// Returns the audit entry of the issue of `token`.
 fn issuing(token: &ApiToken) -> EntryBuilder {
     an_entry()
         .of(Action::Create, Resource::Token, token.id)
@@ -71,7 +71,7 @@ fn assert_issued(outcome: Result<IssuedApiToken, Error>, expected: ApiToken) {
 }
 
 #[tokio::test]
-async fn a_token_may_do_all_that_its_owner_may_do_now_unless_told_otherwise() {
+async fn token_has_all_permissions_of_its_owner_by_default() {
     for role in Role::ALL {
         let names = role.permissions().names();
         let expected = issued(an_api_token().permitting(&names));
@@ -99,7 +99,7 @@ async fn a_token_may_do_less_than_its_owner() {
 }
 
 #[tokio::test]
-async fn a_token_works_where_its_owner_acts_and_is_named_and_dated_as_wished() {
+async fn token_has_requested_name_expiry_and_organization() {
     let [oldest, other] = ["Oldest", "Other"].map(|name| an_organization().named(name).build());
     let profile = a_profile().member_of(&oldest, Role::Admin).member_of(&other, Role::Admin).build();
     let actor = an_actor().of(profile).acting_in(&other).build();

@@ -34,13 +34,13 @@ use mockall::predicate::eq;
 
 use crate::{ports::MockedPorts, sealing::sealed};
 
-/// What an application is called that is gone, and one that is none of the caller's.
+/// The error for an application that does not exist or belongs to another organization.
 pub(crate) const NO_APPLICATION: Error = Error::NotFound("the application");
 
-/// An application as somebody sees it.
+/// An application as an actor sees it.
 type Seen = (ApplicationDetail, ShownVariables);
 
-/// The scope that everyone acts in.
+/// Returns the scope of every actor.
 pub(crate) fn scope() -> Scope {
     scope_of(&an_organization().build())
 }
@@ -55,12 +55,12 @@ pub(crate) fn credentials() -> GitCredentials {
     GitCredentials { username: "ada".to_owned(), password: Secret::new("ghp_token".to_owned()) }
 }
 
-/// What a secret of the application `id` looks like in its `column`.
+/// Returns the sealed form of a secret of the application `id` in its `column`.
 pub(crate) fn sealed_for(id: ApplicationId, column: &str, plain: &str) -> Sealed {
     sealed(&ApplicationSecrets::place(id, column), plain)
 }
 
-/// Secrets as JSON, sealed for the application `id`.
+/// Returns secrets as JSON, sealed for the application `id`.
 pub(crate) fn secrets(id: ApplicationId, build: &str, environment: &str) -> ApplicationSecrets {
     ApplicationSecrets {
         build_variables: sealed_for(id, "build_variables", build),
@@ -69,14 +69,14 @@ pub(crate) fn secrets(id: ApplicationId, build: &str, environment: &str) -> Appl
     }
 }
 
-/// [`an_application`] whose build knows a TOKEN, and whose environment a PASSWORD.
+/// Returns [`an_application`] with the build variable TOKEN and the environment variable PASSWORD.
 pub(crate) fn web() -> ApplicationBuilder {
     let id = an_application().build().id;
     let kept = secrets(id, r#"{"TOKEN":"build-token"}"#, r#"{"PASSWORD":"open-sesame"}"#);
     an_application().with_secrets(kept)
 }
 
-/// What who may change [`web`] sees of its variables.
+/// Returns the variables of [`web`] as an actor who may update it sees them.
 fn shown() -> ShownVariables {
     ShownVariables {
         build: variables(&[("TOKEN", "build-token")]),
@@ -96,7 +96,7 @@ pub(crate) fn expect_application(ports: &mut MockedPorts, id: ApplicationId, fou
     ports.applications.expect_get().with(eq(scope()), eq(id)).once().return_once(|_, _| Ok(found));
 }
 
-/// The job number `n` of a kind, about the application `id`.
+/// Returns job number `n` of a kind for the application `id`.
 pub(crate) fn job(n: u64, kind: JobKind, id: ApplicationId, payload: String, at: Timestamp) -> NewJob {
     NewJob {
         id: CountingIds::nth(n).into(),
@@ -111,7 +111,7 @@ pub(crate) fn job(n: u64, kind: JobKind, id: ApplicationId, payload: String, at:
     }
 }
 
-/// What a wish of `by` for a deployment writes, with ids from number `n` on.
+/// Returns the writes of a request of `by` for a deployment, with ids from number `n` on.
 pub(crate) fn request_writes(
     n: u64,
     id: ApplicationId,
@@ -133,14 +133,14 @@ pub(crate) fn request_writes(
     ]
 }
 
-/// The deployment that such a wish of ada makes.
+/// Returns the deployment that such a request of ada creates.
 pub(crate) fn requested(n: u64, id: ApplicationId, kind: DeploymentKind, at: Timestamp) -> Deployment {
     let ids = (CountingIds::nth(n + 1).into(), CountingIds::nth(n + 2).into());
     let deployment = Deployment::new(ids, (scope().id(), id), kind, CountingIds::nth(n).into(), at);
     Deployment { requested_by: "ada".to_owned(), ..deployment }
 }
 
-/// [`a_blueprint`] with something else about it.
+/// Returns [`a_blueprint`] with a change.
 fn blueprint(change: impl FnOnce(&mut Blueprint)) -> Blueprint {
     let mut blueprint = a_blueprint();
     change(&mut blueprint);

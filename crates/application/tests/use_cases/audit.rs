@@ -1,4 +1,4 @@
-//! Reading the audit trail, and checking that nobody tampered with it.
+//! Reading and verifying the audit log.
 
 mod list;
 mod verify;

@@ -1,4 +1,4 @@
-//! Recognising the caller of a request.
+//! Authentication of the caller of a request.
 
 mod api_tokens;
 mod sessions;
@@ -15,10 +15,10 @@ use crate::{
     refusals::assert_refused,
 };
 
-/// What callers present.
+/// The token of the callers.
 const TOKEN: &str = "lws_presented";
 
-/// Ports that recognise [`TOKEN`] by its hash as that of `holder`.
+/// Returns ports that resolve the hash of [`TOKEN`] to `holder`.
 fn ports_that_know(holder: Option<Arc<Identity>>) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports.identities.expect_by_token().with(eq(TokenHash::of(TOKEN))).once().return_once(|_| Ok(holder));

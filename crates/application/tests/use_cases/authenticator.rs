@@ -1,4 +1,4 @@
-//! A user's authenticator, and our half of the secret that it shares with us.
+//! A user's authenticator, and the stored half of its shared secret.
 
 use launchway_domain::{
     auth::{TotpSecret, TwoFactor},
@@ -10,44 +10,44 @@ use launchway_testkit::CountingEntropy;
 
 use crate::ports::MockedPorts;
 
-/// The secret that both halves know.
+/// Returns the shared secret.
 pub(crate) fn shared_secret() -> TotpSecret {
     TotpSecret::new(CountingEntropy::nth(4_711))
 }
 
-/// The secret as it is stored.
+/// Returns the secret as it is stored.
 pub(crate) fn sealed() -> Sealed {
     Sealed("sealed".to_owned())
 }
 
-/// A second factor that is demanded.
+/// Returns a second factor that is enabled.
 pub(crate) fn enabled(at: Timestamp) -> TwoFactor {
     TwoFactor { secret: sealed(), enabled_at: Some(at) }
 }
 
-/// A second factor that is not demanded yet.
+/// Returns a second factor that is not enabled yet.
 pub(crate) fn being_set_up() -> TwoFactor {
     TwoFactor { secret: sealed(), enabled_at: None }
 }
 
-/// The time step that `now` lies in.
+/// Returns the time step of `now`.
 pub(crate) fn step_at(now: Timestamp) -> i64 {
     now.timestamp() / 30
 }
 
-/// A code of six digits that the authenticator never shows around `now`.
+/// Returns a code of six digits that is not valid around `now`.
 pub(crate) fn wrong_code(now: Timestamp) -> String {
     let shown = [-1, 0, 1].map(|steps| shared_secret().code_at(step_at(now) + steps));
     (0..4).map(|digit| digit.to_string().repeat(6)).find(|code| !shown.contains(code)).unwrap_or_default()
 }
 
 impl MockedPorts {
-    /// Foresees that the stored secret of `user_id` is opened.
+    /// Expects that the stored secret of `user_id` is decrypted.
     pub(crate) fn expect_opening(&mut self, user_id: UserId) {
         self.expect_opening_of(user_id, Ok(shared_secret().as_bytes().to_vec()));
     }
 
-    /// Foresees that the stored secret of `user_id` is opened and holds `outcome`.
+    /// Expects that the stored secret of `user_id` is decrypted, with `outcome`.
     pub(crate) fn expect_opening_of(&mut self, user_id: UserId, outcome: Result<Vec<u8>, SecretBoxError>) {
         self.secrets
             .expect_open()

@@ -1,4 +1,4 @@
-//! The key by which an organization's repositories let Launchway in.
+//! The deploy key of an organization.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -34,12 +34,12 @@ fn entry(what: &str, at: Timestamp) -> store::Write {
     told(1, entry.with("deploy_key", "[changed]").at(at))
 }
 
-/// Foresees that the key is read.
+/// Expects that the key is read.
 fn expect_key(ports: &mut MockedPorts, found: Option<DeployKey>) {
     ports.deploy_keys.expect_deploy_key().with(eq(scope())).once().return_once(|_| Ok(found));
 }
 
-/// Foresees that a key is made.
+/// Expects that a key is created.
 fn expect_making(ports: &mut MockedPorts) {
     let pair = KeyPair { public_key: NEW.to_owned(), private_key: Secret::new("PRIVATE KEY".to_owned()) };
     ports.key_maker.expect_make().with(eq("launchway")).once().return_once(|_| Ok(pair));
@@ -57,7 +57,7 @@ async fn the_public_key_is_shown_to_whoever_may_look() {
 }
 
 #[tokio::test]
-async fn a_key_is_made_when_it_is_first_asked_for_and_its_private_part_is_sealed() {
+async fn creates_a_sealed_key_on_first_use() {
     let mut ports = MockedPorts::with_a_box();
     let at = ports.now();
     expect_key(&mut ports, None);
@@ -68,7 +68,7 @@ async fn a_key_is_made_when_it_is_first_asked_for_and_its_private_part_is_sealed
 }
 
 #[tokio::test]
-async fn of_two_who_ask_first_at_the_same_moment_both_see_the_same_key() {
+async fn concurrent_first_reads_return_the_same_key() {
     let mut ports = MockedPorts::with_a_box();
     let at = ports.now();
     expect_key(&mut ports, None);

@@ -1,4 +1,4 @@
-//! Deployments: asking for them, cancelling them, showing them.
+//! Requesting, cancelling and reading deployments.
 
 mod cancel;
 mod request;
@@ -17,7 +17,7 @@ use crate::{
     ports::MockedPorts,
 };
 
-/// What a deployment is called that is gone, and one that is none of the caller's.
+/// The error for a deployment that does not exist or belongs to another organization.
 const NO_DEPLOYMENT: Error = Error::NotFound("the deployment");
 
 fn detail() -> DeploymentDetail {
@@ -32,7 +32,7 @@ fn expect_deployment(ports: &mut MockedPorts, id: DeploymentId, found: Option<De
     ports.deployments.expect_get().with(eq(scope()), eq(id)).once().return_once(|_, _| Ok(found));
 }
 
-/// Foresees the question whether what a deployment made is still kept.
+/// Expects a check that the version of a deployment is still kept.
 fn expect_kept(ports: &mut MockedPorts, id: DeploymentId, is_kept: bool) {
     let standing = Standing { deployment: id, is_live: false, is_open: false, is_worth_keeping: is_kept };
     let asked = ports.deployments.expect_standing();

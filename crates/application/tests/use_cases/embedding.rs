@@ -1,4 +1,4 @@
-//! Deployments inside another service: a keeper of records, a host, and nothing else.
+//! Deployments inside another service, with only a keeper of records and a host.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::{
@@ -34,7 +34,7 @@ use crate::sealing::a_box;
 
 const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-/// Where the records are, for as many runs of the service as there are.
+/// Records that outlive the runs of the service.
 #[derive(Clone)]
 struct Shelf(Arc<Mutex<Records>>);
 
@@ -45,7 +45,7 @@ impl RecordKeeper for Shelf {
     }
 }
 
-/// A host that remembers what it is asked, and fails as it is told.
+/// A host that records its calls, and fails as configured.
 #[derive(Clone, Default)]
 struct Machine(Arc<StdMutex<State>>);
 
@@ -118,13 +118,13 @@ fn web() -> NewApplication {
     Blueprint::of_image(parsed("web"), parsed("production"), parsed("nginx:1"), port).into()
 }
 
-/// The application that was made, and its first deployment.
+/// Returns the created application and its first deployment.
 async fn made(service: &Embedded, wish: NewApplication) -> (Application, Deployment) {
     let (detail, _) = service.applications.create(&ada(), wish, None).await.unwrap();
     (detail.summary.application, detail.deployments.into_iter().next().unwrap())
 }
 
-/// How a deployment is, and what the last line of its log says.
+/// Returns the state of a deployment, and the last line of its log.
 async fn ended(service: &Embedded, id: DeploymentId) -> (DeploymentState, String) {
     let detail = service.deployments.detail(&ada(), id).await.unwrap();
     (detail.deployment.status.state, detail.logs.last().map(|line| line.text.clone()).unwrap_or_default())
@@ -220,7 +220,7 @@ async fn an_application_that_is_stopped_or_deleted_does_not_run() {
 async fn what_an_earlier_run_left_under_way_is_taken_over() {
     let (service, machine, shelf) = fresh();
     let (_, first) = made(&service, web()).await;
-    // The earlier run begins, and is gone before its version works.
+    // The earlier run starts, and ends before its version is healthy.
     machine.state().illness = Some("not yet".to_owned());
     let patience = std::time::Duration::from_secs(5);
     assert!(tokio::time::timeout(patience, service.worker.drain()).await.is_err());
@@ -236,7 +236,7 @@ async fn what_an_earlier_run_left_under_way_is_taken_over() {
     assert_eq!(machine.running(), [first.id]);
 }
 
-/// Ids that no earlier run has made.
+/// Returns ids that no earlier run has used.
 fn later_ids() -> impl Fn() -> uuid::Uuid + Send + Sync {
     let ids = CountingIds::default();
     move || uuid::Uuid::from_u128(launchway_domain::ids::Ids::next(&ids).as_u128() + 1_000_000)

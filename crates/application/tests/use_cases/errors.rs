@@ -1,4 +1,4 @@
-//! What becomes of a port's errors that no use case expects.
+//! Conversion of port errors that no use case expects.
 
 use std::{error::Error as _, time::Duration};
 

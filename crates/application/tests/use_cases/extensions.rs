@@ -28,7 +28,7 @@ use launchway_testkit::{
 
 use crate::ports::MockedPorts;
 
-/// A definition that acts on the machine.
+/// A definition that acts on the host.
 pub(crate) const HELLO: &str = r#"
 metadata: {id: hello-note, name: Hello note, description: Writes a greeting, author: someone, icon: "N", category: Utility, type: run, version: 1.0.0, isVerified: true}
 variables:
@@ -42,7 +42,7 @@ execution:
     - {name: Check file, type: command, properties: {cmd: "test -s hi"}}
 "#;
 
-/// A definition that does not.
+/// A definition that does not act on the host.
 pub(crate) const DATABASE: &str = r#"
 metadata: {id: database, name: Database, description: "", author: someone, icon: "D", category: Database, type: install}
 variables:
@@ -53,12 +53,12 @@ execution:
     - {name: Name, type: proxy, properties: {action: add, domain: "{{ domain }}", container: db, port: 80}}
 "#;
 
-/// Someone who administers the installation.
+/// Returns an administrator of the installation.
 fn an_operator() -> Actor {
     an_actor().of_kind(UserKind::Admin).build()
 }
 
-/// Someone who administers their organization alone.
+/// Returns an admin of their organization only.
 fn an_admin() -> Actor {
     an_actor().of_kind(UserKind::AppUser).build()
 }
@@ -71,7 +71,7 @@ pub(crate) fn key(key: &str) -> ExtensionKey {
     parsed(key)
 }
 
-/// The entry of the catalog that `yaml` comes to.
+/// Returns the catalog entry of `yaml`.
 pub(crate) async fn an_entry(yaml: &'static str) -> Extension {
     let mut ports = MockedPorts::default();
     ports.extensions.expect_catalog().return_once(|| Ok(Vec::new()));
@@ -86,7 +86,7 @@ pub(crate) async fn an_entry(yaml: &'static str) -> Extension {
     told.recv().unwrap()
 }
 
-/// A run of `extension` that was asked for, told `values`.
+/// Returns a requested run of `extension` with `values`.
 pub(crate) fn a_run(extension: Extension, values: &str, steps: &[(&str, ExecutionState)]) -> ExecutionDetail {
     let (id, at) = (id_of("execution").into(), moment(NEW_YEAR));
     let is_new = steps.iter().all(|(_, state)| *state == ExecutionState::Pending);

@@ -1,4 +1,4 @@
-//! Bounding how often a secret may be guessed.
+//! Rate limiting of login attempts.
 
 use std::{pin::Pin, task::Poll, time::Duration};
 
@@ -132,7 +132,7 @@ async fn a_flood_of_guesses_is_turned_away_and_not_queued() {
     );
 }
 
-/// What the future has to say at once, if anything.
+/// Polls a future once, and returns its output if it is ready.
 async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     std::future::poll_fn(|context| {
         Poll::Ready(match future.as_mut().poll(context) {

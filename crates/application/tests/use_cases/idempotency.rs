@@ -1,4 +1,4 @@
-//! Asking twice and being served once.
+//! Idempotent requests.
 
 use launchway_application::{Error, idempotency::Earlier};
 use launchway_domain::{
@@ -23,7 +23,7 @@ fn actor() -> Actor {
     an_actor().build()
 }
 
-/// An answer as it is kept for somebody.
+/// Returns a response as it is stored for an actor.
 fn kept_for(actor: &Actor) -> Sealed {
     let names = actor.permissions().names().join(" ");
     sealed(&key().place(), &format!("permissions: {names}\nmade"))
@@ -37,7 +37,7 @@ fn remembered(answer: Option<Sealed>) -> Remembered {
     Remembered { body: key().body, resource: id_of("what was made"), answer }
 }
 
-/// Foresees that the request is looked for among those of the last day.
+/// Expects a lookup of the request among those of the last day.
 fn expect_find(ports: &mut MockedPorts, found: Option<Remembered>) {
     let since = ports.now() - IdempotencyKey::KEPT;
     ports.idempotency.expect_find().with(eq(key()), eq(since)).once().return_once(|_, _| Ok(found));

@@ -1,4 +1,4 @@
-//! Requests that are to be carried out once.
+//! Idempotency keys.
 
 use launchway_domain::{
     clock::Timestamp,
@@ -8,7 +8,7 @@ use launchway_domain::{
 use launchway_testkit::builders::{a_user, an_organization, parsed, scope_of};
 use uuid::Uuid;
 
-/// The request "once" for `operation`, of [`a_user`] in [`an_organization`].
+/// Returns the key "once" for `operation`, of [`a_user`] in [`an_organization`].
 pub(crate) fn a_key(operation: &str) -> IdempotencyKey {
     IdempotencyKey {
         scope: scope_of(&an_organization().build()),
@@ -19,7 +19,7 @@ pub(crate) fn a_key(operation: &str) -> IdempotencyKey {
     }
 }
 
-/// The write that says that the request was carried out and made `resource`.
+/// Returns the write that records that the request created `resource`.
 pub(crate) fn claimed(key: &IdempotencyKey, resource: Uuid, at: Timestamp) -> store::Write {
     Write::Claim { key: key.clone(), resource, since: at - IdempotencyKey::KEPT, at }.into()
 }

@@ -1,4 +1,4 @@
-//! Logging in and out.
+//! Login and logout.
 
 mod log_out;
 mod passwords;
@@ -25,14 +25,14 @@ use mockall::predicate::eq;
 
 use crate::{ports::MockedPorts, trail::told};
 
-/// The same words for everything that may be wrong.
+/// The same message for every wrong credential.
 const WRONG: Error = Error::InvalidCredentials("the e-mail address, the password or the code is not right");
 
 fn ada() -> User {
     a_user().named("ada").build()
 }
 
-/// The trail of a login is that of the oldest membership: the first.
+/// The audit log of a login is that of the oldest membership: the first.
 fn profile() -> Profile {
     let younger = an_organization().named("Younger").build();
     let oldest = an_organization().build();
@@ -60,7 +60,7 @@ fn request(code: Option<&str>) -> LoginRequest {
     }
 }
 
-/// Ports that admit a login, find `found` and hold the password to be right or wrong.
+/// Returns ports that admit a login, find `found` and accept or reject the password.
 fn ports_that_find(found: Option<Credentials>, password_is_right: bool) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports.expect_admission(&ada().email);
@@ -79,14 +79,14 @@ fn expect_profile(ports: &mut MockedPorts, profile: Option<Profile>) {
     ports.users.expect_profile().with(eq(ada().id)).once().return_once(|_| Ok(profile));
 }
 
-/// The session that a login opens, and its token.
+/// Returns the session that a login opens, and its token.
 fn opened_session(now: Timestamp) -> (Token, Session) {
     let token = Token::new(TokenKind::Session, CountingEntropy::nth(1));
     let session = Session::open(CountingIds::nth(2).into(), ada().id, token.hash(), a_client(), now);
     (token, session)
 }
 
-/// What a login writes, with what uses a code up.
+/// Returns the writes of a login, with the one that consumes a code.
 fn login_writes(code_use: Option<Write>, now: Timestamp) -> Vec<store::Write> {
     let mut writes = vec![Write::ConfirmPassword { user_id: ada().id, hash: hash() }];
     writes.extend(code_use);

@@ -33,7 +33,7 @@ fn expect_deployment(ports: &mut MockedPorts, found: Option<Deployment>) {
     ports.deployments.expect_get().with(eq(scope()), eq(id)).once().return_once(|_, _| Ok(found));
 }
 
-/// Foresees that the deployments of the lines are read, each once.
+/// Expects that the deployments of the lines are read, each once.
 fn expect_deployments(ports: &mut MockedPorts) {
     let deployment = a_deployment().build();
     let of_lines = vec![deployment.id];
@@ -45,7 +45,7 @@ fn expect_deployments(ports: &mut MockedPorts) {
         .return_once(|_, _| Ok(vec![deployment]));
 }
 
-/// Opens the log of an application that is there.
+/// Opens the log of an existing application.
 async fn opened(ports: MockedPorts, subject: LogSubject) -> (MockedPorts, OpenLog) {
     let mut opening = MockedPorts::default();
     expect_application(&mut opening, web().build().id, Some(web().build()));
@@ -116,7 +116,7 @@ async fn a_page_comes_with_the_deployments_of_its_lines() {
 }
 
 #[tokio::test]
-async fn lines_behind_another_one_come_oldest_first_and_count_themselves() {
+async fn lines_after_a_line_are_oldest_first_with_their_own_total() {
     for (after, number) in [(None, 0), (Some(line(41).id()), 41)] {
         let (mut ports, log) = opened(MockedPorts::default(), of_application()).await;
         ports

@@ -1,7 +1,7 @@
-//! What the use cases decide, and exactly what they write.
+//! Tests of the use cases: their decisions, and exactly the writes that they commit.
 //!
-//! Every port is a mock that refuses any call that the test did not foresee; time, ids and
-//! randomness are counted. No commit passes that changes something without telling the audit trail.
+//! Every port is a mock that rejects calls without an expectation; time, ids and randomness are
+//! deterministic. A commit that changes something without an entry in the audit log fails.
 
 mod actors;
 mod announcements;

@@ -1,4 +1,4 @@
-//! Maintenance: lost jobs, output of containers, routes, and what is too old.
+//! Maintenance: lost jobs, output of containers, routes and retention.
 
 mod lost_jobs;
 mod routes;

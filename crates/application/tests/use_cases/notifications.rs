@@ -1,4 +1,4 @@
-//! Notifications: who is told, by which ways, in which words, and that they are.
+//! Notifications: channels, message texts and deliveries.
 
 mod deliveries;
 mod messages;
@@ -39,7 +39,7 @@ use crate::{
     world::FOR_EVER,
 };
 
-/// Where messages go: a host that anybody may know, and a path that is a secret.
+/// The URL of a channel, with a public host and a secret path.
 const HOOK: &str = "https://hooks.example.com/services/T0/B0/hunter2";
 const NO_WEBHOOK: Error = Error::NotFound("the webhook configuration");
 const NO_SMTP: Error = Error::NotFound("the SMTP configuration");
@@ -49,12 +49,12 @@ fn url(raw: &str) -> WebhookUrl {
     raw.to_owned().try_into().unwrap_or_else(|refused| panic!("{raw}: {refused}"))
 }
 
-/// An address as it is kept for the configuration `id`.
+/// Returns a URL as it is stored for the configuration `id`.
 fn sealed_url(id: WebhookConfigId, raw: &str) -> launchway_domain::secret::Sealed {
     sealed(&format!("webhook_configs.webhook_url:{id}"), raw)
 }
 
-/// That messages of a kind go to [`HOOK`], since [`NEW_YEAR`].
+/// Returns a webhook channel of a kind to [`HOOK`], created at [`NEW_YEAR`].
 fn a_webhook(kind: WebhookKind) -> WebhookConfig {
     let id = id_of(kind.as_str()).into();
     WebhookConfig {
@@ -69,19 +69,19 @@ fn a_webhook(kind: WebhookKind) -> WebhookConfig {
     }
 }
 
-/// The secret that is made as number `n`.
+/// Returns signing secret number `n`.
 fn signing_secret(n: u64) -> SigningSecret {
     SigningSecret::new(CountingEntropy::nth(n))
 }
 
-/// That secret as it is kept under an id.
+/// Returns that secret as it is stored under an id.
 fn kept_secret(id: uuid::Uuid, n: u64) -> KeptSigningSecret {
     let secret = sealed(&format!("signing_secrets.secret:{id}"), &signing_secret(n).expose());
     KeptSigningSecret { id: id.into(), secret }
 }
 
-/// A server that sends mail from `launchway@example.com` to the admins, encrypted, for who knows that
-/// `mailer` has the password `hunter2`.
+/// Returns a mail server that sends encrypted mail from `launchway@example.com` to the admins, with the
+/// user `mailer` and the password `hunter2`.
 fn a_mail_server() -> SmtpConfig {
     let id = id_of("smtp").into();
     SmtpConfig {
@@ -106,29 +106,29 @@ fn host(raw: &str) -> MailHost {
     parsed(raw)
 }
 
-/// Those who lack a permission that only admins have.
+/// Returns actors without a permission that only admins have.
 fn actors_without(named: &str) -> [Actor; 3] {
     [a_viewer(), a_member(), a_program_without(named)]
 }
 
-/// A program of an admin that may do one thing only.
+/// Returns an API token of an admin with one permission only.
 fn a_program_with(named: &str) -> Actor {
     an_actor().with_api_token(an_api_token().permitting(&[named]).build()).build()
 }
 
-/// Foresees that it is asked where messages of a kind go.
+/// Expects a read of the webhook channel of a kind.
 fn expect_webhook(ports: &mut MockedPorts, kind: WebhookKind, found: Option<WebhookConfig>) {
     let (now, found) = (ports.now(), found.map(|config| (config, vec![])));
     let expectation = ports.notifications.expect_webhook().with(eq(scope()), eq(kind), eq(now));
     expectation.once().return_once(|_, _, _| Ok(found));
 }
 
-/// Foresees that the server for mail is asked for.
+/// Expects a read of the mail server.
 fn expect_smtp(ports: &mut MockedPorts, found: Option<SmtpConfig>) {
     ports.notifications.expect_smtp().with(eq(scope())).once().return_once(|_| Ok(found));
 }
 
-/// Foresees that it is asked whether a host may be connected to, and that it may.
+/// Expects a check that a host may be connected to, which succeeds.
 fn expect_check(ports: &mut MockedPorts, host: &'static str, port: u16) {
     ports.guard.expect_check().with(eq(host), eq(port)).once().returning(|_, _| Ok(()));
 }
@@ -137,7 +137,7 @@ fn forbidden() -> SendError {
     SendError::Forbidden("leads to 10.0.0.1, which the operator does not permit".to_owned())
 }
 
-/// Whether somebody was woken. Only for time that stands still.
+/// Returns whether a notification was sent. Works only with paused time.
 async fn was_rung(mut listener: Listener) -> bool {
     tokio::time::timeout(Duration::from_secs(1), listener.wait(FOR_EVER)).await.is_ok()
 }

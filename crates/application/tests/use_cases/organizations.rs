@@ -23,9 +23,9 @@ use mockall::predicate::eq;
 
 use crate::ports::MockedPorts;
 
-/// What an organization is called that is gone, and one that is none of the caller's.
+/// The error for an organization that does not exist or that the caller is not a member of.
 const NO_ORGANIZATION: Error = Error::NotFound("the organization");
-/// What someone is called who is no member.
+/// The error for a user who is not a member.
 const NO_MEMBER: Error = Error::NotFound("the member");
 
 fn ada() -> User {
@@ -36,33 +36,33 @@ fn grace() -> User {
     a_user().named("grace").build()
 }
 
-/// The scope that [`an_actor`] acts in.
+/// Returns the scope of [`an_actor`].
 fn scope() -> Scope {
     scope_of(&an_organization().build())
 }
 
-/// A member of [`an_organization`].
+/// Returns a member of [`an_organization`].
 fn member(user: &User, role: Role) -> Member {
     a_membership().of(user).with_role(role).member()
 }
 
-/// [`an_organization`] with ada as its admin and grace as its viewer.
+/// Returns [`an_organization`] with ada as its admin and grace as its viewer.
 fn detail() -> OrganizationDetail {
     an_organization().with_members(vec![member(&ada(), Role::Admin), member(&grace(), Role::Viewer)])
 }
 
-/// A program of an admin, which may do what `permissions` name.
+/// Returns an API token of an admin with `permissions`.
 fn program(permissions: &[&str]) -> Actor {
     an_actor().with_api_token(an_api_token().permitting(permissions).build()).build()
 }
 
-/// Someone who is in no organization.
+/// Returns an actor without an organization.
 fn outsider() -> Actor {
     an_actor().of(a_profile().build()).build()
 }
 
-/// Those in [`an_organization`] who lack the permission `named`: viewers, members, and a program
-/// that may do everything else.
+/// Returns actors of [`an_organization`] without the permission `named`: a viewer, a member, and an API
+/// token with every other permission.
 fn actors_without(named: &str) -> [Actor; 3] {
     let others: Vec<&str> =
         Role::Admin.permissions().names().into_iter().filter(|name| *name != named).collect();
@@ -77,7 +77,7 @@ fn conflict(reason: &str) -> Error {
     Error::Conflict(reason.to_owned())
 }
 
-/// An invitation of `user` to [`an_organization`] as a member, by ada.
+/// Returns an invitation of `user` to [`an_organization`] as a member, by ada.
 fn an_invitation(user: &User) -> InvitationDetail {
     let organization = an_organization().build();
     let invitation = Invitation {
@@ -93,12 +93,12 @@ fn an_invitation(user: &User) -> InvitationDetail {
     InvitationDetail { invitation, organization, user: user.clone(), invited_by: ada().username }
 }
 
-/// Foresees that the organization is read, as it is now.
+/// Expects a read of the organization.
 fn expect_detail(ports: &mut MockedPorts, scope: Scope, detail: Option<OrganizationDetail>) {
     ports.organizations.expect_detail().with(eq(scope)).once().return_once(|_| Ok(detail));
 }
 
-/// Foresees that a member of [`an_organization`] is looked for.
+/// Expects a lookup of a member of [`an_organization`].
 fn expect_member(ports: &mut MockedPorts, user: &User, found: Option<Member>) {
     ports.organizations.expect_member().with(eq(scope()), eq(user.id)).once().return_once(|_, _| Ok(found));
 }

@@ -13,7 +13,7 @@ use mockall::predicate::eq;
 
 use crate::ports::MockedPorts;
 
-/// The password that is chosen.
+/// The new password.
 const NEW: &str = "tea at half past four";
 
 fn ada() -> User {

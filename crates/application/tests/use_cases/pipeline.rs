@@ -1,4 +1,4 @@
-//! Carrying out deployments: which ports are asked, in which order, and what is written.
+//! Execution of deployments: the order of port calls, and the writes.
 
 mod cancelling;
 mod compositions;
@@ -24,18 +24,18 @@ use crate::{
     world::{State, World, a_job},
 };
 
-/// What is live before: #1 in the journal.
+/// Returns the previous version: #1 in the journal.
 fn old() -> Deployment {
     let old = a_deployment().numbered(1).in_state(DeploymentState::Deployed);
     old.made_of('1').with_image().run_by(a_container("old")).build()
 }
 
-/// What is to be live: #2 in the journal.
+/// Returns the new version: #2 in the journal.
 fn new() -> Deployment {
     a_deployment().numbered(2).build()
 }
 
-/// [`web`], asked by HTTP whether it works, with [`old`] live and something else about it.
+/// Returns [`web`] with an HTTP health check, with [`old`] live and a change of its blueprint.
 fn application(change: impl FnOnce(&mut Blueprint)) -> Application {
     let mut application = web().living_by(old().id).build();
     application.blueprint.health_check_path = Some(parsed("/up"));
@@ -43,7 +43,7 @@ fn application(change: impl FnOnce(&mut Blueprint)) -> Application {
     application
 }
 
-/// A world in which the job of [`new`] waits, and that is otherwise as `arrange` says.
+/// Returns a world with the pending job of [`new`], configured by `arrange`.
 fn world(arrange: impl FnOnce(&mut State)) -> Arc<World> {
     World::with(|state| {
         state.application = Some(application(|_| {}));
@@ -53,7 +53,7 @@ fn world(arrange: impl FnOnce(&mut State)) -> Arc<World> {
     })
 }
 
-/// Carries out what waits.
+/// Executes the pending jobs.
 async fn carried_out(arrange: impl FnOnce(&mut State)) -> Arc<World> {
     let world = world(arrange);
     world.worker().drain().await;

@@ -35,13 +35,13 @@ use mockall::predicate::eq;
 
 use crate::sealing::a_box;
 
-/// What recognises the installation's set-up token.
+/// The setup token of the installation.
 pub(crate) const SETUP_TOKEN: &str = "lwi_setup";
 
-/// Mocks of all ports; a call that was not foreseen fails the test.
+/// Mocks of all ports; a call without an expectation fails the test.
 #[derive(Default)]
 pub(crate) struct MockedPorts {
-    /// Out of reach of the tests: every commit that they foresee has to be audited.
+    /// Private, so that every expected commit is checked for an audit entry.
     store: MockUnitOfWork,
     pub(crate) identities: MockIdentityRepository,
     pub(crate) credentials: MockCredentialRepository,
@@ -72,17 +72,17 @@ pub(crate) struct MockedPorts {
 }
 
 impl MockedPorts {
-    /// With a box that seals and opens whatever is asked of it.
+    /// Returns ports with a secret box that seals and opens everything.
     pub(crate) fn with_a_box() -> Self {
         Self { secrets: a_box(), ..Self::default() }
     }
 
-    /// The moment that all use cases take place at.
+    /// Returns the time at which all use cases run.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Foresees one commit of exactly `writes`.
+    /// Expects one commit of exactly `writes`.
     pub(crate) fn expect_commit(&mut self, writes: Vec<Write>) {
         self.expect_commit_and(move |written| {
             assert_eq!(written, writes);
@@ -90,12 +90,12 @@ impl MockedPorts {
         });
     }
 
-    /// Foresees one commit, whatever it writes.
+    /// Expects one commit of any writes.
     pub(crate) fn expect_any_commit(&mut self) {
         self.expect_commit_and(|_| Ok(()));
     }
 
-    /// Foresees one commit, at which `look` looks.
+    /// Expects one commit, which is passed to `look`.
     pub(crate) fn expect_commit_seen_by(&mut self, look: impl FnOnce(&[Write]) + Send + 'static) {
         self.expect_commit_and(move |written| {
             look(&written);
@@ -103,12 +103,12 @@ impl MockedPorts {
         });
     }
 
-    /// Foresees one commit, whatever it writes, that fails.
+    /// Expects one commit of any writes, which fails.
     pub(crate) fn expect_failing_commit(&mut self, error: StoreError) {
         self.expect_commit_and(|_| Err(error));
     }
 
-    /// Foresees one commit, which `outcome` judges unless the trail is not told of it.
+    /// Expects one commit with the result of `outcome`. It fails if the audit log gets no entry.
     fn expect_commit_and<F>(&mut self, outcome: F)
     where
         F: FnOnce(Vec<Write>) -> Result<(), StoreError> + Send + 'static,
@@ -119,12 +119,12 @@ impl MockedPorts {
         });
     }
 
-    /// Foresees that the first id goes to an attempt of [`a_client`] at `email`, which is granted.
+    /// Expects that an attempt of [`a_client`] at `email` with the first id is admitted.
     pub(crate) fn expect_admission(&mut self, email: &EmailAddress) {
         self.expect_attempt(email, Admission::Granted);
     }
 
-    /// Foresees that an attempt is refused until `until`.
+    /// Expects that an attempt is rejected until `until`.
     pub(crate) fn expect_throttling(&mut self, email: &EmailAddress, until: Timestamp) {
         self.expect_attempt(email, Admission::Refused { until });
     }
@@ -134,17 +134,17 @@ impl MockedPorts {
         self.throttle.expect_admit().with(eq(attempt)).once().returning(move |_| Ok(admission));
     }
 
-    /// Foresees that the attempt is taken back.
+    /// Expects that the attempt is taken back.
     pub(crate) fn expect_forgiveness(&mut self) {
         self.throttle.expect_forgive().with(eq(attempt_id())).once().returning(|_| Ok(()));
     }
 
-    /// Foresees that taking the attempt back fails.
+    /// Expects that taking the attempt back fails.
     pub(crate) fn expect_failing_forgiveness(&mut self) {
         self.throttle.expect_forgive().with(eq(attempt_id())).once().returning(|_| Err(unavailable()));
     }
 
-    /// The services over these ports.
+    /// Returns the services over these ports.
     pub(crate) fn services(self) -> Services {
         let applications: Arc<dyn ApplicationRepository> = Arc::new(self.applications);
         let deployments: Arc<dyn DeploymentRepository> = Arc::new(self.deployments);
@@ -189,7 +189,7 @@ impl MockedPorts {
         })
     }
 
-    /// The one service that only other services use.
+    /// Returns the service that only other services use.
     pub(crate) fn guesses(self) -> Guesses {
         Guesses::new(Arc::new(self.throttle), tools(self.store, self.clock, self.bell))
     }
@@ -206,12 +206,12 @@ fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>, bell: Bell) -> Tools {
     Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
 }
 
-/// The id of the attempt that a use case makes before anything else.
+/// Returns the id of the attempt that a use case records first.
 pub(crate) fn attempt_id() -> LoginAttemptId {
     CountingIds::nth(1).into()
 }
 
-/// A database that cannot be reached.
+/// Returns the error of an unreachable database.
 pub(crate) fn unavailable() -> StoreError {
     StoreError::Unavailable("connection refused".into())
 }

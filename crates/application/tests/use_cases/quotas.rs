@@ -1,4 +1,4 @@
-//! Quotas: streams of logs, and what an organization uses.
+//! Quotas: log streams and the usage of an organization.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     refusals::assert_refused,
 };
 
-/// A member of that organization.
+/// Returns a member of that organization.
 fn member(name: &str, organization: &str) -> Actor {
     let organization = an_organization().named(organization).build();
     let profile = a_profile().of(&a_user().named(name).build()).member_of(&organization, Role::Viewer);

@@ -1,4 +1,4 @@
-//! The reconciler: each difference between the records and the engine, and the calls that it leads to.
+//! The reconciler: each difference between the records and the engine, and the resulting calls.
 
 mod actions;
 mod attempts;
@@ -27,7 +27,7 @@ use crate::{
     world::{State, World, a_container_of},
 };
 
-/// A version that serves, by the container "web".
+/// Returns a version that is served by the container "web".
 pub(crate) fn live() -> LiveVersion {
     let mut live = a_deployment().of(&web().build()).with_image().run_by(a_container("web")).live();
     live.application.status.state = ApplicationState::Running;
@@ -42,18 +42,18 @@ fn running_at(address: [u8; 4], restarts: u32) -> Condition {
     Condition::Running { address: IpAddr::from(address), restarts }
 }
 
-/// A program that ended with `code`.
+/// Returns the exit of a program with `code`.
 const fn exit(code: i32) -> Exit {
     Exit { code, out_of_memory: false, restarts: 0 }
 }
 
-/// The container of [`live`] is in `condition`.
+/// Puts the container of [`live`] into `condition`.
 fn find(state: &mut State, condition: Condition) {
     state.found = vec![a_container_of(&live().deployment, condition, moment(NEW_YEAR))];
 }
 
-/// A world in which [`live`] is recorded as running and its container is in `condition`; there is none
-/// without.
+/// Returns a world in which [`live`] is recorded as running and its container is in `condition`, or missing
+/// without one.
 fn world(condition: impl Into<Option<Condition>>) -> Arc<World> {
     World::with(|state| {
         state.live = vec![live()];
@@ -75,21 +75,21 @@ async fn reconcile(world: &Arc<World>, story: impl Future<Output = ()>) {
     });
 }
 
-/// The journal without the looks at the engine.
+/// Returns the journal without the reads of the engine.
 fn calls(world: &World) -> Vec<String> {
     let is_look = |entry: &String| ["containers", "everything"].contains(&entry.as_str());
     world.journal().into_iter().filter(|entry| !is_look(entry)).collect()
 }
 
-/// The units that announced something, in a few words.
+/// Returns the commits with announcements, in short form.
 fn announcements(world: &World) -> Vec<String> {
     world.journal().into_iter().filter(|entry| entry.contains("announce")).collect()
 }
 
-/// The unit that records and announces that a version broke down.
+/// Returns the commit that records and announces that a version became unhealthy.
 fn broken(reason: &str) -> String {
     format!("commit: broken ({reason}), announce deployment.failed ({reason})")
 }
 
-/// The unit that records and announces that a version serves again.
+/// The commit that records and announces that a version recovered.
 const RECOVERED: &str = "commit: healthy, announce application.recovered ()";

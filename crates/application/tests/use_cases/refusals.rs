@@ -1,10 +1,10 @@
-//! Telling one refusal from another.
+//! Comparison of errors.
 
 use std::fmt::Debug;
 
 use launchway_application::Error;
 
-/// Fails unless `outcome` is the refusal `expected`, in kind, words and cause.
+/// Asserts that `outcome` is the error `expected`, in kind, message and source.
 #[track_caller]
 pub(crate) fn assert_refused<T: Debug>(outcome: Result<T, Error>, expected: impl Into<Error>) {
     match outcome {

@@ -1,4 +1,4 @@
-//! Making the first administrator.
+//! Registration of the first administrator.
 
 use std::time::Duration;
 
@@ -48,21 +48,21 @@ fn setup_token(text: &str) -> SetupProof {
     SetupProof::Token(Secret::new(text.to_owned()))
 }
 
-/// Ports of an installation that has its first administrator, or has not.
+/// Returns ports of an installation with or without its first administrator.
 fn ports_of_installation(claimed: bool) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports.credentials.expect_admin_registered().once().returning(move || Ok(claimed));
     ports
 }
 
-/// Ports of an installation that lets someone in as far as the commit.
+/// Returns ports that allow a registration up to the commit.
 fn ports_until_commit() -> MockedPorts {
     let mut ports = ports_of_installation(false);
     ports.hasher.expect_hash().with(eq(a_password(PASSWORD))).once().returning(|_| Ok(hash()));
     ports
 }
 
-/// The administrator of an organization, with counted ids.
+/// Returns the administrator of an organization, with deterministic ids.
 fn admin_of(organization: &str) -> Profile {
     let user =
         User { id: CountingIds::nth(1).into(), ..a_user().of_kind(UserKind::Admin).unverified().build() };
@@ -75,7 +75,7 @@ fn admin_of(organization: &str) -> Profile {
     profile
 }
 
-/// What makes `admin`.
+/// Returns the writes that create `admin`.
 fn writes_for(admin: &Profile, at: Timestamp) -> Vec<Write> {
     let user = &admin.user;
     let detail = &admin.memberships[0];
@@ -88,7 +88,7 @@ fn writes_for(admin: &Profile, at: Timestamp) -> Vec<Write> {
     ]
 }
 
-/// The first two entries in the trail of the organization: its admin, then itself.
+/// Returns the first two entries in the audit log of the organization: its admin, then itself.
 fn first_entries(admin: &Profile) -> [EntryBuilder; 2] {
     let (user, organization) = (&admin.user, &admin.memberships[0].organization);
     let entry = an_entry().by(user).in_trail_of(organization);
@@ -105,14 +105,14 @@ fn first_entries(admin: &Profile) -> [EntryBuilder; 2] {
     ]
 }
 
-/// The session that registering opens, and its token.
+/// Returns the session that a registration opens, and its token.
 fn first_session(admin: &Profile, now: Timestamp) -> (Token, Session) {
     let token = Token::new(TokenKind::Session, CountingEntropy::nth(1));
     let session = Session::open(CountingIds::nth(4).into(), admin.user.id, token.hash(), a_client(), now);
     (token, session)
 }
 
-/// What registering as `admin` writes.
+/// Returns the writes of the registration of `admin`.
 fn registration_writes(admin: &Profile, session: &Session, at: Timestamp) -> Vec<Write> {
     let [made, created] = first_entries(admin);
     let mut writes = writes_for(admin, at);
@@ -121,7 +121,7 @@ fn registration_writes(admin: &Profile, session: &Session, at: Timestamp) -> Vec
     writes
 }
 
-/// What making `admin` with the server's files writes.
+/// Returns the writes that create `admin` with access to the files of the server.
 fn offline_writes(admin: &Profile, at: Timestamp) -> Vec<Write> {
     let [made, created] = first_entries(admin).map(EntryBuilder::by_operator);
     let mut writes = writes_for(admin, at);
@@ -147,7 +147,7 @@ async fn an_installation_says_nothing_without_a_database() {
 }
 
 #[tokio::test]
-async fn whoever_is_on_the_machine_becomes_administrator_of_a_team_and_is_logged_in() {
+async fn local_registration_creates_a_team_and_a_session() {
     let mut ports = ports_until_commit();
     let admin = admin_of("ada's Team");
     let (token, session) = first_session(&admin, ports.now());
@@ -160,7 +160,7 @@ async fn whoever_is_on_the_machine_becomes_administrator_of_a_team_and_is_logged
 }
 
 #[tokio::test]
-async fn whoever_has_the_setup_token_becomes_administrator_from_elsewhere() {
+async fn remote_registration_works_with_the_setup_token() {
     let mut ports = ports_until_commit();
     let admin = admin_of("ada's Team");
     let (token, session) = first_session(&admin, ports.now());
@@ -174,7 +174,7 @@ async fn whoever_has_the_setup_token_becomes_administrator_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn from_elsewhere_nobody_registers_without_the_right_setup_token() {
+async fn remote_registration_needs_the_right_setup_token() {
     for proof in [SetupProof::None, setup_token(""), setup_token("lwi_guess"), setup_token("lwi_setup ")] {
         let ports = ports_of_installation(false);
 
@@ -196,7 +196,7 @@ async fn registration_is_closed_after_the_first_whatever_the_proof() {
 }
 
 #[tokio::test]
-async fn of_two_at_the_same_moment_the_later_finds_registration_closed() {
+async fn later_of_two_concurrent_registrations_is_closed() {
     for taken in [Unique::Installation, Unique::UserEmail, Unique::OrganizationName] {
         let mut ports = ports_until_commit();
         ports.expect_failing_commit(StoreError::Taken(taken));
@@ -219,7 +219,7 @@ async fn nobody_registers_without_a_database() {
 }
 
 #[tokio::test]
-async fn who_comes_too_late_for_a_password_because_someone_else_was_first_is_told_so() {
+async fn failed_hash_after_another_registration_reports_closed() {
     let mut ports = MockedPorts::default();
     ports.credentials.expect_admin_registered().once().returning(|| Ok(false));
     ports.hasher.expect_hash().once().returning(|_| Err(HasherError::Busy));
@@ -242,7 +242,7 @@ async fn registering_during_a_flood_of_passwords_is_asked_to_wait() {
 }
 
 #[tokio::test]
-async fn who_has_the_servers_files_makes_the_administrator_without_a_session() {
+async fn offline_creation_opens_no_session() {
     let mut ports = ports_until_commit();
     let admin = admin_of("ada's Team");
     ports.expect_commit(offline_writes(&admin, ports.now()));
@@ -272,7 +272,7 @@ async fn who_has_the_servers_files_makes_no_second_administrator() {
 }
 
 #[tokio::test]
-async fn who_has_the_servers_files_is_too_late_when_someone_registers_at_the_same_moment() {
+async fn offline_creation_fails_after_a_concurrent_registration() {
     let mut ports = ports_until_commit();
     ports.expect_failing_commit(StoreError::Taken(Unique::Installation));
 

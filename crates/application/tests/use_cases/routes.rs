@@ -1,4 +1,4 @@
-//! Traffic goes where the records say.
+//! Routes from the records.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn arrange(state: &mut State, application: Application, deployments: Vec<Deploym
     (state.application, state.deployments) = (Some(application), deployments);
 }
 
-/// Where traffic is led when one application is followed, and when all are.
+/// Returns the routes after an update of one application, and after one of all.
 async fn led(arrange: impl FnOnce(&mut State)) -> (String, Target) {
     let world = World::with(arrange);
     let id = web().build().id;
@@ -65,7 +65,7 @@ async fn followed(world: &Arc<World>) -> Vec<Route> {
 }
 
 #[tokio::test]
-async fn a_container_gets_its_traffic_at_the_port_that_it_was_started_with() {
+async fn routes_to_the_port_that_the_container_was_started_with() {
     let (one, all) = led(|state| {
         let mut application = application(Some(container().id));
         // Changed for the next version.
@@ -92,7 +92,7 @@ async fn a_container_that_does_not_run_gets_none() {
 }
 
 #[tokio::test]
-async fn a_site_gets_it_in_its_folder_or_in_that_of_the_one_it_went_back_to() {
+async fn routes_to_the_directory_of_the_site_or_its_rollback_target() {
     let back = || a_deployment().of(&web().build()).numbered(3).back_to(site().id).build();
     for live in [site(), back()] {
         let (one, all) = led(|state| {
@@ -151,7 +151,7 @@ async fn an_older_reading_never_replaces_a_newer_one() {
 async fn where_nobody_leads_traffic_nothing_is_read() {
     let mut router = MockTrafficRouter::new();
     router.expect_is_there().return_const(false);
-    // Whoever asks one of these breaks the test.
+    // A call of one of these fails the test.
     let ports = RoutePorts {
         applications: Arc::new(MockApplicationRepository::new()),
         deployments: Arc::new(MockDeploymentRepository::new()),
@@ -164,7 +164,7 @@ async fn where_nobody_leads_traffic_nothing_is_read() {
     assert_eq!(routes.follow_all().await, Ok(()));
 }
 
-/// Routes over a router with these expectations, in an installation without applications.
+/// Returns routes over a router with these expectations, in an installation without applications.
 fn routes_over(router: MockTrafficRouter) -> Routes {
     let (mut applications, mut deployments) =
         (MockApplicationRepository::new(), MockDeploymentRepository::new());

@@ -1,13 +1,13 @@
-//! A box that seals so that a test can see for which place, and opens nothing elsewhere.
+//! A secret box whose sealed texts show their associated data, and which opens them only with the same.
 
 use launchway_domain::secret::{MockSecretBox, Sealed, Secret, SecretBoxError};
 
-/// What is sealed of `plain` for `place`.
+/// Returns the sealed form of `plain` for `place`.
 pub(crate) fn sealed(place: &str, plain: &str) -> Sealed {
     Sealed(format!("<{place}>{plain}"))
 }
 
-/// A box that gives [`sealed`] texts, and takes them back.
+/// Returns a box that creates and opens [`sealed`] texts.
 pub(crate) fn a_box() -> MockSecretBox {
     let mut secrets = MockSecretBox::new();
     secrets.expect_seal().returning(|place, plain| Ok(sealed(place, &String::from_utf8_lossy(plain))));

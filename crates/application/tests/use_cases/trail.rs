@@ -1,9 +1,9 @@
-//! What the audit trail is told.
+//! Entries of the audit log.
 
 use launchway_domain::{audit, store::Write};
 use launchway_testkit::{CountingIds, builders::EntryBuilder};
 
-/// The write that tells the trail of `entry`, to which a use case gives the id number `n`.
+/// Returns the write that appends `entry` to the audit log, with the id number `n`.
 pub(crate) fn told(n: u64, entry: EntryBuilder) -> Write {
     audit::Write::Append(entry.with_id(CountingIds::nth(n)).build()).into()
 }

@@ -1,4 +1,4 @@
-//! Setting up two-factor login.
+//! Two-factor login.
 
 mod disable;
 mod enable;
@@ -32,7 +32,7 @@ fn credentials(two_factor: Option<TwoFactor>) -> Credentials {
     Credentials { user_id: ada().id, password: Some(PasswordHash("$argon2id$ada".to_owned())), two_factor }
 }
 
-/// Ports that find what is stored of the caller.
+/// Returns ports with the stored credentials of the caller.
 fn ports_that_find(found: Option<Credentials>) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports.credentials.expect_by_user().with(eq(ada().id)).once().return_once(|_| Ok(found));

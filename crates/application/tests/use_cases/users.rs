@@ -1,4 +1,4 @@
-//! The caller's own name and settings.
+//! The name and the settings of the caller.
 
 use std::sync::Arc;
 
@@ -51,12 +51,12 @@ fn dark() -> SettingsChange {
     SettingsChange::Theme(parsed("dark"))
 }
 
-/// That the theme became dark, as the trail is told.
+/// Returns the audit entry of a change to the dark theme.
 fn darkened() -> EntryBuilder {
     an_entry().telling("changed theme to `dark`").with("theme", "dark")
 }
 
-/// Foresees that the profile is read again, as it is now.
+/// Expects that the profile is read again.
 fn expect_profile(ports: &mut MockedPorts, profile: Option<Profile>) {
     let id = a_user().build().id;
     ports.users.expect_profile().with(eq(id)).once().return_once(|_| Ok(profile));
@@ -78,7 +78,7 @@ async fn a_caller_gets_another_name_and_sees_it() {
 }
 
 #[tokio::test]
-async fn every_organization_that_knows_someone_by_name_is_told_of_another_name() {
+async fn rename_is_audited_in_every_organization_of_the_user() {
     let engines = an_organization().named("Engines").build();
     let profile = ada().member_of(&engines, Role::Viewer).build();
     let actor = an_actor().of(profile.clone()).build();
@@ -206,7 +206,7 @@ async fn the_trail_is_told_which_setting_changed_and_to_what() {
 }
 
 #[tokio::test]
-async fn whoever_is_in_no_organization_is_in_the_trail_of_the_installation() {
+async fn change_without_organization_is_audited_by_installation() {
     let actor = an_actor().of(a_profile().with_settings(stored_settings()).build()).build();
     let mut ports = MockedPorts::default();
     ports.expect_commit(vec![
@@ -233,7 +233,7 @@ async fn a_caller_deleted_meanwhile_has_no_settings() {
 }
 
 #[tokio::test]
-async fn settings_that_are_gone_right_after_they_were_written_are_a_fault() {
+async fn settings_missing_after_their_write_are_a_fault() {
     let mut ports = MockedPorts::default();
     ports.expect_any_commit();
     expect_profile(&mut ports, Some(ada().build()));

@@ -1,4 +1,4 @@
-//! Webhooks: secrets, pushes that deploy, and branches that are compared.
+//! Webhooks: secrets, deployments by pushes, and polling of branches.
 
 mod comparison;
 mod receiving;
@@ -13,7 +13,7 @@ use launchway_testkit::{CountingEntropy, CountingIds, builders::a_blueprint};
 
 use crate::{applications::scope, sealing::sealed};
 
-/// The repository of [`web`](crate::applications::web).
+/// Returns the repository of [`web`](crate::applications::web).
 fn repository() -> RepositoryKey {
     match a_blueprint().repository {
         Repository::Git(url) => RepositoryKey::of(&url),
@@ -21,12 +21,12 @@ fn repository() -> RepositoryKey {
     }
 }
 
-/// The secret that is made as number `n`.
+/// Returns secret number `n`.
 fn secret(n: u64) -> WebhookSecret {
     WebhookSecret::new(CountingEntropy::nth(n))
 }
 
-/// That secret, kept under the id number `id`.
+/// Returns that secret as it is stored under the id number `id`.
 fn kept(id: u64, n: u64, at: Timestamp) -> KeptSecret {
     let id = CountingIds::nth(id).into();
     KeptSecret {

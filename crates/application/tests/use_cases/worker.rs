@@ -1,4 +1,4 @@
-//! Workers: taking jobs, keeping their lease, and ending them.
+//! Workers: claiming jobs, renewing their lease, and settling them.
 
 mod engine;
 mod leases;
@@ -24,25 +24,25 @@ use crate::{
     world::{State, World, a_job},
 };
 
-/// The live version: #1 in the journal.
+/// Returns the live version: #1 in the journal.
 fn live() -> Deployment {
     let live = a_deployment().in_state(DeploymentState::Deployed).with_image();
     live.run_by(a_container("web")).build()
 }
 
-/// [`web`], with [`live`] live, asked by HTTP whether it works.
+/// Returns [`web`], with [`live`] live and an HTTP health check.
 fn application() -> Application {
     let mut application = web().living_by(live().id).build();
     application.blueprint.health_check_path = Some(parsed("/up"));
     application
 }
 
-/// A deployment that waits: #2 in the journal.
+/// Returns a pending deployment: #2 in the journal.
 fn next() -> Deployment {
     a_deployment().numbered(2).build()
 }
 
-/// A world in which a job of `kind` waits, and that is otherwise as `arrange` says.
+/// Returns a world with a pending job of `kind`, configured by `arrange`.
 fn world(kind: JobKind, arrange: impl FnOnce(&mut State)) -> Arc<World> {
     World::with(|state| {
         state.application = Some(application());

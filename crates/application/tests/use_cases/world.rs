@@ -1,5 +1,5 @@
-//! A small world for workers: a queue, records, a log and an engine that remember what is asked of
-//! them, in one journal, and answer as a test says.
+//! Fakes for workers: a queue, records, a log and an engine that record their calls in one journal, and
+//! respond as configured.
 
 mod background;
 mod composer;
@@ -48,13 +48,13 @@ pub(crate) use self::{
 };
 use crate::sealing::a_box;
 
-/// Longer than anybody waits.
+/// Longer than any timeout.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 
-/// What happens when a commit is asked for.
+/// Decides the result of a commit.
 type Judge = Box<dyn FnMut(&[Write]) -> Result<(), StoreError> + Send>;
 
-/// Everything that a test says about the world, and everything that happened in it.
+/// The configuration of the world, and the recorded calls.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) application: Option<Application>,
@@ -62,87 +62,87 @@ pub(crate) struct State {
     pub(crate) live: Vec<LiveVersion>,
     /// The deployments whose retirement was interrupted.
     pub(crate) unretired: Vec<Deployment>,
-    /// The names of applications.
+    /// The applications with their host names.
     pub(crate) named: Vec<NamedApplication>,
     pub(crate) standing: Vec<Standing>,
     pub(crate) deploy_key: Option<DeployKey>,
     /// Applications that follow a branch.
     pub(crate) followers: Vec<Application>,
-    /// The applications that missed where their branch is.
+    /// The applications that missed the head of their branch.
     pub(crate) missed: Vec<ApplicationId>,
-    /// The jobs that wait.
+    /// The pending jobs.
     pub(crate) waiting: VecDeque<ClaimedJob>,
     /// The jobs that were claimed and have not ended.
     pub(crate) claimed: Vec<Job>,
-    /// True if of one subject only one job runs at once.
+    /// True if only one job of a subject runs at once.
     pub(crate) has_one_job_per_subject: bool,
     /// The subjects of jobs of other workers.
     pub(crate) busy: Vec<SubjectId>,
-    /// How often the queue cannot be asked for a job.
+    /// The number of claims that fail.
     pub(crate) failing_claims: usize,
-    /// What the next signs of life are answered; when there is none left, that the lease holds.
+    /// The results of the next heartbeats; without an entry, the lease holds.
     pub(crate) heartbeats: VecDeque<Result<Heartbeat, StoreError>>,
-    /// Judges commits; without, each succeeds.
+    /// Decides the results of commits; without it, each succeeds.
     pub(crate) judge: Option<Judge>,
-    /// How often the log cannot be written.
+    /// The number of writes to the log that fail.
     pub(crate) failing_appends: usize,
-    /// What containers printed last according to the log.
+    /// The time of the last container output in the log.
     pub(crate) last_printed: Option<Timestamp>,
     pub(crate) found: Vec<Found>,
-    /// Whether there is no news of containers.
+    /// True if the engine sends no events of containers.
     pub(crate) is_quiet: bool,
-    /// The condition of every container that is asked for by itself; without, as it is found.
+    /// The condition of every container that is inspected individually; without it, as it is listed.
     pub(crate) condition: Option<Condition>,
-    /// True if the engine does not answer.
+    /// True if the engine does not respond.
     pub(crate) is_away: bool,
     /// True if a container that is resumed stays as it was.
     pub(crate) stays_down: bool,
     /// True if two containers of one deployment cannot run beside each other.
     pub(crate) runs_alone: bool,
-    /// What is wrong with the health of a version; nothing without.
+    /// The error of every health check; without it, versions are healthy.
     pub(crate) illness: Option<String>,
-    /// The same of what listens at one address.
+    /// The errors of health checks by address.
     pub(crate) illnesses: HashMap<IpAddr, String>,
     pub(crate) printed: HashMap<ContainerId, Vec<PrintedLine>>,
     pub(crate) last_words: Vec<PrintedLine>,
     /// The deployments that have published files.
     pub(crate) published: Vec<DeploymentId>,
-    /// The deployments that were composed.
+    /// The deployments that are compositions.
     pub(crate) composed: Vec<DeploymentId>,
     /// The volumes that a composition shares with the live version.
     pub(crate) shared_volumes: Vec<String>,
-    /// What a call prints, by its name.
+    /// The output of calls, by their name.
     pub(crate) output: HashMap<&'static str, Vec<Vec<u8>>>,
-    /// How the next calls fail, by their name.
+    /// The errors of the next calls, by their name.
     pub(crate) failures: HashMap<&'static str, VecDeque<StepError>>,
-    /// How long a call takes, by its name.
+    /// The durations of calls, by their name.
     pub(crate) durations: HashMap<&'static str, Duration>,
     /// The run of an extension.
     pub(crate) execution: Option<ExecutionDetail>,
-    /// How the programs of steps end, by their place; those that are not here end well.
+    /// The exit codes of steps, by their position; 0 if absent.
     pub(crate) exit_codes: HashMap<i32, i32>,
-    /// The names of extensions.
+    /// The routes of extensions.
     pub(crate) extension_routes: Vec<ExtensionRoute>,
 
-    /// What was asked of ports, in order, with a short form of what was written.
+    /// The calls of ports, in order, with a short form of the writes.
     pub(crate) journal: Vec<String>,
     /// The reconcile jobs that were enqueued.
     pub(crate) reconcile_jobs: Vec<NewJob>,
-    /// The plans that containers were started by.
+    /// The plans of started containers.
     pub(crate) started: Vec<ContainerPlan>,
     /// The addresses that were checked.
     pub(crate) probed: Vec<SocketAddr>,
-    /// What was written.
+    /// The committed writes.
     pub(crate) commits: Vec<Vec<Write>>,
-    /// All routes, each time that they were told.
+    /// All routes, for each full update of the router.
     pub(crate) routes: Vec<Vec<Route>>,
-    /// What came into the log, in batches.
+    /// The batches of log lines.
     pub(crate) batches: Vec<Vec<NewLine>>,
-    /// What came into the log of the run.
+    /// The log lines of the run.
     pub(crate) run_lines: Vec<NewExecutionLine>,
 }
 
-/// The world.
+/// Fakes of all ports of workers.
 #[derive(Default)]
 pub(crate) struct World {
     state: Mutex<State>,
@@ -152,7 +152,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world that is as `arrange` says.
+    /// Returns a world configured by `arrange`.
     pub(crate) fn with(arrange: impl FnOnce(&mut State)) -> Arc<Self> {
         let world = Arc::new(Self::default());
         arrange(&mut world.state());
@@ -167,28 +167,28 @@ impl World {
         self.clock.now()
     }
 
-    /// What was asked of ports, in order.
+    /// Returns the calls of ports, in order.
     pub(crate) fn journal(&self) -> Vec<String> {
         self.state().journal.clone()
     }
 
-    /// What of the journal begins so.
+    /// Returns the entries of the journal with the prefix `beginning`.
     pub(crate) fn journal_of(&self, beginning: &str) -> Vec<String> {
         self.journal().into_iter().filter(|entry| entry.starts_with(beginning)).collect()
     }
 
-    /// What was written, whatever else happened.
+    /// Returns the committed writes.
     pub(crate) fn commits(&self) -> Vec<Vec<Write>> {
         self.state().commits.clone()
     }
 
-    /// The log, line by line: what kind, and what it says.
+    /// Returns the lines of the log with their level.
     pub(crate) fn log(&self) -> Vec<String> {
         let state = self.state();
         state.batches.iter().flatten().map(|line| format!("{}: {}", line.level.as_str(), line.text)).collect()
     }
 
-    /// A worker of this world.
+    /// Returns a worker of this world.
     pub(crate) fn worker(self: &Arc<Self>) -> Arc<Worker> {
         self.worker_with(ClaimLimits { builds: 2, operations: 2, per_organization: 2 })
     }
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// Who compares its branches, a minute after each round.
+    /// Returns a branch poller with an interval of a minute.
     pub(crate) fn comparison(self: &Arc<Self>) -> Comparison {
         let ports = ComparisonPorts {
             branches: Arc::clone(self) as _,
@@ -240,7 +240,7 @@ impl World {
         Arc::new(RuntimeLogs::new(this(), this(), this(), Arc::new(a_box())))
     }
 
-    /// Leads traffic in at no address: a version is reached where its container is.
+    /// Returns routes without a front address: a version is reached at the address of its container.
     pub(crate) fn routes(self: &Arc<Self>) -> Arc<Routes> {
         let ports = RoutePorts {
             applications: Arc::clone(self) as _,
@@ -272,14 +272,14 @@ impl World {
         }
     }
 
-    /// A call by its name, which may take its time and fail; `about` is for the journal.
+    /// Records a call by its name with its duration and its failure; `about` is for the journal.
     async fn call(&self, name: &'static str, about: impl ToString) -> Result<(), StepError> {
         let about = about.to_string();
         self.state().journal.push(if about.is_empty() { name.to_owned() } else { format!("{name} {about}") });
         self.call_quietly(name).await
     }
 
-    /// The same, for what would fill the journal.
+    /// Does the same without an entry in the journal.
     async fn call_quietly(&self, name: &'static str) -> Result<(), StepError> {
         self.pass_time(name).await;
         let mut state = self.state();
@@ -299,23 +299,23 @@ impl World {
 }
 
 impl State {
-    /// What was asked for cannot work.
+    /// Makes a call fail as rejected.
     pub(crate) fn refuse(&mut self, call: &'static str, reason: &str) {
         self.failures.entry(call).or_default().push_back(StepError::Refused(reason.to_owned()));
     }
 
-    /// The machine is at fault, `times` times.
+    /// Makes a call fail with a fault, `times` times.
     pub(crate) fn fault(&mut self, call: &'static str, times: usize) {
         let fault = || StepError::Fault(format!("{call} does not answer"));
         self.failures.entry(call).or_default().extend((0..times).map(|_| fault()));
     }
 
-    /// A call takes its time.
+    /// Sets the duration of a call.
     pub(crate) fn delay(&mut self, call: &'static str, duration: Duration) {
         self.durations.insert(call, duration);
     }
 
-    /// What a call prints.
+    /// Sets the output of a call.
     pub(crate) fn print(&mut self, call: &'static str, pieces: &[&str]) {
         self.output.insert(call, pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect());
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Reports that a network has an address of the container address pool, also one that is written as IPv6.
+/// Returns whether a network overlaps the container address pool, also one in IPv6 notation.
 pub(super) fn has_containers(network: &IpNet, pool: &Ipv4Net) -> bool {
     match network {
         IpNet::V4(network) => network.contains(pool) || pool.contains(network),
@@ -15,8 +15,8 @@ pub(super) fn has_containers(network: &IpNet, pool: &Ipv4Net) -> bool {
     }
 }
 
-/// Reports that a listener on `one` and a listener on `other` would be in each other's way. Port 0 takes a free port, and
-/// never is.
+/// Returns whether a listener on `one` and a listener on `other` would conflict. Port 0 takes a free port,
+/// and never conflicts.
 pub(super) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (first, second) = (one.ip().to_canonical(), other.ip().to_canonical());
     one.port() == other.port()
@@ -24,8 +24,8 @@ pub(super) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (first == second || covers(first, second) || covers(second, first))
 }
 
-/// Reports that a listener on `all` gets the connections to `address`. The unspecified address of IPv6 stands for IPv4
-/// too, as Linux has it.
+/// Returns whether a listener on `all` gets the connections to `address`. On Linux the unspecified address
+/// of IPv6 includes IPv4.
 fn covers(all: IpAddr, address: IpAddr) -> bool {
     match all {
         IpAddr::V4(all) => all.is_unspecified() && address.is_ipv4(),

@@ -14,7 +14,7 @@ use launchway_infrastructure::docker::Builder;
 
 use super::{Engine, paths, reader::Reader, values};
 
-/// What can be set about deployments.
+/// The settings of deployments.
 #[derive(Debug)]
 pub(crate) struct DeploymentConfig {
     pub(crate) max_builds: usize,
@@ -38,15 +38,15 @@ pub(crate) struct DeploymentConfig {
     pub(crate) min_free_disk: u64,
     pub(crate) extension_ports: PortRange,
     pub(crate) log_limits: LogLimits,
-    /// Bytes of each application per second; 0 is no limit.
+    /// The log rate of each application in bytes per second; 0 is no limit.
     pub(crate) log_rate: u64,
 }
 
 impl DeploymentConfig {
-    /// Reads the settings; `None` when one was refused.
+    /// Reads the settings; `None` if one is invalid.
     pub(super) fn read(read: &mut Reader) -> Option<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // One container or build leaves the others something, on a machine with several processors.
+        // On a machine with several CPUs, one container or build cannot take all of them.
         let (half, cores) = ((cores / 2).max(1).to_string(), cores.to_string());
         let engine = read.setting::<Engine>("LAUNCHWAY_ENGINE", "docker", values::engine);
         let max_builds = read.setting("LAUNCHWAY_MAX_BUILDS", &cores, values::count);

@@ -9,7 +9,7 @@ use launchway_domain::{
 
 use super::{reader::Reader, values};
 
-/// What can be set about notifications.
+/// The settings of notifications.
 #[derive(Debug)]
 pub(crate) struct NotificationConfig {
     pub(crate) policy: OutboundPolicy,
@@ -18,7 +18,7 @@ pub(crate) struct NotificationConfig {
 }
 
 impl NotificationConfig {
-    /// Reads the settings; `None` when one was refused.
+    /// Reads the settings; `None` if one is invalid.
     pub(super) fn read(read: &mut Reader) -> Option<Self> {
         let allow = read.setting::<Vec<AllowedEndpoint>>("LAUNCHWAY_OUTBOUND_ALLOW", "", values::endpoints);
         let retries =

@@ -1,4 +1,4 @@
-//! Settings that name files and folders.
+//! Settings that are paths.
 
 use std::{
     fs::{self, File},
@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Parses the path of a folder that is made if need be.
+/// Parses the path of a directory that is created if needed.
 pub(super) fn data_dir(raw: &str) -> Result<PathBuf, String> {
     match fs::metadata(raw) {
         Ok(found) if !found.is_dir() => Err("a folder; this is a file".to_owned()),
-        // A folder that cannot be looked at is told of when it is used.
+        // A directory that cannot be inspected is reported when it is used.
         _ => Ok(PathBuf::from(raw)),
     }
 }
@@ -22,7 +22,7 @@ pub(super) fn existing_file(raw: &str) -> Result<PathBuf, String> {
     if found.is_dir() { Err("a file; this is a folder".to_owned()) } else { Ok(path.to_owned()) }
 }
 
-/// Parses the path of a folder that has to exist.
+/// Parses the path of a directory that has to exist.
 pub(super) fn existing_folder(raw: &str) -> Result<PathBuf, String> {
     let path = Path::new(raw);
     fs::read_dir(path).map(|_entries| path.to_owned()).map_err(|error| reason("folder", &error))

@@ -4,19 +4,19 @@ use std::{net::SocketAddr, time::Duration};
 
 use super::{reader::Reader, values};
 
-/// What can be set about the front proxy.
+/// The settings of the front proxy.
 #[derive(Debug)]
 pub(crate) struct ProxyConfig {
-    /// Where it listens.
+    /// The listen address.
     pub(crate) bind: SocketAddr,
-    /// Whether it notes every request.
+    /// True if every request is logged.
     pub(crate) access_log: bool,
-    /// How long requests to an old version may go on before its container goes.
+    /// The time that requests to an old version get before its container is stopped.
     pub(crate) drain: Duration,
 }
 
 impl ProxyConfig {
-    /// Reads the settings: `None` when one was refused, `Some(None)` when there is to be no proxy.
+    /// Reads the settings: `None` if one is invalid, `Some(None)` if the proxy is disabled.
     pub(super) fn read(read: &mut Reader) -> Option<Option<Self>> {
         let bind = read.setting("LAUNCHWAY_PROXY_BIND", "127.0.0.1:8000", values::proxy_bind);
         let access_log = read.setting("LAUNCHWAY_PROXY_ACCESS_LOG", "on", values::switch);

@@ -4,8 +4,8 @@ use launchway_domain::quotas::Quotas;
 
 use super::{reader::Reader, values};
 
-/// Reads the settings; `None` when one was refused. An organization has one build place less than
-/// the installation, so that another one never waits for all of its builds.
+/// Reads the settings; `None` if one is invalid. An organization has one build slot less than the
+/// installation, so that it can never block the builds of all others.
 pub(super) fn read(read: &mut Reader, max_builds: usize) -> Option<Quotas> {
     let places = max_builds.saturating_sub(1).max(1).to_string();
     let applications = read.setting("LAUNCHWAY_QUOTA_APPLICATIONS", "100", values::quota);

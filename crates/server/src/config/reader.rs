@@ -1,15 +1,15 @@
-//! Reading settings one by one, and telling of everything that is wrong at once.
+//! Reads settings one by one, and reports all problems at once.
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
-/// What is wrong with one setting.
+/// The problem of one setting.
 #[derive(Debug)]
 pub(crate) struct Problem {
     what: String,
     hint: String,
 }
 
-/// What is wrong with the configuration.
+/// The problems of the configuration.
 #[derive(Debug)]
 pub(crate) struct Problems(pub(crate) Vec<Problem>);
 
@@ -19,7 +19,7 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Settings on their way to being checked.
+/// The settings to be checked.
 pub(super) struct Reader {
     settings: BTreeMap<String, String>,
     effective: Vec<(&'static str, String)>,
@@ -31,7 +31,8 @@ impl Reader {
         Self { settings, effective: Vec::new(), problems }
     }
 
-    /// A setting that has a default. `None` means that it is wrong, which [`finish`](Self::finish) tells.
+    /// Reads a setting with a default. `None` means that it is invalid, which [`finish`](Self::finish)
+    /// reports.
     pub(super) fn setting<T>(
         &mut self,
         name: &'static str,
@@ -41,7 +42,7 @@ impl Reader {
         self.read(name, default, parse, str::to_owned)
     }
 
-    /// A setting that may hold a password.
+    /// Reads a setting that may contain a password.
     pub(super) fn secret<T>(
         &mut self,
         name: &'static str,
@@ -51,7 +52,7 @@ impl Reader {
         self.read(name, default, parse, super::values::without_password)
     }
 
-    /// A setting that may be absent.
+    /// Reads an optional setting.
     pub(super) fn optional<T>(
         &mut self,
         name: &'static str,
@@ -67,12 +68,12 @@ impl Reader {
         }
     }
 
-    /// Adds a problem that several settings have together.
+    /// Adds a problem of several settings together.
     pub(super) fn refuse(&mut self, what: String, hint: &str) {
         self.problems.push(Problem { what, hint: hint.to_owned() });
     }
 
-    /// Tells of everything that was wrong, and of settings that nobody read.
+    /// Reports all problems, and unknown settings.
     pub(super) fn finish(mut self) -> Result<Vec<(&'static str, String)>, Problems> {
         let is_ours = |name: &&String| name.starts_with("LAUNCHWAY_") && !name.starts_with("LAUNCHWAY_TEST_");
         let is_read_elsewhere = |name: &&String| {
@@ -114,7 +115,7 @@ impl Reader {
     }
 }
 
-/// How many letters one has to insert, remove or replace to get from one name to the other.
+/// Returns the edit distance of two names: insertions, deletions and replacements.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, a) in one.bytes().enumerate() {
@@ -129,7 +130,7 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-/// The settings in a TOML file, and what is wrong with some of them.
+/// Reads the settings of a TOML file, and their problems.
 pub(super) fn file(path: &Path) -> Result<(BTreeMap<String, String>, Vec<Problem>), Problems> {
     let problem = |what: String, hint: &str| Problems(vec![Problem { what, hint: hint.to_owned() }]);
     let shown = path.display();

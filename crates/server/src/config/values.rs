@@ -1,4 +1,4 @@
-//! The values that settings can have. Each parser answers with a hint when it refuses.
+//! The values of settings. Each parser returns a hint as its error.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -10,20 +10,20 @@ use launchway_domain::{applications::RegistryPolicy, extensions::PortRange, netw
 use launchway_infrastructure::{database::DatabaseUrl, docker::Builder};
 use tracing_subscriber::filter::Targets;
 
-/// What runs the containers.
+/// The container engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Engine {
     Docker,
 }
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     Text,
     Json,
 }
 
-/// The origin that people reach this installation by.
+/// The public URL of this installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PublicUrl {
     origin: String,
@@ -31,7 +31,7 @@ pub(crate) struct PublicUrl {
 }
 
 impl PublicUrl {
-    /// Scheme, host and port, as browsers write an origin.
+    /// Returns scheme, host and port in the format of browsers.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
     }
@@ -45,17 +45,17 @@ pub(super) fn socket_address(raw: &str) -> Result<SocketAddr, String> {
     raw.parse().map_err(|_refused| "an address and a port, such as 127.0.0.1:8080 or [::]:8080".to_owned())
 }
 
-/// A network that holds at least one of the `/24` that organizations get.
+/// Parses a network that contains at least one of the `/24` networks of organizations.
 pub(super) fn network_pool(raw: &str) -> Result<Ipv4Net, String> {
     let pool = raw.parse::<Ipv4Net>().ok().filter(|pool| pool.prefix_len() <= 24);
     pool.map(|pool| pool.trunc())
         .ok_or_else(|| "a private network of at least 256 addresses, such as 10.192.0.0/12".to_owned())
 }
 
-/// An amount of memory in bytes.
+/// Bytes per mebibyte.
 const MEBIBYTE: u64 = 1024 * 1024;
 
-/// A number of bytes, or of kibibytes, mebibytes or gibibytes.
+/// Parses a number of bytes, kibibytes, mebibytes or gibibytes.
 fn bytes(raw: &str) -> Option<u64> {
     let (number, unit) = match raw.as_bytes() {
         [.., b'k' | b'K'] => (&raw[..raw.len() - 1], 1024),
@@ -73,13 +73,13 @@ pub(super) fn disk_space(raw: &str) -> Result<u64, String> {
 }
 
 pub(super) fn memory(raw: &str) -> Result<u64, String> {
-    // The engine refuses less than 6 MiB.
+    // The engine rejects less than 6 MiB.
     bytes(raw)
         .filter(|bytes| (6 * MEBIBYTE..=1 << 50).contains(bytes))
         .ok_or_else(|| "an amount of memory of at least 6m, such as 512m or 2g".to_owned())
 }
 
-/// The registries that images may come from.
+/// Parses the registries that images may come from.
 pub(super) fn registries(raw: &str) -> Result<RegistryPolicy, String> {
     list(raw, |item| item.parse().ok()).map(RegistryPolicy::allowing).ok_or_else(|| {
         "registries with commas between them: public for the well-known ones, a host with or without a port such as \
@@ -88,7 +88,7 @@ pub(super) fn registries(raw: &str) -> Result<RegistryPolicy, String> {
     })
 }
 
-/// A number of processors; `None` for all of them.
+/// Parses a number of CPUs; `None` for all of them.
 pub(super) fn cpus(raw: &str) -> Result<Option<f64>, String> {
     match raw.parse::<f64>() {
         Ok(0.0) => Ok(None),
@@ -97,7 +97,7 @@ pub(super) fn cpus(raw: &str) -> Result<Option<f64>, String> {
     }
 }
 
-/// A number of processes and threads. The engine itself needs some to start a program.
+/// Parses a number of processes and threads. The engine itself needs some to start a program.
 pub(super) fn pids(raw: &str) -> Result<u32, String> {
     raw.parse()
         .ok()
@@ -126,10 +126,10 @@ pub(crate) fn shown_database(url: &DatabaseUrl) -> String {
     }
 }
 
-/// A database URL as it may be shown.
+/// Returns a database URL without its password.
 pub(crate) fn without_password(raw: &str) -> String {
     if raw.parse::<DatabaseUrl>().is_err() && (raw.contains('@') || raw.contains("pass")) {
-        // Who knows where in it the password is.
+        // The position of the password in it is unknown.
         return "***".to_owned();
     }
     let Some((scheme, rest)) = raw.split_once("://") else { return raw.to_owned() };
@@ -209,7 +209,7 @@ pub(super) fn duration(raw: &str) -> Result<Duration, String> {
     }
 }
 
-/// Waiting times, one after the other.
+/// Parses a list of durations.
 pub(super) fn durations(raw: &str) -> Result<Vec<Duration>, String> {
     let items: Option<Vec<Duration>> = list(raw, |item| duration(item).ok());
     items.filter(|items| items.len() <= MOST_DURATIONS).ok_or_else(|| {
@@ -239,7 +239,7 @@ pub(super) fn port_range(raw: &str) -> Result<PortRange, String> {
     raw.parse().map_err(|_refused| "a range of ports from 1024 on, such as 20000-29999".to_owned())
 }
 
-/// A limit; 0 for none.
+/// Parses a limit; 0 for none.
 pub(super) fn quota(raw: &str) -> Result<u64, String> {
     match raw.parse() {
         Ok(limit @ 0..=1_000_000) => Ok(limit),
@@ -248,7 +248,7 @@ pub(super) fn quota(raw: &str) -> Result<u64, String> {
 }
 
 pub(super) fn log_filter(raw: &str) -> Result<Targets, String> {
-    // A lone word would be taken for the name of a module.
+    // A single word would be parsed as the name of a module.
     let is_level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word);
     let filter = if raw.split(',').all(|part| part.contains('=') || is_level(part.trim())) {
         raw.parse().ok()

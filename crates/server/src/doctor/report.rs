@@ -1,4 +1,4 @@
-//! The report of the doctor: a line for each check, and a hint for each that did not pass.
+//! The report of the doctor: a line for each check, and a hint for each problem.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ enum Outcome {
     Failure,
 }
 
-/// A check that was made.
+/// A finished check.
 #[derive(Debug)]
 struct Finding {
     outcome: Outcome,
@@ -19,27 +19,27 @@ struct Finding {
     hint: String,
 }
 
-/// Every check that was made, in order.
+/// Every finished check, in order.
 #[derive(Debug, Default)]
 pub(super) struct Report(Vec<Finding>);
 
 impl Report {
-    /// A check that passed.
+    /// Adds a check that passed.
     pub(super) fn ok(&mut self, subject: &'static str, text: String) {
         self.0.push(Finding { outcome: Outcome::Ok, subject, text, hint: String::new() });
     }
 
-    /// Something to look at that keeps nothing from working.
+    /// Adds a problem that keeps nothing from working.
     pub(super) fn warn(&mut self, subject: &'static str, text: String, hint: &str) {
         self.0.push(Finding { outcome: Outcome::Warning, subject, text, hint: hint.to_owned() });
     }
 
-    /// Something that keeps the installation from working.
+    /// Adds a problem that keeps the installation from working.
     pub(super) fn fail(&mut self, subject: &'static str, text: String, hint: &str) {
         self.0.push(Finding { outcome: Outcome::Failure, subject, text, hint: hint.to_owned() });
     }
 
-    /// The number of checks that failed.
+    /// Returns the number of failed checks.
     pub(super) fn failures(&self) -> usize {
         self.0.iter().filter(|finding| finding.outcome == Outcome::Failure).count()
     }

@@ -1,4 +1,4 @@
-//! What the front proxy has counted, as Prometheus reads it.
+//! The metrics of the front proxy in the format of Prometheus.
 
 use std::{
     fmt,
@@ -12,18 +12,18 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// The latest numbers; all who hold it see the same.
+/// The latest counters, shared by all clones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProxyMetrics(Arc<Mutex<Vec<ApplicationTraffic>>>);
 
 impl ProxyMetrics {
-    /// Puts other numbers in their place.
+    /// Replaces the counters.
     pub(crate) fn renew(&self, traffic: Snapshot) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = traffic.applications;
     }
 }
 
-/// The counters, by name, help and how they are read.
+/// Reads one counter.
 type Reading = fn(&ApplicationTraffic) -> u64;
 const COUNTERS: [(&str, &str, Reading); 4] = [
     ("proxy_unanswered", "Requests that ended before there was an answer", |traffic| traffic.unanswered),

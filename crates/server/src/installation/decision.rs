@@ -1,15 +1,15 @@
-//! The decision, as a function of the ids alone.
+//! The decision, as a pure function of the ids.
 
 use launchway_domain::ids::InstanceId;
 
 /// The identity of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatabaseIdentity {
-    /// No server has ever used it.
+    /// The database is new.
     Empty,
-    /// Only servers of earlier versions have used it, which wrote no id.
+    /// The database was used only by earlier versions, which wrote no id.
     Unidentified,
-    /// It belongs to this installation.
+    /// The database belongs to this installation.
     Of(InstanceId),
 }
 
@@ -23,7 +23,7 @@ impl DatabaseIdentity {
     }
 }
 
-/// The way a server starts.
+/// The decision of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Both have this id.
@@ -33,13 +33,13 @@ pub(super) enum Decision {
     /// The database takes the id of the data directory.
     DatabaseTakes {
         id: InstanceId,
-        /// The operator asked for it.
+        /// True if the operator requested it.
         is_adopted: bool,
     },
     /// The data directory takes the id of the database.
     DirectoryTakes {
         id: InstanceId,
-        /// The operator asked for it.
+        /// True if the operator requested it.
         is_adopted: bool,
     },
 }
@@ -47,13 +47,14 @@ pub(super) enum Decision {
 /// The reason why a server does not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The data directory is used, and the database is empty.
+    /// The data directory is in use, and the database is empty.
     EmptyDatabase { directory: InstanceId },
     /// The two belong to different installations.
     AnotherInstallation { directory: InstanceId, database: InstanceId },
 }
 
-/// Decides on the start with a data directory that has an id or none, and a database. With `adopt` the two are joined.
+/// Decides on a start with a data directory with or without an id, and a database. With `adopt` the two are
+/// joined.
 pub(super) fn decide(
     directory: Option<InstanceId>,
     database: DatabaseIdentity,

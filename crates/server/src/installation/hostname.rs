@@ -1,4 +1,4 @@
-//! The name of the machine.
+//! The host name of the machine.
 
 use std::fs;
 

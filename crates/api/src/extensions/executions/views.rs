@@ -1,4 +1,4 @@
-//! Runs of extensions on the wire.
+//! The JSON of runs of extensions.
 
 use launchway_domain::{
     extensions::{Execution, ExecutionDetail, ExecutionLine, PrintedStep},
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{extensions::ExtensionView, moment::Moment, pages::Pagination};
 
-/// A run of an extension. Its relations are cut unless they are attached.
+/// A run of an extension. Its relations are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = ExtensionExecution)]
 pub(crate) struct ExecutionView {
@@ -18,13 +18,13 @@ pub(crate) struct ExecutionView {
     extension_id: Uuid,
     #[schema(no_recursion)]
     extension: Option<Box<ExtensionView>>,
-    /// The machine that ran it; empty before one does.
+    /// The machine that ran it; empty before it runs.
     server_hostname: String,
     /// `pending`, `running`, `completed`, `failed` or `cancelled`.
     status: &'static str,
     exit_code: i32,
     error_message: String,
-    /// The newest 64 KiB.
+    /// The newest 64 KiB of the log.
     execution_log: String,
     /// The number of the last line.
     log_seq: i64,
@@ -46,14 +46,14 @@ pub(crate) struct ExecutionStepView {
     #[schema(no_recursion)]
     execution: Option<Box<ExecutionView>>,
     step_name: String,
-    /// From 1, over both phases.
+    /// Starts at 1, and counts over both phases.
     step_order: i32,
     /// `run` or `validate`.
     phase: &'static str,
     /// `pending`, `running`, `completed`, `failed` or `cancelled`.
     status: &'static str,
     exit_code: i32,
-    /// The newest 64 KiB.
+    /// The newest 64 KiB of the output.
     output: String,
     started_at: Option<Moment>,
     completed_at: Option<Moment>,
@@ -101,7 +101,7 @@ impl From<(Execution, String)> for ExecutionView {
 }
 
 impl From<ExecutionDetail> for ExecutionView {
-    /// With its extension and its steps.
+    /// Includes its extension and its steps.
     fn from(ExecutionDetail { execution, extension, steps, log }: ExecutionDetail) -> Self {
         Self {
             extension: Some(Box::new(extension.into())),
@@ -111,7 +111,7 @@ impl From<ExecutionDetail> for ExecutionView {
     }
 }
 
-/// Runs, and where in the list they are.
+/// A page of runs.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ExtensionExecutions)]
 pub(crate) struct ExecutionsView {
@@ -132,17 +132,17 @@ impl From<Page<(Execution, String)>> for ExecutionsView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ExecutionLogLine)]
 struct ExecutionLineView {
-    /// From 1 without a gap.
+    /// Starts at 1, without missing numbers.
     seq: i64,
     /// The step that it came from.
     step_id: Option<Uuid>,
-    /// `info`, `warn` or `error` for Launchway's own words, `runtime` for what a step printed.
+    /// `info`, `warn` or `error` for messages of Launchway, `runtime` for the output of a step.
     level: &'static str,
     log: String,
     created_at: Moment,
 }
 
-/// Lines of a run's log, and the number to go on from.
+/// Lines of a run's log, and the number to continue from.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ExecutionLogs)]
 pub(crate) struct ExecutionLogsView {

@@ -1,4 +1,4 @@
-//! From source to something that can be released.
+//! Builds a version from source.
 
 use std::path::PathBuf;
 
@@ -16,18 +16,18 @@ use launchway_domain::{
 
 use super::{Attempt, Pipeline, Stop};
 
-/// What is to be live.
+/// The result of a build.
 pub(super) enum Version {
-    /// A container of this image.
+    /// An image to run as one container.
     Container(ImageName),
-    /// Several services.
+    /// The services of a compose file.
     Composition(Composition),
-    /// The files in this folder.
+    /// A directory of static files.
     Site(PathBuf),
 }
 
 impl Pipeline {
-    /// Makes what is to be live; gives it with what is to be recorded of it.
+    /// Builds the version, and returns it with the progress to record.
     pub(super) async fn make(&self, attempt: &Attempt<'_>) -> Result<(Version, Progress), Stop> {
         let (version, mut made) = match (attempt.deployment.kind, &attempt.application.blueprint.repository) {
             (DeploymentKind::Rollback { to }, _) => {
@@ -58,7 +58,7 @@ impl Pipeline {
         obtained
     }
 
-    /// What an earlier deployment made.
+    /// Returns the version of an earlier deployment.
     async fn find_again(&self, attempt: &Attempt<'_>, to: DeploymentId) -> Result<Version, Stop> {
         attempt.log.say(Level::Info, format!("Going back to deployment {to}")).await;
         let gone = || Stop::Refused("what that deployment made is not there any more".to_owned());
@@ -113,7 +113,7 @@ impl Pipeline {
         }
     }
 
-    /// Finds out how source without a Dockerfile is built.
+    /// Completes the build plan of source without a Dockerfile.
     async fn complete(&self, attempt: &Attempt<'_>, plan: &BuildPlan) -> Result<BuildPlan, Stop> {
         attempt.log.say(Level::Info, "Planning the build").await;
         let output = attempt.log.output(Level::Build);
@@ -166,7 +166,7 @@ impl Pipeline {
     }
 }
 
-/// That the deployment is there now.
+/// Returns the progress that enters `state`.
 fn entering(state: DeploymentState) -> Progress {
     Progress { state: Some(state), ..Progress::default() }
 }

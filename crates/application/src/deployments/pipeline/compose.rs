@@ -1,4 +1,4 @@
-//! Versions that are several services, and the strategy *recreate* that some of them need.
+//! Versions with several services, and the strategy *recreate* that some of them need.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,15 +16,14 @@ use launchway_domain::{
 
 use super::{Attempt, Pipeline, Stop, release::running};
 
-/// What is to be run.
+/// The plan of a version to start.
 pub(super) enum Runnable {
-    /// One container.
     Container(ContainerPlan),
-    /// Several services.
+    /// The services of a compose file.
     Composition(CompositionPlan),
 }
 
-/// By what the services of an attempt are run.
+/// Returns the plan of the services of an attempt.
 pub(super) fn composition_plan(attempt: &Attempt<'_>, reserved: Vec<IpAddr>) -> CompositionPlan {
     CompositionPlan {
         owner: attempt.owner,
@@ -36,7 +35,7 @@ pub(super) fn composition_plan(attempt: &Attempt<'_>, reserved: Vec<IpAddr>) -> 
 }
 
 impl Pipeline {
-    /// Reads the compose file and makes the images of its services.
+    /// Reads the compose file and builds the images of its services.
     pub(super) async fn compose(
         &self,
         attempt: &Attempt<'_>,
@@ -62,7 +61,7 @@ impl Pipeline {
         Ok(composition)
     }
 
-    /// What an earlier deployment was composed of, if it was.
+    /// Returns the composition of an earlier deployment, if it had one.
     pub(super) async fn recall(
         &self,
         attempt: &Attempt<'_>,
@@ -82,7 +81,7 @@ impl Pipeline {
         attempt.log.say(Level::Info, format!("Traffic goes to the service `{}`", composition.web)).await;
     }
 
-    /// Starts what a command before the start may need.
+    /// Starts the services that a pre-run command may need.
     pub(super) async fn prepare(&self, attempt: &Attempt<'_>, runnable: &Runnable) -> Result<(), StepError> {
         let Runnable::Composition(plan) = runnable else { return Ok(()) };
         attempt.log.say(Level::Info, "Starting the services beside it").await;
@@ -92,7 +91,7 @@ impl Pipeline {
         started
     }
 
-    /// Starts it, and gives the container that gets the traffic.
+    /// Starts the version, and returns the container that gets the traffic.
     pub(super) async fn start(
         &self,
         attempt: &Attempt<'_>,
@@ -115,8 +114,8 @@ impl Pipeline {
 
     /// Stops the live version before one is started that uses the same volumes.
     ///
-    /// The record says first that it stands still, so that whoever goes on behind an interruption
-    /// knows what to bring back.
+    /// The record is marked as stopped first, so that an attempt after an interruption knows what to
+    /// restore.
     pub(super) async fn stop_for_recreate(
         &self,
         attempt: &Attempt<'_>,
@@ -150,7 +149,7 @@ impl Pipeline {
         Ok(self.ports.deployer.stop(&container.id).await?)
     }
 
-    /// Brings the live version back that a gap left standing still.
+    /// Restores the live version that was stopped for a recreate.
     pub(super) async fn restore_previous(&self, application: &Application) -> Result<(), StepError> {
         if application.is_stopped {
             return Ok(());
@@ -194,8 +193,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Ends what other versions of an application left. A lost attempt may have left a database that
-    /// still works on the volumes.
+    /// Removes the containers of the other versions of an application. A lost attempt may have left a
+    /// database that still uses the volumes.
     pub(super) async fn remove_all_but(
         &self,
         application: ApplicationId,
@@ -220,12 +219,12 @@ impl Pipeline {
         self.ports.deployments.get(Scope::of_record(application.organization_id), live).await
     }
 
-    /// A line in the log of a version.
+    /// Logs a line of a deployment.
     async fn note(&self, deployment: &Deployment, level: Level, text: String) {
         let (application_id, deployment_id) = (deployment.application_id, deployment.id);
         let line = NewLine { application_id, deployment_id, level, text, at: self.tools.clock.now() };
         if let Err(error) = self.ports.logs.append(vec![line]).await {
-            tracing::warn!(%error, deployment.id = %deployment_id, "a log line could not be kept");
+            tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting until a version answers.
+//! Waits until a version is healthy.
 
 use std::net::SocketAddr;
 
@@ -10,15 +10,16 @@ use tokio::time::{Duration, Instant};
 
 use super::Pipeline;
 
-/// How often the engine is asked whether the container still runs: a question to it is slow.
+/// The interval of checks that the container still runs. They are rare because requests to the engine are
+/// slow.
 const LOOK_EVERY: Duration = Duration::from_millis(400);
-/// How long to wait before the second question. Each pause is twice as long as the last, up to that
-/// of the installation: most versions answer soon, and nobody should wait for the pause.
+/// The pause before the second check. Each pause is twice as long as the last, up to that of the
+/// installation: most versions respond soon, and a long first pause would delay them.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 
 impl Pipeline {
-    /// Returns when `container` answers on `port`, and refuses it when it ends or the time is over.
-    /// Without a path to ask by HTTP, it has to stay up for a while too.
+    /// Returns when `container` responds on `port`, and rejects it if it exits or the time limit passes.
+    /// Without an HTTP health check, it has to stay up for a while too.
     pub(super) async fn wait_until_healthy(
         &self,
         container: &Container,

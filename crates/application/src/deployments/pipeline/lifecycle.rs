@@ -36,7 +36,7 @@ impl Live {
         Scope::of_record(self.application.organization_id)
     }
 
-    /// The port that its container listens on.
+    /// Returns the port that its container listens on.
     pub(super) fn port(&self) -> Port {
         let recorded = self.deployment.container.as_ref().map(|recorded| recorded.port);
         recorded.unwrap_or(self.application.blueprint.port)
@@ -48,8 +48,8 @@ impl Live {
 }
 
 impl Pipeline {
-    /// Starts the live version anew: beside the one that serves where that is possible, so that no
-    /// request is dropped.
+    /// Restarts the live version: beside the one that serves where that is possible, so that no request is
+    /// dropped.
     pub(crate) async fn restart(&self, claimed: &ClaimedJob) -> Result<Vec<Retired>, Stop> {
         let Some(live) = self.live(claimed).await? else {
             self.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
@@ -78,8 +78,8 @@ impl Pipeline {
         let mut more: Vec<_> = write.map(Into::into).into_iter().collect();
         more.push(self.ended(&live.application, &live.deployment, what));
         self.settle(claimed, outcome, more).await?;
-        // Until now the records of one that was stopped said so, and whoever followed them meanwhile has
-        // withdrawn its route again.
+        // Until now the record said that it is stopped, so that a concurrent update of the routes may have
+        // removed its route again.
         if live.application.is_stopped
             && let Err(error) = self.ports.routes.follow(scope, id).await
         {
@@ -96,7 +96,7 @@ impl Pipeline {
         let (scope, id, at) = (claimed.job.scope, live.application.id, self.tools.clock.now());
         self.ports.routes.route_to(scope, id, Target::Stopped).await?;
         self.drain(id).await;
-        // Once more: a version that went live at the moment of the request has taken it back.
+        // A second time, because a version that went live concurrently has reset it.
         let mut more = vec![ApplicationWrite::SetStopped { scope, id, is_stopped: true, at }.into()];
         more.extend(self.stop_container(&live).await?);
         more.push(self.ended(&live.application, &live.deployment, "stopped"));
@@ -113,12 +113,13 @@ impl Pipeline {
         Ok(Some(Write::RecordContainer { id: live.deployment.id, container, at }.into()))
     }
 
-    /// Removes what is left of a deleted application.
+    /// Removes the resources of a deleted application.
     pub(crate) async fn remove(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
         let id = ApplicationId::from(claimed.job.subject);
         self.ports.routes.forget(id).await?;
         self.drain(id).await;
-        // Before anything that needs the engine: one that is not there must not keep the files of a site.
+        // Before anything that needs the engine: an unavailable engine must not delay the removal of a
+        // site's files.
         self.ports.sites.remove(id).await?;
         let found = self.ports.inventory.everything().await?;
         let of_it = || found.iter().filter(|found| found.owner.application == id);
@@ -134,8 +135,8 @@ impl Pipeline {
         self.settle(claimed, Outcome::Succeeded, Vec::new()).await
     }
 
-    /// Makes the engine follow the record of an application: decides again, now that nobody else works
-    /// on it, and acts.
+    /// Makes the engine match the record of an application. Decides again, now that no other job works on
+    /// it, and acts.
     pub(crate) async fn reconcile(&self, claimed: &ClaimedJob) -> Result<Vec<Retired>, Stop> {
         let Some(live) = self.live(claimed).await? else {
             self.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
@@ -177,7 +178,7 @@ impl Pipeline {
         }
     }
 
-    /// Brings the containers of a version up as they are, or makes others from its images.
+    /// Starts the containers of a version as they are, or creates new ones from its images.
     async fn resume(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, Stop> {
         let Some(recorded) = &live.deployment.container else { return Ok(Vec::new()) };
         if live.is_composition() {
@@ -193,7 +194,7 @@ impl Pipeline {
         }
     }
 
-    /// Makes a container, or the services of a composition, anew from the images of the version.
+    /// Creates the container, or the services of a composition, anew from the images of the version.
     async fn recreate(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, Stop> {
         live.log.say(Level::Info, "Creating it again from its image").await;
         if live.is_composition() {
@@ -252,7 +253,7 @@ impl Pipeline {
         self.switch_to(live, lease, container).await
     }
 
-    /// Waits until `container` is healthy; shows the last lines of one that `is_new` if it is not.
+    /// Waits until `container` is healthy. If it is not, logs the last lines of one that `is_new`.
     pub(super) async fn check_container(
         &self,
         live: &Live,
@@ -289,13 +290,13 @@ impl Pipeline {
         let health = Health::Broken(reason.to_owned());
         let write = ApplicationWrite::SetHealth { deployment, health, at };
         match self.tools.store.commit(vec![write.into()]).await {
-            // It was replaced or stopped meanwhile.
+            // It was replaced or stopped in the meantime.
             Ok(()) | Err(launchway_domain::store::StoreError::Stale) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The containers of an application.
+    /// Returns the containers of an application.
     pub(super) async fn containers_of(&self, application: ApplicationId) -> Result<Vec<Found>, StepError> {
         let found = self.ports.inventory.containers().await?;
         Ok(found.into_iter().filter(|found| found.owner.application == application).collect())

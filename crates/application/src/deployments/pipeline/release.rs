@@ -1,4 +1,4 @@
-//! From something that can be released to what is live.
+//! Releases a built version.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -22,14 +22,14 @@ use super::{
     compose::{Runnable, composition_plan},
 };
 
-/// How many of a container's last lines are shown when it fails.
+/// The number of lines of a container's output that are logged when it fails.
 const TAIL_LINES: usize = 50;
-/// The number of times that the router is asked before it is left to find out by itself.
+/// The number of times that a switch of the router is tried before it is left to the router's own retry.
 const SWITCHES: u32 = 5;
 
 impl Pipeline {
-    /// Brings `version` to life in the place of the live one. What was `made` is recorded first, or
-    /// while a container starts that changes nothing of what there is.
+    /// Releases `version` in place of the live one. The progress `made` is recorded first, or while a
+    /// container starts that changes no existing resource.
     pub(super) async fn release(
         &self,
         attempt: &Attempt<'_>,
@@ -99,7 +99,7 @@ impl Pipeline {
         let url = self.live_at(attempt).unwrap_or_else(|| format!("http://{address}"));
         self.go_live(attempt, &format!("Live at {url}")).await?;
         let target = Target::Container { id: container.id.clone(), address };
-        // Nobody has to wait until the engine has written down that this one stays.
+        // The deployment does not wait until the engine has stored the restart policy.
         let (kept, finished) = tokio::join!(
             self.ports.deployer.keep(&container.id),
             self.take_the_traffic(attempt, runnable, &target),
@@ -125,7 +125,7 @@ impl Pipeline {
         self.finish(attempt).await
     }
 
-    /// Goes on where an earlier attempt was lost after its version had become the live one.
+    /// Continues after an earlier attempt was lost once its version was live.
     pub(super) async fn take_over(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, Stop> {
         if !attempt.deployment.status.state.is_over() {
             attempt.log.say(Level::Info, "Going on after an interruption").await;
@@ -136,13 +136,12 @@ impl Pipeline {
         if let Some(container) = &attempt.deployment.container {
             self.ports.deployer.keep(&container.id).await?;
         }
-        // Which version was live before is not known any more: every other one that is there lost the
-        // traffic.
+        // The previous live version is no longer known: every other one has lost the traffic.
         Ok(self.others(attempt).await?)
     }
 
-    /// Every other version of the application that has a container, or is recorded with one. Removes the
-    /// container of a command that was cut off.
+    /// Returns every other version of the application that has a container, or is recorded with one.
+    /// Removes the container of an interrupted command.
     async fn others(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, StepError> {
         let live = attempt.deployment.container.as_ref().map(|container| &container.id);
         let mut others = self.recorded_others(attempt).await?;
@@ -159,7 +158,7 @@ impl Pipeline {
         Ok(others)
     }
 
-    /// The newest other deployments whose containers are not recorded as gone.
+    /// Returns the newest other deployments whose containers are not recorded as removed.
     async fn recorded_others(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, StepError> {
         let scope = Scope::of_record(attempt.owner.organization);
         let newest = PageRequest::new(1, 20, 20).map_err(|_never| StepError::Fault("no page".to_owned()))?;
@@ -179,7 +178,7 @@ impl Pipeline {
         runnable: &Runnable,
         command: &RunCommand,
     ) -> Result<(), StepError> {
-        // Not as the container's own output, which is collected behind its newest line.
+        // Not as output of the container, which is collected from its newest line on.
         let output = attempt.log.output(Level::Info);
         let ran = match runnable {
             Runnable::Container(plan) => self.ports.deployer.run_once(plan, command, output.clone()).await,
@@ -189,8 +188,8 @@ impl Pipeline {
         ran
     }
 
-    /// True if the container works. It is recorded meanwhile, and the log written, so that nobody has
-    /// to wait for that behind the answer.
+    /// Checks the health of the container. Its record and the log are written concurrently, so that the
+    /// result does not wait for them.
     async fn check(
         &self,
         attempt: &Attempt<'_>,
@@ -208,18 +207,19 @@ impl Pipeline {
         self.while_recorded(attempt, progress, checked).await
     }
 
-    /// The moment from which the new version is the one that counts.
+    /// Commits the new version as the live one.
     async fn go_live(&self, attempt: &Attempt<'_>, text: &str) -> Result<(), Stop> {
         attempt.log.flush().await;
         let (id, at) = (attempt.deployment.id, self.tools.clock.now());
         let line = attempt.log.line(Level::Info, text);
         let writes = vec![Write::GoLive { id, at }.into(), LogWrite::Append(vec![line]).into()];
-        // Whoever ends this attempt now must not do so half way.
+        // From here on the attempt must not be interrupted half way.
         attempt.course.pass_the_point_of_no_return();
         self.commit(attempt.lease, writes).await
     }
 
-    /// The record is what counts: a router that cannot be told now is told again later.
+    /// Routes traffic to the version. The record is authoritative: if the router cannot be updated now, the
+    /// update is retried later.
     async fn switch(&self, attempt: &Attempt<'_>, target: &Target) {
         for left in (0..SWITCHES).rev() {
             let (scope, id) = (Scope::of_record(attempt.owner.organization), attempt.owner.application);
@@ -232,7 +232,7 @@ impl Pipeline {
         }
     }
 
-    /// The version that was live before, which lost the traffic.
+    /// Returns the version that was live before and lost the traffic.
     async fn previous(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, Stop> {
         let scope = Scope::of_record(attempt.owner.organization);
         let Some(id) = attempt.application.live.filter(|id| *id != attempt.deployment.id) else {
@@ -243,19 +243,19 @@ impl Pipeline {
         Ok(record.iter().map(|record| Retired::version((scope, attempt.owner.application), record)).collect())
     }
 
-    /// Lets requests that are under way to where traffic went before come to their end.
+    /// Waits for the requests that are running on the previous target.
     pub(super) async fn drain(&self, application: ApplicationId) {
         if let Err(error) = self.ports.routes.drain(application, None).await {
-            tracing::warn!(application.id = %application, %error, "nobody tells whether requests are under way");
+            tracing::warn!(application.id = %application, %error, "drain failed");
         }
     }
 
-    /// Where people reach what is live; `None` when no traffic is led.
+    /// Returns the URL of the live version; `None` if no traffic is routed.
     fn live_at(&self, attempt: &Attempt<'_>) -> Option<String> {
         self.ports.routes.url(&attempt.application)
     }
 
-    /// Shows the last lines that a container printed.
+    /// Logs the last lines of the output of a container.
     pub(super) async fn log_tail(&self, log: &Arc<DeploymentLog>, container: &Container) {
         match self.ports.inventory.last_words(&container.id, TAIL_LINES).await {
             Ok(lines) if lines.is_empty() => log.say(Level::Info, "The container printed nothing").await,
@@ -284,7 +284,7 @@ impl Pipeline {
     }
 }
 
-/// How a container that was just started is recorded.
+/// Returns the record of a container that was just started.
 pub(super) fn running(container: &Container, port: Port) -> ContainerRecord {
     ContainerRecord {
         id: container.id.clone(),

@@ -1,4 +1,4 @@
-//! A new container in the place of the one that runs a live version.
+//! Replaces the container of a live version.
 
 use std::net::IpAddr;
 
@@ -11,8 +11,8 @@ use launchway_domain::{
 use super::{Pipeline, Retired, Stop, lifecycle::Live};
 
 impl Pipeline {
-    /// Starts the version of `live` once more beside what runs, waits until it is healthy, and switches
-    /// traffic to it. Returns what lost the traffic. Whatever fails leaves the one that serves as it was.
+    /// Starts a copy of the version of `live` beside it, waits until it is healthy, and switches traffic to
+    /// it. Returns the versions that lost the traffic. A failure leaves the serving one as it was.
     pub(super) async fn replace(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, Stop> {
         let found = self.containers_of(live.application.id).await?;
         let of_version = found.iter().filter(|found| found.owner.deployment == live.deployment.id);
@@ -32,20 +32,20 @@ impl Pipeline {
             Ok(container) => container,
             Err(stop) => {
                 if let Err(error) = self.ports.deployer.remove_attempt(&owner).await {
-                    tracing::warn!(deployment.id = %owner.deployment, %error, "a failed attempt is removed later");
+                    tracing::warn!(deployment.id = %owner.deployment, %error, "failed attempt could not be removed yet");
                 }
                 return Err(stop);
             }
         };
-        // From here on the record may name the new container: whatever fails, it stays. One that the record
-        // does not name is an orphan.
+        // From here on the record may refer to the new container, so it is kept even after a failure. If
+        // the record does not refer to it, it is an orphan.
         self.switch_to(live, lease, &container).await?;
         self.ports.deployer.keep(&container.id).await?;
         let retired = previous.filter(|(previous, _)| *previous != owner);
         Ok(retired.map(|(owner, id)| Retired::container(owner, id, true)).into_iter().collect())
     }
 
-    /// Starts the version of `live` as the attempt of `owner`, and waits until it is healthy.
+    /// Starts a copy of the version of `live` as the attempt of `owner`, and waits until it is healthy.
     async fn start_copy(&self, live: &Live, owner: Owner) -> Result<Container, Stop> {
         let container = match live.deployment.image.as_ref() {
             Some(image) if image.is_of_service() => {
@@ -82,7 +82,7 @@ impl Pipeline {
         self.ports.deployer.start(&plan).await
     }
 
-    /// The plan of the composition of `live`, for an attempt.
+    /// Returns the plan of the composition of `live` for an attempt.
     pub(super) async fn composition_plan_of(
         &self,
         live: &Live,
@@ -102,7 +102,7 @@ impl Pipeline {
         })
     }
 
-    /// The addresses that routes name.
+    /// Returns the addresses that routes refer to.
     pub(super) async fn reserved(&self) -> Result<Vec<IpAddr>, StepError> {
         let addresses = self.ports.deployments.live_addresses().await;
         addresses.map_err(|error| StepError::Fault(format!("the records cannot be read: {error}")))

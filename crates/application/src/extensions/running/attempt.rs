@@ -27,7 +27,7 @@ pub(super) struct Attempt<'a> {
     pub(super) course: &'a Course,
 }
 
-/// A step, and what it comes to.
+/// A step with its resolved action.
 pub(super) struct Planned {
     pub(super) action: Action,
     pub(super) step: ExecutionStep,
@@ -36,7 +36,7 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// Whether nothing is left to do about it.
+    /// Returns whether the step needs no more work.
     fn is_done(&self) -> bool {
         match self.step.state {
             ExecutionState::Completed => true,
@@ -46,29 +46,29 @@ impl Planned {
     }
 }
 
-/// How a step ended.
+/// The end of a step.
 enum Ended {
     Well,
-    /// It was carried out and failed.
+    /// It ran and failed.
     Badly(Failure),
-    /// It was not carried out to its end.
+    /// It was interrupted before its end.
     Interrupted(Failure),
 }
 
-/// Whether a step left something that has to be taken back.
+/// The extent of what a step did, for the rollback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trace {
-    /// It did what it is for.
+    /// It completed.
     Whole,
-    /// It may have done a part.
+    /// It may have completed partly.
     Part,
-    /// It failed, and a command that failed says itself what is left. A name that could not be led
-    /// anew leads where an earlier run led it.
+    /// It failed. A command that failed has to clean up after itself, and a route that could not be
+    /// replaced still belongs to an earlier run.
     Failed,
 }
 
 impl Attempt<'_> {
-    /// Carries out every step, and takes them back if one fails. Returns why, if so.
+    /// Runs every step, and rolls back if one fails. Returns the failure, if there is one.
     pub(super) async fn go_through(&self, runs: &Runs) -> Result<Option<Failure>, Stop> {
         let (hostname, at) = (runs.ports.hostname.clone(), runs.tools.clock.now());
         runs.commit(self.lease, Write::Begin { id: self.execution.id, server_hostname: hostname, at })
@@ -94,7 +94,7 @@ impl Attempt<'_> {
         Ok(None)
     }
 
-    /// Follows an attempt that was lost.
+    /// Continues after an attempt that was lost.
     pub(super) async fn take_up(&self, runs: &Runs) -> Result<Option<Failure>, Stop> {
         if self.steps.iter().all(Planned::is_done) {
             self.complete(runs).await;
@@ -115,7 +115,7 @@ impl Attempt<'_> {
         Ok(Some(failure))
     }
 
-    /// Everything is done: what was set aside goes.
+    /// Completes the run, and removes the resources that it replaced.
     async fn complete(&self, runs: &Runs) {
         self.course.pass_the_point_of_no_return();
         if let Err(error) = runs.ports.runner.finish(&self.run).await {
@@ -124,7 +124,7 @@ impl Attempt<'_> {
         say(&self.log, Level::Info, "Completed").await;
     }
 
-    /// Carries out a step; returns why the run cannot go on, if so.
+    /// Runs a step. Returns the failure that ends the run, if there is one.
     async fn carry_out<'p>(
         &self,
         runs: &Runs,
@@ -152,7 +152,7 @@ impl Attempt<'_> {
             let level = if planned.ignores_errors { Level::Warn } else { Level::Error };
             self.say_of(planned, level, format!("Failed: {}", failure.reason)).await;
         }
-        // What a step printed is durable before it is said to be over.
+        // The output of a step is durable before its end is recorded.
         self.log.flush().await;
         let at = runs.tools.clock.now();
         runs.commit(self.lease, Write::EndStep { execution, order, state, exit_code, at }).await?;
@@ -193,7 +193,7 @@ impl Attempt<'_> {
         Ok(ended)
     }
 
-    /// Changes which names lead where.
+    /// Adds or removes a route.
     async fn lead(&self, runs: &Runs, action: &ProxyAction) -> Result<Ended, Stop> {
         let (scope, extension) = (self.execution.scope, self.run.extension.clone());
         let write = match action {
@@ -223,18 +223,20 @@ impl Attempt<'_> {
                 let (ProxyAction::Add { domain, .. } | ProxyAction::Remove { domain }) = action;
                 Ok(Ended::Badly(Failure::of(format!("the domain `{domain}` is in use"))))
             }
-            // A name that leads nowhere is what was wanted. Who lost the job is told so by the next write.
+            // A host name without a route is the desired result. If the lease was lost, the next write
+            // fails.
             Err(StoreError::Stale) => Ok(Ended::Well),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// A change that only who has the job makes: another attempt may have taken everything back.
+    /// Returns a write that succeeds only with a valid lease: another attempt may have rolled everything
+    /// back.
     fn proved(&self, write: Write) -> Vec<store::Write> {
         vec![JobWrite::Prove(self.lease).into(), write.into()]
     }
 
-    /// Takes back what steps did, the last one first.
+    /// Reverts steps, the last one first.
     async fn take_back(&self, runs: &Runs, done: &[(&Planned, Trace)]) {
         let is_left = |(planned, trace): &&(&Planned, Trace)| {
             *trace != Trace::Failed || !matches!(planned.action, Action::Command { .. } | Action::Proxy(_))
@@ -268,8 +270,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// A name that this run led to its container leads nowhere any more. One that it took away stays
-    /// so: where it led may be gone.
+    /// Removes a route that this run added. A route that it removed is not restored: its target may be
+    /// gone.
     async fn lead_back(&self, runs: &Runs, action: &ProxyAction) -> Result<(), String> {
         let ProxyAction::Add { domain, .. } = action else {
             return Err("where the name led before is not known".to_owned());

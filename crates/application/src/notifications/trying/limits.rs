@@ -1,4 +1,4 @@
-//! How often channels are tried.
+//! The rate limit of test messages.
 
 use std::{
     collections::HashMap,
@@ -9,14 +9,15 @@ use std::{
 use launchway_domain::ids::OrganizationId;
 use tokio::time::Instant;
 
-/// How often an organization may try its channels …
+/// The most test messages of an organization within the window below.
 const MOST: usize = 20;
-/// … within this time. Whoever answers slowly keeps nobody else waiting, and nobody sends mail without end.
+/// The window of the rate limit. It keeps slow receivers from delaying others, and test mails from being
+/// sent without end.
 const WITHIN: Duration = Duration::from_secs(60 * 60);
-/// How long who is trying one is told to wait.
+/// The time to wait while another test of the organization runs.
 const ONE_AT_A_TIME: Duration = Duration::from_secs(5);
 
-/// The tries of every organization.
+/// The recent test messages of every organization.
 #[derive(Default)]
 pub(in crate::notifications) struct Tries(Mutex<HashMap<OrganizationId, Made>>);
 
@@ -26,14 +27,14 @@ struct Made {
     is_under_way: bool,
 }
 
-/// The leave to try a channel once.
+/// A permit for one test message.
 pub(in crate::notifications) struct Leave<'a> {
     tries: &'a Tries,
     organization: OrganizationId,
 }
 
 impl Tries {
-    /// Leave to try a channel now; how long to wait otherwise.
+    /// Returns a permit for a test message now, or else the time to wait.
     pub(in crate::notifications) fn leave(
         &self,
         organization: OrganizationId,
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_organization_tries_once_at_a_time_and_keeps_no_other_waiting() {
+    async fn allows_one_test_at_a_time_per_organization() {
         let tries = Tries::default();
         let one = tries.leave(organization(1)).unwrap();
         assert_eq!(tries.leave(organization(1)).err(), Some(Duration::from_secs(5)));

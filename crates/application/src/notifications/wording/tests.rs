@@ -1,4 +1,4 @@
-//! Words for people, whatever people wrote.
+//! Message texts with hostile user input.
 
 use launchway_domain::{clock::Timestamp, notifications::Event};
 use serde_json::Value;
@@ -94,7 +94,7 @@ fn a_failure_is_told_with_all_that_a_person_needs() {
     assert!(discord.contains("\n```\nstep 1\nstep 2: no such file\n```\n"), "{discord}");
 }
 
-/// What somebody may write who wants to call everyone, to hide where a link leads, or to forge a line.
+/// Input that tries to notify everyone, to hide the target of a link, or to forge a line.
 const HOSTILE: [&str; 9] = [
     "<!channel>",
     "<@U123>",
@@ -133,7 +133,7 @@ fn nothing_that_people_write_calls_anyone_or_hides_anything() {
 }
 
 #[test]
-fn nothing_is_longer_than_its_receiver_takes_and_the_newest_lines_stay() {
+fn truncates_messages_and_keeps_the_newest_lines() {
     let long: Vec<String> = (0..15).map(|n| format!("{n:02} {}", "<x>".repeat(400))).collect();
     let lines: Vec<&str> = long.iter().map(String::as_str).collect();
     let event = failed().with(Fact::Reason, "&".repeat(500)).with(Fact::UserAgent, "*".repeat(500));

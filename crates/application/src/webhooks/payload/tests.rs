@@ -1,4 +1,4 @@
-//! Deliveries as the code hosts write them, shortened where nobody looks.
+//! Payloads in the formats of the code hosts, without the fields that are not read.
 
 use launchway_domain::webhooks::Push;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn keys(payload: &Value) -> Vec<String> {
     repositories(payload.to_string().as_bytes()).into_iter().map(String::from).collect()
 }
 
-/// What a code host tells by an event.
+/// Returns the changes of an event.
 fn told(event: (&'static str, &str), payload: &Value) -> Option<Vec<Change>> {
     let signature = match event.0 {
         "x-github-event" => ("x-hub-signature-256", format!("sha256={}", "0".repeat(64))),
@@ -71,7 +71,7 @@ fn of_gitlab(reference: &str, after: &str, message: &str) -> Value {
     })
 }
 
-/// Gitea's, and Forgejo's.
+/// A payload of Gitea or Forgejo.
 fn of_gitea(reference: &str, after: &str, message: &str) -> Value {
     json!({
         "ref": reference, "before": "28e1879d029cb852e4844d9c718537df08844e03", "after": after,
@@ -132,7 +132,7 @@ fn what_names_no_repository_is_about_none() {
         assert_eq!(repositories(payload.as_bytes()), [], "{payload}");
     }
     assert_eq!(keys(&json!({"repository": {"clone_url": "engine"}})), [""; 0]);
-    // Neither what is deep nor what is broken costs more than reading it.
+    // Neither deep nor invalid JSON costs more than reading it.
     let deep = format!(r#"{{"repository": {}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(repositories(deep.as_bytes()), []);
     let deep = format!(r#"{{"x": {}"#, "[".repeat(1_000_000));

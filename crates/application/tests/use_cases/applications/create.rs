@@ -1,4 +1,4 @@
-//! Making an application.
+//! Creation of an application.
 
 use launchway_application::{
     Error,
@@ -45,7 +45,7 @@ fn wish(blueprint: Blueprint) -> NewApplication {
     }
 }
 
-/// What is stored of an application that was made with those secrets.
+/// Returns the record of an application that was created with those secrets.
 fn made(secrets: ApplicationSecrets, at: Timestamp) -> Application {
     let ids = (id(), CountingIds::nth(2).into());
     Application::new(ids, &an_organization().build(), a_user().build().id, a_blueprint(), secrets, at)
@@ -67,7 +67,7 @@ fn create_writes(secrets: ApplicationSecrets, at: Timestamp) -> Vec<store::Write
     writes
 }
 
-/// Foresees that what was made is shown, and that nobody leads traffic there.
+/// Expects that the created application is read, and that no traffic is routed to it.
 fn expect_made(ports: &mut MockedPorts) {
     ports.router.expect_is_there().return_const(false);
     expect_detail(ports, id(), Some(detail(web())));
@@ -83,7 +83,7 @@ async fn create(
 }
 
 #[tokio::test]
-async fn an_application_is_made_with_its_first_deployment_and_an_entry_in_the_trail() {
+async fn create_writes_first_deployment_and_audit_entry() {
     for actor in [an_actor().build(), a_member()] {
         let mut ports = MockedPorts::with_a_box();
         ports.expect_commit(create_writes(secrets(id(), "{}", "{}"), ports.now()));
@@ -96,7 +96,7 @@ async fn an_application_is_made_with_its_first_deployment_and_an_entry_in_the_tr
 }
 
 #[tokio::test]
-async fn its_names_lead_to_it_at_once_and_a_router_that_cannot_be_told_undoes_nothing() {
+async fn create_routes_at_once_and_tolerates_a_router_failure() {
     for told in [Ok(()), Err(StepError::Fault("it is away".to_owned()))] {
         let mut ports = MockedPorts::with_a_box();
         ports.expect_any_commit();
@@ -255,7 +255,7 @@ async fn what_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn no_application_is_made_without_a_database_or_in_an_organization_that_is_gone() {
+async fn create_fails_without_database_or_organization() {
     for (error, refusal) in [(unavailable(), unavailable().into()), (StoreError::Stale, NO_APPLICATION)] {
         let mut ports = MockedPorts::with_a_box();
         ports.expect_failing_commit(error);

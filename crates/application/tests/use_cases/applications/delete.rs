@@ -1,4 +1,4 @@
-//! Deleting an application.
+//! Deletion of an application.
 
 use launchway_domain::{
     applications::Write,
@@ -51,7 +51,7 @@ async fn nobody_deletes_an_application_without_the_permission() {
 }
 
 #[tokio::test]
-async fn an_application_that_the_organization_does_not_have_is_not_found() {
+async fn application_of_another_organization_is_not_found() {
     let id = web().build().id;
     let mut ports = MockedPorts::default();
     expect_application(&mut ports, id, None);
@@ -60,7 +60,7 @@ async fn an_application_that_the_organization_does_not_have_is_not_found() {
 }
 
 #[tokio::test]
-async fn an_application_deleted_meanwhile_is_not_found_and_none_goes_without_a_database() {
+async fn delete_fails_after_concurrent_delete_or_without_database() {
     let id = web().build().id;
     for (error, refusal) in [(StoreError::Stale, NO_APPLICATION), (unavailable(), unavailable().into())] {
         let mut ports = MockedPorts::default();

@@ -1,4 +1,4 @@
-//! The names that an application is reached by.
+//! The domains of an application.
 
 use launchway_application::{Error, applications::ApplicationPolicy};
 use launchway_domain::{
@@ -71,7 +71,7 @@ async fn a_name_is_given_and_taken_and_traffic_follows_at_once() {
             let mut ports = MockedPorts::with_a_box();
             expect_application(&mut ports, id(), Some(web().build()));
             ports.expect_commit(writes(operation, ports.now()));
-            // What is led there is what is stored by now.
+            // The route is built from the stored record.
             expect_application(&mut ports, id(), Some(web().also_at(DOMAIN).build()));
             ports.router.expect_is_there().return_const(true);
             ports.router.expect_set().once().returning(|route| {

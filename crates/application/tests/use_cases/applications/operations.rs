@@ -1,4 +1,4 @@
-//! Stopping an application, and starting it anew.
+//! Stopping and restarting an application.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -28,7 +28,7 @@ fn id() -> ApplicationId {
     web().build().id
 }
 
-/// [`web`] with a version that serves.
+/// Returns [`web`] with a live version.
 fn live() -> ApplicationBuilder {
     web().living_by(id_of("the live deployment"))
 }
@@ -53,7 +53,7 @@ fn restart_writes(at: Timestamp) -> Vec<store::Write> {
     vec![JobWrite::Enqueue(job).into(), entry("restarted", at)]
 }
 
-/// The operations, by what they are called.
+/// The names of the operations.
 const OPERATIONS: [&str; 2] = ["stop", "restart"];
 
 async fn operate(ports: MockedPorts, operation: &str, actor: &Actor) -> Result<Seen, Error> {
@@ -77,7 +77,7 @@ async fn an_application_stands_still_at_once_and_its_version_by_a_job() {
 }
 
 #[tokio::test]
-async fn a_version_is_started_anew_by_a_job_whether_or_not_it_was_stopped() {
+async fn restart_enqueues_a_job_for_running_and_stopped_versions() {
     for application in [live(), live().stopped()] {
         let mut ports = MockedPorts::with_a_box();
         expect_application(&mut ports, id(), Some(application.clone().build()));
@@ -91,7 +91,7 @@ async fn a_version_is_started_anew_by_a_job_whether_or_not_it_was_stopped() {
 }
 
 #[tokio::test]
-async fn an_application_without_a_live_version_is_neither_stopped_nor_started_anew() {
+async fn stop_and_restart_need_a_live_version() {
     for operation in OPERATIONS {
         let mut ports = MockedPorts::default();
         expect_application(&mut ports, id(), Some(web().build()));
@@ -104,7 +104,7 @@ async fn an_application_without_a_live_version_is_neither_stopped_nor_started_an
 }
 
 #[tokio::test]
-async fn nobody_stops_an_application_or_starts_it_anew_without_the_permission() {
+async fn stop_and_restart_need_the_permission() {
     for operation in OPERATIONS {
         for actor in [a_viewer(), a_program_without("deploy:update")] {
             assert_refused(operate(MockedPorts::default(), operation, &actor).await, lacks("deploy:update"));
@@ -113,7 +113,7 @@ async fn nobody_stops_an_application_or_starts_it_anew_without_the_permission() 
 }
 
 #[tokio::test]
-async fn an_application_that_the_organization_does_not_have_is_not_found() {
+async fn application_of_another_organization_is_not_found() {
     for operation in OPERATIONS {
         let mut ports = MockedPorts::default();
         expect_application(&mut ports, id(), None);
@@ -123,7 +123,7 @@ async fn an_application_that_the_organization_does_not_have_is_not_found() {
 }
 
 #[tokio::test]
-async fn an_application_deleted_meanwhile_is_not_found_and_nothing_is_done_without_a_database() {
+async fn operations_fail_after_concurrent_delete_or_without_database() {
     for operation in OPERATIONS {
         for (error, refusal) in [(StoreError::Stale, NO_APPLICATION), (unavailable(), unavailable().into())] {
             let mut ports = MockedPorts::default();

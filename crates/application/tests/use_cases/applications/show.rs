@@ -1,4 +1,4 @@
-//! Showing applications.
+//! Reading applications.
 
 use launchway_application::applications::ShownVariables;
 use launchway_domain::{
@@ -58,7 +58,7 @@ async fn a_page_shows_no_variables_to_others_and_opens_none() {
 }
 
 #[tokio::test]
-async fn one_application_shows_variables_to_who_may_change_it_and_to_nobody_else() {
+async fn shows_variables_only_with_the_update_permission() {
     let id = web().build().id;
     for (actor, variables) in [(a_member(), shown()), (a_viewer(), ShownVariables::default())] {
         let mut ports = MockedPorts::with_a_box();
@@ -71,7 +71,7 @@ async fn one_application_shows_variables_to_who_may_change_it_and_to_nobody_else
 }
 
 #[tokio::test]
-async fn an_application_that_the_organization_does_not_have_is_not_found() {
+async fn application_of_another_organization_is_not_found() {
     let id = web().build().id;
     let mut ports = MockedPorts::default();
     expect_detail(&mut ports, id, None);
@@ -80,7 +80,7 @@ async fn an_application_that_the_organization_does_not_have_is_not_found() {
 }
 
 #[tokio::test]
-async fn variables_that_were_sealed_for_another_application_are_not_shown() {
+async fn rejects_variables_sealed_for_another_application() {
     let other = super::secrets(web().named("api").build().id, "{}", "{}");
     let (id, moved) = (web().build().id, web().with_secrets(other));
     let mut ports = MockedPorts::with_a_box();

@@ -1,4 +1,4 @@
-//! Changing an application.
+//! Updating an application.
 
 use launchway_application::applications::ApplicationChange;
 use launchway_domain::{
@@ -21,7 +21,7 @@ pub(super) fn id() -> ApplicationId {
     web().build().id
 }
 
-/// What [`web`] keeps encrypted.
+/// Returns the encrypted secrets of [`web`].
 fn old_secrets() -> ApplicationSecrets {
     web().build().secrets
 }
@@ -31,7 +31,8 @@ fn update(blueprint: Blueprint, secrets: ApplicationSecrets, at: Timestamp) -> s
     Write::Update { scope: scope(), id: id(), seen, blueprint: Box::new(blueprint), secrets, at }.into()
 }
 
-/// The entry number `n`: it tells which fields were given, and what they hold unless that may be secret.
+/// Returns audit entry number `n`: the names of the given fields, and their values unless they may be
+/// secret.
 fn entry(n: u64, name: &str, given: &[(&str, &str)], at: Timestamp) -> store::Write {
     let entry = an_entry()
         .of(Action::Update, Resource::Application, id())
@@ -40,7 +41,7 @@ fn entry(n: u64, name: &str, given: &[(&str, &str)], at: Timestamp) -> store::Wr
     told(n, given.iter().fold(entry, |entry, (name, value)| entry.with(name, value)))
 }
 
-/// Foresees that [`web`] is changed by exactly `writes`, and shown.
+/// Expects that [`web`] is updated by exactly `writes`, and read.
 fn changing(writes: impl FnOnce(Timestamp) -> Vec<store::Write>) -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     expect_application(&mut ports, id(), Some(web().build()));
@@ -101,7 +102,7 @@ async fn everything_can_be_given() {
         health_check_path: Some(parsed("/up")),
         auto_deploy: false,
     };
-    // A version that runs goes on printing what was replaced.
+    // A running version keeps printing the replaced values.
     let kept = secrets(id(), r#"{"B":"1"}"#, r#"[{"E":"2"},["build-token","open-sesame"]]"#);
     let given = [
         ("name", "shop"),
@@ -124,7 +125,7 @@ async fn everything_can_be_given() {
     ];
     let written = next.clone();
     let mut ports = changing(|at| vec![update(written, kept, at), entry(1, "shop", &given, at)]);
-    // A name leads there at once.
+    // The new name is routed at once.
     expect_application(&mut ports, id(), Some(web().build()));
     ports.router.expect_is_there().return_const(true);
     ports.router.expect_set().once().returning(|_| Ok(()));
@@ -219,7 +220,7 @@ async fn a_new_repository_brings_its_own_credentials() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_the_repository_alone_leaves_its_credentials_alone() {
+async fn update_without_repository_keeps_its_credentials() {
     let mut ports = MockedPorts::with_a_box();
     let kept = ApplicationSecrets {
         credentials: Some(sealed_for(id(), "credentials", r#"["ada","ghp_token"]"#)),

@@ -1,4 +1,4 @@
-//! What an application cannot be changed to, and by whom.
+//! Rejected updates of an application.
 
 use launchway_application::{Error, applications::ApplicationChange};
 use launchway_domain::{
@@ -41,7 +41,7 @@ async fn nobody_changes_an_application_without_the_permission() {
 }
 
 #[tokio::test]
-async fn an_application_that_the_organization_does_not_have_is_not_found() {
+async fn application_of_another_organization_is_not_found() {
     let mut ports = MockedPorts::default();
     expect_application(&mut ports, id(), None);
 
@@ -60,7 +60,7 @@ async fn a_build_pack_that_does_not_fit_the_repository_is_refused() {
 }
 
 #[tokio::test]
-async fn a_repository_that_is_none_is_refused_without_repeating_its_password() {
+async fn rejects_an_invalid_repository_without_its_password() {
     let address = "https://ada:ghp_token@/";
     let change = ApplicationChange { repository: Some(address.to_owned()), ..Default::default() };
 

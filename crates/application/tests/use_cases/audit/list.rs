@@ -1,4 +1,4 @@
-//! A page of an organization's trail.
+//! Pages of the audit log of an organization.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -22,7 +22,7 @@ fn second_page() -> PageRequest {
     a_page(2, 1)
 }
 
-/// Every filter at once.
+/// Returns a filter with every field set.
 fn filter() -> Filter {
     Filter {
         search: Some("grace".to_owned()),
@@ -38,7 +38,7 @@ fn shown() -> Page<Entry> {
     Page { items: vec![an_entry().build()], request: second_page(), total: 2 }
 }
 
-/// Ports that show one entry of the trail of `scope` to whoever asks for that page of it.
+/// Returns ports with one entry in the audit log of `scope`, for exactly that page.
 fn ports_that_show(scope: Scope) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports
@@ -65,7 +65,7 @@ async fn admins_and_members_see_the_page_that_they_ask_for() {
 }
 
 #[tokio::test]
-async fn the_trail_is_that_of_the_organization_that_the_caller_acts_in() {
+async fn lists_the_audit_log_of_the_current_organization() {
     let [oldest, other] = ["Oldest", "Other"].map(|name| an_organization().named(name).build());
     let profile = a_profile().member_of(&oldest, Role::Admin).member_of(&other, Role::Member).build();
     let actor = an_actor().of(profile).acting_in(&other).build();

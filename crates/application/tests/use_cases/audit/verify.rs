@@ -1,4 +1,4 @@
-//! Whether every chain is as it was written.
+//! Verification of the chains.
 
 use launchway_application::{Error, audit::ChainReport};
 use launchway_domain::audit::{Chain, ChainHead, Link, LinkHash};
@@ -11,19 +11,19 @@ use crate::{
     refusals::assert_refused,
 };
 
-/// How many links are read at once.
+/// The number of links that are read at once.
 const BATCH: i64 = 1000;
 
 fn chain() -> Chain {
     an_entry().build().chain
 }
 
-/// A chain of that many links, none like another.
+/// Returns a chain of that many different links.
 fn links(count: i64) -> Vec<Link> {
     chained((1..=count).map(|n| an_entry().telling(&format!("did thing {n}")).build()))
 }
 
-/// The same links with the message of the one at `index` changed, and its hash as it was.
+/// Returns the links with the message of the one at `index` changed, and its hash unchanged.
 fn tampered(mut links: Vec<Link>, index: usize) -> Vec<Link> {
     "ada did nothing".clone_into(&mut links[index].entry.message);
     links
@@ -44,18 +44,18 @@ fn ports_with_heads(heads: Vec<ChainHead>) -> MockedPorts {
     ports
 }
 
-/// Foresees that the links of `chain` after number `after` are read, and are `stored`.
+/// Expects that the links of `chain` after number `after` are read, and returns `stored`.
 fn expect_links(ports: &mut MockedPorts, chain: Chain, after: i64, stored: Vec<Link>) {
     ports.audit.expect_links().with(eq(chain), eq(after), eq(BATCH)).once().return_once(|_, _, _| Ok(stored));
 }
 
-/// Foresees that it is looked for links behind `head`, where `behind` are.
+/// Expects that links behind `head` are read, and returns `behind`.
 fn expect_behind(ports: &mut MockedPorts, head: ChainHead, behind: Vec<Link>) {
     let read = ports.audit.expect_links().with(eq(head.chain), eq(head.number), eq(1));
     read.once().return_once(|_, _, _| Ok(behind));
 }
 
-/// Checks a chain that should end with `head`, and of which one read finds `stored`, all of it.
+/// Verifies a chain that should end with `head`, of which one read returns all links `stored`.
 async fn check_whole(head: ChainHead, stored: Vec<Link>) -> Result<Vec<ChainReport>, Error> {
     let mut ports = ports_with_heads(vec![head]);
     expect_links(&mut ports, head.chain, 0, stored);
@@ -63,7 +63,7 @@ async fn check_whole(head: ChainHead, stored: Vec<Link>) -> Result<Vec<ChainRepo
     ports.services().audit.verify().await
 }
 
-/// Checks a chain that should end with `head`, of which one read finds `stored`.
+/// Verifies a chain that should end with `head`, of which one read returns `stored`.
 async fn check(head: ChainHead, stored: Vec<Link>) -> Result<Vec<ChainReport>, Error> {
     let mut ports = ports_with_heads(vec![head]);
     expect_links(&mut ports, head.chain, 0, stored);
@@ -123,7 +123,7 @@ async fn a_chain_is_broken_at_the_link_whose_hash_was_changed() {
 }
 
 #[tokio::test]
-async fn a_changed_entry_with_a_hash_to_match_breaks_the_chain_at_the_next_link() {
+async fn changed_entry_with_matching_hash_breaks_the_next_link() {
     let head = head_of(&links(3));
     let mut stored = tampered(links(3), 1);
     stored[1].hash = stored[0].hash.next(2, &stored[1].entry);
@@ -235,7 +235,7 @@ async fn a_chain_that_lost_every_link_is_broken_at_the_first() {
 
 #[tokio::test]
 async fn links_written_since_the_head_was_read_are_ignored() {
-    // Whatever they hold: the next check finds it.
+    // Regardless of their contents: the next verification finds them.
     for stored in [links(3), tampered(links(3), 2)] {
         let head = head_of(&links(2));
         let mut ports = ports_with_heads(vec![head]);
@@ -289,7 +289,7 @@ async fn an_entry_that_cannot_be_read_breaks_the_chain_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_link_written_since_the_head_was_read_does_not_stand_in_for_a_missing_one() {
+async fn newer_link_does_not_hide_a_missing_link() {
     for (stored, broken_at) in [(without(links(4), 2), 3), (links(4).split_off(3), 1)] {
         let head = head_of(&links(3));
 

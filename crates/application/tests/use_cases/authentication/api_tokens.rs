@@ -1,4 +1,4 @@
-//! Programs, which come with an API token.
+//! Authentication by API tokens.
 
 use chrono::TimeDelta;
 use launchway_application::Error;
@@ -9,7 +9,7 @@ use super::{TOKEN, ports_that_know};
 use crate::{ports::MockedPorts, refusals::assert_refused};
 
 #[tokio::test]
-async fn an_api_token_acts_in_its_own_organization_although_an_older_membership_exists() {
+async fn api_token_acts_in_its_organization_despite_older_membership() {
     let [older, own] = ["Older", "Own"].map(|name| an_organization().named(name).build());
     let profile = a_profile().member_of(&older, Role::Admin).member_of(&own, Role::Admin).build();
     let token = an_api_token().in_organization(&own).build();
@@ -34,7 +34,7 @@ async fn an_api_token_may_be_told_its_own_organization() {
 }
 
 #[tokio::test]
-async fn an_api_token_is_forbidden_elsewhere_even_where_its_owner_belongs() {
+async fn api_token_is_forbidden_in_other_organizations_of_its_owner() {
     let [own, other] = ["Own", "Other"].map(|name| an_organization().named(name).build());
     let profile = a_profile().member_of(&own, Role::Admin).member_of(&other, Role::Admin).build();
     let token = an_api_token().in_organization(&own).build();

@@ -1,4 +1,4 @@
-//! People, who come with a session.
+//! Authentication by sessions.
 
 use chrono::TimeDelta;
 use launchway_application::Error;
@@ -39,7 +39,7 @@ fn viewer_of_one_and_member_of_two() -> ProfileBuilder {
 }
 
 #[tokio::test]
-async fn a_session_acts_in_the_oldest_membership_unless_told_otherwise() {
+async fn session_acts_in_the_oldest_membership_by_default() {
     let [oldest, _] = organizations();
     let holder = an_actor().of(viewer_of_one_and_member_of_two().build());
     let ports = ports_that_know(Some(holder.clone().identity()));
@@ -54,7 +54,7 @@ async fn a_session_acts_in_the_oldest_membership_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn a_session_acts_where_it_is_told_with_the_role_that_counts_there() {
+async fn session_acts_in_the_given_organization_with_its_role() {
     let [_, other] = organizations();
     let holder = an_actor().of(viewer_of_one_and_member_of_two().build());
     let ports = ports_that_know(Some(holder.clone().identity()));
@@ -80,7 +80,7 @@ async fn an_organization_that_the_caller_is_not_in_is_forbidden() {
 }
 
 #[tokio::test]
-async fn a_caller_without_any_membership_is_recognised_and_may_do_nothing() {
+async fn caller_without_membership_has_no_permissions() {
     let holder = an_actor().of(a_profile().build());
     let ports = ports_that_know(Some(holder.clone().identity()));
 
@@ -114,7 +114,7 @@ async fn a_session_is_good_until_the_moment_before_it_ends() {
 }
 
 #[tokio::test]
-async fn an_ended_session_is_not_extended_however_long_ago_it_was_used() {
+async fn ended_session_is_never_extended() {
     let now = MockedPorts::default().now();
     let session = a_session().opened_at(now - Session::LIFETIME).build();
     let ports = ports_that_know(Some(with_session(&session).identity()));
@@ -172,7 +172,7 @@ async fn a_session_that_cannot_be_extended_now_is_valid_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_ended_while_it_was_to_be_extended_is_refused() {
+async fn session_ended_during_extension_is_rejected() {
     let session = a_session().opened_at(MockedPorts::default().now() - HOUR).build();
     let mut ports = ports_that_know(Some(with_session(&session).identity()));
     ports.expect_failing_commit(StoreError::Stale);

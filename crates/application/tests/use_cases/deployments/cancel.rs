@@ -1,4 +1,4 @@
-//! Cancelling a deployment.
+//! Cancellation of a deployment.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -93,7 +93,7 @@ async fn nobody_cancels_a_deployment_without_the_permission() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_the_organization_does_not_have_is_not_found() {
+async fn deployment_of_another_organization_is_not_found() {
     let id = deployment(DeploymentState::Queued).id;
     let mut ports = MockedPorts::default();
     expect_deployment(&mut ports, id, None);

@@ -1,4 +1,4 @@
-//! Asking for a deployment: of what the source is now, or of what an earlier one made.
+//! Requests for a deployment: of the current source, or of an earlier version.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -27,12 +27,12 @@ fn application() -> ApplicationId {
     web().build().id
 }
 
-/// The deployment that is made.
+/// Returns the id of the created deployment.
 fn id() -> DeploymentId {
     CountingIds::nth(2).into()
 }
 
-/// One that was live once.
+/// Returns a deployment that was live once.
 fn earlier() -> Deployment {
     a_deployment().numbered(7).in_state(DeploymentState::Deployed).with_image().build()
 }
@@ -59,13 +59,13 @@ fn roll_back_writes(at: Timestamp) -> Vec<store::Write> {
     writes(DeploymentKind::Rollback { to }, &what, at)
 }
 
-/// Foresees that what a deployment needs to know is read.
+/// Expects the reads of a request.
 fn expect_reads(ports: &mut MockedPorts) {
     expect_application(ports, application(), Some(web().build()));
 }
 
 #[tokio::test]
-async fn a_deployment_is_asked_for_by_a_job_a_record_a_line_and_an_entry() {
+async fn request_writes_job_record_log_line_and_audit_entry() {
     for actor in [an_actor().build(), a_member()] {
         let mut ports = MockedPorts::default();
         expect_reads(&mut ports);

@@ -1,4 +1,4 @@
-//! Showing deployments.
+//! Reading deployments.
 
 use launchway_domain::page::Page;
 use launchway_testkit::builders::{a_deployment, a_page};

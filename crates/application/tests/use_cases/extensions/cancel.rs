@@ -1,4 +1,4 @@
-//! Cancelling runs.
+//! Cancellation of runs.
 
 use launchway_application::Error;
 use launchway_domain::{

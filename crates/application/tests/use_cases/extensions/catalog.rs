@@ -1,4 +1,4 @@
-//! Bringing the catalog up to date.
+//! Updating the catalog.
 
 use launchway_application::extensions::CatalogFile;
 use launchway_domain::{
@@ -12,7 +12,8 @@ use crate::ports::MockedPorts;
 const HELLO_FILE: CatalogFile<'_> = CatalogFile { name: "hello-note", yaml: HELLO };
 const DATABASE_FILE: CatalogFile<'_> = CatalogFile { name: "database", yaml: DATABASE };
 
-/// What is written when the catalog has `known` and is to be `files`: keys, and those that stay.
+/// Returns the writes when the catalog has `known` and is updated to `files`: published keys, and kept
+/// ones.
 async fn written(
     known: Vec<(ExtensionKey, Validation, String)>,
     files: &[CatalogFile<'_>],
@@ -44,7 +45,7 @@ fn valid(name: &str, hash: String) -> (ExtensionKey, Validation, String) {
 }
 
 #[tokio::test]
-async fn what_is_new_or_different_is_published_and_what_is_gone_withdrawn() {
+async fn publishes_changed_entries_and_withdraws_removed_ones() {
     let known = vec![valid("hello-note", "other".to_owned()), valid("gone", "x".to_owned())];
     let (published, kept) = written(known, &[HELLO_FILE, DATABASE_FILE]).await;
     assert_eq!(published, ["hello-note valid", "database valid"]);
@@ -60,7 +61,7 @@ async fn what_is_the_same_is_not_written_again() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_stops_no_other_and_replaces_none_that_can() {
+async fn invalid_file_affects_no_other_and_replaces_no_valid_one() {
     let broken = CatalogFile { name: "broken", yaml: "metadata: {}" };
     let (published, kept) = written(Vec::new(), &[broken, DATABASE_FILE]).await;
     assert_eq!(

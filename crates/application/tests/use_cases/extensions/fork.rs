@@ -13,7 +13,7 @@ use crate::{
     ports::MockedPorts,
 };
 
-/// Forks `source`, and returns what was written and answered.
+/// Forks `source`, and returns the result, which equals what was written.
 async fn forked(source: Extension, yaml: Option<&str>) -> Extension {
     let mut ports = MockedPorts::default();
     let (tell, told) = std::sync::mpsc::channel();
@@ -35,7 +35,7 @@ async fn forked(source: Extension, yaml: Option<&str>) -> Extension {
 }
 
 #[tokio::test]
-async fn without_a_definition_a_fork_is_an_exact_copy_that_nobody_has_looked_at() {
+async fn fork_without_definition_is_an_unvalidated_copy() {
     let source = an_entry(HELLO).await;
     let fork = forked(source.clone(), None).await;
 
@@ -53,7 +53,7 @@ async fn without_a_definition_a_fork_is_an_exact_copy_that_nobody_has_looked_at(
 }
 
 #[tokio::test]
-async fn a_definition_of_ones_own_is_taken_over_and_the_author_is_who_brought_it() {
+async fn fork_with_definition_has_the_caller_as_author() {
     let source = an_entry(HELLO).await;
     let fork = forked(source, Some(DATABASE)).await;
 

@@ -1,4 +1,4 @@
-//! Deleting forks, and removing what extensions made.
+//! Deleting forks and uninstalling extensions.
 
 use launchway_application::Error;
 use launchway_domain::{

@@ -1,4 +1,4 @@
-//! Asking for runs.
+//! Requests for runs.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// What is written when `actor` runs `extension`.
+/// Returns the writes when `actor` runs `extension`.
 async fn requested(
     actor: Actor,
     extension: Extension,
@@ -88,7 +88,7 @@ async fn a_run_is_written_with_its_job_its_steps_and_what_it_was_told() {
 }
 
 #[tokio::test]
-async fn runs_of_one_extension_wait_for_each_other_and_for_nobody_else() {
+async fn runs_wait_only_for_runs_of_the_same_extension() {
     let (database, hello) = (
         an_entry(DATABASE).await,
         Extension { id: launchway_testkit::ids::id_of("other").into(), ..an_entry(HELLO).await },

@@ -1,4 +1,4 @@
-//! Logging out.
+//! Logout.
 
 use launchway_domain::{
     audit::{Action, Resource},
@@ -37,7 +37,7 @@ async fn a_session_that_is_over_already_is_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_that_they_logged_out_when_it_could_not_be_written() {
+async fn logout_fails_if_it_cannot_be_committed() {
     let mut ports = MockedPorts::default();
     ports.expect_failing_commit(unavailable());
 

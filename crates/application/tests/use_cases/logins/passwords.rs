@@ -1,4 +1,4 @@
-//! Logins that a password decides.
+//! Logins with a password only.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn a_right_password_opens_a_session_and_is_forgiven() {
 }
 
 #[tokio::test]
-async fn a_login_of_who_is_in_no_organization_is_in_the_trail_of_the_installation() {
+async fn login_without_organization_is_audited_by_the_installation() {
     let mut ports = ports_that_find(Some(credentials(None)), true);
     let outsider = a_profile().of(&ada()).build();
     expect_profile(&mut ports, Some(outsider.clone()));

@@ -1,4 +1,4 @@
-//! Logins that need a code besides the password.
+//! Logins with a second factor.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -23,7 +23,7 @@ fn with_second_factor() -> Credentials {
 }
 
 #[tokio::test]
-async fn a_right_password_without_a_code_is_forgiven_and_opens_nothing() {
+async fn right_password_without_code_is_forgiven_without_session() {
     let mut ports = ports_that_find(Some(with_second_factor()), true);
     ports.expect_forgiveness();
 
@@ -96,7 +96,7 @@ async fn a_code_may_be_typed_with_spaces() {
 }
 
 #[tokio::test]
-async fn a_wrong_code_is_refused_in_the_words_of_a_wrong_password_and_counts() {
+async fn wrong_code_fails_like_a_wrong_password_and_counts() {
     let mut ports = ports_that_find(Some(with_second_factor()), true);
     ports.expect_opening(ada().id);
     let code = wrong_code(ports.now());
@@ -107,7 +107,7 @@ async fn a_wrong_code_is_refused_in_the_words_of_a_wrong_password_and_counts() {
 }
 
 #[tokio::test]
-async fn a_code_that_was_used_before_is_refused_in_the_words_of_a_wrong_password_and_counts() {
+async fn used_code_fails_like_a_wrong_password_and_counts() {
     let mut ports = ports_that_find(Some(with_second_factor()), true);
     let code = shared_secret().code_at(step_at(ports.now()));
     ports.expect_opening(ada().id);
@@ -141,7 +141,7 @@ async fn a_recovery_code_is_used_up_however_it_is_typed() {
 }
 
 #[tokio::test]
-async fn an_unknown_recovery_code_is_found_out_by_the_store_and_counts() {
+async fn unknown_recovery_code_is_rejected_by_the_store_and_counts() {
     for typed in ["", "12345", "1234567", "aaaa-bbbb-cccc-dddd"] {
         let mut ports = ports_that_find(Some(with_second_factor()), true);
         expect_profile(&mut ports, Some(profile()));
@@ -154,7 +154,7 @@ async fn an_unknown_recovery_code_is_found_out_by_the_store_and_counts() {
 }
 
 #[tokio::test]
-async fn a_second_factor_that_is_being_set_up_is_not_demanded_and_uses_no_code() {
+async fn second_factor_during_setup_is_not_required() {
     for code in [None, Some("123456")] {
         let mut ports = ports_that_find(Some(credentials(Some(being_set_up()))), true);
         let now = ports.now();
@@ -182,7 +182,7 @@ async fn a_code_that_nobody_asked_for_is_not_used() {
 }
 
 #[tokio::test]
-async fn a_stored_secret_that_cannot_be_opened_is_a_fault_and_not_a_way_in() {
+async fn undecryptable_secret_is_a_fault_and_rejects_the_login() {
     let mut ports = ports_that_find(Some(with_second_factor()), true);
     ports.expect_opening_of(ada().id, Err(SecretBoxError::CannotOpen));
     ports.expect_forgiveness();
@@ -193,7 +193,7 @@ async fn a_stored_secret_that_cannot_be_opened_is_a_fault_and_not_a_way_in() {
 }
 
 #[tokio::test]
-async fn a_stored_secret_of_a_wrong_length_is_a_fault_and_not_a_way_in() {
+async fn secret_of_wrong_length_is_a_fault_and_rejects_the_login() {
     let mut ports = ports_that_find(Some(with_second_factor()), true);
     ports.expect_opening_of(ada().id, Ok(vec![0; 19]));
     ports.expect_forgiveness();

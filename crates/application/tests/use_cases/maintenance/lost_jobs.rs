@@ -1,4 +1,4 @@
-//! Jobs of lost workers, and what is too old.
+//! Jobs of lost workers, and retention.
 
 use std::time::Duration;
 

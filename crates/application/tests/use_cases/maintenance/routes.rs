@@ -1,4 +1,4 @@
-//! Telling the router again and again what the records say.
+//! Periodic updates of the router from the records.
 
 use launchway_domain::applications::NamedApplication;
 use launchway_testkit::clock::{NEW_YEAR, moment};

@@ -1,4 +1,4 @@
-//! Collecting what containers print.
+//! Collection of the output of containers.
 
 use chrono::TimeDelta;
 use launchway_domain::{

@@ -1,4 +1,4 @@
-//! Output of the services beside the one that gets the traffic.
+//! Output of sidecars.
 
 use chrono::TimeDelta;
 use launchway_domain::deployments::PrintedLine;

@@ -1,4 +1,4 @@
-//! What became of messages, and trying again.
+//! Deliveries and their replay.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn attempt(number: i32, error: &str) -> Attempt {
     }
 }
 
-/// A delivery to the organization's own receiver that failed once.
+/// Returns a delivery to the generic webhook channel that failed once.
 fn a_delivery(state: DeliveryState) -> Delivery {
     Delivery {
         id: id(),
@@ -68,7 +68,7 @@ async fn replay(ports: MockedPorts) -> Result<Delivery, Error> {
     ports.services().notifications.replay(&an_actor().build(), id()).await
 }
 
-/// Ports that find a dead delivery.
+/// Returns ports with a dead delivery.
 fn ports_that_find_it() -> MockedPorts {
     let mut ports = MockedPorts::default();
     expect_delivery(&mut ports, Some(a_delivery(DeliveryState::Dead)));
@@ -76,7 +76,7 @@ fn ports_that_find_it() -> MockedPorts {
 }
 
 #[tokio::test]
-async fn what_a_receiver_said_is_told_only_to_who_may_change_where_messages_go() {
+async fn shows_receiver_errors_only_with_the_update_permission() {
     let filter = DeliveryFilter { state: Some(DeliveryState::Dead), channel: Some(ChannelKind::Generic) };
     let hidden = "failed: an admin sees why";
     for (actor, said) in [
@@ -103,7 +103,7 @@ async fn what_a_receiver_said_is_told_only_to_who_may_change_where_messages_go()
 }
 
 #[tokio::test]
-async fn nobody_sees_deliveries_or_has_them_tried_again_without_the_permission() {
+async fn list_and_replay_need_the_permission() {
     let reader = a_program_without("notification:read");
     let notifications = MockedPorts::default().services().notifications;
     let outcome = notifications.deliveries(&reader, DeliveryFilter::default(), a_page(1, 10)).await;

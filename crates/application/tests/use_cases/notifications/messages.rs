@@ -1,4 +1,4 @@
-//! What receivers get: signed documents, words for chats, and mail.
+//! The messages that receivers get: signed documents, chat messages, and mail.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ use super::{
 };
 use crate::applications::scope;
 
-/// Has `channel` told of `event`, for some seconds.
+/// Sends `event` to `channel`, for some seconds.
 async fn told(event: Event, channel: Channel, archive: Archive) -> Arc<Office> {
     let office = Office::with(|state| state.waiting = vec![a_delivery(event, channel)]);
     send(&office, archive).await;
@@ -45,7 +45,7 @@ async fn send(office: &Arc<Office>, archive: Archive) {
     });
 }
 
-/// The only message that was posted about `event`.
+/// Returns the only message that was posted about `event`.
 async fn posted(event: Event, channel: Channel, archive: Archive) -> Post {
     let office = told(event, channel, archive).await;
     let mut posts = office.state().posts.clone();
@@ -53,14 +53,14 @@ async fn posted(event: Event, channel: Channel, archive: Archive) -> Post {
     posts.remove(0).1
 }
 
-/// What the organization's own receiver gets to know of `event`.
+/// Returns the document of `event` that the generic webhook channel gets.
 async fn data(event: Event, archive: Archive) -> Value {
     let post = posted(event, a_receiver(WebhookKind::Generic, "hooks"), archive).await;
     let document: Value = serde_json::from_str(&post.body).unwrap_or_else(|error| panic!("{error}"));
     document["data"].clone()
 }
 
-/// The organization's own receiver, with these secrets.
+/// Returns the generic webhook channel with these secrets.
 fn own_receiver(secrets: &[u64]) -> Channel {
     let Channel::Webhook { config, .. } = a_receiver(WebhookKind::Generic, "hooks") else { panic!() };
     let kept = |n: &u64| kept_secret(id_of(&format!("secret {n}")), *n);
@@ -72,8 +72,8 @@ fn header<'a>(post: &'a Post, name: &str) -> &'a str {
     found.map(|(_, value)| value.as_str()).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Whether a receiver who knows `secret` takes the message for ours, by the rule of the Standard
-/// Webhooks: one of the signatures is the one of id, time and body.
+/// Returns whether a receiver with `secret` accepts the message by the rule of Standard Webhooks: one of
+/// the signatures matches id, time and body.
 fn verifies(post: &Post, secret: &SigningSecret) -> bool {
     let text = secret.expose();
     let key = text.strip_prefix("whsec_").and_then(|key| BASE64.decode(key.as_bytes()).ok());
@@ -100,7 +100,7 @@ fn failed_deployment() -> Event {
         .with(Fact::DeploymentId, deployment.id)
 }
 
-/// An archive with these last lines of [`failed_deployment`].
+/// Returns an archive with these last lines of [`failed_deployment`].
 fn with_log(lines: &[&str]) -> Archive {
     let mut archive = Archive::default();
     // The newest line is the first of its page.
@@ -118,7 +118,7 @@ fn with_log(lines: &[&str]) -> Archive {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_own_receiver_gets_the_document_and_can_tell_that_it_is_ours() {
+async fn generic_receiver_gets_a_signed_document() {
     let post = posted(removed(), own_receiver(&[1]), Archive::default()).await;
 
     let document: Value = serde_json::from_str(&post.body).unwrap();
@@ -140,7 +140,7 @@ async fn an_own_receiver_gets_the_document_and_can_tell_that_it_is_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_there_are_two_secrets_whoever_knows_one_of_them_takes_the_message_for_ours() {
+async fn message_verifies_with_either_of_two_secrets() {
     let post = posted(removed(), own_receiver(&[2, 1]), Archive::default()).await;
 
     assert_eq!(header(&post, "webhook-signature").split(' ').count(), 2);
@@ -170,7 +170,7 @@ async fn while_there_are_two_secrets_whoever_knows_one_of_them_takes_the_message
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_has_the_same_id_and_words_and_a_signature_of_its_own_time() {
+async fn attempts_share_id_and_body_but_not_the_signature() {
     let office = Office::with(|state| {
         state.waiting = vec![a_delivery(removed(), own_receiver(&[1]))];
         state.answers.insert("hooks.example.com", [answered(500)].into());
@@ -226,7 +226,7 @@ async fn a_mail_says_all_that_a_person_needs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_deployment_is_told_with_the_end_of_its_log_oldest_line_first() {
+async fn failed_deployment_includes_its_log_tail_oldest_first() {
     let told = data(failed_deployment(), with_log(&["one", "two", "three"])).await;
     assert_eq!(told["last_lines"], json!(["one", "two", "three"]));
 }
@@ -289,7 +289,7 @@ async fn nobody_looks_into_the_log_of_what_did_not_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_leads_to_what_it_is_about_if_it_is_known_where_that_is() {
+async fn message_links_to_its_resource_if_the_url_is_known() {
     let (deployment, execution) = (a_deployment().build().id, an_execution().build().id);
     let deployed = an_event(EventKind::DeploymentSucceeded).with(Fact::DeploymentId, deployment);
     let ran = an_event(EventKind::ExtensionCompleted).with(Fact::ExecutionId, execution);

@@ -1,5 +1,5 @@
-//! A small post office for senders: a queue, receivers and a mail server that remember what is asked of
-//! them, and answer as a test says. Its clock goes with the time of the test.
+//! Fakes for senders: a queue, receivers and a mail server that record their calls and respond as
+//! configured. Their clock follows the time of the test.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -35,49 +35,48 @@ use tokio::{sync::watch, time::Instant};
 use super::{a_webhook, sealed_url};
 use crate::{applications::scope, sealing::a_box};
 
-/// Everything that a test says about the office, and everything that happened in it.
+/// The configuration of the fakes, and the recorded calls.
 #[derive(Default)]
 pub(super) struct State {
-    /// What is to be sent, and from when on.
+    /// The pending deliveries, with the times at which they are due.
     pub(super) waiting: Vec<(Timestamp, ClaimedDelivery)>,
-    /// What a sender has who is lost.
+    /// The deliveries of a lost sender.
     pub(super) lost: Vec<ClaimedDelivery>,
-    /// What a sender is at.
+    /// The deliveries that a sender has claimed.
     pub(super) under_way: HashMap<DeliveryId, ClaimedDelivery>,
-    /// The words that were kept.
+    /// The stored messages.
     pub(super) bodies: HashMap<EventId, String>,
-    /// How the next calls of the queue fail, by their name.
+    /// The errors of the next calls of the queue, by their name.
     pub(super) faults: HashMap<&'static str, VecDeque<StoreError>>,
-    /// What hosts answer next; whoever says nothing takes everything.
+    /// The next responses of hosts; hosts without an entry accept everything.
     pub(super) answers: HashMap<&'static str, VecDeque<Result<Answer, SendError>>>,
-    /// How long hosts take.
+    /// The response times of hosts.
     pub(super) delays: HashMap<&'static str, Duration>,
-    /// What the mail server answers next; without, it takes everything.
+    /// The next responses of the mail server; without an entry it accepts everything.
     pub(super) mail_answers: VecDeque<Result<u16, SendError>>,
-    /// How many deliveries can be forgotten, call by call.
+    /// The number of deliveries that can be deleted, for each call.
     pub(super) forgettable: VecDeque<usize>,
 
-    /// How many deliveries were asked for, and until when they would be held.
+    /// The number of requested deliveries and the end of the claim, for each call.
     pub(super) claims: Vec<(usize, Timestamp)>,
-    /// What was posted, and when.
+    /// The posted messages, with their times.
     pub(super) posts: Vec<(Duration, Post)>,
     pub(super) mails: Vec<Mail>,
     pub(super) records: Vec<(Claim, Attempt, Next)>,
-    /// When lost deliveries were looked for.
+    /// The times of searches for lost deliveries.
     pub(super) rescues: Vec<Duration>,
-    /// When, and what was forgotten from before when.
+    /// The times of deletions, with their limits.
     pub(super) forgets: Vec<(Duration, [Timestamp; 3])>,
 }
 
-/// The office.
+/// The fakes.
 pub(super) struct Office {
     state: Mutex<State>,
     opened: Instant,
     pub(super) bell: Bell,
 }
 
-/// What the words for events are found in. Nothing of it may be asked that a test did not foresee, but
-/// for the organization.
+/// The sources of message texts. Only the organization may be read without an expectation.
 pub(super) struct Archive {
     pub(super) organizations: MockOrganizationRepository,
     pub(super) logs: MockLogReader,
@@ -86,7 +85,7 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Knows [`an_organization`] with these members.
+    /// Returns an archive with [`an_organization`] and these members.
     pub(super) fn with_members(members: Vec<Member>) -> Self {
         let mut organizations = MockOrganizationRepository::new();
         organizations.expect_detail().returning(move |asked| {
@@ -100,14 +99,14 @@ impl Archive {
 }
 
 impl Default for Archive {
-    /// ada is the admin.
+    /// Returns an archive with ada as the admin.
     fn default() -> Self {
         Self::with_members(vec![a_membership().of(&a_user().build()).with_role(Role::Admin).member()])
     }
 }
 
 impl Office {
-    /// An office that is as `arrange` says.
+    /// Returns fakes configured by `arrange`.
     pub(super) fn with(arrange: impl FnOnce(&mut State)) -> Arc<Self> {
         let mut state = State::default();
         arrange(&mut state);
@@ -118,12 +117,12 @@ impl Office {
         self.state.lock().unwrap_or_else(|poisoned| panic!("{poisoned}"))
     }
 
-    /// What comes after the attempts so far.
+    /// Returns the next actions after the attempts so far.
     pub(super) fn nexts(&self) -> Vec<Next> {
         self.state().records.iter().map(|(_, _, next)| *next).collect()
     }
 
-    /// The hosts that were posted to, with the second that it was in.
+    /// Returns the hosts that were posted to, with the seconds of the posts.
     pub(super) fn posted(&self) -> Vec<(u64, String)> {
         let of = |(at, post): &(Duration, Post)| (at.as_secs(), post.url.host().to_string());
         self.state().posts.iter().map(of).collect()
@@ -154,7 +153,7 @@ impl Office {
         Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
     }
 
-    /// Sends with `timings` until `stop` says so.
+    /// Sends with `timings` until `stop` is true.
     pub(super) async fn send(
         self: &Arc<Self>,
         timings: SenderTimings,
@@ -166,7 +165,7 @@ impl Office {
         Arc::new(Sender::new(queue, courier, a_sender(), timings, tools)).run(stop).await;
     }
 
-    /// Sends for `time` and stops. Returns how long it took to stop.
+    /// Sends for `time` and stops. Returns the time that it took to stop.
     pub(super) async fn send_for(self: &Arc<Self>, time: Duration, timings: SenderTimings) -> Duration {
         let (stop, stopped) = watch::channel(false);
         let mut told = Instant::now();
@@ -220,7 +219,7 @@ impl DeliveryQueue for Office {
         Ok(self.state().bodies.entry(event).or_insert(body).clone())
     }
 
-    /// What is to be tried again waits with one more failure, and with the words that were kept.
+    /// A delivery to be retried waits with one more failure, and with the stored message.
     async fn record(&self, claim: Claim, attempt: Attempt, next: Next) -> Result<(), StoreError> {
         self.fault("record")?;
         let mut state = self.state();
@@ -285,31 +284,31 @@ pub(super) fn answered(status: u16) -> Result<Answer, SendError> {
     Ok(Answer { status, retry_after: None, excerpt: String::new() })
 }
 
-/// The run of the server that sends.
+/// Returns the identity of the sender.
 pub(super) fn a_sender() -> SenderId {
     SenderId { instance: id_of("instance").into(), boot: id_of("boot").into() }
 }
 
-/// Ten seconds after the first failure, twenty after the second, and then no more; an attempt takes ten
-/// seconds at most.
+/// Returns timings with retries ten seconds after the first failure and twenty after the second; an attempt
+/// takes ten seconds at most.
 pub(super) fn timings() -> SenderTimings {
     let schedule = RetrySchedule::new(vec![Duration::from_secs(10), Duration::from_secs(20)]);
     SenderTimings::of(schedule, Duration::from_secs(10))
 }
 
-/// Something that happened in [`an_organization`] at [`NEW_YEAR`].
+/// Returns an event of [`an_organization`] at [`NEW_YEAR`].
 pub(super) fn an_event(kind: EventKind) -> Event {
     Event::new(id_of(kind.as_str()).into(), scope().id(), kind, moment(NEW_YEAR))
 }
 
-/// A receiver of a kind at a host of `example.com`.
+/// Returns a channel of a kind at a host of `example.com`.
 pub(super) fn a_receiver(kind: WebhookKind, host: &str) -> Channel {
     let config = a_webhook(kind);
     let url = sealed_url(config.id, &format!("https://{host}.example.com/hunter2"));
     Channel::Webhook { config: WebhookConfig { url, ..config }, secrets: vec![] }
 }
 
-/// The first attempt at telling `channel` of `event`, which is due.
+/// Returns the first attempt at sending `event` to `channel`, which is due.
 pub(super) fn a_delivery(event: Event, channel: Channel) -> (Timestamp, ClaimedDelivery) {
     let delivery = id_of(&format!("{} by {}", event.id, channel.kind().as_str())).into();
     let claim = Claim { delivery, attempt: 1, sender: a_sender() };

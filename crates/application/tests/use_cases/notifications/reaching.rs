@@ -1,4 +1,4 @@
-//! Whom a message reaches, and what becomes of one that reaches nobody.
+//! The receivers of messages, and messages that cannot be delivered.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{ports::unavailable, sealing::sealed};
 const UNUSABLE: &str =
     "what is stored about the channel cannot be opened with this installation's key: configure it again";
 
-/// Has `channel` told of something, as often as it takes within 15 seconds.
+/// Sends an event to `channel`, with retries within 15 seconds.
 async fn told(channel: Channel, archive: Archive) -> Arc<Office> {
     told_by(
         Office::with(|state| state.waiting = vec![a_delivery(an_event(EventKind::MemberAdded), channel)]),
@@ -48,14 +48,14 @@ fn member(name: &str, role: Role) -> Member {
     a_membership().of(&a_user().named(name).build()).with_role(role).member()
 }
 
-/// Who got the only mail.
+/// Returns the recipients of the only mail.
 fn recipients(office: &Office) -> Vec<String> {
     let state = office.state();
     let [mail] = &state.mails[..] else { panic!("{:?}", state.mails) };
     mail.to.iter().map(|to| to.as_str().to_owned()).collect()
 }
 
-/// That the only attempt was given up without a word to anybody, and why.
+/// Asserts that the only attempt was given up for `reason` without a message being sent.
 #[track_caller]
 fn assert_given_up(office: &Office, reason: &str) {
     let state = office.state();
@@ -105,7 +105,7 @@ async fn a_server_that_wants_nobody_to_log_in_gets_no_password() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mail_server_that_never_takes_it_is_not_asked_again_and_one_that_may_is() {
+async fn retries_mail_only_after_transient_errors() {
     let answered = |code, text: &str| SendError::Answered { code, text: text.to_owned() };
     for (error, words, status, attempts) in [
         (answered(550, "no such user"), "the server answered 550: no such user", Some(550), 1),
@@ -127,7 +127,7 @@ async fn a_mail_server_that_never_takes_it_is_not_asked_again_and_one_that_may_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_opened_any_more_is_given_up_with_what_to_do_about_it() {
+async fn undecryptable_configuration_is_given_up_with_a_hint() {
     let elsewhere = || Sealed("<elsewhere>hunter2".to_owned());
     let Channel::Webhook { config, .. } = a_receiver(WebhookKind::Generic, "hooks") else { panic!() };
     let good = kept_secret(uuid::Uuid::nil(), 1);
@@ -150,7 +150,7 @@ async fn what_cannot_be_opened_any_more_is_given_up_with_what_to_do_about_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stored_and_makes_no_sense_is_given_up_without_being_repeated() {
+async fn invalid_configuration_is_given_up_without_its_value() {
     let id = a_webhook(WebhookKind::Slack).id;
     let url = sealed(&format!("webhook_configs.webhook_url:{id}"), "ftp://hunter2");
     let config = WebhookConfig { url, ..a_webhook(WebhookKind::Slack) };
@@ -166,7 +166,7 @@ async fn what_is_stored_and_makes_no_sense_is_given_up_without_being_repeated() 
 async fn while_nobody_can_tell_who_the_admins_are_mail_waits() {
     let mut archive = Archive::default();
     archive.organizations.checkpoint();
-    // The words are found; who gets them is not.
+    // The message is composed, but its recipients cannot be read.
     let mut asked = 0;
     archive.organizations.expect_detail().returning(move |_| {
         asked += 1;

@@ -1,4 +1,4 @@
-//! The sender: what is due is sent, by many at once, and what came of it is kept.
+//! The sender: sends due deliveries concurrently, and records the results.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::{sync::watch, time::Instant};
 use super::office::{Archive, Office, a_delivery, a_receiver, an_event, answered, timings};
 use crate::{ports::unavailable, world::FOR_EVER};
 
-/// Deliveries of several events to the host `name`.
+/// Returns deliveries of several events to the host `name`.
 fn deliveries(name: &str, kinds: &[EventKind]) -> Vec<(Timestamp, ClaimedDelivery)> {
     kinds.iter().map(|kind| a_delivery(an_event(*kind), a_receiver(WebhookKind::Slack, name))).collect()
 }
@@ -34,7 +34,7 @@ fn after(seconds: i64) -> Timestamp {
     moment(NEW_YEAR) + TimeDelta::seconds(seconds)
 }
 
-/// When the next attempt is, in seconds after [`NEW_YEAR`].
+/// Returns the time of the next attempt, in seconds after [`NEW_YEAR`].
 fn again_at(next: Next) -> i64 {
     match next {
         Next::Again(at) => (at - moment(NEW_YEAR)).num_seconds(),
@@ -75,7 +75,7 @@ async fn no_more_is_claimed_than_there_are_places() {
     let looking = async {
         tokio::time::sleep(seconds(7)).await;
         assert_eq!((office.posted().len(), office.state().waiting.len()), (2, 1));
-        // Both places are taken, so nobody asks, however often it is looked.
+        // Both slots are taken, so nothing is claimed, however often the queue is polled.
         let asked: Vec<_> = office.state().claims.iter().map(|(most, _)| *most).collect();
         assert_eq!(asked, [2]);
     };
@@ -104,7 +104,7 @@ async fn one_slow_receiver_holds_up_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ring_wakes_a_sender_that_waits_and_without_one_it_looks_each_second() {
+async fn sender_wakes_on_notification_or_polls_each_second() {
     for (rings, at) in [(true, 300), (false, 1000)] {
         let office = Office::with(|_| {});
 
@@ -124,7 +124,7 @@ async fn a_ring_wakes_a_sender_that_waits_and_without_one_it_looks_each_second()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_words_are_kept_and_every_attempt_uses_them_byte_for_byte() {
+async fn every_attempt_sends_the_stored_body_byte_for_byte() {
     let event = an_event(EventKind::MemberRemoved);
     let generic = a_receiver(WebhookKind::Generic, "hooks");
     let office = Office::with(|state| {
@@ -136,7 +136,7 @@ async fn the_first_words_are_kept_and_every_attempt_uses_them_byte_for_byte() {
     let said: Vec<_> = office.state().posts.iter().map(|(_, post)| post.body.clone()).collect();
     assert_eq!(said, [kept.clone(), kept]);
 
-    // Whatever another version found, and whoever was first.
+    // Even if another version composed it first.
     let theirs = r#"{ "type": "member.removed", "more": 1,  "data": {"b": 1, "a": 1.50} }"#;
     let (due, first) = a_delivery(event.clone(), generic);
     let second = ClaimedDelivery { body: Some(theirs.to_owned()), ..first.clone() };
@@ -175,7 +175,7 @@ async fn without_words_nothing_is_sent_and_the_claim_ends_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_tried_again_by_the_schedule_and_given_up_behind_it() {
+async fn failure_is_retried_by_the_schedule_and_then_given_up() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.answers.insert("hooks.example.com", [answered(500), answered(404), answered(302)].into());
@@ -190,7 +190,7 @@ async fn a_failure_is_tried_again_by_the_schedule_and_given_up_behind_it() {
     let statuses: Vec<_> = state.records.iter().map(|(_, attempt, _)| attempt.status).collect();
     assert_eq!(statuses, [Some(500), Some(404), Some(302)]);
     let [(_, _, first), (_, _, second), (_, last, third)] = &state.records[..] else { panic!() };
-    // From 0.8 to 1.2 times as long as the schedule says.
+    // Between 0.8 and 1.2 times the delay of the schedule.
     assert!((8..=12).contains(&again_at(*first)), "{first:?}");
     assert!((again_at(*first) + 16..=again_at(*first) + 26).contains(&again_at(*second)), "{second:?}");
     assert_eq!(*third, Next::GiveUp);
@@ -214,7 +214,7 @@ async fn a_receiver_that_asks_for_time_gets_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_wants_nothing_any_more_is_switched_off_by_the_first_answer() {
+async fn gone_receiver_is_disabled_by_the_first_response() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.answers.insert("hooks.example.com", [answered(410)].into());
@@ -251,7 +251,7 @@ async fn an_answer_of_endless_length_is_kept_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_of_an_attempt_is_kept_once_the_store_is_there_again() {
+async fn result_is_recorded_once_the_store_is_available_again() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.faults.insert("record", (0..3).map(|_| unavailable()).collect());
@@ -271,7 +271,7 @@ async fn a_claim_that_was_lost_or_may_be_by_now_is_not_insisted_on() {
     for (faults, left) in [
         (vec![StoreError::Stale, StoreError::Stale], 1),
         (vec![StoreError::Internal("no such table".into()), StoreError::Stale], 1),
-        // Half of the lease of 50 seconds is 25 tries, one a second, and the last one.
+        // Half of the lease of 50 seconds is 25 attempts, one per second, and the last one.
         ((0..40).map(|_| unavailable()).collect(), 14),
     ] {
         let office = Office::with(|state| {
@@ -298,7 +298,7 @@ async fn a_queue_that_cannot_be_asked_does_not_end_the_sender() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_run_had_is_sent_at_once_and_lost_ones_are_looked_for_each_ten_seconds() {
+async fn takes_over_own_deliveries_at_once_and_lost_ones_every_10_s() {
     let office = Office::with(|state| state.lost = vec![one("hooks").remove(0).1]);
 
     let losing = async {
@@ -315,7 +315,7 @@ async fn what_an_earlier_run_had_is_sent_at_once_and_lost_ones_are_looked_for_ea
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_old_is_forgotten_until_there_is_no_more_and_again_each_hour() {
+async fn deletes_all_old_deliveries_every_hour() {
     let office = Office::with(|state| state.forgettable = [1000, 7].into());
 
     office.send_for(seconds(3700), timings()).await;
@@ -327,7 +327,7 @@ async fn what_is_old_is_forgotten_until_there_is_no_more_and_again_each_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_ends_in_time_is_finished_when_the_sender_stops() {
+async fn running_attempt_finishes_within_the_grace_period() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.delays.insert("hooks.example.com", seconds(4));
@@ -379,13 +379,13 @@ async fn a_sender_that_nobody_can_stop_any_more_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn by_the_usual_schedule_a_message_is_given_up_behind_seven_attempts() {
+async fn default_schedule_gives_up_after_seven_attempts() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.answers.insert("hooks.example.com", (0..9).map(|_| answered(503)).collect());
     });
     let usual = SenderTimings::of(RetrySchedule::default(), seconds(10));
-    // Looked at less often than in earnest, so that a day passes quickly.
+    // Polled less often than in production, so that a day passes quickly.
     office.send_for(seconds(24 * 3600), SenderTimings { look: seconds(5), ..usual }).await;
     assert_eq!(office.nexts().len(), 7);
     assert_eq!(office.nexts().last(), Some(&Next::GiveUp));

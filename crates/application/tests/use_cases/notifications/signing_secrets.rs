@@ -1,4 +1,4 @@
-//! Making a new secret for signatures.
+//! Rotation of signing secrets.
 
 use chrono::TimeDelta;
 use launchway_application::Error;
@@ -34,7 +34,7 @@ async fn rotate(ports: MockedPorts) -> Result<SigningSecret, Error> {
 }
 
 #[tokio::test]
-async fn a_new_secret_is_sealed_and_shown_once_and_the_one_before_signs_for_a_day_too() {
+async fn rotation_returns_new_secret_and_keeps_the_old_one_for_a_day() {
     let mut ports = ports_that_find_it();
     let at = ports.now();
     let replace = Write::ReplaceSigningSecret {

@@ -1,4 +1,4 @@
-//! Having mail sent by a server, and having it sent no more.
+//! Creating and deleting a mail server.
 
 use launchway_application::{Error, notifications::NewSmtp};
 use launchway_domain::{
@@ -27,7 +27,7 @@ use crate::{
     trail::told,
 };
 
-/// A wish for [`a_mail_server`].
+/// Returns a request for [`a_mail_server`].
 fn wish() -> NewSmtp {
     NewSmtp {
         host: host("smtp.example.com"),
@@ -41,14 +41,14 @@ fn wish() -> NewSmtp {
     }
 }
 
-/// The configuration that is made of the [`wish`].
+/// Returns the configuration that is created from the [`wish`].
 fn made() -> SmtpConfig {
     let id: SmtpConfigId = CountingIds::nth(1).into();
     let password = Some(sealed(&format!("smtp_configs.password:{id}"), "hunter2"));
     SmtpConfig { id, password, ..a_mail_server() }
 }
 
-/// Ports that let the server of the [`wish`] be connected to.
+/// Returns ports that allow connections to the server of the [`wish`].
 fn permitting() -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     expect_check(&mut ports, "smtp.example.com", 587);
@@ -64,7 +64,7 @@ async fn delete(ports: MockedPorts, id: Option<SmtpConfigId>) -> Result<(), Erro
 }
 
 #[tokio::test]
-async fn a_password_is_sealed_for_its_own_place_and_the_trail_does_not_know_it() {
+async fn password_is_sealed_and_absent_from_the_audit_log() {
     let mut ports = permitting();
     let entry = an_entry()
         .of(Action::Create, Resource::SmtpConfig, made().id)
@@ -86,7 +86,7 @@ async fn a_server_may_want_nobody_to_log_in() {
 }
 
 #[tokio::test]
-async fn a_user_without_a_password_logs_in_as_little_as_a_password_without_a_user() {
+async fn username_and_password_are_required_together() {
     for wish in [NewSmtp { username: None, ..wish() }, NewSmtp { password: None, ..wish() }] {
         let reason = "`username` and `password` go together: give both, or neither";
         assert_refused(create(MockedPorts::with_a_box(), wish).await, Error::Invalid(reason.to_owned()));
@@ -111,7 +111,7 @@ async fn without_a_port_it_is_the_usual_one_of_the_way() {
 }
 
 #[tokio::test]
-async fn who_wants_no_encryption_needs_the_operators_leave_for_just_that() {
+async fn create_without_encryption_needs_an_allowed_address() {
     let without = || NewSmtp { security: MailSecurity::None, ..wish() };
     let mut ports = MockedPorts::with_a_box();
     let check = ports.guard.expect_check_unencrypted().with(eq("smtp.example.com"), eq(25));

@@ -1,4 +1,4 @@
-//! Changing the server that sends mail.
+//! Updating the mail server.
 
 use chrono::TimeDelta;
 use launchway_application::{Error, notifications::SmtpChange};
@@ -23,7 +23,7 @@ use crate::{
     trail::told,
 };
 
-/// Ports that find `kept` for a change that is made an hour after it.
+/// Returns ports with `kept`, for an update an hour after its creation.
 fn ports_that_find(kept: SmtpConfig) -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     ports.clock.advance(TimeDelta::hours(1));
@@ -45,7 +45,7 @@ async fn update(ports: MockedPorts, change: SmtpChange) -> Result<SmtpConfig, Er
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_about_it_changes_but_who_made_it_and_what_waits_is_sent_at_once() {
+async fn update_changes_all_settings_and_sends_pending_mail_at_once() {
     let mut ports = ports_that_find(a_mail_server());
     let to = Recipients::try_from(vec![parsed("ops@example.com")]).unwrap();
     let kept = a_mail_server();
@@ -133,7 +133,7 @@ async fn another_way_means_its_usual_port_unless_the_port_was_chosen() {
 }
 
 #[tokio::test]
-async fn who_gives_up_encryption_needs_the_operators_leave_for_just_that() {
+async fn update_without_encryption_needs_an_allowed_address() {
     let mut ports = ports_that_find(a_mail_server());
     let check = ports.guard.expect_check_unencrypted().with(eq("smtp.example.com"), eq(25));
     check.once().returning(|_, _| Err(forbidden()));

@@ -1,4 +1,4 @@
-//! Trying a channel: one message, now.
+//! Test messages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,14 +42,14 @@ fn told_of(channel: ChannelKind) -> Write {
     told(1, entry)
 }
 
-/// Foresees that the words for a message are looked for.
+/// Expects the reads for the text of a message.
 fn expect_wording(ports: &mut MockedPorts) {
     let detail = an_organization().with_members(vec![a_membership().member()]);
     let expectation = ports.organizations.expect_detail().with(eq(scope()));
     expectation.returning(move |_| Ok(Some(detail.clone())));
 }
 
-/// Ports that find Slack configured, and do nothing but tell the trail.
+/// Returns ports with a Slack channel that only append to the audit log.
 fn ports_that_find_it() -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     expect_webhook(&mut ports, WebhookKind::Slack, Some(a_webhook(WebhookKind::Slack)));
@@ -166,7 +166,7 @@ async fn one_is_tried_at_a_time_and_the_next_one_is_told_to_wait() {
     let found = || (a_webhook(WebhookKind::Slack), vec![]);
     notifications.expect_webhook().returning(move |_, _, _| Ok(Some(found())));
     let mut store = MockUnitOfWork::new();
-    // Who has to wait did not try anything.
+    // A rejected test is not recorded in the audit log.
     store.expect_commit().times(2).returning(|_| Ok(()));
     let ports = NotificationPorts {
         notifications: Arc::new(notifications),

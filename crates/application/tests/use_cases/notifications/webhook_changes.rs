@@ -1,4 +1,4 @@
-//! Changing where messages go by HTTP, and having them go nowhere any more.
+//! Updating and deleting webhook channels.
 
 use chrono::TimeDelta;
 use launchway_application::{
@@ -36,7 +36,7 @@ fn switched(is_active: bool) -> WebhookChange {
     WebhookChange { url: None, is_active: Some(is_active) }
 }
 
-/// What a change writes.
+/// Returns the writes of an update.
 fn writes(change: &WebhookChange, at: Timestamp) -> Vec<store::Write> {
     let id = a_webhook(SLACK).id;
     let mut entry = an_entry()
@@ -54,7 +54,7 @@ fn writes(change: &WebhookChange, at: Timestamp) -> Vec<store::Write> {
     vec![update.into(), told(1, entry)]
 }
 
-/// Ports that find [`a_webhook`] for a change that is made an hour after it.
+/// Returns ports with [`a_webhook`], for an update an hour after its creation.
 fn ports_that_find_it() -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     ports.clock.advance(TimeDelta::hours(1));
@@ -71,7 +71,7 @@ async fn delete(ports: MockedPorts) -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_address_is_sealed_for_the_same_place_and_what_waits_is_sent_there_at_once() {
+async fn new_url_is_sealed_and_gets_pending_deliveries_at_once() {
     let mut ports = ports_that_find_it();
     expect_check(&mut ports, "other.example.com", 443);
     ports.expect_commit(writes(&elsewhere(), ports.now()));

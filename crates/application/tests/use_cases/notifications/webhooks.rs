@@ -1,4 +1,4 @@
-//! Having messages go somewhere by HTTP, and seeing where they go.
+//! Creating and reading webhook channels.
 
 use launchway_application::{Error, notifications::NewWebhook};
 use launchway_domain::{
@@ -26,7 +26,7 @@ use crate::{
     trail::told,
 };
 
-/// What a wish for [`HOOK`] writes.
+/// Returns the writes of a request for [`HOOK`].
 fn writes(
     kind: WebhookKind,
     is_active: bool,
@@ -45,7 +45,7 @@ fn writes(
     vec![Write::InsertWebhook { config, secret }.into(), told(last, entry)]
 }
 
-/// A wish for messages to go to `raw`.
+/// Returns a request for a channel to `raw`.
 fn to(kind: WebhookKind, raw: &str, is_active: bool) -> NewWebhook {
     NewWebhook { kind, url: url(raw), is_active }
 }
@@ -55,7 +55,7 @@ async fn create(ports: MockedPorts, kind: WebhookKind) -> Result<(), Error> {
     notifications.create_webhook(&an_actor().build(), to(kind, HOOK, true), None).await
 }
 
-/// Ports that let [`HOOK`] be connected to.
+/// Returns ports that allow connections to [`HOOK`].
 fn permitting() -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     expect_check(&mut ports, "hooks.example.com", 443);
@@ -63,7 +63,7 @@ fn permitting() -> MockedPorts {
 }
 
 #[tokio::test]
-async fn an_address_is_sealed_for_its_own_place_and_the_trail_does_not_know_it() {
+async fn url_is_sealed_and_absent_from_the_audit_log() {
     for kind in [WebhookKind::Slack, WebhookKind::Discord] {
         let mut ports = permitting();
         ports.expect_commit(writes(kind, true, None, ports.now()));
@@ -132,7 +132,7 @@ async fn there_is_one_place_of_each_kind() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_of_what_happens_in_an_organization_that_is_gone() {
+async fn create_fails_in_a_deleted_organization() {
     let mut ports = permitting();
     ports.expect_failing_commit(StoreError::Stale);
 
@@ -152,7 +152,7 @@ async fn nothing_goes_anywhere_without_a_database() {
 }
 
 #[tokio::test]
-async fn nobody_says_where_messages_go_without_the_permission_or_learns_who_may_be_connected_to() {
+async fn create_needs_the_permission_before_any_address_check() {
     for actor in actors_without("notification:create") {
         let notifications = MockedPorts::default().services().notifications;
         let outcome = notifications.create_webhook(&actor, to(WebhookKind::Slack, HOOK, true), None).await;

@@ -37,20 +37,20 @@ fn wish() -> NewMember {
     NewMember { email: grace().email, role: Role::Member, username: None }
 }
 
-/// The account that is made for grace, under the first id.
+/// Returns the account that is created for grace, under the first id.
 fn new_account(username: &str) -> User {
     let user = a_user().named(username).with_email("grace@example.com").unverified().build();
     User { id: CountingIds::nth(1).into(), ..user }
 }
 
-/// The membership that is made for `user`, under the id number `n`.
+/// Returns the membership that is created for `user`, under the id number `n`.
 fn new_member(user: &User, role: Role, n: u64) -> Member {
     let member = a_membership().of(user).with_role(role).member();
     let membership = Membership { id: CountingIds::nth(n).into(), ..member.membership };
     Member { membership, user: user.clone() }
 }
 
-/// The organization once `added` is in it.
+/// Returns the organization with the new member `added`.
 fn detail_with(added: &Member) -> OrganizationDetail {
     an_organization().with_members(vec![member(&ada(), Role::Admin), added.clone()])
 }
@@ -59,13 +59,14 @@ fn setup_token() -> Token {
     Token::new(TokenKind::PasswordSetup, CountingEntropy::nth(1))
 }
 
-/// What lets `user_id` set their first password, for exactly a day.
+/// Returns the write that lets `user_id` set their first password, for exactly a day.
 fn offer(user_id: UserId) -> store::Write {
     let expires_at = moment("2026-01-02T00:00:00Z");
     AuthWrite::OfferPasswordSetup(PasswordSetup { user_id, token: setup_token().hash(), expires_at }).into()
 }
 
-/// What makes `member` one, announces it under the id number `n`, and tells the trail under the next.
+/// Returns the writes that add `member`, announce it under the id number `n`, and append to the audit log
+/// under the next.
 fn membership_writes(member: &Member, n: u64) -> [store::Write; 3] {
     let (role, user_id) = (member.membership.role.as_str(), member.user.id.to_string());
     let facts = [
@@ -86,14 +87,14 @@ fn membership_writes(member: &Member, n: u64) -> [store::Write; 3] {
     ]
 }
 
-/// What makes an account and a membership for who has none.
+/// Returns the writes that create an account and a membership.
 fn new_account_writes(member: &Member) -> Vec<store::Write> {
     let mut writes = vec![UserWrite::Insert(member.user.clone()).into(), offer(member.user.id)];
     writes.extend(membership_writes(member, 3));
     writes
 }
 
-/// Ports that know who has the address.
+/// Returns ports that find `candidate` by the address.
 fn ports_that_find(candidate: Option<Candidate>) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports.organizations.expect_candidate().with(eq(grace().email)).once().return_once(|_| Ok(candidate));
@@ -104,7 +105,7 @@ fn in_use() -> Option<Candidate> {
     Some(Candidate { user: grace(), is_unused: false })
 }
 
-/// The invitation of `user`, under the first id, for exactly a week.
+/// Returns the invitation of `user`, under the first id, for exactly a week.
 fn invitation(user: &User, role: Role, token: Option<&Token>) -> Invitation {
     Invitation {
         id: CountingIds::nth(1).into(),
@@ -122,7 +123,7 @@ fn invitation_token() -> Token {
     Token::new(TokenKind::Invitation, CountingEntropy::nth(1))
 }
 
-/// The writes that invite somebody, and the entry of the trail under the second id.
+/// Returns the writes of an invitation, with the entry of the audit log under the second id.
 fn invitation_writes(invitation: &Invitation) -> Vec<store::Write> {
     let role = invitation.role.as_str();
     let entry = an_entry()
@@ -165,7 +166,7 @@ fn assert_added(outcome: Result<Added, Error>, expected: Member) {
 }
 
 #[tokio::test]
-async fn who_has_no_account_gets_one_named_after_the_address_and_a_day_to_set_a_password() {
+async fn new_user_gets_an_account_and_a_setup_token_for_a_day() {
     let expected = new_member(&new_account("grace"), Role::Member, 2);
     let mut ports = ports_that_find(None);
     ports.expect_commit(new_account_writes(&expected));
@@ -284,7 +285,7 @@ async fn nobody_gives_a_role_that_may_do_more_than_they_may() {
 }
 
 #[tokio::test]
-async fn nobody_adds_members_without_the_permission_or_learns_who_has_an_account() {
+async fn add_needs_the_permission_before_any_account_lookup() {
     for actor in actors_without("organization:update") {
         let outcome = add(MockedPorts::default(), &actor, wish()).await;
 
@@ -310,7 +311,7 @@ async fn who_is_a_member_already_is_not_added_again() {
 }
 
 #[tokio::test]
-async fn of_two_who_add_the_same_new_address_at_the_same_moment_the_later_tries_again() {
+async fn concurrent_add_of_the_same_address_can_be_retried() {
     for collision in [StoreError::Taken(Unique::UserEmail), StoreError::Refused(Rule::AccountInUse)] {
         let mut ports = ports_that_find(None);
         ports.expect_failing_commit(collision);

@@ -1,4 +1,4 @@
-//! Giving members another role.
+//! Changing the roles of members.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -30,14 +30,14 @@ fn role_writes(user: &User, role: Role, at: Timestamp) -> Vec<store::Write> {
     vec![Write::ChangeRole { scope: scope(), user_id: user.id, role, at }.into(), told(1, entry)]
 }
 
-/// Ports that find grace to be a viewer.
+/// Returns ports with grace as a viewer.
 fn ports_that_find_grace() -> MockedPorts {
     let mut ports = MockedPorts::default();
     expect_member(&mut ports, &grace(), Some(member(&grace(), Role::Viewer)));
     ports
 }
 
-/// Foresees that the organization is read once grace has another role.
+/// Expects a read of the organization after the change of grace's role.
 fn expect_change(ports: &mut MockedPorts, role: Role) {
     let members = vec![member(&ada(), Role::Admin), member(&grace(), role)];
     expect_detail(ports, scope(), Some(an_organization().with_members(members)));
@@ -52,7 +52,7 @@ async fn change(
     ports.services().organizations.change_role(actor, user.id, role).await
 }
 
-/// What comes of making grace a member.
+/// Changes the role of grace to member.
 async fn promote(ports: MockedPorts) -> Result<(Organization, Member), Error> {
     change(ports, &an_actor().build(), &grace(), Role::Member).await
 }
@@ -104,7 +104,7 @@ async fn an_admin_may_give_up_being_one() {
 }
 
 #[tokio::test]
-async fn nobody_changes_roles_without_the_permission_not_even_their_own() {
+async fn role_change_needs_the_permission_even_for_oneself() {
     for actor in actors_without("organization:update") {
         for user in [ada(), grace()] {
             let outcome = change(MockedPorts::default(), &actor, &user, Role::Admin).await;

@@ -1,4 +1,4 @@
-//! Making an organization.
+//! Creation of an organization.
 
 use launchway_application::{Error, organizations::NewOrganization};
 use launchway_domain::{
@@ -25,13 +25,13 @@ fn wish() -> NewOrganization {
     NewOrganization { name: parsed("Engines"), description: parsed("Steam and brass") }
 }
 
-/// The organization that is made.
+/// Returns the created organization.
 fn engines() -> Organization {
     let engines = an_organization().named("Engines").described("Steam and brass").build();
     Organization { id: CountingIds::nth(1).into(), ..engines }
 }
 
-/// Its first member: who made it.
+/// Returns its first membership: that of its creator.
 fn membership() -> Membership {
     let membership = a_membership().of(&ada()).in_organization(&engines()).with_role(Role::Admin).build();
     Membership { id: CountingIds::nth(2).into(), ..membership }
@@ -42,7 +42,7 @@ fn made() -> OrganizationDetail {
     OrganizationDetail { organization: engines(), members: vec![member] }
 }
 
-/// The entry is the first in the trail of the new organization.
+/// The entry is the first in the audit log of the new organization.
 fn create_writes(at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
         .in_trail_of(&engines())

@@ -1,4 +1,4 @@
-//! Deleting an organization.
+//! Deletion of an organization.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -29,13 +29,13 @@ fn engines() -> Organization {
     an_organization().named("Engines").build()
 }
 
-/// Someone who acts in Analytics with one role, and has another in Engines.
+/// Returns an actor in Analytics with one role, who has another in Engines.
 fn actor_with_roles(in_analytics: Role, in_engines: Role) -> Actor {
     let places = a_profile().member_of(&analytics(), in_analytics).member_of(&engines(), in_engines);
     an_actor().of(places.build()).acting_in(&analytics()).build()
 }
 
-/// The entry is the last in the trail of what is deleted.
+/// The entry is the last in the audit log of the deleted organization.
 fn delete_writes(organization: &Organization, at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
         .in_trail_of(organization)
@@ -68,7 +68,7 @@ async fn nobody_deletes_their_only_organization() {
 }
 
 #[tokio::test]
-async fn an_admin_of_another_organization_deletes_it_from_wherever_they_act() {
+async fn admin_deletes_another_of_their_organizations() {
     let mut ports = MockedPorts::default();
     ports.expect_commit(delete_writes(&engines(), ports.now()));
 

@@ -1,4 +1,4 @@
-//! Showing an organization.
+//! Reading an organization.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -59,7 +59,7 @@ async fn an_organization_of_others_is_like_one_that_does_not_exist() {
     let missing = id_of("no organization").into();
     for id in [engines().id, missing] {
         for actor in [an_actor().build(), outsider(), program(&["organization:read"])] {
-            // No port is asked, so that the time does not tell either.
+            // No port is called, so that the response time reveals nothing either.
             assert_refused(show(MockedPorts::default(), &actor, Some(id)).await, NO_ORGANIZATION);
         }
     }

@@ -25,7 +25,7 @@ use crate::{
 
 const NO_INVITATION: Error = Error::NotFound("the invitation");
 
-/// Ports that find these invitations of ada.
+/// Returns ports with these invitations of ada.
 fn ports_that_find(found: Vec<InvitationDetail>) -> MockedPorts {
     let mut ports = MockedPorts::default();
     let now = ports.now();

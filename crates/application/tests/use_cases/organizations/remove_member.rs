@@ -45,7 +45,7 @@ fn expect_invitations(ports: &mut MockedPorts, found: Vec<InvitationDetail>) {
     ports.organizations.expect_invitations().with(eq(scope()), eq(now)).once().return_once(|_, _| Ok(found));
 }
 
-/// Ports that find `user` to be a member.
+/// Returns ports with `user` as a member.
 fn ports_that_find(user: &User, role: Role) -> MockedPorts {
     let mut ports = MockedPorts::default();
     expect_member(&mut ports, user, Some(member(user, role)));
@@ -89,7 +89,7 @@ async fn everyone_may_leave() {
 }
 
 #[tokio::test]
-async fn a_program_that_may_remove_its_owner_does_not_leave_in_their_name() {
+async fn api_token_with_permission_removes_its_owner_as_a_member() {
     let mut ports = ports_that_find(&ada(), Role::Admin);
     ports.expect_commit(removal_writes(&ada(), "removed ada@example.com", ports.now()));
 
@@ -99,14 +99,14 @@ async fn a_program_that_may_remove_its_owner_does_not_leave_in_their_name() {
 }
 
 #[tokio::test]
-async fn a_program_without_the_permission_cannot_leave_on_its_owners_behalf() {
+async fn api_token_without_permission_cannot_remove_its_owner() {
     let outcome = remove(MockedPorts::default(), &program(&["organization:delete"]), &ada()).await;
 
     assert_refused(outcome, lacks("organization:update"));
 }
 
 #[tokio::test]
-async fn nobody_removes_others_without_the_permission_or_learns_who_is_a_member() {
+async fn remove_needs_the_permission_before_any_member_lookup() {
     let stranger = a_user().named("stranger").build();
     for actor in actors_without("organization:update") {
         for user in [grace(), stranger.clone()] {
@@ -118,7 +118,7 @@ async fn nobody_removes_others_without_the_permission_or_learns_who_is_a_member(
 }
 
 #[tokio::test]
-async fn whoever_is_in_no_organization_has_none_to_leave_and_nobody_to_remove() {
+async fn user_without_organization_cannot_leave_or_remove() {
     for user in [ada(), grace()] {
         let outcome = remove(MockedPorts::default(), &outsider(), &user).await;
 

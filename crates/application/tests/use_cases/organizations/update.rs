@@ -1,4 +1,4 @@
-//! Changing an organization.
+//! Updating an organization.
 
 use launchway_application::{Error, organizations::OrganizationChange};
 use launchway_domain::{
@@ -33,7 +33,7 @@ fn change() -> OrganizationChange {
     OrganizationChange { name: name(), description: description() }
 }
 
-/// That [`an_organization`] was changed, as its trail is told.
+/// Returns the audit entry of an update of [`an_organization`].
 fn changing() -> EntryBuilder {
     let id = an_organization().build().id;
     an_entry().of(Action::Update, Resource::Organization, id).telling("changed the organization")
@@ -142,7 +142,7 @@ async fn a_name_that_is_in_use_conflicts() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_by_a_change_of_the_description_is_a_fault() {
+async fn name_conflict_of_a_description_change_is_a_fault() {
     let mut ports = MockedPorts::default();
     ports.expect_failing_commit(StoreError::Taken(Unique::OrganizationName));
 

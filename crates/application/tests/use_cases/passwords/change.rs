@@ -34,7 +34,7 @@ fn change() -> PasswordChange {
     PasswordChange { current: current(), new: a_password(NEW) }
 }
 
-/// Ports that admit a guess, find `found` and hold the present password to be right or wrong.
+/// Returns ports that admit an attempt, find `found` and accept or reject the current password.
 fn ports_that_find(found: Option<Credentials>, password_is_right: bool) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports.expect_admission(&ada().email);
@@ -49,7 +49,7 @@ fn ports_that_find(found: Option<Credentials>, password_is_right: bool) -> Mocke
     ports
 }
 
-/// Ports that let a change through as far as the commit.
+/// Returns ports that allow a change up to the commit.
 fn ports_until_commit() -> MockedPorts {
     let mut ports = ports_that_find(Some(credentials(Some(old_hash()))), true);
     expect_hashing(&mut ports);
@@ -68,7 +68,7 @@ fn change_writes(at: Timestamp) -> Vec<store::Write> {
 }
 
 #[tokio::test]
-async fn another_password_ends_all_sessions_but_the_callers_own_and_is_forgiven() {
+async fn change_ends_other_sessions_and_forgives_the_attempt() {
     let mut ports = ports_until_commit();
     ports.expect_commit(change_writes(ports.now()));
     ports.expect_forgiveness();
@@ -112,7 +112,7 @@ async fn whoever_has_no_password_has_none_to_change() {
 }
 
 #[tokio::test]
-async fn a_guess_too_many_at_the_present_password_reads_no_credentials() {
+async fn throttled_attempt_reads_no_credentials() {
     let mut ports = MockedPorts::default();
     ports.expect_throttling(&ada().email, ports.now() + TimeDelta::minutes(2));
 
@@ -122,7 +122,7 @@ async fn a_guess_too_many_at_the_present_password_reads_no_credentials() {
 }
 
 #[tokio::test]
-async fn of_two_changes_at_the_same_moment_the_later_finds_its_password_wrong() {
+async fn later_of_two_concurrent_changes_has_a_wrong_password() {
     let mut ports = ports_until_commit();
     ports.expect_failing_commit(StoreError::Stale);
 

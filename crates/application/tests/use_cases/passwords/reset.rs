@@ -1,4 +1,4 @@
-//! A new password from who has the server's files.
+//! Resetting a password with access to the files of the server.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -19,7 +19,7 @@ use crate::{
     trail::told,
 };
 
-/// Ports that know the address.
+/// Returns ports that know the address.
 fn ports_that_know_ada() -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports
@@ -31,14 +31,14 @@ fn ports_that_know_ada() -> MockedPorts {
     ports
 }
 
-/// Ports that let a reset through as far as the profile.
+/// Returns ports that allow a reset up to the read of the profile.
 fn ports_until_profile() -> MockedPorts {
     let mut ports = ports_that_know_ada();
     expect_hashing(&mut ports);
     ports
 }
 
-/// That the password was reset, as the trail of [`an_organization`] is told.
+/// Returns the audit entry of the reset in [`an_organization`].
 fn resetting() -> EntryBuilder {
     an_entry().by_operator().telling("reset the password of ada@example.com").with("password", "[changed]")
 }
@@ -82,7 +82,7 @@ async fn a_reset_is_in_the_trail_of_the_oldest_membership() {
 }
 
 #[tokio::test]
-async fn a_reset_for_who_is_in_no_organization_is_in_the_trail_of_the_installation() {
+async fn reset_without_organization_is_audited_by_the_installation() {
     for profile in [Some(a_profile().build()), None] {
         let mut ports = ports_until_profile();
         expect_profile(&mut ports, profile);

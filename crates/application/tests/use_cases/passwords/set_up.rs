@@ -26,7 +26,7 @@ use crate::{
     trail::told,
 };
 
-/// What the new user was given.
+/// The setup token of the new user.
 const TOKEN: &str = "lwp_given";
 
 const VOID: Error = Error::InvalidCredentials(
@@ -41,14 +41,14 @@ fn request() -> PasswordSetupRequest {
     }
 }
 
-/// The trail of a set-up is that of the oldest membership: the first.
+/// The audit log of a setup is that of the oldest membership: the first.
 fn profile() -> Profile {
     let younger = an_organization().named("Younger").build();
     let oldest = an_organization().build();
     a_profile().of(&ada()).member_of(&oldest, Role::Viewer).member_of(&younger, Role::Admin).build()
 }
 
-/// Ports that recognise [`TOKEN`] by its hash, at the present moment, as that of `found`.
+/// Returns ports that resolve the hash of [`TOKEN`] at the current time to `found`.
 fn ports_that_find(found: Option<UserId>) -> MockedPorts {
     let mut ports = MockedPorts::default();
     let now = ports.now();
@@ -61,7 +61,7 @@ fn ports_that_find(found: Option<UserId>) -> MockedPorts {
     ports
 }
 
-/// Ports that recognise [`TOKEN`] until it ends.
+/// Returns ports that accept [`TOKEN`] until `end`.
 fn ports_that_find_until(end: Timestamp) -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports
@@ -72,21 +72,21 @@ fn ports_that_find_until(end: Timestamp) -> MockedPorts {
     ports
 }
 
-/// Ports that let a set-up through as far as the hash.
+/// Returns ports that allow a setup up to the hash.
 fn ports_until_hash() -> MockedPorts {
     let mut ports = ports_that_find(Some(ada().id));
     expect_profile(&mut ports, Some(profile()));
     ports
 }
 
-/// Ports that let a set-up through as far as the commit.
+/// Returns ports that allow a setup up to the commit.
 fn ports_until_commit() -> MockedPorts {
     let mut ports = ports_until_hash();
     expect_hashing(&mut ports);
     ports
 }
 
-/// That the first password was set, as the trail of [`an_organization`] is told.
+/// Returns the audit entry of the first password in [`an_organization`].
 fn setting_up() -> EntryBuilder {
     an_entry().telling("set their first password").with("password", "[changed]")
 }
@@ -115,7 +115,7 @@ async fn a_new_user_sets_the_first_password_and_uses_the_token_up() {
 }
 
 #[tokio::test]
-async fn whoever_was_removed_meanwhile_is_in_the_trail_of_the_installation() {
+async fn setup_of_a_removed_member_is_audited_by_the_installation() {
     let mut ports = ports_that_find(Some(ada().id));
     expect_profile(&mut ports, Some(a_profile().of(&ada()).build()));
     expect_hashing(&mut ports);
@@ -140,7 +140,7 @@ async fn a_token_of_a_deleted_user_is_void() {
 }
 
 #[tokio::test]
-async fn a_token_is_good_until_the_moment_before_its_24_hours_are_over() {
+async fn token_is_valid_until_just_before_24_hours() {
     let begin = MockedPorts::default().now();
     let last = begin + TimeDelta::hours(24) - TimeDelta::microseconds(1);
     let mut ports = ports_that_find_until(begin + PasswordSetup::LIFETIME);

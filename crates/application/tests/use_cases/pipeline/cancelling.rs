@@ -1,4 +1,4 @@
-//! Cancelling what is under way.
+//! Cancellation of running deployments.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use launchway_testkit::builders::parsed;
 use super::{application, carried_out, world};
 use crate::world::{FOR_EVER, State};
 
-/// From now on every sign of life is answered by the wish to end.
+/// Makes every further heartbeat return the request to cancel.
 fn is_cancelled(state: &mut State) {
     state.heartbeats.extend((0..100).map(|_| Ok(Heartbeat::CancelRequested)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_point_of_no_return_what_there_is_is_removed_and_the_job_is_cancelled() {
+async fn cancel_before_commit_removes_resources_and_ends_the_job() {
     for step in ["head", "fetch", "build", "start"] {
         let world = carried_out(|state| {
             state.delay(step, FOR_EVER);
@@ -59,7 +59,7 @@ async fn a_ring_is_enough_to_learn_of_it_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn behind_the_point_of_no_return_the_deployment_goes_on_to_its_end() {
+async fn cancel_after_commit_lets_the_deployment_finish() {
     let world = carried_out(|state| {
         state.application =
             Some(application(|blueprint| blueprint.post_run_command = Some(parsed("warm up"))));
@@ -73,11 +73,11 @@ async fn behind_the_point_of_no_return_the_deployment_goes_on_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_passes_the_point_of_no_return_while_the_queue_is_asked_goes_on_to_its_end() {
+async fn commit_during_a_heartbeat_lets_the_deployment_finish() {
     let world = carried_out(|state| {
         state.application =
             Some(application(|blueprint| blueprint.post_run_command = Some(parsed("warm up"))));
-        // Asked at 10 s and answered at 15 s; the version goes live at 12 s.
+        // Requested at 10 s with the response at 15 s; the version goes live at 12 s.
         state.delay("heartbeat", Duration::from_secs(5));
         state.delay("build", Duration::from_secs(12));
         state.delay("run", Duration::from_secs(60));
@@ -90,7 +90,7 @@ async fn what_passes_the_point_of_no_return_while_the_queue_is_asked_goes_on_to_
 }
 
 #[tokio::test(start_paused = true)]
-async fn leftovers_that_cannot_be_removed_do_not_keep_the_job_from_its_end() {
+async fn failed_cleanup_does_not_block_the_end_of_the_job() {
     let world = world(|state| {
         state.delay("build", FOR_EVER);
         is_cancelled(state);

@@ -1,4 +1,4 @@
-//! Versions that are several services, and the downtime that volumes need.
+//! Versions with several services, and the downtime that volumes need.
 
 use launchway_domain::{
     applications::BuildPack,
@@ -13,14 +13,14 @@ use launchway_testkit::{
 use super::{application, carried_out, new, old};
 use crate::world::{ADDRESS, FOR_EVER, State, a_container_of, a_job};
 
-/// What is live before, as a composition: #1 in the journal.
+/// Returns the previous version as a composition: #1 in the journal.
 fn old_services() -> Deployment {
     let mut old = old();
     old.image = Some(ImageName::of_service(old.application_id, old.id, &parsed("web")));
     old
 }
 
-/// The same while it stands still for another one.
+/// Returns the previous version while it is stopped for a recreate.
 fn old_in_a_gap() -> Deployment {
     let mut old = old_services();
     if let Some(container) = &mut old.container {
@@ -44,7 +44,7 @@ const GAP: &str = "warn: With downtime: the live version is stopped before this 
 const BACK: &str = "info: The new version did not go live: this one runs again at http://10.0.0.9:8080";
 
 #[tokio::test(start_paused = true)]
-async fn services_start_beside_the_old_version_which_ends_when_they_have_the_traffic() {
+async fn services_start_beside_the_old_version_until_the_switch() {
     let world = carried_out(composed).await;
 
     assert_eq!(
@@ -83,7 +83,7 @@ async fn services_start_beside_the_old_version_which_ends_when_they_have_the_tra
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_old_version_is_stopped_first_when_both_use_the_same_volume() {
+async fn shared_volume_stops_the_old_version_first() {
     let world = carried_out(with_a_volume).await;
 
     let journal = world.journal();
@@ -105,7 +105,7 @@ async fn the_old_version_is_stopped_first_when_both_use_the_same_volume() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_has_stopped_is_neither_stopped_again_nor_brought_back() {
+async fn stopped_version_is_neither_stopped_again_nor_restored() {
     let world = carried_out(|state| {
         with_a_volume(state);
         state.application.iter_mut().for_each(|application| application.is_stopped = true);
@@ -146,7 +146,7 @@ async fn commands_run_beside_the_services_that_they_may_need() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_work_fails_the_deployment_and_leaves_the_old_version_alone() {
+async fn rejected_step_fails_the_deployment_and_keeps_the_old_version() {
     for step in ["compose", "start companions", "run beside", "start services"] {
         let world = carried_out(|state| {
             composed(state);
@@ -166,16 +166,16 @@ async fn what_cannot_work_fails_the_deployment_and_leaves_the_old_version_alone(
     }
 }
 
-/// The old version stands still, from the gap on, in the records too.
+/// Stops the previous version from the recreate on, in the records too.
 fn falls_into_the_gap(state: &mut State) {
     with_a_volume(state);
     state.deployments = vec![old_in_a_gap(), new()];
-    // Before the gap it runs.
+    // Before the recreate it runs.
     state.condition = None;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_fails_in_the_gap_is_removed_before_the_old_one_comes_back() {
+async fn failure_during_recreate_removes_the_new_version_first() {
     for step in ["start services", "start companions", "run beside"] {
         let world = carried_out(|state| {
             falls_into_the_gap(state);
@@ -207,7 +207,7 @@ async fn a_version_that_fails_in_the_gap_is_removed_before_the_old_one_comes_bac
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_not_healthy_in_the_gap_gives_way_to_the_old_one() {
+async fn unhealthy_version_during_recreate_restores_the_old_one() {
     let world = carried_out(|state| {
         falls_into_the_gap(state);
         state.illness = Some("connection refused".to_owned());
@@ -222,7 +222,7 @@ async fn a_version_that_is_not_healthy_in_the_gap_gives_way_to_the_old_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_in_the_gap_is_tried_again_after_the_old_version_came_back() {
+async fn fault_during_recreate_restores_the_old_version_and_retries() {
     let world = carried_out(|state| {
         falls_into_the_gap(state);
         state.condition = Some(STANDS_STILL);
@@ -266,7 +266,7 @@ async fn who_cancels_in_the_gap_gets_the_old_version_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_was_lost_in_the_gap_is_followed_by_one_that_brings_the_old_version_back_first() {
+async fn attempt_after_one_lost_in_a_recreate_restores_first() {
     let world = carried_out(|state| {
         falls_into_the_gap(state);
         state.condition = Some(STANDS_STILL);
@@ -291,7 +291,7 @@ async fn an_attempt_that_was_lost_in_the_gap_is_followed_by_one_that_brings_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_version_that_cannot_come_back_says_so_and_one_that_runs_is_not_started_anew() {
+async fn failed_restore_is_logged_and_a_running_version_is_kept() {
     let world = carried_out(|state| {
         falls_into_the_gap(state);
         state.condition = Some(STANDS_STILL);
@@ -323,7 +323,7 @@ async fn a_single_container_that_stands_still_is_none_of_this() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_goes_back_gets_the_services_of_the_earlier_deployment() {
+async fn rollback_uses_the_services_of_the_earlier_deployment() {
     let earlier = a_deployment().numbered(3).in_state(DeploymentState::Deployed).made_of('3').with_image();
     let earlier = earlier.build();
     let back = a_deployment().numbered(2).back_to(earlier.id).build();
@@ -349,7 +349,7 @@ async fn whoever_goes_back_gets_the_services_of_the_earlier_deployment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_on_behind_an_interruption_leaves_the_live_services_alone() {
+async fn continuation_keeps_the_live_services() {
     let mut container = a_container("new");
     container.address = Some(ADDRESS.into());
     let left = a_deployment().numbered(2).in_state(DeploymentState::Deploying).with_image().run_by(container);
@@ -378,7 +378,7 @@ async fn who_goes_on_behind_an_interruption_leaves_the_live_services_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_lost_deployment_left_is_removed_before_anything_uses_its_volumes() {
+async fn removes_lost_services_before_their_volumes_are_used() {
     let lost = a_deployment().numbered(3).in_state(DeploymentState::Failed).build();
     let running = Condition::Running { address: ADDRESS.into(), restarts: 0 };
     let world = carried_out(|state| {

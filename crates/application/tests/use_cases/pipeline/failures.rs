@@ -1,4 +1,4 @@
-//! What happens when a step fails.
+//! Failures of steps.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn with_commands(state: &mut State) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_work_fails_the_deployment_and_leaves_the_old_version_alone() {
+async fn rejected_step_fails_the_deployment_and_keeps_the_old_version() {
     for (step, reason) in [
         ("head", "no such branch"),
         ("fetch", "no such branch"),
@@ -62,7 +62,7 @@ async fn what_was_started_or_fetched_is_removed_when_it_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_this_machine_is_at_fault_for_is_tried_again_and_not_failed() {
+async fn fault_of_the_machine_is_retried() {
     for step in ["discard", "head", "fetch", "build", "run", "start"] {
         let world = carried_out(|state| {
             with_commands(state);
@@ -80,7 +80,7 @@ async fn what_this_machine_is_at_fault_for_is_tried_again_and_not_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_live_version_that_the_engine_does_not_keep_yet_stays_and_is_kept_later() {
+async fn failed_restart_policy_is_retried_for_a_live_version() {
     let world = carried_out(|state| state.fault("keep", 1)).await;
 
     assert_eq!(world.journal_of("retry"), ["retry in 5 s (keep does not answer)"]);
@@ -91,7 +91,7 @@ async fn a_live_version_that_the_engine_does_not_keep_yet_stays_and_is_kept_late
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_attempt_left_has_to_go_before_the_next_begins() {
+async fn removes_leftovers_before_the_next_attempt() {
     for step in ["discard", "remove"] {
         let world = carried_out(|state| {
             for claimed in &mut state.waiting {
@@ -121,7 +121,7 @@ async fn a_database_that_is_not_there_is_a_fault_and_says_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_that_ends_before_it_is_healthy_says_its_last_words_and_is_removed() {
+async fn exited_container_is_logged_and_removed() {
     for (condition, reason) in [
         (
             Condition::Exited(Exit { code: 3, out_of_memory: false, restarts: 0 }),
@@ -151,7 +151,7 @@ async fn a_container_that_ends_before_it_is_healthy_says_its_last_words_and_is_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_without_last_words_says_so_and_so_does_an_engine_that_cannot_tell() {
+async fn logs_a_missing_or_unreadable_container_output() {
     for (fails, said) in [
         (0, "info: The container printed nothing"),
         (1, "warn: The container's output cannot be read: last words does not answer"),
@@ -184,7 +184,7 @@ async fn a_post_run_command_that_fails_is_only_told_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_router_that_fails_is_asked_again_and_in_the_end_left_to_follow() {
+async fn failing_router_is_retried_and_then_left_to_maintenance() {
     for (failures, asked, said) in [(1, 2, 0), (5, 5, 1)] {
         let world = carried_out(|state| state.fault("switch", failures)).await;
 

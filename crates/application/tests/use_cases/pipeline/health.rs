@@ -1,4 +1,4 @@
-//! Waiting until a version answers.
+//! Waiting until a version is healthy.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{application, carried_out, world};
 use crate::world::ADDRESS;
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_never_answers_is_refused_when_its_time_is_over() {
+async fn version_without_response_fails_after_the_timeout() {
     let start = Instant::now();
 
     let world = carried_out(|state| state.illness = Some("status 503".to_owned())).await;
@@ -19,7 +19,7 @@ async fn a_version_that_never_answers_is_refused_when_its_time_is_over() {
     let end = "commit: failed (not healthy within 60 s: status 503), follow";
     assert_eq!(world.journal_of(end).len(), 1, "{:?}", world.journal());
     assert!(!world.journal().iter().any(|entry| entry.contains("go live")));
-    // The engine is asked every now and then, not with every question.
+    // The engine is queried at a lower rate than the health check.
     assert!(world.journal_of("condition").len() <= 150);
 }
 
@@ -34,7 +34,7 @@ async fn a_version_that_answers_by_http_is_healthy_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_not_asked_by_http_has_to_stay_up_for_a_second() {
+async fn version_without_http_check_has_to_stay_up_for_a_second() {
     let start = Instant::now();
 
     let world = carried_out(|state| {
@@ -77,7 +77,7 @@ async fn a_version_may_take_its_time_to_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_does_not_answer_while_a_version_is_checked_is_a_fault() {
+async fn engine_failure_during_a_health_check_is_a_fault() {
     let world = carried_out(|state| {
         state.illness = Some("connection refused".to_owned());
         state.fault("condition", 1);

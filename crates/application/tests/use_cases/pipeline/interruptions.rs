@@ -1,4 +1,4 @@
-//! Going on behind an interruption, and what has become unwanted.
+//! Continuation after an interruption, and deployments that are no longer needed.
 
 use launchway_domain::{
     applications::{Application, BuildPack},
@@ -13,14 +13,14 @@ use launchway_testkit::{
 use super::{application, carried_out, new, old};
 use crate::world::{ADDRESS, State, a_container_of, a_job};
 
-/// [`new`] as an earlier attempt left it, live, with its container.
+/// Returns [`new`] as an earlier attempt left it: live, with its container.
 fn left_in(state: DeploymentState) -> Deployment {
     let mut container = a_container("new");
     container.address = Some(ADDRESS.into());
     a_deployment().numbered(2).in_state(state).with_image().run_by(container).build()
 }
 
-/// An earlier attempt was lost behind the point of no return.
+/// Simulates an earlier attempt that was lost after its commit as live.
 fn was_lost(state: &mut State, left: Deployment) {
     state.application = Some(Application { live: Some(left.id), ..application(|_| {}) });
     let running = Condition::Running { address: ADDRESS.into(), restarts: 0 };
@@ -31,7 +31,7 @@ fn was_lost(state: &mut State, left: Deployment) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_live_already_gets_the_traffic_and_the_old_one_ends() {
+async fn continuation_switches_traffic_and_retires_the_old_version() {
     let world = carried_out(|state| was_lost(state, left_in(DeploymentState::Deploying))).await;
 
     assert_eq!(

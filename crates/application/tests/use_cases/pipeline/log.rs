@@ -1,4 +1,4 @@
-//! What comes into the log of a deployment, and how.
+//! The contents of the log of a deployment.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ async fn no_reason_shows_a_secret() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_commands_print_is_not_taken_for_what_the_container_prints() {
+async fn command_output_is_distinct_from_container_output() {
     let world = carried_out(print_secrets).await;
 
     let state = world.state();
@@ -112,7 +112,7 @@ async fn what_is_printed_is_in_the_log_while_the_work_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn a_flood_ends_at_50_mib_with_one_line_that_says_so() {
     let world = carried_out(|state| {
-        // Without secrets and in bytes that each become three, because every one is looked at.
+        // Without secrets and in bytes that each become three, because each of them is inspected.
         let mut application = application(|_| {});
         application.secrets = secrets(application.id, "{}", "{}");
         state.application = Some(application);
@@ -132,7 +132,7 @@ async fn a_flood_ends_at_50_mib_with_one_line_that_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lines_that_cannot_be_written_are_tried_again_and_none_is_lost() {
+async fn failed_log_writes_are_retried_without_loss() {
     let told = carried_out(print_secrets).await.log();
 
     let world = carried_out(|state| {
@@ -147,7 +147,7 @@ async fn lines_that_cannot_be_written_are_tried_again_and_none_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn no_line_is_written_twice_when_the_work_ends_during_a_write() {
-    // The lines are durable at once, and the answer is slower than the end of the work.
+    // The lines are durable at once, and the result is slower than the end of the work.
     let world = carried_out(|state| {
         state.print("build", &["step 1\n"]);
         state.delay("append", Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! The order of things.
+//! The order of the steps.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{application, carried_out, world};
 use crate::{applications::sealed_for, sealing::sealed};
 
 #[tokio::test(start_paused = true)]
-async fn a_dockerfile_is_built_started_checked_and_given_the_traffic_before_the_old_version_ends() {
+async fn dockerfile_is_built_started_checked_and_switched_in_order() {
     let world = carried_out(|_| {}).await;
 
     assert_eq!(
@@ -69,7 +69,7 @@ async fn no_step_waits_for_a_record_of_its_beginning() {
 
     worker.drain().await;
 
-    // Going live, the end of the deployment and that of its job are waited for.
+    // The commits of going live, of the end of the deployment and of its job are awaited.
     assert_eq!(start.elapsed(), 5 * second + 3 * second / 2);
 }
 
@@ -130,7 +130,7 @@ async fn a_site_is_published_and_nothing_is_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn source_without_a_dockerfile_is_planned_and_then_built_by_the_plan() {
+async fn source_without_dockerfile_is_built_by_a_plan() {
     let world = carried_out(|state| {
         state.application = Some(application(|blueprint| {
             blueprint.build_pack = BuildPack::Nixpacks;
@@ -183,7 +183,7 @@ async fn the_first_version_has_none_to_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repository_sees_the_credentials_and_the_key_of_the_organization() {
+async fn fetch_uses_credentials_and_key_of_the_organization() {
     let world = carried_out(|state| {
         let organization_id = an_organization().build().id;
         let private_key = sealed(&DeployKey::place(organization_id), "PRIVATE KEY");

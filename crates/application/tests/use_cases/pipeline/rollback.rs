@@ -1,4 +1,4 @@
-//! Going back to what an earlier deployment made.
+//! Rollback to an earlier version.
 
 use launchway_domain::{
     applications::BuildPack,
@@ -10,17 +10,17 @@ use launchway_testkit::builders::a_deployment;
 use super::{application, carried_out, old};
 use crate::world::{State, a_job};
 
-/// An earlier deployment that made a site: #3 in the journal.
+/// Returns an earlier deployment of a site: #3 in the journal.
 fn site() -> Deployment {
     a_deployment().numbered(3).in_state(DeploymentState::Deployed).made_of('3').build()
 }
 
-/// One that went back to `earlier`.
+/// Returns a rollback to `earlier`.
 fn back_to(number: u32, earlier: &Deployment) -> Deployment {
     a_deployment().numbered(number).back_to(earlier.id).build()
 }
 
-/// The job of `deployment` waits, and nothing else.
+/// Enqueues the job of `deployment`, and no other.
 fn wish(state: &mut State, deployment: &Deployment) {
     state.waiting = [a_job(JobKind::Deploy, deployment, 1)].into();
 }
@@ -33,7 +33,7 @@ fn a_site(state: &mut State) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_image_of_the_earlier_one_is_used_again_without_source_or_building() {
+async fn rollback_reuses_the_image_without_a_build() {
     let earlier = a_deployment().numbered(3).in_state(DeploymentState::Deployed).made_of('3').with_image();
     let (earlier, back) = (earlier.clone().build(), back_to(2, &earlier.build()));
     let world = carried_out(|state| {

@@ -1,4 +1,4 @@
-//! Exactly what is written.
+//! The exact writes of deployments.
 
 use launchway_domain::{
     audit::{Action, Resource},
@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn every_step_is_recorded_by_who_has_the_job_and_the_end_is_told_to_the_trail() {
+async fn records_every_step_under_the_lease_and_audits_the_end() {
     let world = carried_out(|_| {}).await;
 
     let (at, id, lease) = (world.now(), new().id, a_job(JobKind::Deploy, &new(), 1).lease);

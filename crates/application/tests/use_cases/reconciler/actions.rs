@@ -1,4 +1,4 @@
-//! Every difference between the record and the engine, and the action that ends it.
+//! Every difference between the record and the engine, and the action that resolves it.
 
 use launchway_domain::{
     deployments::{Condition, Exit},

@@ -1,4 +1,4 @@
-//! The pauses between attempts at bringing a container up, and their limit.
+//! Backoff between attempts at starting a container, and their limit.
 
 use launchway_domain::deployments::Condition;
 

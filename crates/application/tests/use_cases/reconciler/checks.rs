@@ -1,4 +1,4 @@
-//! The checks of live versions.
+//! Health checks of live versions.
 
 use launchway_domain::{applications::ApplicationState, deployments::Condition};
 use launchway_testkit::builders::parsed;
@@ -38,7 +38,7 @@ async fn two_failed_checks_are_tolerated() {
 
     reconcile(&world, async {
         wait(10).await;
-        // The check after a passed one is made 15 s later, the next one 2 s behind it.
+        // The check after a passed one runs 15 s later, the next one 2 s after it.
         world.state().illness = Some("status 503".to_owned());
         let before = world.state().probed.len();
         while world.state().probed.len() < before + 2 {

@@ -1,4 +1,4 @@
-//! Compositions: the services beside the one that gets the traffic.
+//! Compositions: the sidecars of the container that gets the traffic.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use launchway_testkit::{
 use super::{calls, exit, reconcile, running};
 use crate::world::{State, World, a_container_of, wait};
 
-/// [`super::live`] as a composition.
+/// Returns [`super::live`] as a composition.
 pub(crate) fn live() -> LiveVersion {
     let mut live = super::live();
     let (application, deployment) = (live.application.id, live.deployment.id);
@@ -22,12 +22,12 @@ pub(crate) fn live() -> LiveVersion {
     live
 }
 
-/// The container that gets the traffic, as the service "web".
+/// Returns the container that gets the traffic, as the service "web".
 pub(crate) fn web() -> Found {
     named(a_container_of(&live().deployment, running(0), moment(NEW_YEAR) - TimeDelta::hours(1)), "web")
 }
 
-/// A service of the same attempt.
+/// Returns a sidecar of the same attempt.
 pub(crate) fn beside(service: &str, condition: Condition) -> Found {
     let mut found = named(web(), service);
     let FoundObject::Container { id, condition: its, .. } = &mut found.what else { unreachable!() };
@@ -45,7 +45,7 @@ fn network() -> Found {
     Found { what: FoundObject::Network("launchway-x-1".to_owned()), ..web() }
 }
 
-/// A world in which [`live`] runs, and that is otherwise as `arrange` says.
+/// Returns a world in which [`live`] runs, configured by `arrange`.
 pub(crate) fn composed(arrange: impl FnOnce(&mut State)) -> Arc<World> {
     World::with(|state| {
         state.live = vec![live()];
@@ -61,7 +61,7 @@ pub(crate) fn composed(arrange: impl FnOnce(&mut State)) -> Arc<World> {
 
 const DOWN: Condition = Condition::Exited(exit(1));
 
-/// Runs the reconciler, with a job on the composition as soon as one was enqueued.
+/// Runs the reconciler, and a job on the composition as soon as one is enqueued.
 async fn reconcile_with_a_job(world: &Arc<World>) {
     reconcile(world, async {
         wait(3).await;

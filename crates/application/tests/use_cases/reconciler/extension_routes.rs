@@ -13,7 +13,7 @@ use launchway_testkit::{CountingIds, builders::a_container};
 use super::{exit, reconcile, running};
 use crate::world::{World, look_after, wait};
 
-/// A name that leads to the container "web", where it was last.
+/// Returns a route to the container "web" at its last address.
 fn route(address: [u8; 4]) -> ExtensionRoute {
     ExtensionRoute {
         id: CountingIds::nth(1).into(),
@@ -48,7 +48,7 @@ async fn a_name_is_routed_to_its_container_once_it_runs() {
     look_after(&world, wait(3)).await;
     let back = Write::MoveRoute { id: route([0; 4]).id, address: [10, 0, 0, 7].into() };
     assert!(world.commits().contains(&vec![back.into()]));
-    // Nobody connects to what this machine takes for itself.
+    // Addresses that this machine reserves for itself are never routed to.
     assert_eq!(world.state().routes[0][0].target, Target::Absent);
 }
 

@@ -1,4 +1,4 @@
-//! Live versions that do not stay up.
+//! Unstable live versions.
 
 use launchway_domain::{
     applications::Write,
@@ -14,8 +14,7 @@ use crate::{
     world::{World, wait},
 };
 
-/// The health that was recorded, in order. Whoever records that a version broke down or serves again
-/// announces it in the same unit.
+/// Returns the recorded health, in order. A commit that records a change of health announces it too.
 fn marks(world: &World) -> Vec<bool> {
     let of_commit = |commit: Vec<store::Write>| match &commit[..] {
         [store::Write::Application(Write::SetHealth { deployment, health, at }), more @ ..] => {

@@ -1,4 +1,4 @@
-//! Orphans: what a deployment made and nobody wants any more.
+//! Orphans: resources of deployments that are no longer needed.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use launchway_testkit::{
 use super::{calls, reconcile, running};
 use crate::world::{AWAY, World, a_container_of, wait};
 
-/// Longer than the grace period, with the search behind it.
+/// Longer than the grace period and the following search.
 const BEYOND_GRACE: u64 = 125;
 
-/// #1 in the journal.
+/// Returns deployment #1 of the journal.
 fn deployment() -> Deployment {
     a_deployment().build()
 }
@@ -26,7 +26,7 @@ fn container() -> Found {
     a_container_of(&deployment(), running(0), moment(NEW_YEAR))
 }
 
-/// Another container of [`deployment`], in which a command ran.
+/// Returns another container of [`deployment`], in which a command ran.
 fn of_a_command() -> Found {
     let found = container();
     let FoundObject::Container { condition, created_at, .. } = found.what else { unreachable!() };
@@ -40,7 +40,7 @@ fn image() -> Found {
     Found { what: FoundObject::Image(name), ..container() }
 }
 
-/// [`deployment`] as the live version, by the container that [`container`] finds.
+/// Returns [`deployment`] as the live version, with the container of [`container`].
 fn live_version() -> LiveVersion {
     let FoundObject::Container { id, .. } = container().what else { unreachable!() };
     let mut live = a_deployment().run_by(ContainerRecord { id, ..a_container("web") }).live();
@@ -52,12 +52,12 @@ fn standing(is_live: bool, is_open: bool, is_worth_keeping: bool) -> Standing {
     Standing { deployment: deployment().id, is_live, is_open, is_worth_keeping }
 }
 
-/// Nobody wants it.
+/// Returns the status of a deployment that is no longer needed.
 fn unwanted() -> Standing {
     standing(false, false, false)
 }
 
-/// A world with `found`, about which the records say `standing`.
+/// Returns a world with `found`, whose recorded status is `standing`.
 fn world(found: &[Found], standing: Option<Standing>) -> Arc<World> {
     World::with(|state| {
         state.deployments = vec![deployment()];
@@ -70,7 +70,8 @@ fn world(found: &[Found], standing: Option<Standing>) -> Arc<World> {
     })
 }
 
-/// Removes orphans of `found` after the grace period, when the records say `standing`; returns what was removed.
+/// Removes orphans of `found` with the recorded status `standing` after the grace period; returns the
+/// removed ones.
 async fn removed(found: &[Found], standing: Option<Standing>) -> Vec<String> {
     let world = world(found, standing);
     reconcile(&world, wait(BEYOND_GRACE)).await;
@@ -196,7 +197,7 @@ async fn another_container_of_the_live_deployment_goes_alone() {
 
     reconcile(&world, wait(BEYOND_GRACE)).await;
 
-    // Whatever else its attempt made is the live version.
+    // The other resources of its attempt belong to the live version.
     assert_eq!(calls(&world), ["clear container of #1"]);
 }
 

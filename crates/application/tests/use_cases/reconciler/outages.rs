@@ -1,4 +1,4 @@
-//! An engine that does not answer.
+//! Outages of the engine.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use launchway_testkit::builders::a_container;
 use super::{exit, find, live, reconcile, running, running_at, world};
 use crate::world::wait;
 
-/// The first record of the container of [`live`] in `condition`.
+/// Returns the first record of the container of [`live`] in `condition`.
 async fn recorded(condition: Option<Condition>) -> Option<(ContainerState, Option<IpAddr>)> {
     let world = world(condition);
     world.state().stays_down = true;
@@ -98,7 +98,7 @@ async fn records_are_corrected_before_the_first_route() {
 
 #[tokio::test(start_paused = true)]
 async fn a_version_replaced_during_a_look_is_not_marked() {
-    // The look began with the old version, and the engine is asked when it is gone already.
+    // The scan began with the old version, and the engine is queried after its removal.
     let world = world(running(0));
     world.state().delay("containers", std::time::Duration::from_millis(400));
 

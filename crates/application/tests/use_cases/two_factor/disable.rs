@@ -1,4 +1,4 @@
-//! Turning it off.
+//! Disabling two-factor login.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::{
     trail::told,
 };
 
-/// Ports of a caller for whom it is on, and who may guess.
+/// Returns ports of a caller with two-factor login, whose attempt is admitted.
 fn ports_while_on() -> MockedPorts {
     let mut ports = ports_that_find(Some(credentials(Some(enabled(MockedPorts::default().now())))));
     ports.expect_admission(&ada().email);

@@ -1,4 +1,4 @@
-//! Turning it on.
+//! Enabling two-factor login.
 
 use launchway_domain::{
     auth::{Forbidden, RecoveryCode, Write},
@@ -20,7 +20,7 @@ use crate::{
 
 const NOT_BEGUN: &str = "two-factor login is not being set up";
 
-/// Ports of a caller who has begun the set-up.
+/// Returns ports of a caller who has begun the setup.
 fn ports_during_setup() -> MockedPorts {
     let mut ports = ports_that_find(Some(credentials(Some(being_set_up()))));
     ports.expect_opening(ada().id);

@@ -1,4 +1,4 @@
-//! Beginning the set-up.
+//! Beginning the setup of two-factor login.
 
 use launchway_domain::{
     auth::{Forbidden, TotpSecret, Write},
@@ -22,7 +22,7 @@ fn new_secret() -> TotpSecret {
     TotpSecret::new(CountingEntropy::nth(1))
 }
 
-/// Ports that seal the new secret for its place.
+/// Returns ports that seal the new secret.
 fn ports_that_seal() -> MockedPorts {
     let mut ports = MockedPorts::default();
     ports

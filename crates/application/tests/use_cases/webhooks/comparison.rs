@@ -1,4 +1,4 @@
-//! Comparing branches with what was deployed.
+//! Comparison of branches with what was deployed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     world::{COMMIT, World},
 };
 
-/// Compares for so long, and stops.
+/// Polls for `seconds`, and stops.
 async fn compare(world: &Arc<World>, seconds: u64) {
     let (stop, stopped) = watch::channel(false);
     let comparison = world.comparison();
@@ -28,7 +28,7 @@ async fn compare(world: &Arc<World>, seconds: u64) {
     });
 }
 
-/// An application with secrets of its own.
+/// Returns an application with its own secrets.
 fn named(name: &str) -> ApplicationBuilder {
     let builder = web().named(name);
     let id = builder.clone().build().id;
@@ -44,7 +44,7 @@ fn with_password(name: &str, password: &str) -> Application {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_missed_is_deployed_at_once_and_what_was_not_is_left_alone() {
+async fn deploys_only_missed_commits_at_once() {
     let (missed, other) = (named("missed").build(), named("other").build());
     let world = World::with(|state| {
         state.followers = vec![missed.clone(), other];
@@ -129,7 +129,7 @@ async fn a_repository_that_does_not_answer_holds_nobody_up() {
     }));
     let missed = followers.iter().map(|application| application.id).collect();
     let world = World::with(|state| {
-        // The secrets of the first are another application's.
+        // The first one has the secrets of another application.
         state.followers = followers;
         state.missed = missed;
         state.fault("head", 3);

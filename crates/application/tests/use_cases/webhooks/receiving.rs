@@ -1,4 +1,4 @@
-//! Doing what a code host tells.
+//! Deliveries of code hosts.
 
 use launchway_application::{
     Error,
@@ -29,7 +29,7 @@ use crate::{
 
 const AFTER: &str = "59b20b8d5c6ff8d09518454d4dd8b7b30f095ab5";
 
-/// A push that GitLab tells of, with the secret number 9.
+/// Returns a push of GitLab with the secret number 9.
 fn push(branch: &str, message: &str) -> Delivery {
     delivery("Push Hook", &format!("refs/heads/{branch}"), AFTER, message)
 }
@@ -52,7 +52,7 @@ fn after() -> CommitHash {
     AFTER.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A secret of a repository of which a push was verified before.
+/// Returns the secret of a repository with an earlier verified push.
 fn known(at: Timestamp) -> KeptSecret {
     KeptSecret { confirmed_at: Some(at), ..kept(9, 9, at) }
 }
@@ -79,7 +79,7 @@ fn expect_taken(
     ports.webhooks.expect_taken().withf(with).once().return_once(|_, _, _| Ok(taken));
 }
 
-/// What a push writes for an application, with ids from number `n` on, but for the entry.
+/// Returns the writes of a push for an application, with ids from number `n` on, without the audit entry.
 fn deploying(n: u64, application: &Application, delivery: &Delivery, at: Timestamp) -> Vec<store::Write> {
     let since = at - chrono::TimeDelta::days(7);
     let mut writes =
@@ -89,7 +89,7 @@ fn deploying(n: u64, application: &Application, delivery: &Delivery, at: Timesta
     writes
 }
 
-/// The entry number `n` of a deployment number `deployment`.
+/// Returns audit entry number `n` of deployment number `deployment`.
 fn entry(n: u64, deployment: u64, application: &Application, at: Timestamp) -> store::Write {
     let id: DeploymentId = CountingIds::nth(deployment).into();
     let name = &application.blueprint.name;
@@ -140,7 +140,7 @@ async fn the_first_push_that_is_verified_is_remembered() {
     ports.expect_commit(writes);
     assert_eq!(receive(ports, delivery).await.unwrap(), Handled::Deployed);
 
-    // Also when nobody follows its branch.
+    // Also when no application follows its branch.
     let mut ports = MockedPorts::with_a_box();
     expect_secrets(&mut ports, vec![kept(9, 9, at)]);
     expect_applications(&mut ports, vec![application]);
@@ -150,7 +150,7 @@ async fn the_first_push_that_is_verified_is_remembered() {
 }
 
 #[tokio::test]
-async fn every_application_is_deployed_in_the_same_unit_with_the_entries_last() {
+async fn deploys_all_applications_in_one_commit_with_entries_last() {
     let mut ports = MockedPorts::with_a_box();
     let (at, delivery) = (ports.now(), push("main", "A change"));
     let (one, two) = (web().build(), web().named("two").build());
@@ -230,7 +230,7 @@ async fn a_commit_that_is_live_is_not_deployed_again() {
 }
 
 #[tokio::test]
-async fn a_commit_that_asks_not_to_be_deployed_is_passed_over_for_good() {
+async fn commit_that_opts_out_is_skipped_for_good() {
     let mut ports = MockedPorts::with_a_box();
     let (at, application, delivery) = (ports.now(), web().build(), push("main", "A change [skip ci]"));
     expect_secrets(&mut ports, vec![known(at)]);
@@ -263,7 +263,7 @@ async fn what_is_no_push_of_a_followed_branch_writes_nothing() {
 #[tokio::test]
 async fn who_does_not_know_a_secret_is_refused_and_leaves_no_trace() {
     let at = MockedPorts::default().now();
-    // No secret, others' secrets, one that cannot be opened, and one with nothing in it.
+    // No secret, the secrets of others, one that cannot be decrypted, and an empty one.
     let broken = KeptSecret { secret: launchway_domain::secret::Sealed("broken".to_owned()), ..known(at) };
     let place = format!("webhook_secrets.secret:{}", known(at).id);
     let empty = KeptSecret { secret: crate::sealing::sealed(&place, ""), ..known(at) };

@@ -1,4 +1,4 @@
-//! The secrets of repositories.
+//! The webhook secrets of repositories.
 
 use launchway_application::Error;
 use launchway_domain::{
@@ -81,7 +81,7 @@ async fn no_secret_is_shown_without_an_entry() {
 }
 
 #[tokio::test]
-async fn of_two_who_ask_first_at_the_same_moment_both_see_the_same_secret() {
+async fn concurrent_first_reads_return_the_same_secret() {
     let mut ports = MockedPorts::with_a_box();
     let at = ports.now();
     expect_web(&mut ports);

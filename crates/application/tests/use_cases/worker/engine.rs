@@ -1,4 +1,4 @@
-//! Jobs and an engine that does not answer.
+//! Jobs during an outage of the engine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::world::{AWAY, World, wait};
 const WAITING: &str = "postpone by 3 s (waiting for the Docker engine: the Docker engine does not answer)";
 const LINE: &str = "warn: Waiting for the Docker engine: the Docker engine does not answer";
 
-/// So much time passes, for the clock too.
+/// Advances the time and the clock.
 async fn pass(world: &World, seconds: u64) {
     for _ in 0..seconds {
         wait(1).await;

@@ -1,4 +1,4 @@
-//! Keeping the lease of a job, and losing it.
+//! Renewing and losing the lease of a job.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn who_has_lost_the_lease_stops_at_once_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_lost_the_lease_behind_the_point_of_no_return_stops_too() {
+async fn lost_lease_stops_the_attempt_even_after_the_commit() {
     let world = carried_out(JobKind::Deploy, |state| {
         state.delay("switch", FOR_EVER);
         state.heartbeats.push_back(Ok(Heartbeat::Lost));
@@ -44,7 +44,7 @@ async fn who_has_lost_the_lease_behind_the_point_of_no_return_stops_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_does_not_answer_for_a_while_does_not_end_the_work() {
+async fn short_queue_outage_does_not_stop_the_work() {
     let world = carried_out(JobKind::Deploy, |state| {
         state.delay("build", Duration::from_secs(65));
         let failing = || Err(unavailable());
@@ -56,7 +56,7 @@ async fn a_queue_that_does_not_answer_for_a_while_does_not_end_the_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_does_not_answer_for_a_whole_lease_has_given_the_job_away() {
+async fn queue_outage_of_a_whole_lease_loses_the_job() {
     let start = Instant::now();
     let world = carried_out(JobKind::Deploy, |state| {
         state.delay("build", FOR_EVER);

@@ -1,4 +1,4 @@
-//! Stopping an application, and removing what is left of it.
+//! Stop and remove jobs.
 
 use launchway_domain::{
     applications::{Application, Write as ApplicationWrite},

@@ -1,4 +1,4 @@
-//! Reconcile jobs: deciding again under the lease, and bringing a version back.
+//! Reconcile jobs: they decide again under the lease, and restore a version.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const fn running() -> Condition {
     Condition::Running { address: std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 7)), restarts: 0 }
 }
 
-/// The container of [`live`] is in `condition`.
+/// Runs a reconcile job while the container of [`live`] is in `condition`.
 async fn reconciled(condition: Option<Condition>, arrange: impl FnOnce(&mut State)) -> Arc<World> {
     carried_out(JobKind::Reconcile, |state| {
         let found = condition.map(|condition| a_container_of(&live(), condition, moment(NEW_YEAR)));
@@ -70,7 +70,7 @@ async fn a_version_that_is_down_is_resumed_checked_and_routed() {
 #[tokio::test(start_paused = true)]
 async fn a_removed_container_is_recreated_from_its_image() {
     let world = reconciled(None, |state| {
-        // Of an attempt that somebody left.
+        // Left by an earlier attempt.
         let mut left = a_container_of(&a_deployment().build(), RUNNING, moment(NEW_YEAR));
         left.owner.attempt = 4;
         state.found.push(left);

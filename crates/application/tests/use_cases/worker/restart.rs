@@ -29,7 +29,7 @@ fn running() -> Condition {
     Condition::Running { address: [10, 0, 0, 7].into(), restarts: 0 }
 }
 
-/// The container of [`live`] serves; its attempt is the first one.
+/// Makes the container of [`live`] serve, as that of the first attempt.
 fn serves(state: &mut State) {
     state.found = vec![a_container_of(&live(), running(), moment(NEW_YEAR))];
 }
@@ -267,7 +267,7 @@ async fn a_site_whose_files_are_gone_cannot_be_restarted() {
     assert_eq!(world.journal(), [failed("the published files are gone")]);
 }
 
-/// [`live`] as a composition, which its application remembers.
+/// Makes [`live`] a composition, which its application remembers.
 fn composed(state: &mut State) {
     let image = ImageName::of_service(live().application_id, live().id, &parsed("web"));
     state.deployments = vec![Deployment { image: Some(image), ..live() }, next()];

@@ -1,4 +1,4 @@
-//! Retirement of what lost the traffic, beside the jobs.
+//! Retirement of versions that lost the traffic, concurrent with jobs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use super::{live, next, world};
 use crate::world::{FOR_EVER, State, World, a_job, wait};
 
-/// A deployment behind [`next`]: #3 in the journal.
+/// Returns a deployment after [`next`]: #3 in the journal.
 fn third() -> Deployment {
     a_deployment().numbered(3).build()
 }
 
-/// Two deployments wait, one behind the other.
+/// Enqueues two deployments, one after the other.
 fn two_wait(state: &mut State) {
     state.has_one_job_per_subject = true;
     state.deployments = vec![live(), next(), third()];

@@ -1,4 +1,4 @@
-//! Going round and round, and stopping.
+//! The loop of the worker, and its shutdown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{live, next, world};
 use crate::world::{FOR_EVER, World, a_job};
 
-/// Runs a worker for `time` and stops it. Returns how long it took to stop.
+/// Runs a worker for `time` and stops it. Returns the time that it took to stop.
 async fn run_for(world: &Arc<World>, limits: ClaimLimits, time: Duration) -> Duration {
     let (stop, stopped) = watch::channel(false);
     let worker = world.worker_with(limits);
@@ -120,7 +120,7 @@ async fn a_job_that_does_not_is_given_back_when_the_grace_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_live_is_not_removed_when_its_job_is_given_back() {
+async fn returned_job_keeps_its_live_version() {
     let world = world(JobKind::Deploy, |state| state.delay("switch", FOR_EVER));
 
     run_for(&world, TWO, Duration::from_secs(1)).await;

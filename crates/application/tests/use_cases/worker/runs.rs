@@ -1,4 +1,4 @@
-//! Runs of extensions: through, back, and taken up after a loss.
+//! Runs of extensions: success, rollback, and continuation after a lost worker.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ fn job(attempt: i32) -> ClaimedJob {
     claimed
 }
 
-/// What is left of a world in which a run of the greeting was carried out.
+/// Executes a run of the greeting, and returns the world.
 async fn carried_out(states: [ExecutionState; 3], arrange: impl FnOnce(&mut State)) -> Arc<World> {
     let steps: Vec<_> = NAMES.into_iter().zip(states).collect();
     let detail = a_run(an_entry(HELLO).await, r#"{"who":"ada","token":"hunter2"}"#, &steps);
@@ -35,14 +35,14 @@ async fn carried_out(states: [ExecutionState; 3], arrange: impl FnOnce(&mut Stat
     world
 }
 
-/// The journal without the entries of the trail.
+/// Returns the journal without the audit entries.
 fn story(world: &World) -> Vec<String> {
     let told = |entry: String| entry.split(", entry (").next().unwrap_or_default().to_owned();
     world.journal().into_iter().filter(|entry| entry != "heartbeat").map(told).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_step_is_carried_out_in_its_order_and_recorded_as_it_goes() {
+async fn runs_and_records_every_step_in_order() {
     let world =
         carried_out([Pending; 3], |state| state.print("perform 2", &["hello ", "hunter2\nend"])).await;
 
@@ -78,7 +78,7 @@ async fn every_step_is_carried_out_in_its_order_and_recorded_as_it_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_fails_has_those_before_it_taken_back_the_last_one_first() {
+async fn failed_step_reverts_earlier_steps_in_reverse_order() {
     let world = carried_out([Pending; 3], |state| state.exit_codes.extend([(3, 7)])).await;
 
     assert_eq!(
@@ -173,7 +173,7 @@ async fn a_command_that_failed_says_itself_what_is_left_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_is_not_there_fails_the_run_and_no_attempt_follows() {
+async fn unavailable_engine_fails_the_run_without_retry() {
     let world = carried_out([Pending; 3], |state| state.fault("perform 1", 1)).await;
     assert!(world.journal_of("retry").is_empty());
     let story = story(&world);

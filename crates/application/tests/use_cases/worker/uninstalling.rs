@@ -1,4 +1,4 @@
-//! Removing what extensions made.
+//! Uninstallation of extensions.
 
 use launchway_domain::jobs::{ClaimedJob, JobKind};
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{World, a_worker_id};
 
 impl World {
-    /// A reconciler of this world.
+    /// Returns a reconciler of this world.
     pub(crate) fn reconciler(self: &Arc<Self>) -> Arc<Reconciler> {
         let retirer = Retirer {
             applications: Arc::clone(self) as _,
@@ -40,7 +40,7 @@ impl World {
         Reconciler::new(ports, ReconcilerTimings::default(), ReconcilerLimits::default(), self.tools())
     }
 
-    /// Maintenance of this world, which sees live versions as `reconciler` does.
+    /// Returns maintenance of this world, which gets live versions from `reconciler`.
     pub(crate) fn maintenance(self: &Arc<Self>, reconciler: &Reconciler) -> Maintenance {
         let ports = MaintenancePorts {
             queue: Arc::clone(self) as _,
@@ -57,7 +57,7 @@ impl World {
         Maintenance::new(ports, identity, timings, reconciler.snapshot(), self.tools())
     }
 
-    /// Does what a server does before it serves: looks at the engine, and takes over earlier jobs.
+    /// Runs the startup of a server: scans the engine, and takes over earlier jobs.
     pub(crate) async fn begin(self: &Arc<Self>) -> Result<(), launchway_domain::store::StoreError> {
         let reconciler = self.reconciler();
         let maintenance = self.maintenance(&reconciler);
@@ -79,7 +79,7 @@ pub(crate) async fn look_after(world: &Arc<World>, story: impl Future<Output = (
     });
 }
 
-/// So much time passes.
+/// Advances the time.
 pub(crate) async fn wait(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }

@@ -1,4 +1,4 @@
-//! The engine of the world, and what else is outside.
+//! The engine of the world, and other external ports.
 
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -18,11 +18,11 @@ use launchway_testkit::builders::{a_container, parsed};
 
 use super::World;
 
-/// Where the branch is.
+/// The head of the branch.
 pub(crate) const COMMIT: &str = "abcdef0123abcdef0123abcdef0123abcdef0123";
-/// Where every container that is started is reached.
+/// The address of every started container.
 pub(crate) const ADDRESS: [u8; 4] = [10, 0, 0, 9];
-/// The answer of an engine that is away.
+/// The error of an unavailable engine.
 pub(crate) const AWAY: &str = "the Docker engine does not answer";
 /// The calls that need the engine.
 pub(super) const CALLS: [&str; 22] = [
@@ -50,15 +50,15 @@ pub(super) const CALLS: [&str; 22] = [
     "forget compositions",
 ];
 
-/// Where a container is reached once it is resumed: where [`a_container`] was recorded.
+/// The address of a resumed container: that of [`a_container`].
 const RESUMED: [u8; 4] = [10, 0, 0, 7];
 
-/// What the engine starts for an attempt.
+/// Returns the container that the engine starts for an attempt.
 pub(crate) fn a_started_container() -> Container {
     Container { id: a_container("new").id, name: "new".to_owned(), address: IpAddr::from(ADDRESS) }
 }
 
-/// A container of a deployment that is found on the engine.
+/// Returns a container of a deployment as it is found on the engine.
 pub(crate) fn a_container_of(deployment: &Deployment, condition: Condition, created_at: Timestamp) -> Found {
     let owner = Owner {
         organization: deployment.organization_id,
@@ -72,7 +72,7 @@ pub(crate) fn a_container_of(deployment: &Deployment, condition: Condition, crea
 }
 
 impl World {
-    /// What a call prints comes piece by piece.
+    /// Writes the output of a call in pieces.
     pub(super) async fn give_output(&self, call: &'static str, output: &Arc<dyn Output>) {
         let pieces = self.state().output.get(call).cloned().unwrap_or_default();
         for piece in pieces {
@@ -80,8 +80,8 @@ impl World {
         }
     }
 
-    /// The name of a container in the journal: its deployment if that is recorded with it, else the
-    /// attempt that made it.
+    /// Returns the name of a container in the journal: its deployment if that is recorded with it, else the
+    /// attempt that created it.
     fn container_name(&self, container: &ContainerId) -> String {
         let (recorded, found) = {
             let state = self.state();
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// The condition of a container as it is found; running where it is not.
+    /// Returns the condition of a container as it is listed; running if it is not.
     fn found_condition(&self, container: &ContainerId) -> Condition {
         let state = self.state();
         let is_it = |found: &Found| match &found.what {
@@ -109,7 +109,7 @@ impl World {
         state.found.iter().find_map(is_it).unwrap_or(running)
     }
 
-    /// What a deployment is called in the journal: by its place among the records.
+    /// Returns the name of a deployment in the journal: its position in the records.
     pub(super) fn name_of(&self, deployment: DeploymentId) -> String {
         let state = self.state();
         let place = state.deployments.iter().position(|known| known.id == deployment);

@@ -1,4 +1,4 @@
-//! Extensions of the world: their records, and a runner that does what a test says.
+//! Extensions of the world: their records, and a configurable runner.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use launchway_domain::{
 use super::{World, a_started_container};
 
 impl World {
-    /// The log of the run, line by line.
+    /// Returns the lines of the log of the run.
     pub(crate) fn run_log(&self) -> Vec<String> {
         let lines = self.state().run_lines.clone();
         lines.iter().map(|line| format!("{}: {}", line.level.as_str(), line.text)).collect()
     }
 }
 
-/// A write about extensions in a few words.
+/// Returns the short form of a write of extensions.
 pub(super) fn word(write: &Write) -> String {
     match write {
         Write::Begin { server_hostname, .. } => format!("begin on {server_hostname}"),
@@ -47,7 +47,7 @@ pub(super) fn word(write: &Write) -> String {
     }
 }
 
-/// What an action is called in the journal.
+/// Returns the name of an action in the journal.
 fn name(action: &Action) -> String {
     match action {
         Action::Command { run, .. } => run.clone(),

@@ -1,4 +1,4 @@
-//! Writes in a few words.
+//! The short forms of writes.
 
 use launchway_domain::{
     applications, audit, deployments,
@@ -8,7 +8,7 @@ use launchway_domain::{
     webhooks,
 };
 
-/// What a unit writes, in a few words.
+/// Returns the short form of a commit.
 pub(super) fn in_short(writes: &[Write]) -> String {
     let words: Vec<String> = writes.iter().map(word).collect();
     format!("commit: {}", words.join(", "))

@@ -23,7 +23,8 @@ pub(crate) fn a_worker_id() -> WorkerId {
     WorkerId { instance: id_of("instance").into(), boot: id_of("boot").into(), worker: 1 }
 }
 
-/// The job of `deployment`, or another `kind` of work on its application, claimed for the n-th time.
+/// Returns the job of `deployment`, or a job of another `kind` on its application, claimed for the n-th
+/// time.
 pub(crate) fn a_job(kind: JobKind, deployment: &Deployment, attempt: i32) -> ClaimedJob {
     let at = moment(NEW_YEAR);
     let job = Job {
@@ -57,7 +58,7 @@ impl State {
     }
 }
 
-/// True if `job` is due and its pool has room.
+/// Returns whether `job` is due and its pool has room.
 fn may_run(state: &State, job: &Job, limits: ClaimLimits, now: Timestamp) -> bool {
     let in_pool = state.claimed.iter().filter(|claimed| claimed.pool == job.pool).count();
     let is_free = || state.claimed.iter().all(|claimed| claimed.subject != job.subject);

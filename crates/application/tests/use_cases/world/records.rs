@@ -1,4 +1,4 @@
-//! What is stored in the world.
+//! The records of the world.
 
 use std::{collections::HashSet, net::IpAddr};
 
@@ -42,7 +42,7 @@ impl UnitOfWork for World {
     }
 }
 
-/// What later readers have to see for a story to go on.
+/// Applies the effects of a write that later reads depend on.
 fn take_effect(state: &mut State, write: &Write) {
     match write {
         Write::Deployment(deployments::Write::GoLive { id, .. }) => {
@@ -170,7 +170,7 @@ impl LogSink for World {
                 state.failing_appends -= 1;
                 return Err(unavailable());
             }
-            // Durable at once, whether or not who asked waits for the answer.
+            // Durable at once, even if the caller does not wait for the result.
             state.batches.push(lines);
         }
         self.pass_time("append").await;
