@@ -1,4 +1,4 @@
-//! The catalog: the definitions that come with Launchway, as the folder `catalog` has them.
+//! The catalog: the definitions that are included with Launchway, from the folder `catalog`.
 
 macro_rules! files {
     ($($name:literal),+ $(,)?) => {
@@ -6,7 +6,7 @@ macro_rules! files {
     };
 }
 
-/// The name and the text of each file, in the order of the names.
+/// The name and the text of each file, sorted by name.
 pub const FILES: &[(&str, &str)] = files![
     "adminer.yaml",
     "clickhouse.yaml",
@@ -66,7 +66,7 @@ mod tests {
         })
     }
 
-    /// What somebody could answer, and for whatever they leave out what is usual.
+    /// Valid values for all variables, with defaults where there are some.
     fn values(definition: &Definition) -> Values {
         let answer = |name: &str| match name {
             "domain" => "app.example.com".to_owned(),
@@ -143,7 +143,7 @@ mod tests {
             for variable in &definition.variables {
                 let sounds_secret =
                     ["password", "secret", "token", "_key"].iter().any(|word| variable.name.contains(word));
-                // The name of a key is none.
+                // The name of a key is no secret.
                 assert!(!sounds_secret || variable.is_sensitive || variable.name == "access_key", "{name}");
                 if variable.is_sensitive {
                     assert!(variable.default.is_none() && variable.is_required, "{name}: {}", variable.name);
@@ -237,7 +237,7 @@ mod tests {
                 };
                 let runs_script = container.command.first().is_some_and(|first| first == "sh");
                 assert!(!runs_script || command.names().next().is_none(), "{name}: {}", step.name);
-                // Whoever lists processes sees commands.
+                // Commands are visible in a list of processes.
                 assert!(command.names().all(|used| !secrets.contains(&used)), "{name}: {}", step.name);
             }
         }

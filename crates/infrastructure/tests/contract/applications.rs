@@ -1,4 +1,4 @@
-//! Applications: what `ApplicationRepository` and its writes promise.
+//! Contract of `ApplicationRepository` and its writes.
 
 mod commotion;
 pub(crate) mod domains;
@@ -46,7 +46,7 @@ contract!(
     an_application_outlives_who_made_it,
 );
 
-/// The application "web" of that person's organization, made at the beginning.
+/// The application "web" of that user's organization, created at time zero.
 pub(crate) fn an_application_of(resident: &Resident) -> ApplicationBuilder {
     an_application().in_organization(&resident.organization).made_by(&resident.user).created_at(at(0))
 }
@@ -55,7 +55,7 @@ pub(crate) async fn insert(db: &Database, application: &Application) -> Result<(
     commit(db, Write::Insert(Box::new(application.clone()))).await
 }
 
-/// An application of that person's organization, which is stored.
+/// A stored application of that user's organization.
 pub(crate) async fn stored(db: &Database, resident: &Resident, name: &str) -> Application {
     let application = an_application_of(resident).named(name).build();
     insert(db, &application).await.unwrap();
@@ -70,7 +70,7 @@ async fn detail(db: &Database, scope: Scope, id: ApplicationId) -> Option<Applic
     ApplicationRepository::detail(db, scope, id).await.unwrap()
 }
 
-/// The application as it is stored now.
+/// Returns the application as it is stored now.
 pub(crate) async fn again(db: &Database, application: &Application) -> Application {
     get(db, Scope::of_record(application.organization_id), application.id).await.unwrap()
 }
@@ -95,7 +95,7 @@ pub(crate) fn is_taken(outcome: &Result<(), StoreError>, expected: Unique) -> bo
     matches!(outcome, Err(StoreError::Taken(unique)) if *unique == expected)
 }
 
-/// An application with everything that one may have.
+/// An application with all optional values.
 fn a_full_one(resident: &Resident) -> Application {
     let mut blueprint = a_blueprint();
     blueprint.base_path = parsed("/apps/web");

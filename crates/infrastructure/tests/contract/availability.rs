@@ -1,4 +1,4 @@
-//! What callers get when connections are used up, die or are closed.
+//! Errors when connections are exhausted, die or are closed.
 
 use std::{sync::mpsc, time::Duration};
 

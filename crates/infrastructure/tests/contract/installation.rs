@@ -1,4 +1,4 @@
-//! The first administrator: what `auth::Write::ClaimInstallation` promises.
+//! Contract of `auth::Write::ClaimInstallation`, which creates the first administrator.
 
 use launchway_domain::{
     auth::{CredentialRepository as _, Write},

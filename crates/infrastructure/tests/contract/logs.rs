@@ -1,4 +1,4 @@
-//! Logs: what `LogSink`, `LogReader` and `logs::Write` promise.
+//! Contract of `LogSink`, `LogReader` and `logs::Write`.
 
 mod pages;
 mod sizes;
@@ -64,12 +64,12 @@ async fn after(
     LogReader::after(db, scope, application, filter, after, limit).await.unwrap()
 }
 
-/// All lines of an application, oldest first.
+/// Returns all lines of an application, oldest first.
 async fn all(db: &Database, application: &Application) -> Vec<LogLine> {
     after(db, scope(application), application.id, &LogFilter::default(), (0, i64::MAX)).await.unwrap()
 }
 
-/// All lines of a deployment, oldest first.
+/// Returns all lines of a deployment, oldest first.
 pub(crate) async fn lines_of(db: &Database, deployment: &Deployment) -> Vec<LogLine> {
     let scope = Scope::of_record(deployment.organization_id);
     let filter = LogFilter { deployment: Some(deployment.id), ..LogFilter::default() };
@@ -80,7 +80,7 @@ fn numbers(lines: &[LogLine]) -> Vec<i64> {
     lines.iter().map(|line| line.number).collect()
 }
 
-/// Lines of that deployment that say the numbers.
+/// Lines of that deployment with the numbers as text.
 fn counted(deployment: &Deployment, numbers: std::ops::RangeInclusive<i64>) -> Vec<NewLine> {
     numbers.map(|number| a_log_line().of(deployment).saying(&number.to_string()).new_line()).collect()
 }
@@ -205,7 +205,7 @@ async fn lines_become_visible_with_the_changes_that_they_tell_of_or_not_at_all(d
     let stale = auth::Write::EndSession { id: id(), at: at(0) };
     assert!(is_stale(&db.commit(audited(vec![more(), stale.into()])).await));
     assert_eq!(all(&db, &application).await, []);
-    // Without an entry: they tell of what has one.
+    // Without an audit entry: the lines are about changes that have one.
     db.commit(vec![more()]).await.unwrap();
     append(&db, counted(&deployment, 4..=4)).await;
     assert_eq!(numbers(&all(&db, &application).await), [1, 2, 3, 4]);

@@ -1,4 +1,4 @@
-//! Organizations: what `OrganizationRepository` and `organizations::Write` promise.
+//! Contract of `OrganizationRepository` and `organizations::Write`.
 
 use launchway_domain::{
     auth::{self, CredentialRepository as _, IdentityRepository as _},
@@ -62,7 +62,7 @@ fn delete(home: &Resident) -> Write {
     Write::Delete { scope: home.scope(), at: at(5) }
 }
 
-/// Someone new in that organization.
+/// A new member of that organization.
 async fn joined(db: &Database, home: &Resident, name: &str, role: Role) -> User {
     let user = a_user(name);
     commit(db, users::Write::Insert(user.clone())).await.unwrap();
@@ -298,7 +298,7 @@ async fn a_deleted_user_is_no_admin(db: Database) {
     assert!(is_last_admin(&commit(&db, remove(&ada, &ada.user)).await));
 }
 
-/// Both at once: exactly one succeeds, and the other one is told why not.
+/// Runs both concurrently: exactly one succeeds, and the other one fails with the reason.
 async fn race(db: &Database, writes: [Write; 2]) {
     let mut tasks = JoinSet::new();
     for write in writes {

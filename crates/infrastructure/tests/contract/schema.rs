@@ -1,4 +1,4 @@
-//! The tables: migrations lead there and back, and the code knows them as they are.
+//! The schema: migrations can be applied and reverted, and the declared tables match it.
 
 mod steps;
 
@@ -73,7 +73,7 @@ async fn migrating_at_the_same_time_is_safe(fresh: &Fresh) {
     assert_eq!((first.unwrap(), second.unwrap()), (vec![], vec![]));
 }
 
-/// The columns that `schema.rs` and its children declare, as `table.column type [null]`.
+/// Returns the columns that `schema.rs` and its children declare, as `table.column type [null]`.
 fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
     let source = concat!(
         include_str!("../../src/database/schema.rs"),
@@ -126,7 +126,7 @@ async fn the_code_knows_every_column_as_it_is(fresh: &Fresh) {
     assert_eq!(stored, declared);
 }
 
-/// Both migrations spell out every name, so what one database has, the other's migration says.
+/// Both migrations spell out every name, so each must have the names of the other.
 async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db: Database) {
     let stored = names(
         &db,

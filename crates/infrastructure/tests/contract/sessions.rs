@@ -1,4 +1,4 @@
-//! Sessions: what the writes about them promise.
+//! Contract of the writes of sessions.
 
 use chrono::TimeDelta;
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::BigInt};

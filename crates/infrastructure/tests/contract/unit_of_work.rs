@@ -1,4 +1,4 @@
-//! Units of work: what `UnitOfWork` promises.
+//! Contract of `UnitOfWork`.
 
 use diesel::{RunQueryDsl as _, connection::SimpleConnection as _};
 use launchway_domain::{
@@ -85,7 +85,7 @@ async fn what_the_trail_need_not_know_takes_effect_without_an_entry(db: Database
     assert!(identity.profile.settings.is_some());
     let extended = auth::Session { extended_at: at(1), expires_at: at(9999), ..session };
     assert_eq!(identity.credential, auth::Credential::Session(extended));
-    // An entry by itself tells of something outside the database.
+    // An audit entry alone is about a change outside the database.
     db.commit(vec![audit::Write::Append(an_entry(Chain::Installation)).into()]).await.unwrap();
 }
 
@@ -165,7 +165,7 @@ async fn a_panic_leaves_nothing_and_the_database_usable(db: Database) {
     assert_eq!(db.profile(ada.user.id).await.unwrap().unwrap().user.username.as_str(), "done");
 }
 
-/// The server breaks a deadlock by failing one of its transactions; a unit of work is made again.
+/// The server resolves a deadlock by failing one of its transactions; a unit of work is retried.
 #[tokio::test]
 async fn a_unit_that_lost_a_deadlock_is_made_again() {
     let fresh = Fresh::on_postgres().await;

@@ -1,4 +1,4 @@
-//! Users: what `UserRepository` and `users::Write` promise.
+//! Contract of `UserRepository` and `users::Write`.
 
 use launchway_domain::{
     organizations::{self, Role},

@@ -1,4 +1,4 @@
-//! Starting, keeping, stopping and removing containers.
+//! Starting, stopping and removing containers, and their restart policy.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

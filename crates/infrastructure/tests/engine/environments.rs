@@ -1,4 +1,4 @@
-//! People's variables, byte for byte and out of everybody's sight.
+//! Users' variables are passed byte for byte, and never visible to others.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// What the first program of a container with these variables sees.
+/// Returns the environment of the first program of a container with these variables.
 async fn seen(environment: Variables) -> BTreeMap<String, String> {
     let installation = Installation::new();
     let owner = owner();

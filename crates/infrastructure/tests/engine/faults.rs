@@ -1,4 +1,4 @@
-//! An engine that is not there, not well, or not docker.
+//! An engine that is not available, fails, or is not docker.
 
 use std::{
     sync::Arc,
@@ -28,7 +28,7 @@ fn image(owner: Owner) -> ImageName {
     ImageName::of(owner.application, owner.deployment)
 }
 
-/// The error of every call of every port.
+/// Returns the error of every call of every port.
 async fn every_error(installation: &Installation) -> Vec<(&'static str, StepError)> {
     let (engine, owner) = (&installation.engine, owner());
     let (container, output): (ContainerId, _) =

@@ -1,4 +1,4 @@
-//! Builds that are planned by a program in place of `nixpacks`.
+//! Builds that are planned by a fake `nixpacks`.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// Recognises everything, and writes what it is told into a script, as the real one does.
+/// Accepts every project, and writes its variables into a script, as the real one does.
 const WILLING: &str = r#"
 case "$1" in
 plan) echo '{"phases":{"install":{}},"variables":{"CI":"true","TOKEN":"of the plan"}}' ;;

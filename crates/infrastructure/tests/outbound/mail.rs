@@ -1,4 +1,4 @@
-//! Mail by a real server.
+//! Mail to a real server.
 
 use launchway_domain::{
     notifications::{Mail, MailLogin, MailSecurity, Mailer as _, SendError, Sent},
@@ -9,7 +9,7 @@ use launchway_testkit::outside::{MailServer, MailServerOptions, Safety, TakenMai
 
 use crate::arena::{Way, mail_by, told};
 
-/// A server on this machine that is spoken to without encryption, which the operator allows.
+/// A server on this machine without encryption, which the operator allows.
 struct Post {
     server: MailServer,
     outbound: Outbound,
@@ -30,7 +30,7 @@ impl Post {
         self.outbound.send(mail).await
     }
 
-    /// What the server has of a mail that it took.
+    /// Sends a mail, and returns it as the server received it.
     async fn deliver(&self, mail: Mail) -> TakenMail {
         assert_eq!(self.send(mail).await, Ok(250.into()));
         self.server.wait_for(1).remove(0)
@@ -198,7 +198,7 @@ async fn an_address_in_another_script_needs_a_server_that_takes_it() {
 #[tokio::test]
 async fn a_server_is_spoken_to_without_encryption_only_where_that_is_allowed() {
     let server = MailServer::start(&plain());
-    // Whose network the operator did not name, and which is nobody's either.
+    // The operator did not allow the server's network.
     let outbound = Way::to(&["10.0.0.0/8"], server.port).open();
     let mail = Mail { login: login("ada", "pw"), ..mail_by("127.0.0.1", server.port, MailSecurity::None) };
     let sent = outbound.send(mail).await;

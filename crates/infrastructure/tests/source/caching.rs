@@ -1,4 +1,4 @@
-//! What is kept from one fetch to the next.
+//! The cache between fetches.
 
 use std::{fs, path::PathBuf, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
     servers::{Manner, Web},
 };
 
-/// Bytes that no compression makes smaller.
+/// Incompressible bytes.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = || {

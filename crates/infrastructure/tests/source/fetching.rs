@@ -1,4 +1,4 @@
-//! What a fetch brings, by every protocol.
+//! The result of a fetch, by every protocol.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, os::unix::fs::symlink, sync::Arc};
 

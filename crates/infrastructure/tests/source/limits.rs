@@ -1,4 +1,4 @@
-//! What is too large or too slow.
+//! Repositories that are too large or too slow.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     servers::{Daemon, Manner, Web},
 };
 
-/// Random enough that git cannot make it smaller.
+/// Writes a file that git cannot compress.
 fn large_file(repository: &Repository) {
     let random = std::process::Command::new("head").args(["-c", "3000000", "/dev/urandom"]).output().unwrap();
     repository.write("large", random.stdout);
@@ -68,7 +68,7 @@ async fn as_many_files_as_are_allowed_are_fetched_and_one_more_is_refused() {
     assert!(told.ends_with(" is too large: it has more than 4 files and folders."), "{told}");
 }
 
-/// A commit of a few kilobytes that names `10^levels` files, or as many empty folders.
+/// Creates a commit of a few kilobytes that contains `10^levels` files, or as many empty folders.
 fn bomb(repository: &Repository, levels: u32, with_files: bool) {
     let mut entry = if with_files {
         ("100644 blob", repository.git_with_input(&["hash-object", "-w", "--stdin"], "boom"))

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::arena::{owner, refusal};
 
-/// A checkout with a site in `web`, and where sites are published.
+/// A checkout with a site in `web`, and the folder of published sites.
 struct Stage {
     folder: TempDir,
     sites: ReleaseFolders,
@@ -43,7 +43,7 @@ impl Stage {
         self.sites.publish(owner, &checkout, &base_path.parse::<BasePath>().unwrap()).await
     }
 
-    /// Every name in the folder of sites, at any depth.
+    /// Returns every name in the folder of sites, at any depth.
     fn published(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.folder.path().join("sites")];
         let mut found = Vec::new();

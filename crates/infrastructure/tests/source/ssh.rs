@@ -1,4 +1,4 @@
-//! Repositories behind ssh.
+//! Repositories over ssh.
 
 use std::{fs, sync::Arc};
 

@@ -42,7 +42,7 @@ async fn found(db: &Database, scope: Scope, filter: &ApplicationFilter) -> Vec<S
     page.items.into_iter().map(|item| item.application.blueprint.name.into()).collect()
 }
 
-/// The names of all applications of an organization.
+/// Returns the names of all applications of an organization.
 pub(super) async fn names(db: &Database, scope: Scope) -> Vec<String> {
     found(db, scope, &ApplicationFilter::default()).await
 }
@@ -112,7 +112,7 @@ async fn a_filter_picks_the_environment_and_the_state(db: Database) {
     assert_eq!(found(&db, ada.scope(), &none).await, [""; 0]);
 }
 
-/// The names of the applications that a search finds.
+/// Returns the names of the applications that a search finds.
 pub(crate) async fn searched(db: &Database, scope: Scope, search: &str) -> Vec<String> {
     found(db, scope, &ApplicationFilter { search: Some(search.to_owned()), ..Default::default() }).await
 }

@@ -1,4 +1,4 @@
-//! Pages of the trail: what `AuditRepository::page` promises.
+//! Contract of `AuditRepository::page`.
 
 use std::collections::BTreeMap;
 
@@ -31,14 +31,14 @@ contract!(
     what_no_text_can_hold_is_found_nowhere,
 );
 
-/// An organization with a trail.
+/// An organization with audit entries.
 struct Trail {
     chain: OrganizationId,
     db: Database,
 }
 
 impl Trail {
-    /// The entries one second apart, each changed by one of `changes`, with its place for a message.
+    /// Appends entries one second apart, each changed by one of `changes`, with its index as the message.
     async fn of(db: &Database, changes: &[&dyn Fn(&mut Entry)]) -> Self {
         let chain = id();
         let mut writes = Vec::new();
@@ -74,13 +74,13 @@ impl Trail {
         page
     }
 
-    /// The messages of a page, and the number of all.
+    /// Returns the messages of a page, and the total number.
     async fn messages(&self, filter: &Filter, number: i64, size: i64) -> (Vec<String>, i64) {
         let page = self.page(filter, number, size).await;
         (page.items.into_iter().map(|entry| entry.message).collect(), page.total)
     }
 
-    /// The messages of all entries that pass the filter, newest first.
+    /// Returns the messages of all entries that pass the filter, newest first.
     async fn passing(&self, filter: &Filter) -> Vec<String> {
         let (messages, total) = self.messages(filter, 1, 100).await;
         assert_eq!(messages.len() as i64, total);

@@ -1,4 +1,4 @@
-//! Deployments that go on: from where to where, and with what.
+//! State changes of deployments.
 
 use launchway_domain::{
     applications::Port,

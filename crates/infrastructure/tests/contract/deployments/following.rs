@@ -1,4 +1,4 @@
-//! How an application is, by what becomes of its deployments.
+//! The state of an application, derived from its deployments.
 
 use launchway_domain::{
     applications::{Application, ApplicationState as A, Progress},

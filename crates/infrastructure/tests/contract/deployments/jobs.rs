@@ -1,4 +1,4 @@
-//! Deployments whose job went its own way.
+//! Deployments whose state no longer matches their job.
 
 use launchway_domain::{
     applications::{Application, ApplicationState as A, Progress},
@@ -49,7 +49,7 @@ pub(super) fn job_of(deployment: &Deployment) -> NewJob {
     }
 }
 
-/// A deployment that waits, with its job.
+/// A queued deployment with its job.
 pub(crate) async fn queued(db: &Database, application: &Application, number: u32) -> Deployment {
     let deployment = deploy(db, application, number).await;
     db.commit(vec![jobs::Write::Enqueue(job_of(&deployment)).into()]).await.unwrap();
@@ -62,7 +62,7 @@ async fn claim(db: &Database) -> ClaimedJob {
     db.claim(&worker, limits, at(1), at(100)).await.unwrap().unwrap()
 }
 
-/// A deployment that a worker is at.
+/// A deployment whose job a worker runs.
 pub(crate) async fn building(
     db: &Database,
     application: &Application,
@@ -84,7 +84,7 @@ pub(crate) async fn follow(db: &Database, application: Option<ApplicationId>) {
     db.commit(vec![Write::FollowJobs { application, at: at(9) }.into()]).await.unwrap();
 }
 
-/// Asserts where a deployment went, and what its log says about it.
+/// Asserts the state of a deployment, and its log line.
 async fn assert_went(db: &Database, before: &Deployment, to: S, line: Option<(Level, &str)>) {
     let after = now(db, before).await;
     let mut expected = Deployment { updated_at: at(9), ..before.clone() };

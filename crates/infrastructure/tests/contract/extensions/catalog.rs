@@ -1,4 +1,4 @@
-//! The catalog: how its entries come, change, go and come back.
+//! Adding, updating, withdrawing and restoring catalog entries.
 
 use launchway_domain::{
     extensions::{Extension, ExtensionRepository, Validation},
@@ -43,7 +43,7 @@ async fn an_entry_is_read_as_it_was_published_by_everyone(db: Database) {
     assert_eq!(ExtensionRepository::by_id(&db, ada.scope(), id()).await.unwrap(), None);
 }
 
-/// The same entry as it comes with the next version of Launchway: with an id and moments of its own.
+/// The same entry of the next version of Launchway: with another id and other timestamps.
 fn renewed(entry: &Extension, seconds: i64) -> Extension {
     let mut next = Extension {
         id: id(),

@@ -1,4 +1,4 @@
-//! Everybody at once: lines of one run, names that several want, and replicas that start.
+//! Concurrency: lines of one run, contended names, and replicas that start.
 
 use std::sync::{
     Arc,
@@ -34,7 +34,7 @@ contract!(
     replicas_that_publish_at_once_have_one_catalog,
 );
 
-/// The same database as two servers have it. A SQLite file has one.
+/// Returns the database as two servers open it. A SQLite file has one server.
 fn servers(fresh: &Fresh) -> [Database; 2] {
     let db = fresh.database.clone();
     let replica = if fresh.folder().is_some() { db.clone() } else { fresh.open_again() };

@@ -1,4 +1,4 @@
-//! What runs print: how it is kept, and how much of it is shown.
+//! The stored and shown output of runs.
 
 use launchway_domain::{
     extensions::{ExecutionDetail, ExecutionLine, ExecutionLog as _, ExecutionRepository},
@@ -124,7 +124,7 @@ async fn lines_of_what_is_not_there_are_refused_as_a_whole(db: Database) {
 
 const SHOWN: usize = ExecutionDetail::SHOWN;
 
-/// What is shown of a run that printed those lines, in two calls.
+/// Returns the shown output of a run that printed those lines, in two calls.
 async fn shown(db: &Database, texts: &[String]) -> String {
     let ada = Resident::of(db, "ada").await;
     let (run, _) = a_run(db, &ada).await;

@@ -1,4 +1,4 @@
-//! How runs and their steps move on, and what does not.
+//! Allowed and rejected state changes of runs and their steps.
 
 use launchway_domain::ids::ExecutionId;
 use launchway_infrastructure::database::Database;
@@ -98,7 +98,7 @@ async fn steps_that_are_over_stay_as_they_are(db: Database) {
     assert_eq!(now(&db, &run).await.1, before);
 }
 
-/// Brings a run that waits to a state.
+/// Advances a pending run to a state.
 async fn bring_run(db: &Database, id: ExecutionId, to: S) {
     if to != S::Pending {
         begin(db, id).await.unwrap();

@@ -1,4 +1,4 @@
-//! Who gets which job.
+//! Claiming jobs.
 
 use std::collections::HashSet;
 
@@ -46,7 +46,7 @@ async fn an_empty_queue_gives_nothing(db: Database) {
     assert_eq!(claim(&db, a_worker(), 0).await, None);
 }
 
-/// Lets 32 workers claim until nothing is left, and returns what each claim got.
+/// Lets 32 workers claim until nothing is left, and returns the result of each claim.
 async fn claim_by_many(fresh: &Fresh, limits: ClaimLimits) -> Vec<Lease> {
     let replica = fresh.open_again();
     let mut tasks = JoinSet::new();

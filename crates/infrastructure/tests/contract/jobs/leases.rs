@@ -1,4 +1,4 @@
-//! What the holder of a lease may do, and who does not hold one any more may not.
+//! The rights of a lease, which end with it.
 
 use launchway_domain::{
     auth,
@@ -84,7 +84,7 @@ async fn of_who_proves_a_lease_and_who_takes_it_away_one_is_first(db: Database) 
     }
 }
 
-/// Asserts that nobody can do anything with the lease.
+/// Asserts that every operation with the lease fails.
 async fn assert_void(db: &Database, lease: Lease) {
     assert_eq!(db.heartbeat(&lease, at(1000)).await.unwrap(), Heartbeat::Lost, "{lease:?}");
     assert!(is_stale(&settle(db, lease, Outcome::Succeeded, 1).await), "{lease:?}");

@@ -1,4 +1,4 @@
-//! Workers that are lost.
+//! Lost workers.
 
 use launchway_domain::{
     ids::BootId,

@@ -47,7 +47,7 @@ async fn found(db: &Database, application: &Application, filter: &LogFilter) -> 
     numbers(&page.items)
 }
 
-/// The numbers on all pages of that size.
+/// Returns the numbers on all pages of that size.
 async fn walked(db: &Database, application: &Application, filter: &LogFilter, size: i64) -> Vec<i64> {
     let mut walked = Vec::new();
     for number in 1.. {
@@ -213,7 +213,7 @@ async fn filters_hold_together_and_divide_into_pages(db: Database) {
     assert_eq!(walked(&db, &application, &filter, 3).await, [33, 26, 25, 18, 17, 10, 9]);
 }
 
-/// How long the fastest of some reads takes.
+/// Returns the time of the fastest of several reads.
 async fn fastest(read: impl AsyncFn()) -> Duration {
     let mut fastest = Duration::MAX;
     for _ in 0..40 {
@@ -224,7 +224,7 @@ async fn fastest(read: impl AsyncFn()) -> Duration {
     fastest
 }
 
-/// Makes every log called "long" twice as long, as if its lines had been appended once more.
+/// Doubles every log named "long", as if its lines had been appended once more.
 const TWICE_AS_LONG: &str = "
     INSERT INTO application_logs
         (application_id, number, deployment_id, deployment_number, level, log, created_at)

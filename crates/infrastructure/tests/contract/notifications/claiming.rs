@@ -1,4 +1,4 @@
-//! Taking what is due.
+//! Claiming due deliveries.
 
 use std::collections::BTreeMap;
 
@@ -127,7 +127,7 @@ async fn what_waits_goes_to_the_address_that_is_there_now(db: Database) {
     assert_eq!(Some(config.url), url);
 }
 
-/// Such deliveries come about only on PostgreSQL, by two who meet.
+/// Such deliveries arise only on PostgreSQL, from two concurrent transactions.
 async fn what_waits_for_a_channel_that_is_off_or_gone_is_ended(db: Database) {
     let (ada, bob) = (a_reader(&db, "ada").await, a_reader(&db, "bob").await);
     for scope in [ada.scope(), bob.scope()] {
@@ -149,7 +149,7 @@ async fn what_waits_for_a_channel_that_is_off_or_gone_is_ended(db: Database) {
     assert_eq!(told(&db, 9).await, []);
 }
 
-/// However much waits for a channel, the others get their share of a claim.
+/// However many deliveries of a channel are pending, the others get their share of a claim.
 async fn thousands_of_one_channel_leave_room_for_the_others(db: Database) {
     let (ada, bob) = (a_reader(&db, "ada").await, a_reader(&db, "bob").await);
     let flood = (0..2_000).map(|_| Write::Announce(an_event(ada.scope(), 1)).into()).collect();

@@ -1,4 +1,4 @@
-//! What is said when somebody logs in from a new device.
+//! Events of logins from a new device.
 
 use chrono::TimeDelta;
 use launchway_domain::{
@@ -39,7 +39,7 @@ async fn count(db: &Database, resident: &Resident) -> usize {
 
 async fn a_login_from_a_new_device_is_told_to_every_organization_of_the_user(db: Database) {
     let (ada, bob) = (a_reader(&db, "ada").await, a_reader(&db, "bob").await);
-    // They are a member there and told nothing, were a member, or never were.
+    // The user is a member of eve's, which has no channel, was one of zoe's, and never was one of kim's.
     let (eve, zoe, kim) =
         (Resident::of(&db, "eve").await, a_reader(&db, "zoe").await, a_reader(&db, "kim").await);
     for other in [&bob, &eve, &zoe] {

@@ -1,4 +1,4 @@
-//! What nobody sends any more, and asking for it again.
+//! Deliveries that are no longer sent, and replaying them.
 
 use launchway_domain::{
     ids::DeliveryId,
@@ -37,7 +37,7 @@ async fn replay(db: &Database, scope: Scope, id: DeliveryId, seconds: i64) -> Re
     commit(db, Write::Replay { scope, id, at: at(seconds) }).await
 }
 
-/// A delivery that was given up at 3, and its channel is active.
+/// A delivery that was given up at 3, with an active channel.
 async fn a_dead_one(db: &Database, scope: Scope) -> Delivery {
     record(db, &sending(db, scope).await, Next::GiveUp, 3).await.unwrap();
     the_delivery(db, scope).await

@@ -1,4 +1,4 @@
-//! What signs messages.
+//! Signing secrets of messages.
 
 use launchway_domain::{
     notifications::{
@@ -23,7 +23,7 @@ contract!(
 
 const KIND: WebhookKind = WebhookKind::Generic;
 
-/// Somebody whose own receiver is told, and the secret that signs.
+/// A user with a webhook channel of their own, and its signing secret.
 async fn a_receiver(db: &Database) -> (Resident, KeptSigningSecret) {
     let ada = Resident::of(db, "ada").await;
     let secret = a_secret("first");

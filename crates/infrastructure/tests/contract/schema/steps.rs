@@ -1,4 +1,4 @@
-//! What a step makes of the records that it finds.
+//! The effect of migrations on existing records.
 
 use diesel_migrations::MigrationHarness as _;
 use launchway_domain::{
@@ -24,7 +24,7 @@ contract!(
     deployments_that_are_there_were_requested_by_nobody_who_is_known,
 );
 
-/// Takes the steps back down to that one, and it too.
+/// Reverts the migrations down to that one, including it.
 async fn revert_to(db: &Database, version: &'static str) {
     let reverted = db.write(move |connection| {
         loop {
@@ -130,7 +130,7 @@ async fn deployments_that_are_there_were_requested_by_nobody_who_is_known(db: Da
     db.migrate().await.unwrap();
     let after = Deployment { requested_by: String::new(), ..before };
     assert_eq!(get(&db, ada.scope(), after.id).await, Some(after));
-    // Whom to tell, and of what, is gone with the step.
+    // The migration deletes channels and events.
     announced(&db, ada.scope(), 2).await;
     assert_eq!(deliveries(&db, ada.scope()).await, []);
 }

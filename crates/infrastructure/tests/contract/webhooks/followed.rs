@@ -1,4 +1,4 @@
-//! Which applications come from a repository, and which follow their branch.
+//! The applications of a repository, and those that follow their branch.
 
 use launchway_domain::{
     applications::Application,

@@ -73,7 +73,7 @@ async fn a_secret_is_replaced_and_the_old_one_stays_valid_for_a_while(db: Databa
     replace(&db, &third, 130).await.unwrap();
     assert_eq!(db.secret(ada.scope(), &engine).await.unwrap(), Some(third.clone()));
     assert_eq!(valid(&db, &engine, 119).await, [third.clone(), second.clone(), first]);
-    // Until then, and not at that moment.
+    // The end of the validity is exclusive.
     assert_eq!(valid(&db, &engine, 120).await, [third.clone(), second]);
     assert_eq!(valid(&db, &engine, 10_000).await, [third]);
 }

@@ -1,4 +1,4 @@
-//! Which compose is found, and how it is called.
+//! Finding and invoking the compose client.
 
 use launchway_domain::deployments::StepError;
 use launchway_testkit::docker::{FakeCall, FakeDocker, base_image};
@@ -6,7 +6,7 @@ use launchway_testkit::docker::{FakeCall, FakeDocker, base_image};
 use super::{Composing, plan};
 use crate::installation::owner;
 
-/// A docker that has everything, and `version` as its plugin.
+/// A docker that has every object, and `version` as its plugin.
 fn willing(version: &str) -> String {
     format!(
         r#"id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa

@@ -1,4 +1,4 @@
-//! Services that run together, as one.
+//! Services that run together.
 
 use std::{sync::Arc, time::Duration};
 

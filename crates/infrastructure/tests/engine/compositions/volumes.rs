@@ -1,4 +1,4 @@
-//! Volumes outlive deployments, and compositions can be gone back to.
+//! Volumes outlive deployments, and compositions can be rolled back to.
 
 use launchway_domain::{
     deployments::{Composer as _, Deployer, StepError},

@@ -1,4 +1,4 @@
-//! Steps that run a text in a shell.
+//! Steps that run a shell command.
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ fn command(text: &str) -> Action {
     Action::Command { run: text.to_owned(), revert: None }
 }
 
-/// What a step with this `cmd` comes to.
+/// Returns the resolved action of a step with this `cmd`.
 fn resolved(text: &str, values: &Values) -> Action {
     let step = StepSpec {
         name: "Say".to_owned(),
@@ -112,7 +112,7 @@ async fn a_command_that_nobody_waits_for_ends_with_everything_it_started() {
     assert_eq!(alive(), last);
 }
 
-/// What people try.
+/// Injection attempts.
 const PAYLOADS: [&str; 62] = [
     "; touch canary",
     "& touch canary",

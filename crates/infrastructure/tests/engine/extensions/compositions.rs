@@ -1,4 +1,4 @@
-//! Compositions: brought up, replaced, taken down and brought back.
+//! Compositions: started, replaced, set aside and restored.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn down() -> Action {
     Action::Compose(ComposeAction::Down { project: "shop".parse().unwrap() })
 }
 
-/// A database that keeps what it is told in a volume, and a page that asks it.
+/// A database that stores values in a volume, and a page that requests them.
 fn shop(port: u16) -> String {
     let base = base_image();
     format!(
@@ -122,7 +122,7 @@ async fn services_run_together_and_the_earlier_ones_come_back_with_what_they_wer
     assert!(is_free_of("hunter2", extending.folder.path()), "a value is on the disk");
 }
 
-/// Whether no file below a folder has these words.
+/// Returns whether no file below a folder contains these words.
 fn is_free_of(words: &str, folder: &std::path::Path) -> bool {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

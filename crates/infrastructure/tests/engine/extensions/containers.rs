@@ -1,4 +1,4 @@
-//! Containers that stand alone: made, replaced, set aside and brought back.
+//! Containers outside of compositions: created, replaced, set aside and restored.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

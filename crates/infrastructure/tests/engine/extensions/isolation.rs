@@ -196,7 +196,7 @@ async fn deployments_and_extensions_do_not_see_each_other() {
     assert_eq!(extending.installation.traces.containers(), [again.id.as_str()]);
 }
 
-/// A docker that has everything and succeeds.
+/// A docker that has every object and always succeeds.
 const WILLING: &str = r#"cat >/dev/null
 id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 case "$1 $2" in

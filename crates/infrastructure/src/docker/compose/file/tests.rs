@@ -1,4 +1,4 @@
-//! Files that are allowed and files that are not.
+//! Tests of allowed and rejected files.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn name(text: &str) -> ServiceName {
     text.parse().unwrap()
 }
 
-/// A file with one service that says this too.
+/// A file with one service that has this line too.
 fn with(line: &str) -> String {
     format!("services:\n  db:\n    image: postgres:16\n    {line}\n")
 }
