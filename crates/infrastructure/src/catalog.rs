@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_definition_says_what_it_is_for_and_shows_that_it_worked() {
+    fn every_definition_has_a_purpose_and_a_check() {
         for (name, definition) in definitions() {
             assert!(!definition.metadata.description.is_empty(), "{name}");
             assert!(!definition.metadata.version.is_empty(), "{name}");
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn what_an_installation_asks_for_can_be_answered_and_every_step_resolves() {
+    fn every_step_resolves_with_valid_answers() {
         for (name, definition) in definitions() {
             assert_eq!(actions(&definition).len(), definition.steps().count(), "{name}");
         }
     }
 
     #[test]
-    fn all_but_the_note_can_be_run_by_whoever_administers_an_organization() {
+    fn admins_may_run_every_extension_but_the_note() {
         for (name, definition) in definitions() {
             assert_eq!(definition.acts_on_host(), name == "hello-note.yaml", "{name}");
         }

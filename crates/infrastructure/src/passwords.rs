@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_password_gives_two_hashes_in_the_phc_format_of_argon2id() {
+    async fn hashes_are_salted_and_in_the_phc_format() {
         let [one, other] = [
             hasher().hash(&password("correct horse")).await,
             hasher().hash(&password("correct horse")).await,

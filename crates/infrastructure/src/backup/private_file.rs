@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_there_when_it_is_kept_and_only_its_owner_may_read_it() {
+    fn a_kept_file_is_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("key");
         replace_private_file(&place, "one", false).unwrap();

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_is_waited_for_no_longer_than_some_seconds() {
+    fn connecting_to_a_silent_server_times_out() {
         for (url, bounded) in [
             ("postgres://ada@db/launchway", "postgres://ada@db/launchway?connect_timeout=5"),
             ("postgres://db", "postgres://db?connect_timeout=5"),

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_kept_as_the_file_says_and_those_that_have_done_their_work_are_not() {
+    fn restart_policies_follow_the_file_except_for_completed_tasks() {
         let running = Condition::Running { address: [10, 0, 0, 1].into(), restarts: 0 };
         let exited = |code| Condition::Exited(Exit { code, out_of_memory: false, restarts: 0 });
         for (restart, is_web, condition, policy) in [

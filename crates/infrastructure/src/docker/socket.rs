@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_but_a_name_is_asked_for_and_without_an_engine_there_is_no_answer() {
+    async fn requests_only_valid_names_and_needs_an_engine() {
         let socket = Socket(PathBuf::from("/nonexistent/docker.sock"));
         for name in ["a", "../containers/a", "a?b", "a b", "a\r\nb", "a%2fb"] {
             assert_eq!(socket.container(name).await, None);

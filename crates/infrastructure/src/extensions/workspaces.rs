@@ -105,7 +105,7 @@ mod tests {
     use crate::clock::SystemClock;
 
     #[tokio::test]
-    async fn a_workspace_is_its_owners_alone_and_goes_with_what_is_beside_it() {
+    async fn a_workspace_is_private_and_removed_with_its_notes() {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::open(&folder.path().join("runs")).unwrap();
         let execution = CountingIds::nth(1).into();

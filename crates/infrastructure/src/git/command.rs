@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_git_that_would_ask_for_the_address_again_is_told_by_its_version() {
+    fn rejects_a_git_that_would_resolve_the_host_again() {
         for (text, new_enough) in [
             ("git version 2.47.3\n", true),
             ("git version 2.39.5 (Apple Git-154)\n", true),

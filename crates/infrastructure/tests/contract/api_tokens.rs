@@ -20,8 +20,8 @@ contract!(
     only_the_owner_revokes_a_token_and_only_once,
     tokens_of_a_deleted_user_are_not_listed,
     only_a_member_gets_a_token,
-    a_token_that_is_issued_while_its_owner_is_removed_is_void_and_stays_so,
-    a_token_that_is_issued_while_the_organization_is_deleted_is_void,
+    a_token_issued_while_its_owner_is_removed_stays_void,
+    a_token_issued_while_its_organization_is_deleted_is_void,
 );
 
 fn revoke(token: &ApiToken, organization_id: OrganizationId, user_id: UserId) -> Write {
@@ -166,7 +166,7 @@ async fn race(db: &Database, home: &Resident, owner: &Resident, against: organiz
     assert_eq!(db.api_tokens(scope, owner.user.id).await.unwrap(), []);
 }
 
-async fn a_token_that_is_issued_while_its_owner_is_removed_is_void_and_stays_so(db: Database) {
+async fn a_token_issued_while_its_owner_is_removed_stays_void(db: Database) {
     let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
     join(&db, &ada, &grace).await;
     for _ in 0..50 {
@@ -174,7 +174,7 @@ async fn a_token_that_is_issued_while_its_owner_is_removed_is_void_and_stays_so(
     }
 }
 
-async fn a_token_that_is_issued_while_the_organization_is_deleted_is_void(db: Database) {
+async fn a_token_issued_while_its_organization_is_deleted_is_void(db: Database) {
     for round in 0..20 {
         let ada = Resident::of(&db, &format!("ada{round}")).await;
         let delete = organizations::Write::Delete { scope: ada.scope(), at: at(5) };

@@ -37,11 +37,11 @@ contract!(
     of_two_who_take_a_name_at_once_one_gets_it,
     a_domain_is_taken_once_in_the_installation,
     a_change_that_takes_what_others_have_is_refused,
-    a_deleted_application_is_gone_and_its_name_and_domain_are_free,
+    deleting_an_application_frees_its_name_and_domain,
     what_is_gone_or_of_others_is_not_changed,
     nobody_makes_an_application_for_an_organization_that_is_gone,
     an_organization_that_has_applications_stays,
-    of_an_application_and_the_end_of_its_organization_one_happens,
+    creating_an_application_conflicts_with_deleting_its_owner,
     an_application_is_seen_with_everything_around_it,
     an_application_outlives_who_made_it,
 );
@@ -215,7 +215,7 @@ async fn a_change_that_takes_what_others_have_is_refused(db: Database) {
     assert_eq!(again(&db, &api).await, api);
 }
 
-async fn a_deleted_application_is_gone_and_its_name_and_domain_are_free(db: Database) {
+async fn deleting_an_application_frees_its_name_and_domain(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let first = an_application_of(&ada).at_domain("web.example.com").build();
     insert(&db, &first).await.unwrap();
@@ -269,7 +269,7 @@ async fn an_organization_that_has_applications_stays(db: Database) {
     assert!(is_stale(&commit(&db, end()).await));
 }
 
-async fn of_an_application_and_the_end_of_its_organization_one_happens(db: Database) {
+async fn creating_an_application_conflicts_with_deleting_its_owner(db: Database) {
     for round in 0..10 {
         let ada = Resident::of(&db, &format!("ada{round}")).await;
         let application = an_application_of(&ada).build();

@@ -18,7 +18,7 @@ contract!(
     the_holder_of_a_session_is_recognised,
     the_holder_of_an_api_token_is_recognised,
     an_unknown_token_is_nobodys,
-    recognising_the_same_token_again_reads_no_more_than_the_epoch,
+    a_known_token_costs_only_a_read_of_the_epoch,
     a_revoked_token_is_not_recognised,
     an_ended_session_is_not_recognised,
     another_role_is_seen_at_once,
@@ -66,7 +66,7 @@ async fn an_unknown_token_is_nobodys(db: Database) {
     assert_eq!(known(&db, &unknown).await.unwrap().credential, Credential::Session(session));
 }
 
-async fn recognising_the_same_token_again_reads_no_more_than_the_epoch(fresh: &Fresh) {
+async fn a_known_token_costs_only_a_read_of_the_epoch(fresh: &Fresh) {
     let db = &fresh.database;
     let session = Resident::of(db, "ada").await.log_in(db, "one").await;
     let first = known(db, &session.token_hash).await;

@@ -38,7 +38,7 @@ contract!(
     of_two_admins_who_demote_each_other_one_stays,
     of_two_admins_who_leave_at_once_one_stays,
     the_tokens_of_a_member_who_left_stay_void,
-    a_member_who_joins_while_the_organization_is_deleted_is_no_member_of_it,
+    joining_an_organization_while_it_is_deleted_has_no_effect,
 );
 
 fn change_role(home: &Resident, user: &User, role: Role) -> Write {
@@ -351,7 +351,7 @@ async fn the_tokens_of_a_member_who_left_stay_void(db: Database) {
     assert_eq!(db.api_tokens(Scope::of_record(home.id), grace.user.id).await.unwrap(), [elsewhere]);
 }
 
-async fn a_member_who_joins_while_the_organization_is_deleted_is_no_member_of_it(db: Database) {
+async fn joining_an_organization_while_it_is_deleted_has_no_effect(db: Database) {
     let grace = a_user("grace");
     commit(&db, users::Write::Insert(grace.clone())).await.unwrap();
     for round in 0..10 {

@@ -14,7 +14,7 @@ contract!(
     migrations_lead_up_and_down_and_up_again,
     migrating_at_the_same_time_is_safe,
     the_code_knows_every_column_as_it_is,
-    indexes_and_constraints_have_the_names_that_the_other_database_uses,
+    both_databases_use_the_same_index_and_constraint_names,
 );
 
 #[derive(QueryableByName)]
@@ -127,7 +127,7 @@ async fn the_code_knows_every_column_as_it_is(fresh: &Fresh) {
 }
 
 /// Both migrations spell out every name, so each must have the names of the other.
-async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db: Database) {
+async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
     let stored = names(
         &db,
         "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",

@@ -80,7 +80,7 @@ async fn there_may_be_512_variables() {
 }
 
 #[tokio::test]
-async fn what_docker_would_obey_is_refused_when_only_inheriting_would_do() {
+async fn rejects_variables_of_docker_that_need_inheriting() {
     let installation = Installation::new();
     let owner = owner();
     let image = installation.image(owner, "true").await;

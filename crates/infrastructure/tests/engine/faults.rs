@@ -120,7 +120,7 @@ async fn an_answer_that_is_none_is_a_fault() {
 }
 
 #[tokio::test]
-async fn waiting_for_news_of_an_engine_that_is_not_there_does_not_spin() {
+async fn waiting_for_events_of_a_missing_engine_does_not_spin() {
     let fake = FakeDocker::complaining("Cannot connect to the Docker daemon");
     let started = Instant::now();
     installation(&fake).engine.wait_for_news(Duration::from_millis(2500)).await;

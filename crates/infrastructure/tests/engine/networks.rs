@@ -42,7 +42,7 @@ async fn organizations_do_not_reach_each_other() {
 }
 
 #[tokio::test]
-async fn a_network_is_out_of_the_pool_and_the_only_one_of_its_containers() {
+async fn a_network_is_from_the_pool_and_its_containers_have_no_other() {
     let installation = Installation::new();
     let owner = owner();
     let container = installation.container(owner, "sleep 600").await;

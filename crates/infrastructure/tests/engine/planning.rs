@@ -59,7 +59,7 @@ async fn a_plan_gets_a_dockerfile_and_what_that_has_to_be_told() {
 }
 
 #[tokio::test]
-async fn variables_come_by_the_environment_and_none_that_the_program_obeys() {
+async fn variables_are_passed_by_environment_except_dangerous_ones() {
     let (installation, fake) = (Installation::new(), FakeProgram::running("nixpacks", WILLING));
     let plan = a_plan(&installation, &[("LD_PRELOAD", "/web/evil.so"), ("TOKEN", "open\nsesame")]);
 

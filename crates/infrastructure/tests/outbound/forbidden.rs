@@ -181,7 +181,7 @@ async fn redirects_are_answers_and_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_elsewhere_the_second_time_is_asked_once_and_then_refused() {
+async fn a_rebinding_receiver_is_resolved_once_and_rejected() {
     let inside = Receiver::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let outside = Receiver::talking_at("127.0.0.2", inside.port, |conversation| {
         conversation.read_request();
@@ -212,7 +212,7 @@ async fn a_name_that_leads_elsewhere_the_second_time_is_asked_once_and_then_refu
 }
 
 #[tokio::test]
-async fn a_mail_server_that_leads_elsewhere_the_second_time_is_asked_once_and_then_refused() {
+async fn a_rebinding_mail_server_is_resolved_once_and_rejected() {
     let inside = Receiver::talking(take_mail);
     let outside = Receiver::talking_at("127.0.0.2", inside.port, take_mail);
     let rebinding = || Names::new(&[("rebinding.example", &[&["127.0.0.2"], &["127.0.0.1"]])]);

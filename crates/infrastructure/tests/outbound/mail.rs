@@ -137,7 +137,7 @@ async fn who_has_to_log_in_does_by_either_way() {
 }
 
 #[tokio::test]
-async fn who_is_refused_for_good_is_left_out_and_named_and_who_is_put_off_puts_all_off() {
+async fn permanent_rejections_skip_a_recipient_temporary_fail_all() {
     let refused_recipients =
         vec![("gone@example.com", "550 5.1.1 no such user"), ("full@example.com", "452 4.2.2 mailbox full")];
     let post = Post::open(&MailServerOptions { refused_recipients, ..plain() });
@@ -196,7 +196,7 @@ async fn an_address_in_another_script_needs_a_server_that_takes_it() {
 }
 
 #[tokio::test]
-async fn a_server_is_spoken_to_without_encryption_only_where_that_is_allowed() {
+async fn plaintext_mail_needs_an_allowed_server() {
     let server = MailServer::start(&plain());
     // The operator did not allow the server's network.
     let outbound = Way::to(&["10.0.0.0/8"], server.port).open();

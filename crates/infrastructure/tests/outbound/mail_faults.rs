@@ -55,7 +55,7 @@ fn behave_until(last: &str, conversation: &mut Conversation) {
 const STAGES: [&str; 6] = ["connection", "EHLO", "MAIL", "RCPT", "DATA", "."];
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_waited_for_no_longer_than_was_said() {
+async fn a_silent_server_times_out() {
     for stage in STAGES {
         let (sent, took) = send(move |conversation| {
             behave_until(stage, conversation);

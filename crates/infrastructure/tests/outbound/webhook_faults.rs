@@ -145,7 +145,7 @@ async fn nobody_there_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn who_does_not_accept_is_waited_for_five_seconds_and_the_next_address_is_tried() {
+async fn connecting_times_out_and_tries_the_next_address() {
     // Two connections fill the backlog, which is never accepted. From then on the kernel ignores new ones.
     let full = TcpSocket::new_v4().unwrap();
     full.bind("127.0.0.3:0".parse().unwrap()).unwrap();

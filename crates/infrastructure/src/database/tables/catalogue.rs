@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_comes_behind_those_that_it_refers_to_and_the_epoch_last() {
+    fn tables_follow_those_they_reference_and_the_epoch_is_last() {
         let names = ["a", "b", "c", LAST, "z"];
         let ordered = in_order(tables(&names), &targets(&[("a", "c"), ("c", "z"), ("b", "a")])).unwrap();
         let ordered: Vec<_> = ordered.iter().map(|table| table.name.as_str()).collect();

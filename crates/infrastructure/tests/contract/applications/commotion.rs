@@ -26,7 +26,7 @@ contract!(
     of_many_who_take_a_domain_at_once_one_gets_it,
     of_many_who_want_an_automatic_host_at_once_each_gets_its_own,
     who_want_each_others_domains_do_not_wait_crosswise,
-    who_want_the_same_domains_in_another_order_do_not_wait_crosswise,
+    taking_the_same_domains_in_another_order_does_not_deadlock,
     whatever_happens_at_once_all_names_fit_together,
 );
 
@@ -123,7 +123,7 @@ async fn who_want_each_others_domains_do_not_wait_crosswise(fresh: &Fresh) {
     assert_eq!((again(&db, &one).await, again(&db, &two).await), (one, two));
 }
 
-async fn who_want_the_same_domains_in_another_order_do_not_wait_crosswise(fresh: &Fresh) {
+async fn taking_the_same_domains_in_another_order_does_not_deadlock(fresh: &Fresh) {
     let [db, replica] = servers(fresh);
     let ada = Resident::of(&db, "ada").await;
     for round in 0..20 {

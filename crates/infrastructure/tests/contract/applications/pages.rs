@@ -23,7 +23,7 @@ contract!(
     a_page_shows_whose_the_applications_are,
     a_page_shows_no_applications_of_others,
     a_filter_picks_the_environment_and_the_state,
-    a_search_looks_at_name_repository_and_domains_and_ignores_case,
+    search_covers_name_repository_and_domains_ignoring_case,
     nothing_in_a_search_has_a_meaning_of_its_own,
 );
 
@@ -117,7 +117,7 @@ pub(crate) async fn searched(db: &Database, scope: Scope, search: &str) -> Vec<S
     found(db, scope, &ApplicationFilter { search: Some(search.to_owned()), ..Default::default() }).await
 }
 
-async fn a_search_looks_at_name_repository_and_domains_and_ignores_case(db: Database) {
+async fn search_covers_name_repository_and_domains_ignoring_case(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let application = an_application_of(&ada)
         .named("Shop Front")

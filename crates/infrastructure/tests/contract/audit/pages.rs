@@ -24,7 +24,7 @@ contract!(
     filters_together_show_what_passes_all,
     a_filtered_list_has_pages_too,
     a_stretch_of_time_holds_both_its_ends,
-    a_search_looks_at_every_text_of_an_entry_and_at_each_by_itself,
+    search_covers_each_text_of_an_entry_separately,
     a_search_takes_every_character_for_itself,
     case_does_not_matter_in_any_script,
     the_name_of_an_actor_is_compared_as_a_whole,
@@ -246,7 +246,7 @@ async fn a_stretch_of_time_holds_both_its_ends(db: Database) {
     assert_eq!(trail.passing(&filter).await, ["3"]);
 }
 
-async fn a_search_looks_at_every_text_of_an_entry_and_at_each_by_itself(db: Database) {
+async fn search_covers_each_text_of_an_entry_separately(db: Database) {
     let noted = |value: &str| BTreeMap::from([("name".to_owned(), value.to_owned())]);
     let trail = Trail::of(
         &db,

@@ -22,7 +22,7 @@ contract!(
     a_released_job_waits_again_and_the_attempt_does_not_count,
     a_retried_job_waits_until_it_is_due_and_the_attempt_counts,
     the_third_retry_is_the_end,
-    a_job_that_is_given_back_is_superseded_when_a_newer_one_waits,
+    a_returned_job_is_superseded_by_a_newer_queued_one,
 );
 
 async fn a_heartbeat_extends_the_lease(db: Database) {
@@ -174,7 +174,7 @@ async fn the_third_retry_is_the_end(db: Database) {
     assert_eq!((job.reason.as_deref(), job.finished_at), (Some("three"), Some(at(3))));
 }
 
-async fn a_job_that_is_given_back_is_superseded_when_a_newer_one_waits(db: Database) {
+async fn a_returned_job_is_superseded_by_a_newer_queued_one(db: Database) {
     let scope = somebody(&db).await;
     let mut old = running(&db, scope).await;
     for release in [true, false] {

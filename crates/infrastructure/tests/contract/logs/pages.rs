@@ -18,7 +18,7 @@ use crate::{
 };
 
 contract!(
-    pages_divide_the_lines_newest_first_and_tell_how_many_there_are,
+    pages_split_the_lines_newest_first_and_have_the_total,
     pages_of_a_deployment_divide_its_lines,
     a_page_beyond_the_last_is_empty,
     an_empty_log_has_an_empty_page,
@@ -62,7 +62,7 @@ async fn walked(db: &Database, application: &Application, filter: &LogFilter, si
     walked
 }
 
-async fn pages_divide_the_lines_newest_first_and_tell_how_many_there_are(db: Database) {
+async fn pages_split_the_lines_newest_first_and_have_the_total(db: Database) {
     let (application, one, two) = a_log(&db).await;
     append(&db, counted(&one, 1..=5)).await;
     append(&db, counted(&two, 6..=7)).await;

@@ -23,7 +23,7 @@ contract!(
     a_claim_names_who_took_it_and_for_which_attempt,
     of_a_channel_at_most_two_are_under_way,
     one_slow_channel_holds_nobody_else_up,
-    who_has_the_fewest_under_way_is_served_first_and_of_those_what_was_due_first,
+    claims_prefer_idle_channels_then_the_oldest_delivery,
     no_more_is_claimed_than_is_wanted,
     a_retry_waits_for_its_moment,
     what_waits_goes_to_the_address_that_is_there_now,
@@ -76,7 +76,7 @@ async fn one_slow_channel_holds_nobody_else_up(db: Database) {
     assert!(others.iter().all(|claimed| claimed.event.organization_id == bob.organization.id));
 }
 
-async fn who_has_the_fewest_under_way_is_served_first_and_of_those_what_was_due_first(db: Database) {
+async fn claims_prefer_idle_channels_then_the_oldest_delivery(db: Database) {
     let mut scopes = Vec::new();
     for name in ["ada", "bob", "eve"] {
         scopes.push(a_reader(&db, name).await.scope());

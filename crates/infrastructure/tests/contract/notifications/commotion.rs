@@ -24,8 +24,8 @@ use crate::{
 };
 
 contract!(
-    claimers_at_once_take_nothing_twice_and_of_a_channel_no_more_than_two,
-    whatever_happens_at_once_loses_no_delivery_and_leaves_none_waiting_for_nobody,
+    concurrent_claims_take_nothing_twice_and_two_per_channel,
+    concurrent_operations_lose_no_delivery_and_strand_none,
 );
 
 const CLAIMERS: u128 = 8;
@@ -72,7 +72,7 @@ async fn send_all(db: Database, number: u128, under_way: Arc<Mutex<UnderWay>>) -
     sent
 }
 
-async fn claimers_at_once_take_nothing_twice_and_of_a_channel_no_more_than_two(fresh: &Fresh) {
+async fn concurrent_claims_take_nothing_twice_and_two_per_channel(fresh: &Fresh) {
     let db = &fresh.database;
     let mut scopes = Vec::new();
     for number in 0..5 {
@@ -146,7 +146,7 @@ fn another_sender() -> SenderId {
     SenderId { instance: id(), boot: id() }
 }
 
-async fn whatever_happens_at_once_loses_no_delivery_and_leaves_none_waiting_for_nobody(fresh: &Fresh) {
+async fn concurrent_operations_lose_no_delivery_and_strand_none(fresh: &Fresh) {
     let db = &fresh.database;
     let mut scopes = Vec::new();
     for name in ["ada", "bob", "eve"] {

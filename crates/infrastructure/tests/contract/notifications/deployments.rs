@@ -26,7 +26,7 @@ contract!(
     what_failed_is_told_with_the_reason,
     what_was_cancelled_is_told,
     what_was_replaced_is_told_with_what_took_its_place,
-    what_was_live_when_its_job_was_lost_is_told_to_have_succeeded,
+    a_live_deployment_whose_job_was_lost_has_succeeded,
     what_moves_on_or_waits_again_is_not_told,
     an_end_is_told_once,
     an_end_that_is_undone_is_not_told,
@@ -136,7 +136,7 @@ async fn what_was_replaced_is_told_with_what_took_its_place(db: Database) {
     assert_eq!(reason(&event), Some(format!("replaced by deployment {}", newer.id).as_str()));
 }
 
-async fn what_was_live_when_its_job_was_lost_is_told_to_have_succeeded(db: Database) {
+async fn a_live_deployment_whose_job_was_lost_has_succeeded(db: Database) {
     let application = web(&db).await;
     let (deployment, claimed) = building(&db, &application, 1).await;
     advance(&db, deployment.id, S::Deploying, 4).await.unwrap();

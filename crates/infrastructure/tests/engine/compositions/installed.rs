@@ -94,7 +94,7 @@ async fn without_either_it_is_told_how_to_get_one() {
 }
 
 #[tokio::test]
-async fn a_hostile_file_is_refused_before_anything_is_asked_of_the_engine() {
+async fn rejects_a_hostile_file_before_calling_the_engine() {
     let docker = FakeDocker::running(&willing("echo v2.26.1"));
     let composing = Composing::with(|options| options.program = docker.program());
     let base = base_image();

@@ -27,7 +27,7 @@ fn resolved(text: &str, values: &Values) -> Action {
 }
 
 #[tokio::test]
-async fn a_command_runs_in_the_workspace_and_knows_only_what_it_was_told() {
+async fn a_command_runs_in_the_workspace_with_only_its_variables() {
     let extending = Extending::new();
     let run = extending.begin_with(organization(), "note", &[("who", "a b\nc")]).await;
     let workspace = extending.runner.workspace(run.execution);
@@ -92,7 +92,7 @@ async fn a_command_is_taken_back_by_another() {
 }
 
 #[tokio::test]
-async fn a_command_that_nobody_waits_for_ends_with_everything_it_started() {
+async fn cancelling_a_command_ends_its_child_processes() {
     let extending = Extending::new();
     let run = extending.begin(organization(), "note").await;
     let workspace = extending.runner.workspace(run.execution);

@@ -75,7 +75,7 @@ async fn page(port: u16) -> String {
 }
 
 #[tokio::test]
-async fn services_run_together_and_the_earlier_ones_come_back_with_what_they_were_told() {
+async fn reverting_restores_the_earlier_services_and_variables() {
     let (extending, whose, port) = (Extending::new(), organization(), 18_921);
     let file = up(&shop(port));
     let first = extending.begin_with(whose, "shop", &[("word", "hunter2 $x")]).await;
@@ -177,7 +177,7 @@ async fn what_was_never_there_before_goes_with_the_step() {
 }
 
 #[tokio::test]
-async fn a_service_that_fails_is_told_with_its_last_lines_and_nothing_new_stays() {
+async fn a_failed_service_shows_its_last_lines_and_nothing_stays() {
     let extending = Extending::new();
     let run = extending.begin(organization(), "shop").await;
     let base = base_image();

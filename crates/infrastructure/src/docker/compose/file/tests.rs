@@ -60,7 +60,7 @@ fn rendered(text: &str, web: &str, given: &Variables) -> Value {
 }
 
 #[test]
-fn hostile_files_are_refused_with_a_sentence_that_names_what_is_wrong() {
+fn rejects_hostile_files_and_names_the_problem() {
     for (line, told) in [
         ("privileged: true", "the service `db` may not have `privileged`"),
         ("network_mode: host", "the service `db` may not have `network_mode`"),
