@@ -176,7 +176,8 @@ fn warn_if_open_to_others(path: &Path, private_mode: &str) {
     // A path that cannot be inspected cannot be used either, and its use reports the error.
     if is_open_to_others(path).is_ok_and(|open| open) {
         let path = path.display();
-        tracing::warn!(%path, "others than its owner may use `{path}`, which holds secrets: run `chmod {private_mode} '{path}'`");
+        let hint = format!("chmod {private_mode} '{path}'");
+        tracing::warn!(%path, hint, "path with secrets is accessible to other users");
     }
 }
 

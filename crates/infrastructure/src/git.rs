@@ -155,7 +155,7 @@ impl GitFetcher {
         let cache = Cache::open(git, claim, wish.commit).await?;
         match wish.fulfil(git, &cache).await {
             Err(trouble) if trouble.may_be_the_cache && cache.was_there => {
-                tracing::warn!(reason = %trouble.error, "a cached repository is fetched anew");
+                tracing::warn!(reason = %trouble.error, "repository cache discarded");
                 let cache = Cache::make(git, claim, wish.commit).await?;
                 git.scratch.empty_tree().await?;
                 wish.fulfil(git, &cache).await.map_err(|trouble| trouble.error)

@@ -70,7 +70,7 @@ impl TrafficRouter for FrontProxy {
         let drained = self.control.drain(&application.to_string(), container, self.patience).await;
         let is_drained = drained.map_err(fault)?;
         if !is_drained {
-            tracing::info!(application.id = %application, "requests to the old version took too long and are cut");
+            tracing::info!(application.id = %application, "drain timed out, open requests are closed");
         }
         Ok(())
     }

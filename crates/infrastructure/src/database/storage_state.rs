@@ -55,7 +55,7 @@ impl StorageState {
             Ok(Ok(_)) => false,
         };
         if is_full && !self.is_full.swap(true, Ordering::Relaxed) {
-            tracing::error!("the disk of the database is full");
+            tracing::error!("database disk is full");
         }
         outcome
     }
@@ -76,7 +76,7 @@ impl StoreHealth for Database {
         })
         .await?;
         if self.shared.storage.is_full.swap(false, Ordering::Relaxed) {
-            tracing::info!("the disk of the database has space again");
+            tracing::info!("database disk has space again");
         }
         Ok(())
     }

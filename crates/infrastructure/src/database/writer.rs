@@ -199,7 +199,7 @@ impl Worker {
                 } else {
                     error
                 };
-                tracing::error!(error = %chain(&error), changes = batch.len(), "a transaction was lost");
+                tracing::error!(error = %chain(&error), changes = batch.len(), "transaction failed");
                 let reason = Arc::new(error);
                 for job in batch {
                     job.answer(Err(Arc::clone(&reason)));
@@ -251,7 +251,7 @@ impl Worker {
         let Ok(connection) = self.connection() else { return };
         match identities::stored_epoch(connection) {
             Ok(epoch) => self.publish(epoch),
-            Err(error) => tracing::warn!(error = %chain(&error), "cannot read the identity epoch"),
+            Err(error) => tracing::warn!(error = %chain(&error), "identity epoch read failed"),
         }
     }
 
@@ -278,7 +278,7 @@ impl Worker {
         );
         match outcome {
             Ok(()) => self.log_is_empty = fs::metadata(&self.log).is_ok_and(|log| log.len() == 0),
-            Err(error) => tracing::warn!(%error, "cannot empty the write-ahead log"),
+            Err(error) => tracing::warn!(%error, "write-ahead log checkpoint failed"),
         }
     }
 }

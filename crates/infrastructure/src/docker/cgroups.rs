@@ -89,7 +89,7 @@ impl DockerEngine {
             }
             PidsLimiter::Slice(_) => Ok(Some(CgroupParent::Slice)),
             PidsLimiter::Unavailable(reason) => {
-                tracing::debug!(reason, "build has no limit of processes");
+                tracing::debug!(reason, "build runs without a process limit");
                 Ok(None)
             }
         }

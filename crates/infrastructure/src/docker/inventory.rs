@@ -241,7 +241,7 @@ fn found_container(record: &Value) -> Option<Found> {
     let found = found();
     // Those of extensions belong to no deployment, and are managed elsewhere.
     if found.is_none() && !record.get("labels").is_some_and(labels::is_of_extension) {
-        unreadable(record, "a container has labels that cannot be read");
+        unreadable(record, "container");
     }
     found
 }
@@ -256,7 +256,7 @@ fn found_images(record: &Value) -> Vec<Found> {
         return Vec::new();
     }
     let Some(owner) = record.get("labels").and_then(labels::owner_of_image) else {
-        unreadable(record, "an image has labels that cannot be read");
+        unreadable(record, "image");
         return Vec::new();
     };
     let found = names.into_iter().filter_map(|name| {
@@ -273,7 +273,7 @@ fn found_network(record: &Value) -> Option<Found> {
 }
 
 /// Objects with foreign labels that resemble ours are left alone.
-fn unreadable(record: &Value, what: &str) {
+fn unreadable(record: &Value, kind: &str) {
     let id = record.get("id").and_then(Value::as_str).unwrap_or_default();
-    tracing::warn!(id, "{what}");
+    tracing::warn!(id, kind, "engine object has invalid labels");
 }

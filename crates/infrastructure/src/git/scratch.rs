@@ -93,7 +93,7 @@ impl Scratch {
         let folder = std::mem::take(&mut self.folder);
         if let Err(error) = files::remove(&folder) {
             let folder = folder.display();
-            tracing::warn!(%folder, %error, "a folder of git stays until the next start");
+            tracing::warn!(%folder, %error, "scratch folder removal failed");
         }
     }
 }

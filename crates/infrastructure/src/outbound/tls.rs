@@ -66,14 +66,14 @@ impl Trust {
 fn read_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
-        tracing::warn!(%error, "certificates that this machine trusts cannot be read");
+        tracing::warn!(%error, "certificate store read failed");
     }
     let mut roots = RootCertStore::empty();
     let (added, odd) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
-        tracing::warn!("this machine trusts no certificates: no encrypted connection will succeed");
+        tracing::warn!("certificate store is empty, encrypted connections will fail");
     } else if odd > 0 {
-        tracing::warn!(odd, "certificates that this machine trusts cannot be understood");
+        tracing::warn!(skipped = odd, "certificate store has invalid certificates");
     }
     roots
 }

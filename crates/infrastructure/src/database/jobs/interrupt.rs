@@ -96,7 +96,7 @@ fn undo_the_future(connection: &mut AnyConnection, now: Timestamp) -> Result<(),
         .set(jobs::lease_until.eq(DbTs(now + SIGN_OF_LIFE)))
         .execute(connection)?;
     if due + doubtful > 0 {
-        tracing::warn!(due, doubtful, "the clock was set back: jobs do not wait for it");
+        tracing::warn!(due, doubtful, "clock was set back, job times moved to the present");
     }
     Ok(())
 }

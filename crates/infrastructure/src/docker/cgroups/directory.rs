@@ -126,7 +126,7 @@ impl Drop for BuildCgroup {
                         return;
                     }
                 }
-                tracing::warn!(group = name, "control group of a build could not be removed");
+                tracing::warn!(group = name, "control group removal failed");
             });
         }
     }

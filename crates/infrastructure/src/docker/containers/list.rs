@@ -218,7 +218,7 @@ fn found_container(
     let owner = labels::owner(labels);
     // Those of extensions belong to no deployment, and are managed elsewhere.
     if owner.is_none() && !labels::is_of_extension(labels) {
-        tracing::warn!(id = container.id, "a container has labels that cannot be read");
+        tracing::warn!(id = container.id, kind = "container", "engine object has invalid labels");
     }
     let is_kept = inspected.is_some_and(|inspected| inspected.is_kept);
     Some(Found {

@@ -43,7 +43,7 @@ impl Unfinished {
     /// Ends the call, and removes its container unless it stays.
     pub(in crate::docker) async fn end(mut self, stays: bool) {
         if !stays && !remove(&self.docker, &self.label).await {
-            tracing::warn!(label = self.label.as_str(), "a container could not be removed yet");
+            tracing::warn!(label = self.label.as_str(), "container removal failed");
         }
         self.has_ended = true;
     }
