@@ -1,4 +1,4 @@
-//! Makes a new migration part of the program without touching a Rust file.
+//! Rebuilds the crate when a migration is added, without a change to a Rust file.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../migrations");

@@ -1,8 +1,8 @@
-//! `commits <sqlite|url> <writers> <seconds> <full|off>`: how many commits a second a fresh database takes, a
-//! SQLite file of its own or an empty database of a PostgreSQL server.
+//! `commits <sqlite|url> <writers> <seconds> <full|off>`: measures the commits per second of a fresh
+//! database, a SQLite file of its own or an empty database of a PostgreSQL server.
 //!
-//! Each changes a setting and tells the audit trail of it, as the use case does. All writers are of
-//! one organization, and thus of one chain.
+//! Each commit changes a setting and appends to the audit log, as the use case does. All writers belong to
+//! one organization, and thus append to one chain.
 #![expect(clippy::print_stdout, reason = "the number is what the program is for")]
 
 use std::{
@@ -75,7 +75,7 @@ async fn insert_user(database: &Database, number: u128) -> Outcome<UserId> {
     Ok(id)
 }
 
-/// What the trail is told of a change that a user makes.
+/// Returns the audit log entry of a change by a user.
 fn entry(user_id: UserId, id: u128, action: Action, what: &str, name: &str, value: &str) -> store::Write {
     let chain = Chain::Organization(Uuid::from_u128(1).into());
     let author = Author { chain, name: "Writer".to_owned(), user_id: Some(user_id), origin: None };

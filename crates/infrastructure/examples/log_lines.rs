@@ -1,7 +1,7 @@
-//! `log_lines <lines a call> <seconds> <full|off>`: how many log lines a second a fresh SQLite file
-//! takes from one caller, each call durable before the next.
+//! `log_lines <lines a call> <seconds> <full|off>`: measures the log lines per second that a fresh SQLite
+//! file takes from one caller, each call durable before the next.
 //!
-//! The lines are of one deployment, and as long as those of a build usually are.
+//! The lines belong to one deployment, and are as long as those of a typical build.
 #![expect(clippy::print_stdout, reason = "the number is what the program is for")]
 
 use std::{

@@ -1,14 +1,15 @@
 //! Backups: everything that an installation cannot get again from elsewhere, in one file.
 //!
-//! An archive is a compressed tar. First come the tables of the database, as lines that both databases share
-//! ([`tables`](crate::database::tables)), in pieces `tables/<table>/<number>`; then the files of the data directory,
-//! `files/<path>`; then `manifest.json`, which says what all of it has to be, and `manifest.sha256`. So a backup is
-//! written in one go, needs no room beside itself, and one that was cut off has no manifest.
+//! An archive is a compressed tar. First come the tables of the database, as lines in a format that both
+//! databases share ([`tables`](crate::database::tables)), in pieces `tables/<table>/<number>`; then the
+//! files of the data directory, `files/<path>`; then `manifest.json`, which lists the expected contents,
+//! and `manifest.sha256`. So a backup is written in one pass, needs no temporary space, and a truncated one
+//! has no manifest.
 //!
 //! **Invariant:** the secret key is never in an archive.
 //!
-//! **Invariant:** an archive is looked at as a whole before anything of it is put anywhere, and the paths in it are never
-//! taken as they are.
+//! **Invariant:** an archive is verified as a whole before anything of it is written anywhere, and the
+//! paths in it are never used unchecked.
 
 mod archive;
 mod manifest;
@@ -35,31 +36,31 @@ use crate::database::{
     tables::{Tables, TablesError},
 };
 
-/// The largest piece of a table that is read. Only a single row makes one larger than a mebibyte.
+/// The largest piece of a table that is read. A piece exceeds one mebibyte only if a single row does.
 const LARGEST_PIECE: u64 = 64 * 1024 * 1024;
-/// The file that tells this installation from others.
+/// The file that holds the id of this installation.
 const INSTANCE_ID: &str = "instance-id";
 
-/// Why there is no backup, or none was restored.
+/// An error of creating, verifying or restoring a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// It would be wrong. The sentence is for a person.
+    /// The operation was rejected. The message is meant for the user.
     #[error("{0}")]
     Refused(String),
     /// A file cannot be read or written.
     #[error("cannot use `{}`", path.display())]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The database refuses.
+    /// The database failed.
     #[error(transparent)]
     Tables(#[from] TablesError),
 }
 
-/// Where an installation keeps what it has.
+/// The locations of an installation's data.
 #[derive(Debug, Clone, Copy)]
 pub struct Installation<'a> {
     /// The data directory.
@@ -68,23 +69,23 @@ pub struct Installation<'a> {
     pub database: &'a DatabaseUrl,
 }
 
-/// What a backup says about itself, beside what is in it.
+/// The metadata of a new backup.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// The version of Launchway that makes it.
+    /// The version of Launchway that creates it.
     pub launchway: String,
-    /// When.
+    /// The time of creation.
     pub created_at: String,
 }
 
 /// Writes a backup to `path`, whether a server runs or not.
 ///
-/// The database is shown as it is when this begins; releases of sites are looked at after that, so that those that were
-/// live then are all there.
+/// The database is read as of the start of this call. Releases of sites are read after that, so that those
+/// that were live then are all included.
 ///
 /// # Errors
-/// [`BackupError::Refused`] when the file is there and `may_replace` does not allow it; then, and with every other error,
-/// no file is left.
+/// [`BackupError::Refused`] if the file exists and `may_replace` does not allow replacing it. No file is
+/// left after this or any other error.
 pub fn create(
     installation: Installation<'_>,
     path: &Path,

@@ -1,4 +1,4 @@
-//! The catalog: the definitions that come with Launchway, as the folder `catalog` has them.
+//! The catalog: the definitions that are included with Launchway, from the folder `catalog`.
 
 macro_rules! files {
     ($($name:literal),+ $(,)?) => {
@@ -6,7 +6,7 @@ macro_rules! files {
     };
 }
 
-/// The name and the text of each file, in the order of the names.
+/// The name and the text of each file, sorted by name.
 pub const FILES: &[(&str, &str)] = files![
     "adminer.yaml",
     "clickhouse.yaml",
@@ -66,7 +66,7 @@ mod tests {
         })
     }
 
-    /// What somebody could answer, and for whatever they leave out what is usual.
+    /// Valid values for all variables, with defaults where there are some.
     fn values(definition: &Definition) -> Values {
         let answer = |name: &str| match name {
             "domain" => "app.example.com".to_owned(),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_definition_says_what_it_is_for_and_shows_that_it_worked() {
+    fn every_definition_has_a_purpose_and_a_check() {
         for (name, definition) in definitions() {
             assert!(!definition.metadata.description.is_empty(), "{name}");
             assert!(!definition.metadata.version.is_empty(), "{name}");
@@ -143,7 +143,7 @@ mod tests {
             for variable in &definition.variables {
                 let sounds_secret =
                     ["password", "secret", "token", "_key"].iter().any(|word| variable.name.contains(word));
-                // The name of a key is none.
+                // The name of a key is no secret.
                 assert!(!sounds_secret || variable.is_sensitive || variable.name == "access_key", "{name}");
                 if variable.is_sensitive {
                     assert!(variable.default.is_none() && variable.is_required, "{name}: {}", variable.name);
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn what_an_installation_asks_for_can_be_answered_and_every_step_resolves() {
+    fn every_step_resolves_with_valid_answers() {
         for (name, definition) in definitions() {
             assert_eq!(actions(&definition).len(), definition.steps().count(), "{name}");
         }
     }
 
     #[test]
-    fn all_but_the_note_can_be_run_by_whoever_administers_an_organization() {
+    fn admins_may_run_every_extension_but_the_note() {
         for (name, definition) in definitions() {
             assert_eq!(definition.acts_on_host(), name == "hello-note.yaml", "{name}");
         }
@@ -237,7 +237,7 @@ mod tests {
                 };
                 let runs_script = container.command.first().is_some_and(|first| first == "sh");
                 assert!(!runs_script || command.names().next().is_none(), "{name}: {}", step.name);
-                // Whoever lists processes sees commands.
+                // Commands are visible in a list of processes.
                 assert!(command.names().all(|used| !secrets.contains(&used)), "{name}: {}", step.name);
             }
         }

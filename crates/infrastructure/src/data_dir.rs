@@ -1,4 +1,4 @@
-//! The data directory: what an installation keeps beside its database.
+//! The data directory: the files that an installation keeps beside its database.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -9,47 +9,48 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the lock is waited for. A process that the last server was about to start a program in,
-/// when it was killed, has the lock until that program begins.
+/// The timeout of waiting for the lock. A child process that the previous server forked just before it was
+/// killed holds the lock until it executes its program.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The folder that says that a backup was not restored to its end.
+/// The folder that marks an unfinished restore.
 pub(crate) const UNFINISHED: &str = ".restoring";
 
-/// A folder that only its owner may enter.
+/// A directory that only its owner may enter.
 #[derive(Debug, Clone)]
 pub struct DataDir(PathBuf);
 
-/// Why the data directory cannot be used.
+/// An error of using the data directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// Another process uses it.
+    /// Another process uses the directory.
     #[error("another Launchway is running on the data directory `{}`: stop it, or use another directory", .0.display())]
     InUse(PathBuf),
-    /// Somebody began to restore a backup here, and did not get to the end.
+    /// A restore of a backup into the directory did not finish.
     #[error("a backup was not restored to its end in the data directory `{}`: remove everything in it, and restore again", .0.display())]
     Unfinished(PathBuf),
-    /// A file in it cannot be read or written.
+    /// A file of the directory cannot be read or written.
     #[error("cannot use `{}`", path.display())]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// Held as long as this process is the only one on the data directory.
+/// The lock on the data directory, held until it is dropped.
 #[derive(Debug)]
 pub struct DataDirLock {
     _file: File,
 }
 
 impl DataDir {
-    /// Uses `path`, and makes it if need be. Warns when others may enter one that was there.
+    /// Opens `path`, and creates it if it does not exist. Warns if others may enter an existing directory.
     ///
     /// # Errors
-    /// [`DataDirError::File`] when it cannot be made, [`DataDirError::Unfinished`] when it holds half a backup.
+    /// [`DataDirError::File`] if it cannot be created, [`DataDirError::Unfinished`] if a restore did not
+    /// finish.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
         warn_if_open_to_others(path, "700");
@@ -59,24 +60,24 @@ impl DataDir {
         Ok(Self(path.to_owned()))
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Returns the bytes that may still be written in its file system.
+    /// Returns the free bytes of its file system.
     ///
     /// # Errors
-    /// [`DataDirError::File`] when the file system does not tell.
+    /// [`DataDirError::File`] if the file system does not report them.
     pub fn free_bytes(&self) -> Result<u64, DataDirError> {
         crate::files::free_bytes(&self.0).map_err(at(&self.0))
     }
 
-    /// Makes sure that no other server uses the directory.
+    /// Locks the directory, so that no other server uses it.
     ///
     /// # Errors
-    /// [`DataDirError::InUse`] when one does.
+    /// [`DataDirError::InUse`] if another process has the lock.
     pub fn lock(&self) -> Result<DataDirLock, DataDirError> {
         let path = self.0.join("launchway.lock");
         let options = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).to_owned();
@@ -88,7 +89,7 @@ impl DataDir {
         }
     }
 
-    /// The same, with a moment's patience for what a server that was killed left behind.
+    /// Locks the directory, and waits up to [`LOCK_PATIENCE`] for the child processes of a killed server.
     ///
     /// # Errors
     /// [`DataDirError::InUse`] when another server uses the directory.
@@ -104,11 +105,12 @@ impl DataDir {
         }
     }
 
-    /// The text of the private file `name`, which `make` writes if there is none.
+    /// Returns the text of the private file `name`, which is created with the text of `make` if it does not
+    /// exist.
     ///
-    /// A file that is there is there whole: it is written beside its place, made durable and then
-    /// put there. Of two processes that make it at the same time, both get the text of one. Warns
-    /// when others may read one that was there.
+    /// A file is created atomically: it is written to a temporary path, synced and renamed. If two
+    /// processes create it at the same time, both get the same text. Warns if others may read an existing
+    /// file.
     ///
     /// # Errors
     /// [`DataDirError::File`] when it cannot be read or written.
@@ -122,8 +124,8 @@ impl DataDir {
             }
         }
         let beside = self.0.join(format!(".{name}.{}", std::process::id()));
-        // A process that had our number may have died here. What it left is not written to, because
-        // it may be a link to elsewhere, or be open to others.
+        // A process with the same id may have died here. The old file is not written to, because it may be
+        // a link or be open to others.
         remove(&beside)?;
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(at(&beside))?;
@@ -148,10 +150,10 @@ impl DataDir {
         }
     }
 
-    /// Removes a private file that has served its purpose.
+    /// Removes a private file, if it exists.
     ///
     /// # Errors
-    /// [`DataDirError::File`] when it is there and stays there.
+    /// [`DataDirError::File`] if it exists and cannot be removed.
     pub fn remove_private_file(&self, name: &str) -> Result<(), DataDirError> {
         remove(&self.0.join(name))
     }
@@ -164,17 +166,18 @@ fn remove(path: &Path) -> Result<(), DataDirError> {
     }
 }
 
-/// Whether anybody but the owner may do anything with it.
+/// Returns whether others than the owner have any permission on it.
 fn is_open_to_others(path: &Path) -> io::Result<bool> {
     Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
 }
 
-/// Somebody may have reasons for it, so that this is no error.
+/// Only a warning, because the administrator may have set these permissions deliberately.
 fn warn_if_open_to_others(path: &Path, private_mode: &str) {
-    // What cannot be looked at cannot be used either, and whoever tries to says so.
+    // A path that cannot be inspected cannot be used either, and its use reports the error.
     if is_open_to_others(path).is_ok_and(|open| open) {
         let path = path.display();
-        tracing::warn!(%path, "others than its owner may use `{path}`, which holds secrets: run `chmod {private_mode} '{path}'`");
+        let hint = format!("chmod {private_mode} '{path}'");
+        tracing::warn!(%path, hint, "path with secrets is accessible to other users");
     }
 }
 

@@ -1,11 +1,11 @@
-//! The database: SQLite or PostgreSQL, behind one door.
+//! The database: SQLite or PostgreSQL, behind one interface.
 //!
-//! **Invariant:** only [`Database::read`], [`Database::read_point`] and [`Database::write`] touch
-//! a connection, and no caller holds one across an `.await`. [`tables`] has one of its own, for verbs
-//! that copy everything and end.
+//! **Invariant:** only [`Database::read`], [`Database::read_point`] and [`Database::write`] touch a
+//! connection, and no caller holds one across an `.await`. [`tables`] opens a connection of its own, for
+//! commands that copy everything and exit.
 //!
-//! **Invariant:** a SQLite file has one writer, and a caller is told that a change succeeded only
-//! after the transaction that holds it was made durable.
+//! **Invariant:** a SQLite file has one writer, and a change is reported as successful only after the
+//! transaction that holds it is durable.
 
 mod applications;
 mod audit;
@@ -85,13 +85,13 @@ pub struct Database {
 
 struct Shared {
     pool: Pool,
-    /// As many as there are connections, so that callers wait here and not in blocking threads.
+    /// One permit per connection, so that callers wait here and not in blocking threads.
     permits: Arc<Semaphore>,
-    /// Fewer than that, for those who write on PostgreSQL: of one organization they wait for each other, and
-    /// readers must not wait for them.
+    /// Fewer permits than connections, for writers on PostgreSQL: writers of one organization wait for each
+    /// other, and readers must not wait for them.
     write_permits: Arc<Semaphore>,
     patience: Duration,
-    /// On SQLite; on PostgreSQL every connection writes.
+    /// Only on SQLite; on PostgreSQL every connection writes.
     writer: Option<Writer>,
     counters: Arc<Counters>,
     identities: IdentityCache,
@@ -101,27 +101,27 @@ struct Shared {
     _lock: Option<FileLock>,
 }
 
-/// Why a database could not be opened.
+/// An error of opening a database.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The path of the SQLite file cannot be used.
     #[error("cannot use the database file `{}`", path.display())]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The database does not answer.
+    /// The database cannot be reached.
     #[error("cannot connect to the database")]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Database {
-    /// Opens a database; a SQLite file is made if need be and not forbidden, and only its owner may
-    /// read it.
+    /// Opens a database. A SQLite file is created if it does not exist and may be created; only its owner
+    /// may read it.
     ///
-    /// Blocks until the connections are there.
+    /// Blocks until the connections are established.
     ///
     /// # Errors
     /// [`OpenError`] when the file or the server cannot be used.
@@ -137,8 +137,8 @@ impl Database {
                 let file = sqlite_file(&path, options.must_exist)
                     .map_err(|source| OpenError::File { path, source })?;
                 let counters = Arc::clone(&counters);
-                // The writer comes first: it makes the file and puts it into the mode that lets
-                // readers go on while it writes.
+                // The writer comes first: it creates the file and sets the mode in which readers do not
+                // block on it.
                 let writer = Writer::start(file.clone(), options.synchronous, options.patience, counters)
                     .map_err(|error| OpenError::Connect(error.into()))?;
                 (Manager::SqliteReaders(file), Some(writer), IdentityCache::of_the_only_process())
@@ -169,13 +169,13 @@ impl Database {
         Ok(Self { shared: Arc::new(shared), log_limits: LogLimits::default() })
     }
 
-    /// Returns the same database, through which logs grow to these limits at most.
+    /// Returns the same database with these limits for logs.
     #[must_use]
     pub fn with_log_limits(self, log_limits: LogLimits) -> Self {
         Self { log_limits, ..self }
     }
 
-    /// Brings the tables up to date, and names the migrations that this took.
+    /// Applies the pending migrations, and returns their names.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`]; then nothing was changed.
@@ -183,7 +183,7 @@ impl Database {
         self.write(migrations::run).await
     }
 
-    /// How the tables and this binary fit. Changes nothing.
+    /// Compares the schema with this binary. Changes nothing.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -191,7 +191,7 @@ impl Database {
         self.read(migrations::fit).await
     }
 
-    /// Names the migrations that [`migrate`](Self::migrate) would take.
+    /// Returns the names of the migrations that [`migrate`](Self::migrate) would apply.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -200,7 +200,7 @@ impl Database {
         self.write(migrations::pending).await
     }
 
-    /// Runs a query that reads, on a thread that may wait.
+    /// Runs a query that reads, on a blocking thread.
     ///
     /// It may run twice: a query that meets a dead connection is run again on a living one.
     ///
@@ -237,11 +237,11 @@ impl Database {
         self.read_uncounted(query).await
     }
 
-    /// Runs `work` as one unit: when this returns `Ok`, what it did is durable; otherwise it
-    /// left nothing.
+    /// Runs `work` as one transaction: when this returns `Ok`, its changes are durable; otherwise there are
+    /// none.
     ///
-    /// On SQLite it shares the one writer, and perhaps its transaction, with all other callers: it
-    /// must be short, and neither begin nor end a transaction.
+    /// On SQLite it shares the one writer, and perhaps its transaction, with all other callers: it must be
+    /// short, and neither begin nor end a transaction.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the database is too busy or was lost, and the work's own.
@@ -253,8 +253,7 @@ impl Database {
         Ok(self.try_write(work).await??)
     }
 
-    /// Closes the door and finishes what was accepted. Later calls get
-    /// [`StoreError::Unavailable`].
+    /// Rejects new calls with [`StoreError::Unavailable`] and finishes the accepted ones.
     pub async fn close(&self) {
         self.shared.permits.close();
         if let Some(writer) = &self.shared.writer {
@@ -262,11 +261,11 @@ impl Database {
         }
     }
 
-    /// How soon a server on the same SQLite file notices what another process wrote. On
-    /// PostgreSQL it does at once.
+    /// The time after which a server on the same SQLite file notices the writes of another process. On
+    /// PostgreSQL it notices them at once.
     pub const NOTICES_OTHERS_WITHIN: Duration = writer::IDLE_TICK;
 
-    /// What the database was asked to do since it was opened.
+    /// Returns the counters of this database since it was opened.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.shared.counters.statistics()
@@ -283,7 +282,7 @@ impl Database {
         Ok(outcome?)
     }
 
-    /// The outer error is final; the inner one is for PostgreSQL, where it may pass.
+    /// The outer error is final; the inner one is of PostgreSQL, where it may be transient.
     async fn try_write<T, F>(&self, work: F) -> Result<Result<T, QueryError>, StoreError>
     where
         F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
@@ -333,13 +332,13 @@ impl std::fmt::Debug for Database {
     }
 }
 
-/// How many of the connections may write at the same time: all but a quarter, and one at least.
+/// The number of connections that may write at the same time: all but a quarter, and at least one.
 fn for_writers(connections: u32) -> u32 {
     (connections - connections.div_ceil(4)).max(1)
 }
 
-/// Runs `work` on a thread that may wait. The permit goes with it, because the work goes on when
-/// the caller stops waiting.
+/// Runs `work` on a blocking thread. The permit moves with it, because the work continues when the caller
+/// stops waiting.
 async fn blocking<T: Send + 'static>(
     permit: OwnedSemaphorePermit,
     work: impl FnOnce() -> Result<T, QueryError> + Send + 'static,
@@ -351,7 +350,7 @@ async fn blocking<T: Send + 'static>(
     outcome.await.map_err(|panicked| StoreError::Internal(panicked.into()))
 }
 
-/// The name by which SQLite finds the file, which is made if need be unless it must exist.
+/// Returns the name by which SQLite opens the file, which is created unless it must exist.
 fn sqlite_file(path: &Path, must_exist: bool) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     // An absolute path, because SQLite gives a meaning of its own to names such as `file:x`.
     let path = std::path::absolute(path)?;

@@ -1,16 +1,16 @@
-//! The Docker engine, by its command line: images, containers, networks, and what is there.
+//! The Docker engine, used through its command line: images, containers, networks and inventory.
 //!
-//! **Invariant:** only `command` makes command lines, one function for each command of docker. A
-//! value that came from a user is in a place where docker takes any text, and no value of a
-//! container's environment is in a command line at all.
+//! **Invariant:** only `command` builds command lines, one function for each command of docker. A value
+//! that came from a user is in a position where docker accepts any text, and no value of a container's
+//! environment is in a command line at all.
 //!
-//! **Invariant:** everything that is made carries the labels of `labels`, and nothing without the
-//! label of this installation is ever listed, stopped or removed.
+//! **Invariant:** everything that is created carries the labels of `labels`, and nothing without the label
+//! of this installation is ever listed, stopped or removed.
 //!
-//! The client runs without the server's environment, but with what an operator configures it by:
-//! `HOME` and `DOCKER_CONFIG` (credentials of registries), `DOCKER_HOST`, `DOCKER_TLS_VERIFY` and
-//! `DOCKER_CERT_PATH` (where the engine is). A folder of ours instead would take the operator's
-//! `docker login` away.
+//! The client runs without the server's environment, but with the variables that an operator configures it
+//! by: `HOME` and `DOCKER_CONFIG` (credentials of registries), `DOCKER_HOST`, `DOCKER_TLS_VERIFY` and
+//! `DOCKER_CERT_PATH` (the location of the engine). A configuration folder of our own would disable the
+//! operator's `docker login`.
 
 mod addresses;
 mod bases;
@@ -69,41 +69,41 @@ use crate::{
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
-/// The variables of the server that the client of docker gets too.
+/// The variables of the server that are passed to the docker client.
 const OF_THE_OPERATOR: [&str; 5] =
     ["DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "HOME"];
 
-/// How the engine is used.
+/// The options of the engine.
 #[derive(Debug, Clone)]
 pub struct DockerOptions {
-    /// The installation that everything is marked with.
+    /// The id of the installation, with which everything is labelled.
     pub instance: InstanceId,
     /// The program, by its name on the `PATH` or by its path.
     pub program: PathBuf,
     /// The program of compose, for a client without the plugin.
     pub compose_program: PathBuf,
-    /// The environment of both programs, beside `PATH`.
+    /// The environment of both programs, in addition to `PATH`.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where the networks of organizations are; each takes a `/24` of it.
+    /// The address range of the organizations' networks; each takes a `/24` of it.
     pub network_pool: Ipv4Net,
     /// The registries that images may come from.
     pub registries: RegistryPolicy,
-    /// Looks up the addresses of registries.
+    /// Resolves the host names of registries.
     pub resolver: Arc<dyn Resolver>,
-    /// What a container may use.
+    /// The resource limits of a container.
     pub limits: ContainerLimits,
-    /// What builds.
+    /// The builder of images.
     pub builder: Builder,
-    /// What a build may use.
+    /// The resource limits of a build.
     pub build_limits: BuildLimits,
-    /// How long a command in a container of its own may take.
+    /// The timeout of a command that runs in a container of its own.
     pub command_time: Duration,
-    /// How long everything else may take, except for getting an image.
+    /// The timeout of every other call, except for pulling an image.
     pub call_time: Duration,
 }
 
 impl DockerOptions {
-    /// What fits most machines.
+    /// Returns the options that fit most machines.
     #[must_use]
     pub fn new(instance: InstanceId) -> Self {
         let given = |name: &str| Some((name.into(), env::var_os(name)?));
@@ -126,8 +126,8 @@ impl DockerOptions {
 }
 
 impl DockerOptions {
-    /// Uses the engine that listens on a unix socket, whichever the client would use otherwise. Lists
-    /// of containers and events are then asked for at this socket, without the client.
+    /// Uses the engine that listens on a Unix socket, instead of the client's default. Lists of containers
+    /// and events are then requested at this socket, without the client.
     #[must_use]
     pub fn at_socket(mut self, socket: &Path) -> Self {
         let mut host = OsString::from("unix://");
@@ -138,12 +138,12 @@ impl DockerOptions {
     }
 }
 
-/// What a container may use.
+/// The resource limits of a container.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ContainerLimits {
-    /// Memory in bytes; there is no swap beside it.
+    /// Memory in bytes, without additional swap.
     pub memory: u64,
-    /// Processors, such as 1.5; all of them without.
+    /// CPUs, such as 1.5; unlimited if `None`.
     pub cpus: Option<f64>,
     /// Processes and threads.
     pub pids: u32,
@@ -155,18 +155,18 @@ impl Default for ContainerLimits {
     }
 }
 
-/// What a build may use.
+/// The resource limits of a build.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BuildLimits {
-    /// Memory in bytes, which only [`Builder::Legacy`] holds.
+    /// Memory in bytes. Only enforced by [`Builder::Legacy`].
     pub memory: u64,
-    /// Processors, such as 1.5; all of them without. Only [`Builder::Legacy`] holds it.
+    /// CPUs, such as 1.5; unlimited if `None`. Only enforced by [`Builder::Legacy`].
     pub cpus: Option<f64>,
-    /// Processes and threads, where a control group can be made for the build.
+    /// Processes and threads, where a control group can be created for the build.
     pub pids: u32,
-    /// Time.
+    /// The timeout.
     pub time: Duration,
-    /// The files that are sent to the engine, in bytes.
+    /// The size of the build context in bytes.
     pub context: u64,
 }
 
@@ -182,44 +182,44 @@ impl Default for BuildLimits {
     }
 }
 
-/// What builds images.
+/// The builder of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Builder {
-    /// [`Builder::Legacy`] where the client has it, because its limit of memory holds.
+    /// [`Builder::Legacy`] if the client has it, because it enforces the memory limit.
     #[default]
     Auto,
     /// The builder that runs each step in a container, and limits its memory.
     Legacy,
-    /// BuildKit: faster, and without a limit of memory. A client since version 23 needs buildx.
+    /// BuildKit: faster, and without a memory limit. A client since version 23 needs buildx.
     BuildKit,
 }
 
-/// Makes images, runs containers, and knows which there are.
+/// Builds images, and runs and lists containers.
 #[derive(Debug)]
 pub struct DockerEngine {
     options: DockerOptions,
     docker: Docker,
-    /// The builder that was chosen, once one was.
+    /// The builder, once it is chosen.
     builder: OnceCell<Builder>,
-    /// The means by which the processes of builds are limited, once they were looked for.
+    /// The way in which the processes of builds are limited, once it is determined.
     pids_limiter: OnceCell<PidsLimiter>,
-    /// The networks that were there when they were last needed. Held while one is looked for or
-    /// made, so that two calls do not make the same one.
+    /// The known networks. Locked while one is looked up or created, so that two calls do not create the
+    /// same one.
     networks: tokio::sync::Mutex<HashMap<OrganizationId, Network>>,
-    /// The newest images of the applications that were built, newest first.
+    /// The newest images of each application that was built, newest first.
     images: Mutex<HashMap<ApplicationId, Vec<ImageName>>>,
-    /// The moment, in nanoseconds since 1970, up to which news were told.
+    /// The time, in nanoseconds since 1970, up to which events were delivered.
     told: Mutex<i64>,
-    /// The addresses that containers are about to get.
+    /// The addresses that are assigned to new containers.
     addresses: AddressBook,
-    /// The part of each container that a list does not have.
+    /// The data of each container that a list does not include.
     listed: ListMemory,
-    /// The news of containers, where the engine is reached by a socket.
+    /// The container events, where the engine is reached by a socket.
     news: News,
 }
 
 impl DockerEngine {
-    /// The engine by these options. Nothing is asked of it yet.
+    /// Returns an engine with these options. Does not connect to it yet.
     #[must_use]
     pub fn new(options: DockerOptions) -> Self {
         let docker = Docker::new(&options.program, &options.environment, options.call_time);

@@ -1,9 +1,9 @@
-//! Carries out the steps of extensions on this machine.
+//! Executes the steps of extensions on this machine.
 //!
-//! **Invariant:** file steps open everything beneath the workspace of their run, by the kernel's own
-//! rule, and follow no link there, whoever made it. What they replace is kept beside the workspace.
+//! **Invariant:** file steps open everything beneath the workspace of their run, enforced by the kernel
+//! (`openat2`), and follow no link there, whoever created it. Replaced files are kept beside the workspace.
 //!
-//! **Invariant:** no value is part of a shell's text or of an option. A shell finds the values in its
+//! **Invariant:** no value is part of a shell's text or of an option. A shell gets the values in its
 //! environment; `systemctl`, `useradd` and the like get parsed names, none of which begins with a dash.
 
 mod beneath;
@@ -48,25 +48,25 @@ use crate::{
 /// The largest compose file in a workspace.
 const LARGEST_COMPOSE_FILE: u64 = 256 * 1024;
 
-/// How steps act on this machine.
+/// The options of running steps on this machine.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
-    /// Where the folders of runs are made.
+    /// The folder in which the workspaces of runs are created.
     pub folder: PathBuf,
-    /// Where programs of this machine are looked for, by steps and for them.
+    /// The `PATH` of steps, and for finding programs of this machine.
     pub path: OsString,
-    /// The ports of this machine that no container may take: those of Launchway itself.
+    /// The ports of this machine that containers must not take: those of Launchway itself.
     pub reserved_ports: BTreeSet<u16>,
     /// The rules for the ports of this machine that containers publish.
     pub ports: PortPolicy,
 }
 
 impl HostOptions {
-    /// What fits most machines.
+    /// Returns the options that fit most machines.
     #[must_use]
     pub fn new(folder: &Path, reserved_ports: impl IntoIterator<Item = u16>) -> Self {
         let mut path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-        // Where the programs about users are, which the path of a service often does not name.
+        // The programs that manage users are there, and the `PATH` of a service often does not include it.
         path.push(":/usr/sbin:/sbin");
         let quota = Quota { resource: Resource::ExtensionPorts, limit: 0 };
         Self {
@@ -78,7 +78,7 @@ impl HostOptions {
     }
 }
 
-/// Carries out steps on this machine and its engine.
+/// Executes steps on this machine and its engine.
 #[derive(Debug)]
 pub struct HostRunner {
     workspaces: Workspaces,
@@ -93,11 +93,11 @@ struct Host {
 }
 
 impl HostRunner {
-    /// Works in the folder of `options`, and makes it if need be; has its containers where those of
-    /// `compositions` are, and holds their ports in `host_ports`.
+    /// Works in the folder of `options`, and creates it if necessary; runs its containers on the engine of
+    /// `compositions`, and reserves their ports in `host_ports`.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// When the folder cannot be created.
     pub fn open(
         compositions: Arc<Compositions>,
         host_ports: Arc<dyn HostPorts>,
@@ -138,7 +138,7 @@ impl HostRunner {
         Ok(0)
     }
 
-    /// Notes whether a container runs, so that only a change is taken back.
+    /// Records whether a container runs, so that only a change is reverted.
     async fn note_state(&self, run: &Run, order: i32, name: &ObjectName) -> Result<(), StepError> {
         if let Some(ran) = self.objects.is_running(run, name).await? {
             self.notes(run, order).once(json!({ "ran": ran })).await?;
@@ -148,7 +148,7 @@ impl HostRunner {
 
     async fn revert_docker(&self, run: &Run, order: i32, action: &DockerAction) -> Result<(), StepError> {
         let (name, wants) = match action {
-            // An image that is here harms nobody, and may be somebody else's by now.
+            // An image that is present does no harm, and may be in use by others now.
             DockerAction::Pull(_) => return Ok(()),
             DockerAction::Run(_) | DockerAction::Remove(_) => {
                 return self.objects.bring_back(run, order).await;
@@ -288,7 +288,7 @@ impl ExtensionRunner for HostRunner {
 }
 
 impl Host {
-    /// A program of this machine, which may take as long as most.
+    /// A program of this machine, with the usual timeout.
     fn call(&self, program: &str) -> Invocation {
         Invocation::new(program, commands::LONGEST).with_path(&self.path)
     }
@@ -298,7 +298,7 @@ fn not_ours() -> StepError {
     StepError::Fault("a step about routes was given to who carries out the others".to_owned())
 }
 
-/// A program that did not come to its end.
+/// The error for a program that could not be run to its end.
 fn not_run(error: ProcessError) -> StepError {
     match error {
         ProcessError::NotInstalled(program) => {

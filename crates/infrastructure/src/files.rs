@@ -1,4 +1,4 @@
-//! Files and folders, away from the threads that serve requests.
+//! Blocking work on files and folders, off the threads that serve requests.
 
 mod removing;
 
@@ -20,7 +20,7 @@ use launchway_domain::deployments::StepError;
 const MOST_TRIES: u32 = 5;
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// Does `work`, which waits for a disk, where nobody else has to wait for it.
+/// Runs `work` on a blocking thread.
 pub(crate) async fn off_thread<T: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -31,7 +31,7 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     }
 }
 
-/// Ends work on files whose caller has gone: the work looks at the flag from time to time.
+/// Cancels work on files whose caller has gone: the work checks the flag from time to time.
 #[derive(Debug, Default)]
 pub(crate) struct Unwanted(Arc<AtomicBool>);
 
@@ -47,39 +47,39 @@ impl Drop for Unwanted {
     }
 }
 
-/// This machine's file system is at fault.
+/// Returns the error for a failure of this machine's file system.
 pub(crate) fn fault(what: &str, error: &io::Error) -> StepError {
     StepError::Fault(format!("cannot {what}: {error}"))
 }
 
-/// A folder that only its owner may enter, with those above it.
+/// Creates a folder that only its owner may enter, with its parents.
 pub(crate) fn make_private_folders(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// A folder that only its owner may enter, and that was not there before.
+/// Creates a folder that only its owner may enter. Fails if it exists.
 pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// A file that only its owner may read, and that was not there before.
+/// Creates a file that only its owner may read. Fails if it exists.
 pub(crate) fn write_private_file(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())
 }
 
-/// How many bytes this process may still write in the file system of `path`.
+/// Returns the free bytes of the file system of `path` for this process.
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     let found = rustix::fs::statvfs(path)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// What is in a folder.
+/// Returns the entries of a folder.
 pub(crate) fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// Removes a file, or a folder with everything in it. It is no error when there is none.
+/// Removes a file, or a folder with everything in it. A missing one is no error.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let mut tries = 0;
     loop {

@@ -1,11 +1,11 @@
 //! Source code from git repositories, through the program `git`.
 //!
-//! **Invariant:** git knows nothing of this machine's or its user's settings, asks nobody, runs
-//! nothing that a repository brings along, and speaks one protocol to one address that the
-//! operator's policy allows. `command` is the one place that says so.
+//! **Invariant:** git does not read the settings of this machine or its user, never prompts, runs nothing
+//! that a repository includes, and uses one protocol to one address that the operator's policy allows. Only
+//! `command` sets this up.
 //!
-//! **Invariant:** a cache belongs to one repository of one organization, because others may have
-//! other credentials; one fetch at a time uses it.
+//! **Invariant:** a cache belongs to one repository of one organization, because others may have other
+//! credentials; one fetch at a time uses it.
 
 mod cache;
 mod command;
@@ -40,38 +40,37 @@ use self::{
 };
 use crate::files;
 
-/// Where repositories are kept, and which may be fetched.
+/// The options of fetching repositories.
 #[derive(Debug, Clone)]
 pub struct GitOptions {
     /// The folder of the caches.
     pub cache: PathBuf,
     /// The folder of the checkouts.
     pub work: PathBuf,
-    /// Which repositories may be used.
+    /// The repositories that may be used.
     pub policy: SourcePolicy,
-    /// The ssh host keys that are trusted, in OpenSSH's format; without, those of the large code
-    /// hosts.
+    /// The trusted ssh host keys, in OpenSSH's format; those of the large code hosts if `None`.
     pub known_hosts: Option<PathBuf>,
-    /// How much is fetched.
+    /// The limits of fetching.
     pub limits: GitLimits,
 }
 
-/// How much of this machine a repository may take.
+/// The resource limits of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitLimits {
-    /// The largest file that git may write, which is what a server sends in one go.
+    /// The largest file that git may write, which bounds a single pack from a server.
     pub pack_bytes: u64,
-    /// The most bytes that the files of a commit have together.
+    /// The most bytes of all files of a commit.
     pub tree_bytes: u64,
-    /// The most files and folders that a commit has.
+    /// The most files and folders of a commit.
     pub tree_entries: usize,
-    /// How many bytes have to be free in the file system of the checkouts before something is fetched.
+    /// The bytes that must be free in the file system of the checkouts before a fetch.
     pub free_bytes: u64,
-    /// How long a server may take to name its branches.
+    /// The timeout of listing the branches of a server.
     pub answer: Duration,
-    /// How long a fetch may take.
+    /// The timeout of a fetch.
     pub fetch: Duration,
-    /// How long a web server may send next to nothing.
+    /// The time that a web server may send next to nothing.
     pub stall: Duration,
 }
 
@@ -89,7 +88,7 @@ impl Default for GitLimits {
     }
 }
 
-/// Fetches by the program `git`.
+/// Fetches with the program `git`.
 #[derive(Debug)]
 pub struct GitFetcher {
     options: GitOptions,
@@ -98,10 +97,10 @@ pub struct GitFetcher {
 }
 
 impl GitFetcher {
-    /// Uses the folders that `options` names, and makes them if need be.
+    /// Uses the folders that `options` names, and creates them if necessary.
     ///
     /// # Errors
-    /// [`io::Error`] when that cannot be done.
+    /// [`io::Error`] when that fails.
     pub fn open(mut options: GitOptions) -> io::Result<Self> {
         for folder in [&mut options.cache, &mut options.work] {
             files::make_private_folders(folder)?;
@@ -111,11 +110,11 @@ impl GitFetcher {
         Ok(Self { caches: Caches::new(options.cache.clone()), options, is_checked: OnceCell::new() })
     }
 
-    /// Removes what a process that ended too early has left. Nothing may be in use, so that this is
-    /// for the start, once the data directory is locked.
+    /// Removes the remains of a process that ended early. Nothing may be in use, so call this at the start,
+    /// after the data directory is locked.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] when the file system fails.
     pub async fn clear_work(&self) -> Result<(), StepError> {
         let work = self.options.work.clone();
         files::off_thread("clear the folder of checkouts", move || {
@@ -125,10 +124,10 @@ impl GitFetcher {
         self.caches.remove_unfinished().await
     }
 
-    /// Removes the cache of a repository that is no longer wanted.
+    /// Removes the cache of a repository that is no longer needed.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] when the file system fails.
     pub async fn forget_repository(
         &self,
         organization: OrganizationId,
@@ -137,7 +136,7 @@ impl GitFetcher {
         self.caches.claim(organization, url).await.remove().await
     }
 
-    /// A disk that is nearly full is left to what runs already.
+    /// Rejects a fetch on a nearly full disk, whose space is left to running applications.
     async fn refuse_without_room(&self) -> Result<(), StepError> {
         let (work, needed) = (self.options.work.clone(), self.options.limits.free_bytes);
         let free = files::off_thread("ask how much space is free", move || files::free_bytes(&work)).await?;
@@ -150,13 +149,13 @@ impl GitFetcher {
         )))
     }
 
-    /// Fetches, and puts the files into `scratch`. What may be the fault of a damaged cache is tried
-    /// again with a new one.
+    /// Fetches, and writes the files to `scratch`. Errors that may come from a damaged cache are retried
+    /// with a new one.
     async fn bring(&self, git: &Git<'_>, wish: &Wish<'_>, claim: &Claim) -> Result<(), StepError> {
         let cache = Cache::open(git, claim, wish.commit).await?;
         match wish.fulfil(git, &cache).await {
             Err(trouble) if trouble.may_be_the_cache && cache.was_there => {
-                tracing::warn!(reason = %trouble.error, "a cached repository is fetched anew");
+                tracing::warn!(reason = %trouble.error, "repository cache discarded");
                 let cache = Cache::make(git, claim, wish.commit).await?;
                 git.scratch.empty_tree().await?;
                 wish.fulfil(git, &cache).await.map_err(|trouble| trouble.error)
@@ -175,7 +174,7 @@ impl GitFetcher {
     }
 }
 
-/// What is to be fetched.
+/// The commit to fetch.
 struct Wish<'a> {
     source: &'a GitSource,
     commit: &'a CommitHash,

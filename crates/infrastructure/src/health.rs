@@ -1,4 +1,4 @@
-//! Asks a container whether it works.
+//! Health checks of containers.
 
 use std::{io, net::SocketAddr, pin::pin, time::Duration};
 
@@ -11,13 +11,13 @@ use launchway_domain::{
 };
 use tokio::{net::TcpStream, time::timeout};
 
-/// How long one try may take.
+/// The timeout of one attempt.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks over the network, at the container's own address: on a published port the engine itself
-/// would accept connections.
+/// Checks over the network, at the container's own address: on a published port the engine itself would
+/// accept connections.
 ///
-/// By HTTP every status from 200 to 399 is well. Redirects are not followed, and bodies not read.
+/// By HTTP every status from 200 to 399 is healthy. Redirects are not followed, and bodies not read.
 #[derive(Debug, Clone, Copy)]
 pub struct NetworkProbe {
     patience: Duration,
@@ -30,7 +30,7 @@ impl Default for NetworkProbe {
 }
 
 impl NetworkProbe {
-    /// Waits this long for an answer.
+    /// Returns a probe with this timeout.
     #[must_use]
     pub fn with_patience(patience: Duration) -> Self {
         Self { patience }
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request with `text`; gives what it was asked.
+    /// Answers one request with `text`; returns the request.
     async fn answering(text: &'static str) -> (SocketAddr, JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

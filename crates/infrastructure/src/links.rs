@@ -1,7 +1,7 @@
-//! Following paths in a checkout, wherever its links lead.
+//! Resolves paths in a checkout, whatever its symbolic links point to.
 //!
-//! **Invariant:** nothing outside the checkout is opened or even asked for, so that an error does
-//! not tell what is there.
+//! **Invariant:** nothing outside the checkout is opened or even looked up, so that an error does not
+//! reveal what exists there.
 
 use std::{
     collections::VecDeque,
@@ -12,10 +12,10 @@ use std::{
 
 use launchway_domain::deployments::StepError;
 
-/// As many as Linux follows.
+/// The number of links that Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// Why a path could not be followed.
+/// An error of resolving a path.
 #[derive(Debug)]
 pub(crate) enum Lost {
     NotThere,
@@ -35,7 +35,7 @@ impl Lost {
     }
 }
 
-/// Follows `path` from `start`, which is `root` or below it, one name at a time.
+/// Resolves `path` from `start`, which is `root` or below it, one component at a time.
 pub(crate) fn beneath(root: &Path, start: &Path, path: impl AsRef<Path>) -> Result<PathBuf, Lost> {
     let mut place = start.to_owned();
     let mut ahead: VecDeque<OsString> = path.as_ref().iter().map(OsString::from).collect();
@@ -72,7 +72,7 @@ pub(crate) fn beneath(root: &Path, start: &Path, path: impl AsRef<Path>) -> Resu
     Ok(place)
 }
 
-/// Refuses a checkout with a link that leads out of it. Blocks.
+/// Rejects a checkout with a link that points out of it. Blocks.
 pub(crate) fn check_all(root: &Path) -> Result<(), StepError> {
     let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
     let mut folders = vec![root.to_owned()];

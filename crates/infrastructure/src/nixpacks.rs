@@ -1,13 +1,13 @@
 //! Plans builds of source without a Dockerfile, through the program `nixpacks`.
 //!
-//! The program recognises the language, and writes a Dockerfile and the files that it needs into the
-//! checkout. It builds nothing: that is done as with any other Dockerfile.
+//! The program detects the language, and writes a Dockerfile and the files that it needs into the checkout.
+//! It builds nothing: that works as with any other Dockerfile.
 //!
-//! It reads the checkout as this process may, so that no link may lead out of there, and neither may
-//! the one path that a variable can name. It writes as this process may, too, wherever the plan of a
-//! repository says, so that a plan is looked at before it is followed. It gets variables by its
-//! environment; it writes them into a script of its own, which is removed. Those that the loader of
-//! programs or the C library would obey it is told by their names only.
+//! It reads the checkout with the permissions of this process, so no link may point out of there, and
+//! neither may the one path that a variable can name. It also writes with these permissions, wherever the
+//! plan of a repository says, so a plan is checked before it is executed. It gets variables in its
+//! environment; it writes them into a script of its own, which is removed. Of variables that affect the
+//! dynamic linker or the C library it gets only the names.
 
 use std::{
     collections::BTreeMap,
@@ -32,27 +32,27 @@ use crate::{
     process::{Finished, Invocation, ProcessError},
 };
 
-/// Where the program puts what it makes.
+/// The output folder of the program.
 const MADE: &str = ".nixpacks";
-/// The script by which it would have built, with every variable.
+/// The program's build script, which contains every variable.
 const SCRIPT: &str = ".nixpacks/build.sh";
-/// The Dockerfile.
+/// The generated Dockerfile.
 const DOCKERFILE: &str = ".nixpacks/Dockerfile";
-/// The variable that names a file of settings.
+/// The variable that names a configuration file.
 const CONFIG_FILE: &str = "NIXPACKS_CONFIG_FILE";
-/// What a variable is said to be that the program must not have.
+/// The placeholder for the value of a variable that the program must not get.
 const WITHHELD: &str = "withheld";
-/// How many lines of a complaint are told.
+/// The number of lines of an error message that are shown.
 const LINES_OF_COMPLAINT: usize = 3;
-/// The most memory that it may ask for, and the largest file that it may write.
+/// The limits of its address space and of the files that it writes.
 const LIMITS: [&str; 5] = ["prlimit", "--as=4294967296", "--fsize=67108864", "--core=0", "--"];
 
-/// How the program is used.
+/// The options of nixpacks.
 #[derive(Debug, Clone)]
 pub struct NixpacksOptions {
     /// The program, by its name on the `PATH` or by its path.
     pub program: PathBuf,
-    /// How long it may take.
+    /// Its timeout.
     pub time: Duration,
 }
 
@@ -62,14 +62,14 @@ impl Default for NixpacksOptions {
     }
 }
 
-/// Plans by the program `nixpacks`.
+/// Plans builds with the program `nixpacks`.
 #[derive(Debug, Default)]
 pub struct Nixpacks {
     options: NixpacksOptions,
 }
 
 impl Nixpacks {
-    /// Uses the program as `options` say.
+    /// Returns a planner with these options.
     #[must_use]
     pub fn new(options: NixpacksOptions) -> Self {
         Self { options }
@@ -86,7 +86,7 @@ impl Nixpacks {
         call
     }
 
-    /// What the build is to be told: our variables, and those of the plan beside them.
+    /// Returns the variables of the build: ours, and those of the plan.
     async fn variables(&self, folder: &Path, plan: &BuildPlan) -> Result<Variables, StepError> {
         let call = self.call("plan", &plan.variables).args(["--format", "json"]).arg(folder);
         let finished = succeeded(call.run().await)?;
@@ -107,7 +107,7 @@ impl Nixpacks {
             .map_err(|invalid| StepError::Refused(format!("the variables of the plan {invalid}")))
     }
 
-    /// Has the Dockerfile written.
+    /// Writes the Dockerfile.
     async fn write(&self, folder: &Path, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<(), StepError> {
         // Without mounts for a cache, which only one of the builders knows.
         let call = self.call("build", &plan.variables).arg("--no-cache").arg("--out").arg(folder).arg(folder);
@@ -133,7 +133,7 @@ impl BuildPlanner for Nixpacks {
     }
 }
 
-/// The folder that is planned, once nothing leads out of the checkout. Blocks.
+/// Returns the folder to plan, after checking that nothing points out of the checkout. Blocks.
 fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
     let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
     let root = fs::canonicalize(&plan.checkout.root).map_err(broken)?;
@@ -146,7 +146,7 @@ fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
         return Err(StepError::Refused(format!("`{base}` is no folder")));
     }
     if let Some((_, path)) = plan.variables.iter().find(|(name, _)| *name == CONFIG_FILE) {
-        // The program leaves out the ends of lines.
+        // The program removes line breaks.
         let path = path.replace('\n', "");
         beneath(&root, &folder, &path).map_err(|lost| {
             lost.told(&format!("there is no file `{path}`"), &format!("`{path}` of `{CONFIG_FILE}`"))
@@ -156,8 +156,8 @@ fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
     Ok(folder)
 }
 
-/// Refuses a plan by which the program would write elsewhere than into its own folder: it puts each
-/// of these names behind that folder, whatever they are.
+/// Rejects a plan by which the program would write outside of its own folder: it appends each of these
+/// names to that folder unchecked.
 fn check_what_is_written(planned: &Value) -> Result<(), String> {
     let assets = planned.get("staticAssets").and_then(Value::as_object).into_iter().flatten();
     let phases = planned.get("phases").and_then(Value::as_object).into_iter().flatten();

@@ -1,12 +1,11 @@
-//! Ways out of the installation, to places that somebody else named: messages by HTTP and by mail.
+//! Egress to hosts that tenants name: messages by HTTP and by mail.
 //!
-//! **Invariant:** every connection is made by `guard`: it takes an address apart however it is
-//! spelled, looks a name up once, refuses it if any of its addresses is not permitted, and connects to
-//! exactly the addresses that it checked. Nothing here follows a redirect, knows a proxy, or keeps a
-//! connection for later.
+//! **Invariant:** every connection is made by `guard`: it parses an address however it is spelled, resolves
+//! a name once, rejects it if any of its addresses is not permitted, and connects to exactly the addresses
+//! that it checked. Nothing here follows a redirect, uses a proxy, or keeps a connection for later.
 //!
-//! **Invariant:** a call ends within the time that it was given, and nothing that the other side says
-//! takes more memory than is written down here.
+//! **Invariant:** a call ends within its timeout, and a response takes no more memory than the limits
+//! defined here.
 
 mod guard;
 mod mail;
@@ -30,24 +29,24 @@ pub use self::{
     tls::Trust,
 };
 
-/// Whom the installation may reach, and how.
+/// The options of egress.
 #[derive(Debug, Clone)]
 pub struct OutboundOptions {
-    /// Who may be connected to.
+    /// The hosts that may be connected to.
     pub policy: OutboundPolicy,
-    /// How long a message may take, from the first question for a name to the last byte.
+    /// The timeout of a message, from resolving the name to the last byte.
     pub timeout: Duration,
-    /// Who knows the addresses of names.
+    /// Resolves host names.
     pub resolver: Arc<dyn Resolver>,
-    /// Whose certificates are believed.
+    /// The trusted certificate authorities.
     pub trust: Trust,
 }
 
 impl OutboundOptions {
-    /// How long a message may take unless the operator says otherwise.
+    /// The default timeout of a message.
     pub const TIMEOUT: Duration = Duration::from_secs(15);
 
-    /// Asks this machine for names, and trusts whom it trusts.
+    /// Returns options with the resolver and the certificate authorities of this machine.
     #[must_use]
     pub fn new(policy: OutboundPolicy) -> Self {
         Self {
@@ -59,7 +58,7 @@ impl OutboundOptions {
     }
 }
 
-/// Sends messages to where others want them.
+/// Sends messages to the receivers of notifications.
 pub struct Outbound {
     guard: Guard,
     tls: tls::Connector,
@@ -67,7 +66,7 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// Sends as `options` say.
+    /// Returns a sender with these options.
     #[must_use]
     pub fn new(options: OutboundOptions) -> Self {
         let OutboundOptions { policy, timeout, resolver, trust } = options;
@@ -113,7 +112,7 @@ impl Mailer for Outbound {
     }
 }
 
-/// How long a message may take, and until when.
+/// The timeout of a message, and its deadline.
 #[derive(Clone, Copy)]
 struct Time {
     length: Duration,
@@ -125,7 +124,7 @@ impl Time {
         Self { length, end: Instant::now() + length }
     }
 
-    /// Waits for `what` with `host`, but not for longer than there is time.
+    /// Waits for `what` with `host`, up to the deadline.
     async fn limit<T>(
         self,
         host: &str,

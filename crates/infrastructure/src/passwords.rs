@@ -1,4 +1,4 @@
-//! Passwords, hashed with Argon2id.
+//! Password hashing with Argon2id.
 
 mod memory;
 
@@ -17,8 +17,8 @@ use tokio::sync::Semaphore;
 
 use self::memory::Memory;
 
-/// Hashes passwords on as many threads as the machine has cores, so that a flood of logins cannot
-/// take its memory, and refuses who would have to wait too long.
+/// Hashes passwords on as many threads as the machine has cores, so that a flood of logins cannot exhaust
+/// its memory, and rejects callers that would have to wait too long.
 pub struct Argon2Hasher {
     permits: Arc<Semaphore>,
     memory: Arc<Memory>,
@@ -27,7 +27,7 @@ pub struct Argon2Hasher {
 }
 
 impl Argon2Hasher {
-    /// Hashes with salts from `entropy`.
+    /// Returns a hasher with salts from `entropy`.
     pub fn new(entropy: Arc<dyn Entropy>) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
@@ -48,7 +48,7 @@ impl Argon2Hasher {
         };
         let memory = Arc::clone(&self.memory);
         tokio::task::spawn_blocking(move || {
-            // Held by the work and not by its caller, who may go away before it is done.
+            // Held by the work and not by its caller, which may be dropped before it is done.
             let _permit = permit;
             work(&memory)
         })
@@ -67,7 +67,7 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, VERSION, PARAMS)
 }
 
-/// The hash in the PHC format, which says how it was made.
+/// Returns the hash in the PHC format, which includes its parameters.
 fn hash(memory: &Memory, password: &str, salt: &[u8]) -> Result<PasswordHash, password_hash::Error> {
     let encoded = SaltString::encode_b64(salt)?;
     let output = Output::init_with(Params::DEFAULT_OUTPUT_LEN, |output| {
@@ -83,11 +83,11 @@ fn hash(memory: &Memory, password: &str, salt: &[u8]) -> Result<PasswordHash, pa
     Ok(PasswordHash(hash.to_string()))
 }
 
-/// Whether the candidate is the password, hashed as the stored hash was.
+/// Returns whether the candidate is the password, hashed with the parameters of the stored hash.
 fn verify(memory: &Memory, candidate: &str, stored: &str) -> Result<bool, password_hash::Error> {
     let stored = password_hash::PasswordHash::new(stored)?;
     let (Some(salt), Some(expected)) = (stored.salt, stored.hash) else {
-        // The form allows it, and it would look like a wrong password.
+        // The format allows a missing salt or hash, which would look like a wrong password.
         return Err(password_hash::Error::PhcStringField);
     };
     let algorithm = Algorithm::try_from(stored.algorithm)?;
@@ -100,7 +100,7 @@ fn verify(memory: &Memory, candidate: &str, stored: &str) -> Result<bool, passwo
     Ok(output == expected)
 }
 
-/// The work of [`verify`] for nothing, so that time does not tell who has an account.
+/// Does the work of [`verify`] without a hash, so that timing does not reveal which accounts exist.
 fn verify_nothing(memory: &Memory, candidate: &str) -> Result<bool, password_hash::Error> {
     let mut discarded = [0; Params::DEFAULT_OUTPUT_LEN];
     memory.run(&argon2(), candidate, b"nobody's salt...", &mut discarded)?;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_password_gives_two_hashes_in_the_phc_format_of_argon2id() {
+    async fn hashes_are_salted_and_in_the_phc_format() {
         let [one, other] = [
             hasher().hash(&password("correct horse")).await,
             hasher().hash(&password("correct horse")).await,

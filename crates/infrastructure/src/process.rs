@@ -1,8 +1,7 @@
-//! Running other programs: the one place that starts a process.
+//! Runs other programs. Only this module starts processes.
 //!
-//! **Invariant:** a program gets exactly the arguments and the environment that its caller wrote
-//! down, no shell in between; it and everything it started ends with its time limit, with its
-//! future, and with this process.
+//! **Invariant:** a program gets exactly the arguments and the environment that its caller set, no shell in
+//! between; it and all its child processes end with its timeout, with its future, and with this process.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -21,16 +20,16 @@ use tokio::{
     time::timeout,
 };
 
-/// How much of what a program prints is remembered: the end of it.
+/// The number of bytes at the end of a program's output that are kept.
 const REMEMBERED: usize = 64 * 1024;
-/// The most that a program may answer.
+/// The longest output that a program may return.
 const LONGEST_ANSWER: usize = 32 * 1024 * 1024;
-/// The longest line that is waited for.
+/// The longest incomplete line that is buffered.
 const LONGEST_BEGUN: usize = 128 * 1024;
-/// How long programs of their own may hold the output after the program itself has ended.
+/// The time that child processes may hold the output after the program itself has ended.
 const AFTERMATH: Duration = Duration::from_secs(2);
 
-/// A program that is to be run once. What it is told may be secret, so that nothing shows it.
+/// A program to run once. Its arguments and input may be secret, so they are never shown.
 pub(crate) struct Invocation {
     program: PathBuf,
     wrappers: Vec<OsString>,
@@ -45,13 +44,13 @@ pub(crate) struct Invocation {
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
-    /// What it answered; nothing when its output went elsewhere.
+    /// Its standard output; empty when that went elsewhere.
     pub(crate) answer: Vec<u8>,
-    /// The end of what it complained about, or of all that it printed when that went elsewhere.
+    /// The end of its standard error, or of all its output when that went elsewhere.
     pub(crate) complaints: Vec<u8>,
 }
 
-/// Why a program did not come to its end.
+/// An error of running a program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProcessError {
     #[error("`{0}` is not installed")]
@@ -65,12 +64,12 @@ pub(crate) enum ProcessError {
 }
 
 impl Finished {
-    /// Whether it ended well.
+    /// Returns whether it succeeded.
     pub(crate) fn succeeded(&self) -> bool {
         self.status.success()
     }
 
-    /// The last lines that it complained with, for a person.
+    /// Returns the last lines of its error output, for users.
     pub(crate) fn last_complaints(&self, lines: usize) -> String {
         let text = String::from_utf8_lossy(&self.complaints);
         let lines: Vec<&str> =
@@ -94,7 +93,7 @@ impl Invocation {
         }
     }
 
-    /// Looks for the program elsewhere, and lets it look there too.
+    /// Sets the `PATH`, for finding the program and for the program itself.
     pub(crate) fn with_path(mut self, path: &OsStr) -> Self {
         self.environment = vec![("PATH".into(), path.to_owned())];
         self
@@ -115,7 +114,7 @@ impl Invocation {
         self
     }
 
-    /// What it reads; nothing otherwise.
+    /// Sets its standard input, which is empty by default.
     pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
@@ -126,18 +125,18 @@ impl Invocation {
         self
     }
 
-    /// Puts a program before this one, which runs it with the rest as its arguments.
+    /// Runs the program through a wrapper, which gets it and its arguments as arguments.
     pub(crate) fn under<A: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
         self.wrappers.extend(wrapper.into_iter().map(|part| part.as_ref().to_owned()));
         self
     }
 
-    /// Runs it and keeps what it answers.
+    /// Runs it and returns its output.
     pub(crate) async fn run(self) -> Result<Finished, ProcessError> {
         self.run_within_limit(None).await
     }
 
-    /// Runs it, and hands over everything that it prints, as it is printed.
+    /// Runs it, and writes its output to `output` as it is printed.
     pub(crate) async fn run_into(self, output: Arc<dyn Output>) -> Result<Finished, ProcessError> {
         self.run_within_limit(Some(output)).await
     }
@@ -170,7 +169,7 @@ impl Invocation {
             }
         };
         let mut reading = Box::pin(async { tokio::join!(feed, read).1 });
-        // What the program left behind may hold the pipes open for ever.
+        // Child processes may hold the pipes open for ever.
         let (status, (answer, complaints)) = tokio::select! {
             read = &mut reading => (child.wait().await.map_err(broken)?, read),
             status = child.wait() => {
@@ -217,7 +216,7 @@ impl Invocation {
         }
     }
 
-    /// The program's whole path.
+    /// Returns the program's full path.
     fn found(&self) -> Option<PathBuf> {
         let (_, path) = self.environment.first()?;
         let mut places = std::env::split_paths(path).map(|folder| folder.join(&self.program));
@@ -229,7 +228,7 @@ impl Invocation {
     }
 }
 
-/// A program and whatever it starts; all of it ends when this is dropped.
+/// A program and its child processes; all of them are killed on drop.
 struct ProcessGroup {
     child: Child,
     id: Option<u32>,
@@ -243,12 +242,12 @@ impl Drop for ProcessGroup {
 
 fn end_group(id: Option<u32>) {
     if let Some(id) = id.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
-        // Nobody is left in most groups.
+        // Most groups are already empty.
         let _gone = kill_process_group(id, Signal::KILL);
     }
 }
 
-/// Everything that is read; `None` when it is too much.
+/// Reads everything; `None` when it is too much.
 async fn answer(source: Option<impl AsyncRead + Unpin>) -> io::Result<Option<Vec<u8>>> {
     let mut answer = Vec::new();
     if let Some(source) = source {
@@ -257,14 +256,14 @@ async fn answer(source: Option<impl AsyncRead + Unpin>) -> io::Result<Option<Vec
     Ok((answer.len() <= LONGEST_ANSWER).then_some(answer))
 }
 
-/// The end of what is read, which also goes to `output`.
+/// Returns the end of the input, which also goes to `output`.
 async fn end_of(
     source: Option<impl AsyncRead + Unpin>,
     output: Option<&Arc<dyn Output>>,
 ) -> io::Result<Vec<u8>> {
     let (mut end, mut piece) = (Vec::new(), vec![0; 16 * 1024]);
     let Some(mut source) = source else { return Ok(end) };
-    // Lines of two sources must not run into each other, so that only whole ones are handed over.
+    // Lines of two sources must not be mixed, so only whole ones are written.
     let mut begun = Vec::new();
     loop {
         let length = source.read(&mut piece).await?;
@@ -293,7 +292,7 @@ async fn end_of(
     }
 }
 
-/// The ends of two sources, one behind the other, which also go to `output` as they come.
+/// Returns the ends of two inputs, one after the other, which also go to `output` as they come.
 async fn both_ends(
     one: Option<impl AsyncRead + Unpin>,
     other: Option<impl AsyncRead + Unpin>,

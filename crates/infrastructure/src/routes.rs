@@ -1,4 +1,4 @@
-//! Who leads the traffic: the front proxy, or nobody.
+//! The routing of traffic: by the front proxy, or none.
 
 use std::{
     path::Path,
@@ -20,18 +20,18 @@ use launchway_proxy::{
     routes as wire,
 };
 
-/// The front proxy, told by its control socket.
+/// The front proxy, controlled by its socket.
 #[derive(Debug, Clone)]
 pub struct FrontProxy {
     control: Client,
-    /// How long requests that are under way may take before their container goes.
+    /// The timeout of draining requests before their container is stopped.
     patience: Duration,
-    /// The process that was last told all routes; 0 for none.
+    /// The process id of the proxy that last got all routes; 0 for none.
     told: Arc<AtomicU32>,
 }
 
 impl FrontProxy {
-    /// The proxy whose control socket is in `folder`.
+    /// Returns the proxy whose control socket is in `folder`.
     #[must_use]
     pub fn at(folder: &Path, patience: Duration) -> Self {
         Self { control: Client::at(folder), patience, told: Arc::default() }
@@ -70,7 +70,7 @@ impl TrafficRouter for FrontProxy {
         let drained = self.control.drain(&application.to_string(), container, self.patience).await;
         let is_drained = drained.map_err(fault)?;
         if !is_drained {
-            tracing::info!(application.id = %application, "requests to the old version took too long and are cut");
+            tracing::info!(application.id = %application, "drain timed out, open requests are closed");
         }
         Ok(())
     }
@@ -92,8 +92,8 @@ fn fault(error: ControlError) -> StepError {
     StepError::Fault(format!("the front proxy cannot be told: {error}"))
 }
 
-/// Nobody: an application is reached at its container's own address, which its log tells, and a
-/// site in its folder.
+/// No proxy: an application is reached at its container's own address, which is in its log, and a site in
+/// its folder.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoProxy;
 

@@ -1,4 +1,4 @@
-//! Secrets at rest, sealed with XChaCha20-Poly1305.
+//! Encryption of secrets at rest with XChaCha20-Poly1305.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use launchway_domain::secret::{Entropy, Sealed, Secret, SecretBox, SecretBoxErro
 #[derive(Clone)]
 pub struct SecretKey([u8; 32]);
 
-/// A text that is no key.
+/// The error for a text that is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must hold 64 hexadecimal digits, not all the same: `openssl rand -hex 32` makes them")]
 pub struct InvalidKey;
 
 impl SecretKey {
-    /// A new key in the form that [`FromStr`](std::str::FromStr) reads.
+    /// Returns a new key in the form that [`FromStr`](std::str::FromStr) reads.
     #[must_use]
     pub fn generate(entropy: &dyn Entropy) -> String {
         format!("{}\n", data_encoding::HEXLOWER.encode(&entropy.bits_256()))
@@ -32,7 +32,7 @@ impl std::str::FromStr for SecretKey {
     fn from_str(raw: &str) -> Result<Self, InvalidKey> {
         let bytes = HEXLOWER_PERMISSIVE.decode(raw.trim().as_bytes()).map_err(|_not_hex| InvalidKey)?;
         let key: [u8; 32] = bytes.try_into().map_err(|_wrong_length| InvalidKey)?;
-        // A key of one repeated byte is a placeholder that someone forgot.
+        // A key of one repeated byte is a forgotten placeholder.
         if key.iter().all(|byte| *byte == key[0]) { Err(InvalidKey) } else { Ok(Self(key)) }
     }
 }
@@ -43,38 +43,38 @@ impl std::fmt::Debug for SecretKey {
     }
 }
 
-/// The keys in a key file, one on a line. The first one seals; what an older one has sealed opens, too. There is more
-/// than one only while keys are being changed.
+/// The keys of a key file, one per line. The first one seals; all of them open. There is more than one only
+/// during a key rotation.
 #[derive(Debug, Clone)]
 pub struct SecretKeys {
     current: SecretKey,
     older: Vec<SecretKey>,
 }
 
-/// How many keys a file may have.
+/// The most keys of a file.
 const MOST_KEYS: usize = 8;
 
 impl SecretKeys {
-    /// The same keys behind a new one, which seals from now on.
+    /// Returns the same keys after a new one, which seals from now on.
     #[must_use]
     pub fn behind_a_new_one(&self, entropy: &dyn Entropy) -> Self {
         let older = std::iter::once(self.current.clone()).chain(self.older.iter().cloned()).collect();
         Self { current: SecretKey(entropy.bits_256()), older }
     }
 
-    /// Only the one that seals.
+    /// Returns only the key that seals.
     #[must_use]
     pub fn only_current(&self) -> Self {
         Self { current: self.current.clone(), older: Vec::new() }
     }
 
-    /// Whether keys are being changed.
+    /// Returns whether a key rotation is in progress.
     #[must_use]
     pub fn has_older(&self) -> bool {
         !self.older.is_empty()
     }
 
-    /// The text of the key file.
+    /// Returns the text of the key file.
     #[must_use]
     pub fn to_text(&self) -> String {
         let keys = std::iter::once(&self.current).chain(&self.older);
@@ -96,7 +96,7 @@ impl std::str::FromStr for SecretKeys {
     }
 }
 
-/// Seals secrets with the installation's key, each bound to the place that it belongs to.
+/// Seals secrets with the installation's key, each bound to its associated data.
 pub struct XChaChaBox {
     cipher: XChaCha20Poly1305,
     older: Vec<XChaCha20Poly1305>,
@@ -107,7 +107,7 @@ const VERSION: &str = "v1:";
 const NONCE_BYTES: usize = 24;
 
 impl XChaChaBox {
-    /// Seals with the first of `keys`, and opens what any of them has sealed.
+    /// Returns a box that seals with the first of `keys`, and opens with any of them.
     #[must_use]
     pub fn new(keys: &SecretKeys, entropy: Arc<dyn Entropy>) -> Self {
         let cipher = |key: &SecretKey| XChaCha20Poly1305::new(Key::from_slice(&key.0));

@@ -1,7 +1,7 @@
 //! Published folders: each release is a folder of its own.
 //!
-//! **Invariant:** a release is at its place whole or not at all, and never changes there; no link
-//! in it leads out of it.
+//! **Invariant:** a release is published atomically, and never changes afterwards; no link in it points out
+//! of it.
 
 mod copy;
 
@@ -23,27 +23,27 @@ use launchway_domain::{
 use self::copy::{CopyError, copy};
 use crate::files::{Unwanted, entries, fault, make_private_folders, off_thread, remove};
 
-/// Keeps releases as `<root>/<application>/<deployment>`.
+/// Stores releases as `<root>/<application>/<deployment>`.
 #[derive(Debug, Clone)]
 pub struct ReleaseFolders {
     root: PathBuf,
 }
 
 impl ReleaseFolders {
-    /// Keeps releases under `root`, and makes it if need be.
+    /// Stores releases under `root`, and creates it if necessary.
     ///
     /// # Errors
-    /// [`io::Error`] when that cannot be done.
+    /// [`io::Error`] when that fails.
     pub fn open(root: &Path) -> io::Result<Self> {
         make_private_folders(root)?;
         Ok(Self { root: root.canonicalize()? })
     }
 
-    /// Removes what a process that ended too early has left. Nothing may be in use, so that this is
-    /// for the start, once the data directory is locked.
+    /// Removes the remains of a process that ended early. Nothing may be in use, so call this at the start,
+    /// after the data directory is locked.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system refuses.
+    /// [`StepError::Fault`] when the file system fails.
     pub async fn clear_drafts(&self) -> Result<(), StepError> {
         let root = self.root.clone();
         off_thread("clear unfinished releases", move || {
@@ -71,7 +71,7 @@ impl SiteStore for ReleaseFolders {
     ) -> Result<PathBuf, StepError> {
         let releases = self.of(owner.application);
         static DRAFTS: AtomicU64 = AtomicU64::new(0);
-        // Each call has its own, because one that nobody waits for any more may still be at it.
+        // Each call has its own draft, because a cancelled one may still be writing.
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let publication = Publication {
             place: releases.join(owner.deployment.to_string()),
@@ -114,7 +114,7 @@ impl SiteStore for ReleaseFolders {
         off_thread("remove a release", move || {
             let (place, gone) =
                 (releases.join(deployment.to_string()), releases.join(format!(".{deployment}-gone")));
-            // What an earlier call could not remove to its end.
+            // The rest of a removal that did not finish.
             remove(&gone)?;
             match fs::rename(&place, &gone) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -127,7 +127,7 @@ impl SiteStore for ReleaseFolders {
     async fn remove(&self, application: ApplicationId) -> Result<(), StepError> {
         let (releases, gone) = (self.of(application), self.root.join(format!(".{application}")));
         off_thread("remove the releases of an application", move || {
-            // What an earlier call could not remove to its end.
+            // The rest of a removal that did not finish.
             remove(&gone)?;
             match fs::rename(&releases, &gone) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -138,12 +138,12 @@ impl SiteStore for ReleaseFolders {
     }
 }
 
-/// The id that a folder is named by.
+/// Returns the id that a folder is named by.
 fn id_in<T: FromStr>(path: &Path) -> Option<T> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// Whether a folder is on its way in or out. Those that stay are named by an id.
+/// Returns whether a folder is a draft or is being removed. Releases are named by an id.
 fn is_draft(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
@@ -151,9 +151,9 @@ fn is_draft(path: &Path) -> bool {
 struct Publication {
     /// All releases of the application.
     releases: PathBuf,
-    /// Where the release belongs.
+    /// The final path of the release.
     place: PathBuf,
-    /// Where it is made, beside it.
+    /// Its temporary path, beside the final one.
     draft: PathBuf,
     checkout: PathBuf,
     folder: BasePath,
@@ -167,7 +167,7 @@ impl Publication {
         let source = self.source()?;
         let published = self.write(&source, is_unwanted);
         if published.is_err() {
-            // Nobody looks at a draft, and the next start removes it.
+            // Drafts are never served, and the next start removes them.
             let _left = remove(&self.draft);
         }
         match published {
@@ -177,7 +177,7 @@ impl Publication {
         }
     }
 
-    /// The folder that is published, which no link may lead out of the checkout.
+    /// Returns the folder to publish, which must be within the checkout after links are resolved.
     fn source(&self) -> Result<PathBuf, StepError> {
         let folder = self.folder.as_str();
         let root = self.checkout.canonicalize().map_err(|error| fault("find a checkout", &error))?;
@@ -205,7 +205,7 @@ impl Publication {
         // One call for all files: a sync of each would take minutes.
         rustix::fs::syncfs(File::open(&self.draft)?).map_err(io::Error::from)?;
         match fs::rename(&self.draft, &self.place) {
-            // Another attempt was faster, and its release is as good.
+            // Another attempt was faster, and its release is equivalent.
             Err(_) if self.place.is_dir() => remove(&self.draft)?,
             moved => moved?,
         }

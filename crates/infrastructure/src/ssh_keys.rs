@@ -8,13 +8,13 @@ use launchway_domain::{
 };
 use ssh_key::{LineEnding, PrivateKey, private::Ed25519Keypair};
 
-/// Makes Ed25519 keys from the given randomness.
+/// Generates Ed25519 keys from the given randomness.
 pub struct Ed25519Keys {
     entropy: Arc<dyn Entropy>,
 }
 
 impl Ed25519Keys {
-    /// Makes keys from `entropy`.
+    /// Returns a generator that uses `entropy`.
     #[must_use]
     pub fn new(entropy: Arc<dyn Entropy>) -> Self {
         Self { entropy }

@@ -1,6 +1,6 @@
-//! Where the two databases want other words.
+//! The SQL that differs between the two databases.
 
-/// Which database is spoken to.
+/// The database that the SQL is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -8,7 +8,8 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Rows that refer to each other are made one table after the other, and a crash costs nothing but time.
+    /// Settings for bulk inserts. Tables are filled one after the other, so foreign keys are off;
+    /// durability is not needed, because a crash costs nothing but time.
     pub(crate) fn before(self) -> &'static str {
         match self {
             Self::Sqlite => {
@@ -27,8 +28,8 @@ impl Dialect {
         }
     }
 
-    /// Leaves what a database has that was filled slowly: statistics where it makes them by itself, and
-    /// nothing that is still to be written.
+    /// Leaves the database as if it had been filled slowly: with statistics where autovacuum makes them,
+    /// and with nothing left to write.
     pub(crate) fn after(self) -> &'static [&'static str] {
         match self {
             Self::Sqlite => &["COMMIT", "PRAGMA journal_mode = WAL"],
@@ -56,7 +57,7 @@ impl Dialect {
         }
     }
 
-    /// An id that sorts by `number` and tells what it is of by its last digits.
+    /// An id that sorts by `number` and whose last digits name the kind of row.
     pub(crate) fn id(self, number: &str, of: u16) -> String {
         match self {
             Self::Sqlite => format!("unhex(printf('01900000%08x700080000000{of:04x}', {number}))"),
@@ -84,7 +85,7 @@ impl Dialect {
         }
     }
 
-    /// A truth value, as the tables have it.
+    /// A boolean literal, as the tables store it.
     pub(crate) fn boolean(self, value: bool) -> &'static str {
         match (self, value) {
             (Self::Sqlite, true) => "1",
@@ -102,7 +103,7 @@ impl Dialect {
         }
     }
 
-    /// A moment that comes so many microseconds after another.
+    /// A timestamp so many microseconds after another.
     pub(crate) fn later(self, moment: &str, microseconds: &str) -> String {
         match self {
             Self::Sqlite => format!("{moment} + ({microseconds})"),

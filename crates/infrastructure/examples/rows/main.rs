@@ -1,14 +1,14 @@
-//! `rows <database url> <rows> [running|stopped <port>]`: makes the tables of an installation long, for
-//! `cargo xtask bench`.
+//! `rows <database url> <rows> [running|stopped <port>]`: fills the tables of an installation with many
+//! rows, for `cargo xtask bench`.
 //!
 //! The installation has one application, which was deployed once. Each table that such a request touches
-//! gets so many copies of the row that the request left, by one statement, with what has to be unique made of
-//! the copy's number. Numbers of audit entries and log lines go on without a gap, and their heads follow, so
-//! that the server reads them like its own. The hashes of the audit entries are copies as well: who verifies
-//! the trail finds that out.
+//! gets so many copies of the row that the request wrote, by one statement. Unique columns are derived from
+//! the copy's number. The numbers of audit entries and log lines stay contiguous, and their heads are
+//! updated, so that the server reads them like its own. The hashes of the audit entries are copies as well,
+//! so verifying the audit log fails.
 //!
-//! With `running` or `stopped`, each copy of the application has a live version with a container of its own, whose
-//! loopback address is made of the copy's number; without, no copy has a live version.
+//! With `running` or `stopped`, each copy of the application has a live version with a container of its
+//! own, whose loopback address is derived from the copy's number; without, no copy has a live version.
 
 mod dialect;
 mod tables;
@@ -73,7 +73,7 @@ struct Column {
     name: String,
 }
 
-/// The columns of a table, whichever migrations made them.
+/// Returns the columns of a table, whichever migrations made them.
 fn columns(connection: &mut AnyConnection, dialect: Dialect, table: &str) -> Outcome<Vec<String>> {
     let query = sql_query(dialect.columns_of(table));
     let columns: Vec<Column> = match connection {

@@ -1,10 +1,10 @@
-//! What each table is filled with.
+//! The rows that each table is filled with.
 
 use crate::dialect::Dialect;
 
-/// How many lines one application gets: fewer than the server keeps of one, so that it forgets none.
+/// The log lines of one application: fewer than the server keeps of one, so that it deletes none.
 const LINES_OF_ONE: u64 = 190_000;
-/// What ids end with.
+/// The last digits of ids, per kind of row.
 const APPLICATION: u16 = 1;
 const APPLICATION_STATUS: u16 = 2;
 const DEPLOYMENT: u16 = 3;
@@ -24,7 +24,7 @@ impl LiveVersions {
         matches!(self, Self::Stopped { .. })
     }
 
-    /// The columns of an application that has a live version.
+    /// The changed columns of an application that has a live version.
     fn of_application(self, dialect: Dialect) -> Vec<(&'static str, String)> {
         vec![
             ("build_pack", "'dockerfile'".to_owned()),
@@ -35,7 +35,7 @@ impl LiveVersions {
         ]
     }
 
-    /// The columns of a deployment that is one.
+    /// The changed columns of a deployment that is a live version.
     fn of_deployment(self, dialect: Dialect) -> Vec<(&'static str, String)> {
         let (Self::Running { port } | Self::Stopped { port }) = self;
         let (application, deployment) = (dialect.id_text("n", APPLICATION), dialect.id_text("n", DEPLOYMENT));
@@ -54,14 +54,15 @@ impl LiveVersions {
 /// Copies of one row of one table.
 pub(crate) struct Copies {
     pub(crate) name: &'static str,
-    /// Which row is copied, behind the name of the table.
+    /// The SQL after the name of the table that selects the row to copy.
     which: &'static str,
-    /// The columns in which a copy differs, and how.
+    /// The columns in which a copy differs, and their SQL expressions.
     changes: Vec<(&'static str, String)>,
 }
 
 impl Copies {
-    /// Sets the row aside, because a table that is read while it grows grows more slowly.
+    /// Copies the row into a temporary table, because inserting is slower when it reads from the table that
+    /// grows.
     pub(crate) fn template(&self) -> String {
         let Self { name, which, .. } = self;
         format!("CREATE TEMPORARY TABLE template_{name} AS SELECT * FROM {name} {which} LIMIT 1;")
@@ -83,7 +84,7 @@ impl Copies {
     }
 }
 
-/// What a request for an application leaves, and what its deployment does.
+/// The rows that a request for an application writes, and those of its deployment.
 pub(crate) fn copies(dialect: Dialect, live: Option<LiveVersions>) -> Vec<Copies> {
     let id = |of| dialect.id("n", of);
     let name = || dialect.name("n");
@@ -167,7 +168,7 @@ pub(crate) fn copies(dialect: Dialect, live: Option<LiveVersions>) -> Vec<Copies
     ]
 }
 
-/// The application that the API made gets as many lines as one may have, the next ones the rest.
+/// The application that the API created gets as many lines as one may have, the next ones the rest.
 fn lines(dialect: Dialect) -> Copies {
     let own_or =
         |own: &str, other: &str| format!("CASE WHEN n <= {LINES_OF_ONE} THEN {own} ELSE {other} END");
@@ -192,7 +193,7 @@ fn lines(dialect: Dialect) -> Copies {
     }
 }
 
-/// One in a thousand is somebody else's, so that a filter has something to find.
+/// One entry in a thousand is of another user, so that a filter has something to find.
 fn entries(dialect: Dialect) -> Copies {
     let actor = "CASE WHEN n % 1000 = 0 THEN 'grace' ELSE 'ada' END".to_owned();
     Copies {
@@ -210,7 +211,7 @@ fn entries(dialect: Dialect) -> Copies {
     }
 }
 
-/// Lets the heads of logs and of the trail follow.
+/// Updates the heads of the logs and of the audit log.
 pub(crate) fn heads(dialect: Dialect, rows: u64) -> Vec<String> {
     let last_at = dialect.later("last_at", &rows.to_string());
     let mut statements = vec![format!(

@@ -1,4 +1,4 @@
-//! Writing an archive, entry by entry.
+//! Writes an archive, entry by entry.
 
 use std::{
     fs::File,
@@ -11,10 +11,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::{BackupError, LARGEST_PIECE, at, manifest::Manifest};
 
-/// A piece of a table ends with the line that makes it this large.
+/// The size in bytes from which a piece of a table ends after the current line.
 const PIECE: usize = 1024 * 1024;
 
-/// Writes entries behind each other.
+/// Appends entries to an archive.
 pub(super) struct Writer<'a> {
     archive: tar::Builder<GzEncoder<BufWriter<&'a mut File>>>,
     path: PathBuf,
@@ -26,12 +26,12 @@ impl<'a> Writer<'a> {
         Self { archive: tar::Builder::new(packed), path: path.to_owned() }
     }
 
-    /// What takes the lines of a table.
+    /// Returns a writer for the lines of a table.
     pub(super) fn pieces_of<'w>(&'w mut self, table: &str) -> Pieces<'w, 'a> {
         Pieces { writer: self, table: table.to_owned(), number: 0, lines: Vec::new() }
     }
 
-    /// Adds a file that was opened, of the size that it had then; says the SHA-256 of it.
+    /// Adds an open file of the given size, and returns its SHA-256.
     pub(super) fn file(&mut self, name: &str, file: &File, size: u64) -> Result<String, BackupError> {
         let mut hashed = Hashed { inner: file.take(size), hash: Sha256::new(), read: 0 };
         self.archive
@@ -45,7 +45,7 @@ impl<'a> Writer<'a> {
         Ok(data_encoding::HEXLOWER.encode(&hashed.hash.finalize()))
     }
 
-    /// Adds what the archive has to be, and ends it.
+    /// Adds the manifest and finishes the archive.
     pub(super) fn finish(mut self, manifest: &Manifest) -> Result<(), BackupError> {
         let refused = |error: serde_json::Error| BackupError::Refused(error.to_string());
         let text = serde_json::to_vec_pretty(manifest).map_err(refused)?;
@@ -104,7 +104,7 @@ impl Pieces<'_, '_> {
     }
 }
 
-/// What a piece of a table is called.
+/// Returns the name of an entry that holds a piece of a table.
 pub(super) fn piece_name(table: &str, number: u32) -> String {
     format!("tables/{table}/{number:06}")
 }

@@ -1,82 +1,82 @@
-//! What a backup says that it holds.
+//! The manifest of a backup.
 
 use serde::{Deserialize, Serialize};
 
-/// The form of archives that this version writes and reads.
+/// The format of archives that this version writes and reads.
 pub const FORMAT: u32 = 1;
 
-/// What an archive has to be.
+/// The expected contents of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The form of the archive.
+    /// The format of the archive.
     pub format: u32,
-    /// The version of Launchway that made it.
+    /// The version of Launchway that created it.
     pub launchway: String,
-    /// When it was begun.
+    /// The time at which the backup began.
     pub created_at: String,
-    /// The version of the tables.
+    /// The version of the schema.
     pub schema: String,
-    /// Which database the rows came from.
+    /// The kind of database that the rows were read from.
     pub database: String,
-    /// Which installation it is of.
+    /// The id of the installation.
     pub instance_id: Option<String>,
-    /// What only the right key opens. Absent when no server ever ran.
+    /// A text sealed with the secret key, to check a key against. Absent if no server ever ran.
     pub key_check: Option<String>,
-    /// The tables, those that others refer to first.
+    /// The tables, referenced ones first.
     pub tables: Vec<TableRecord>,
-    /// The folders, those that others are in first.
+    /// The folders, parents first.
     pub folders: Vec<String>,
     /// The files.
     pub files: Vec<FileRecord>,
-    /// The links within releases of sites.
+    /// The symbolic links within releases of sites.
     pub links: Vec<LinkRecord>,
 }
 
-/// What a table has to be.
+/// The expected contents of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableRecord {
     /// Its name.
     pub name: String,
-    /// Its columns, in the order that lines have them.
+    /// Its columns, in the order of the values in a line.
     pub columns: Vec<String>,
-    /// How many rows it has.
+    /// Its number of rows.
     pub rows: u64,
     /// The SHA-256 of its lines.
     pub sha256: String,
 }
 
-/// What a file has to be.
+/// The expected contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// Where it belongs in the data directory.
+    /// Its path in the data directory.
     pub path: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
-    /// Who may do what with it.
+    /// Its permissions.
     pub mode: u32,
-    /// When it was last changed, in nanoseconds since 1970: browsers ask about it.
+    /// Its modification time in nanoseconds since 1970: browsers revalidate by it.
     pub modified: i64,
-    /// The SHA-256 of it.
+    /// Its SHA-256.
     pub sha256: String,
 }
 
-/// What a link has to be.
+/// A symbolic link of the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecord {
-    /// Where it belongs in the data directory.
+    /// Its path in the data directory.
     pub path: String,
-    /// Where it leads.
+    /// The path that it points to.
     pub target: String,
 }
 
 impl Manifest {
-    /// How many rows there are in all.
+    /// Returns the number of rows of all tables.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.tables.iter().map(|table| table.rows).sum()
     }
 
-    /// How many bytes the files have in all.
+    /// Returns the size of all files in bytes.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.size).fold(0, u64::saturating_add)

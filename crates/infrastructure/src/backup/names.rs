@@ -1,4 +1,4 @@
-//! What files are called in a backup, and where a name leads.
+//! The encoding of paths in a backup.
 
 use std::{
     ffi::OsString,
@@ -11,11 +11,11 @@ use super::INSTANCE_ID;
 /// The folders of the data directory that are part of a backup.
 pub(super) const FOLDERS: [&str; 2] = ["sites", "compositions"];
 
-/// The longest path that is put anywhere.
+/// The longest path that is restored.
 const LONGEST: usize = 4096;
 
-/// A path as a text that loses nothing. What is no text, and what a terminal may take for a command, is written as `%`
-/// and two hexadecimal digits.
+/// Encodes a path as text without loss. Bytes that are not text or that a terminal may interpret are
+/// written as `%` and two hexadecimal digits.
 pub(super) fn name_of(path: &Path) -> String {
     let mut name = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
@@ -35,8 +35,8 @@ fn escape(byte: u8, name: &mut String) {
     name.push_str(&format!("%{byte:02x}"));
 }
 
-/// Where a name leads in the data directory. `None` for what is not written as [`name_of`] writes it, for what is not
-/// part of a backup, and for what leads anywhere else.
+/// Decodes a name to a path in the data directory. Returns `None` for a name that [`name_of`] does not
+/// produce, for a path that is not part of a backup, and for one that leaves the data directory.
 pub(super) fn path_of(name: &str) -> Option<PathBuf> {
     let path = any_path_of(name)?;
     let mut parts = path.components();
@@ -51,7 +51,7 @@ pub(super) fn path_of(name: &str) -> Option<PathBuf> {
     (is_plain && (is_in_a_folder || is_the_id)).then_some(path)
 }
 
-/// What a name stands for, wherever that leads.
+/// Decodes a name to a path, without restrictions on the path.
 pub(super) fn any_path_of(name: &str) -> Option<PathBuf> {
     let mut bytes = Vec::new();
     let mut rest = name.as_bytes();

@@ -1,4 +1,4 @@
-//! A file that appears whole or not at all, and that only its owner may read.
+//! Files that are written atomically and that only their owner may read.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -9,7 +9,7 @@ use std::{
 
 use super::{BackupError, at};
 
-/// A file that is written beside its place. Unless it is [kept](Self::keep), nothing is left of it.
+/// A temporary file beside its final path. It is removed on drop unless it is [kept](Self::keep).
 #[derive(Debug)]
 pub struct PrivateFile {
     file: File,
@@ -20,11 +20,11 @@ pub struct PrivateFile {
 }
 
 impl PrivateFile {
-    /// Begins a file that is to be at `place`.
+    /// Creates a temporary file for the path `place`.
     ///
     /// # Errors
-    /// [`BackupError::Refused`] when there is one already and it is not to be replaced, [`BackupError::File`] when the
-    /// folder cannot be written to.
+    /// [`BackupError::Refused`] if a file exists at `place` and must not be replaced, [`BackupError::File`]
+    /// if the folder is not writable.
     pub fn beside(place: &Path, may_replace: bool) -> Result<Self, BackupError> {
         refuse_to_replace(place, may_replace)?;
         let name = place.file_name().ok_or_else(|| {
@@ -32,7 +32,8 @@ impl PrivateFile {
         })?;
         let name = format!(".{}.{}.part", name.to_string_lossy(), std::process::id());
         let beside = place.with_file_name(name);
-        // A process that had our number may have died here. What it left is not written to, because it may be a link.
+        // A process with the same id may have died here. The old file is not written to, because it may be
+        // a link.
         match fs::remove_file(&beside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&beside)(error)),
             _ => {}
@@ -42,15 +43,15 @@ impl PrivateFile {
         Ok(Self { file, beside, place: place.to_owned(), may_replace, is_kept: false })
     }
 
-    /// What is written to.
+    /// Returns the file to write to.
     pub fn writer(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Makes it durable and puts it to its place.
+    /// Syncs the file and renames it to its final path.
     ///
     /// # Errors
-    /// [`BackupError::File`] when that cannot be done; then nothing is left.
+    /// [`BackupError::File`] if that fails; then nothing is left.
     pub fn keep(mut self) -> Result<(), BackupError> {
         self.file.sync_all().map_err(at(&self.place))?;
         refuse_to_replace(&self.place, self.may_replace)?;
@@ -63,13 +64,13 @@ impl PrivateFile {
 impl Drop for PrivateFile {
     fn drop(&mut self) {
         if !self.is_kept {
-            // There is nobody to tell that it could not be removed, and something worse was told already.
+            // The error that caused this was reported already; a failed removal changes nothing about it.
             let _left = fs::remove_file(&self.beside);
         }
     }
 }
 
-/// Puts `text` to `place` in one step.
+/// Writes `text` to `place` atomically.
 ///
 /// # Errors
 /// As of [`PrivateFile`].
@@ -79,7 +80,7 @@ pub fn replace_private_file(place: &Path, text: &str, may_replace: bool) -> Resu
     file.keep()
 }
 
-/// Makes durable what the folder around `path` has.
+/// Syncs the folder that contains `path`.
 pub(super) fn sync_folder_of(path: &Path) -> Result<(), BackupError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_there_when_it_is_kept_and_only_its_owner_may_read_it() {
+    fn a_kept_file_is_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("key");
         replace_private_file(&place, "one", false).unwrap();

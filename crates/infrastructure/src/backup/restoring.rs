@@ -1,4 +1,4 @@
-//! Putting an archive back, into a place where nothing is.
+//! Restores an archive into an empty data directory and an empty database.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,22 +28,22 @@ use crate::{
     files::{make_private_folder, remove},
 };
 
-/// What a data directory may have and still be empty: its lock.
+/// The lock file: a data directory with nothing else counts as empty.
 const LOCK: &str = "launchway.lock";
 
-/// What was restored, and what is still to be done.
+/// The result of a restore, with what is left to do.
 #[derive(Debug)]
 pub struct Rebuilt {
     /// The applications that ran as containers, by their ids and names.
     pub containers: Vec<(ApplicationId, String)>,
 }
 
-/// Puts an archive that was [verified](super::verify) into an empty data directory and an empty database. The data
-/// directory gets the text of the key, unless that is elsewhere.
+/// Restores an archive that was [verified](super::verify) into an empty data directory and an empty
+/// database. The key is written to the data directory, unless it is kept elsewhere.
 ///
 /// # Errors
-/// [`BackupError::Refused`] when something is there already, or when the archive is from a newer version. Whatever the
-/// error, nothing is left.
+/// [`BackupError::Refused`] if the data directory or the database is not empty, or if the archive is from a
+/// newer version. After an error nothing is left.
 pub fn restore(
     path: &Path,
     manifest: &Manifest,
@@ -65,7 +65,7 @@ fn fill(
     installation: Installation<'_>,
     key: Option<(&str, &str)>,
 ) -> Result<Rebuilt, BackupError> {
-    // Before anything else: as long as it is there, no server starts.
+    // Before anything else: as long as this folder exists, no server starts.
     let draft = installation.data_dir.join(UNFINISHED);
     make_private_folder(&draft).map_err(at(&draft))?;
     sync_folder_of(&draft)?;
@@ -80,7 +80,7 @@ fn fill(
     Ok(Rebuilt { containers })
 }
 
-/// No server would start with such a data directory and such a database.
+/// Rejects a data directory and a database of different installations: no server would start with them.
 fn refuse_two_installations(manifest: &Manifest, tables: &mut Tables) -> Result<(), BackupError> {
     let in_database = tables.installation_id()?.map(|id| id.to_string());
     match (in_database, &manifest.instance_id) {
@@ -102,7 +102,7 @@ fn unpack(path: &Path, manifest: &Manifest, draft: &Path, tables: &mut Tables) -
     make_links(manifest, draft)
 }
 
-/// An archive on its way out.
+/// The state of unpacking an archive.
 struct Unpacking<'a> {
     draft: &'a Path,
     tables: &'a mut Tables,
@@ -176,7 +176,7 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// Everything is in the tables; whether it is what it was is read from there.
+    /// Compares the restored tables with the manifest, reading them from the database.
     fn finish(mut self) -> Result<(), BackupError> {
         self.finish_table()?;
         for record in &self.manifest.tables {
@@ -193,8 +193,8 @@ impl<'a> Unpacking<'a> {
     }
 }
 
-/// Makes the links when every file and folder is there, so that nothing is ever written through one. Each has to stay
-/// within its release.
+/// Creates the links after all files and folders, so that nothing is ever written through one. The target
+/// of each must be within its release.
 fn make_links(manifest: &Manifest, draft: &Path) -> Result<(), BackupError> {
     let leads_out = || damaged("a link leads out of its site");
     let mut links = BTreeMap::new();
@@ -227,7 +227,7 @@ fn put_in_place(draft: &Path, data_dir: &Path, key: Option<(&str, &str)>) -> Res
     if let Some((name, text)) = key {
         replace_private_file(&data_dir.join(name), text, false)?;
     }
-    // Everything that was written, at once.
+    // Syncs everything that was written, at once.
     let folder = File::open(draft).map_err(at(draft))?;
     rustix::fs::syncfs(&folder).map_err(|error| at(draft)(error.into()))?;
     for name in FOLDERS.into_iter().chain([INSTANCE_ID]) {
@@ -239,7 +239,7 @@ fn put_in_place(draft: &Path, data_dir: &Path, key: Option<(&str, &str)>) -> Res
     sync_folder_of(draft)
 }
 
-/// Takes back what was begun. There is nobody to tell of what cannot be removed: what went wrong before is told, and the
+/// Removes everything that was restored so far. Errors are ignored: the original error is reported, and the
 /// next attempt finds what is left.
 fn clear(installation: Installation<'_>, key: Option<(&str, &str)>) {
     let _left = remove(&installation.data_dir.join(UNFINISHED));

@@ -1,4 +1,4 @@
-//! Whether an archive is what its manifest says, without putting anything anywhere.
+//! Compares an archive with its manifest, without writing anything.
 
 use std::{
     collections::BTreeMap,
@@ -20,13 +20,13 @@ use crate::database::tables::{Digester, TableDigest};
 
 /// The largest manifest that is read: about a million files.
 const LARGEST_MANIFEST: u64 = 256 * 1024 * 1024;
-/// How many entries an archive may have.
+/// The most entries that an archive may have.
 const MOST_ENTRIES: usize = 4_000_000;
 
-/// Reads a whole archive, and gives its manifest when everything in it is as that says.
+/// Reads a whole archive and returns its manifest if the contents match it.
 ///
 /// # Errors
-/// [`BackupError::Refused`] with a sentence for what is not.
+/// [`BackupError::Refused`] with the reason if they do not.
 pub fn verify(path: &Path) -> Result<Manifest, BackupError> {
     let mut found = Found::default();
     for_each_entry(path, |entry| found.take(entry))?;
@@ -38,7 +38,7 @@ pub fn verify(path: &Path) -> Result<Manifest, BackupError> {
     Ok(manifest)
 }
 
-/// An entry of an archive: a plain file, with a name that is a text.
+/// An entry of an archive: a regular file with a UTF-8 name.
 pub(super) struct Entry<'a> {
     pub(super) name: String,
     pub(super) size: u64,
@@ -46,7 +46,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Everything in it, which must not be more than `most`.
+    /// Reads the whole entry, and fails if it has more than `most` bytes.
     pub(super) fn bytes(&mut self, most: u64) -> Result<Vec<u8>, BackupError> {
         if self.size > most {
             return Err(damaged(&format!("`{}` claims to have {} bytes", self.name, self.size)));
@@ -57,7 +57,7 @@ impl Entry<'_> {
     }
 }
 
-/// Reads an archive from its beginning to its end.
+/// Calls `take` for each entry of an archive, up to its end.
 pub(super) fn for_each_entry(
     path: &Path,
     mut take: impl FnMut(Entry<'_>) -> Result<(), BackupError>,
@@ -80,13 +80,13 @@ pub(super) fn for_each_entry(
         let size = entry.size();
         take(Entry { name, size, content: &mut entry })?;
     }
-    // What follows the last entry has to be sound too, and the end of the compressed data with it.
+    // The rest after the last entry has to be valid too, and so has the end of the compressed data.
     let mut rest = archive.into_inner();
     io::copy(&mut rest, &mut io::sink()).map_err(unreadable)?;
     Ok(())
 }
 
-/// A sentence about an archive that is not to be trusted.
+/// The error for an archive that cannot be trusted.
 pub(super) fn damaged(why: &str) -> BackupError {
     BackupError::Refused(format!("the archive is damaged, or no backup of Launchway: {why}"))
 }
@@ -99,12 +99,12 @@ fn cut_off() -> BackupError {
     damaged("its end is missing")
 }
 
-/// A name for a terminal.
+/// Makes a name safe to print to a terminal.
 fn shown(name: &str) -> String {
     name.chars().filter(|letter| !letter.is_control()).take(200).collect()
 }
 
-/// What was seen of an archive.
+/// The contents of an archive as read so far.
 #[derive(Default)]
 struct Found {
     tables: BTreeMap<String, (u32, Digester)>,
@@ -201,7 +201,7 @@ impl Found {
     }
 }
 
-/// The lines of a piece, each of which has an end.
+/// Splits a piece into lines; fails if the last one is not terminated.
 pub(super) fn lines(piece: &[u8]) -> Result<Vec<&str>, BackupError> {
     let text = std::str::from_utf8(piece).map_err(|_not_text| damaged("a table holds what is no text"))?;
     let text = text.strip_suffix('\n').ok_or_else(|| damaged("a table ends in the middle of a line"))?;

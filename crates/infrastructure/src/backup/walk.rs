@@ -1,4 +1,4 @@
-//! Everything in a folder of the data directory, on its way into a backup.
+//! Adds the files of a folder of the data directory to a backup.
 
 use std::{
     fs::{self, File},
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::files::entries;
 
-/// Adds `name` in the data directory, with everything in it. What is on its way in or out has a name with a dot, and is
-/// left out; what goes away meanwhile does, too.
+/// Adds `name` in the data directory, with everything in it. Temporary files have a name that begins with a
+/// dot, and are skipped; files that vanish meanwhile are skipped as well.
 pub(super) fn everything_in(
     data_dir: &Path,
     name: &str,
@@ -58,7 +58,7 @@ fn file(
     writer: &mut Writer<'_>,
     manifest: &mut Manifest,
 ) -> Result<(), BackupError> {
-    // Not through a link that took its place.
+    // A link that replaced the file meanwhile is not followed.
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     let opened = File::options().read(true).custom_flags(flags).open(place);
     let Some(file) = unless_gone(place, opened)? else { return Ok(()) };
@@ -74,7 +74,7 @@ fn file(
     Ok(())
 }
 
-/// The text of a file, if there is one.
+/// Returns the text of a file, or `None` if there is no such file.
 pub(super) fn text_of(path: &Path) -> Result<Option<String>, BackupError> {
     Ok(unless_gone(path, fs::read_to_string(path))?.map(|text| text.trim().to_owned()))
 }

@@ -1,8 +1,8 @@
-//! Applications in the database: what is read.
+//! Reads applications from the database.
 //!
-//! **Invariant:** whatever changes an application or one of its deployments holds the lock of the
-//! application first. It is the lock of its jobs' subject too, so that on PostgreSQL the two never
-//! wait for each other crosswise.
+//! **Invariant:** every change to an application or one of its deployments takes the lock of the
+//! application first. It is also the lock of its jobs' subject, so that the two cannot deadlock on
+//! PostgreSQL.
 
 mod hosts;
 mod names;
@@ -101,7 +101,7 @@ fn summary((application, organization, user): SummaryRow) -> Result<ApplicationS
     })
 }
 
-/// Says of each application that has a live version and failed why it does not serve.
+/// Adds the reason for not serving to each application that has a live version and failed.
 fn with_breakdowns(
     connection: &mut AnyConnection,
     mut summaries: Vec<ApplicationSummary>,
@@ -126,7 +126,7 @@ fn with_breakdowns(
     Ok(summaries)
 }
 
-/// An application with whom it belongs to; `None` when the organization has none with that id.
+/// Returns an application with its organization; `None` when the organization has none with that id.
 pub(super) fn summary_of(
     connection: &mut AnyConnection,
     scope: Scope,
@@ -134,7 +134,7 @@ pub(super) fn summary_of(
 ) -> Result<Option<ApplicationSummary>, QueryError> {
     let row: Option<SummaryRow> = applications::table
         .inner_join(organization_table::table.on(organization_table::id.eq(applications::organization_id)))
-        // Who made it may have been deleted since.
+        // The user may have been deleted since.
         .inner_join(users::table.on(users::id.eq(applications::user_id)))
         .filter(applications::id.eq(DbId::from(id)))
         .filter(applications::organization_id.eq(DbId::from(scope.id())))
@@ -152,7 +152,8 @@ fn page_of(
     filter: &ApplicationFilter,
     page: PageRequest,
 ) -> Result<Page<ApplicationSummary>, QueryError> {
-    // PostgreSQL does not even compare a text with a NUL in it, and the texts lie on lines.
+    // PostgreSQL does not even compare a text that contains NUL, and the searched texts are separated by
+    // line breaks.
     if filter.search.as_ref().is_some_and(|search| search.contains(['\0', '\n'])) {
         return Ok(Page { items: Vec::new(), request: page, total: 0 });
     }

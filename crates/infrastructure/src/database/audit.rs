@@ -1,8 +1,7 @@
-//! The audit trail in the database: what is read.
+//! Reads the audit log from the database.
 //!
-//! **Invariant:** within a chain, numbers go from 1 to the head's without a gap, and moments rise
-//! with the numbers. So every page, and every stretch of time, is a range of numbers, and costs the
-//! same wherever it lies.
+//! **Invariant:** within a chain, numbers are contiguous from 1 to the head's, and timestamps rise with the
+//! numbers. So every page and every period is a range of numbers, and costs the same wherever it is.
 
 mod rows;
 mod writes;
@@ -72,8 +71,8 @@ impl AuditRepository for Database {
     }
 }
 
-/// The ends of chains that somebody took the heads from. No chain ends with the hash that chains
-/// begin with, so none of them passes a check.
+/// The ends of chains whose heads were deleted. Their hash is the one that chains begin with, which no
+/// chain ends with, so none of them passes verification.
 fn lost_heads(connection: &mut AnyConnection) -> Result<Vec<ChainHead>, QueryError> {
     let lost: Vec<(DbId, Option<i64>)> = audit_entries::table
         .filter(not(exists(audit_chains::table.filter(audit_chains::chain_id.eq(audit_entries::chain_id)))))
@@ -97,7 +96,7 @@ fn page_of(
     if holds_nul(filter) {
         return Ok(Page { items: Vec::new(), request: page, total: 0 });
     }
-    // Read once: what is appended meanwhile is on no page of this answer.
+    // Read once: entries that are appended meanwhile are not part of this page.
     let numbers = numbers_between(connection, chain, filter)?;
     let (rows, total) = if is_about_time_only(filter) {
         let total = (numbers.end() - numbers.start() + 1).max(0);
@@ -118,13 +117,12 @@ fn is_about_time_only(filter: &Filter) -> bool {
     search.is_none() && resource.is_none() && action.is_none() && actor.is_none()
 }
 
-/// PostgreSQL does not even compare a text with a NUL in it, and nothing in the trail has one.
+/// PostgreSQL does not even compare a text that contains NUL, and no entry contains one.
 fn holds_nul(filter: &Filter) -> bool {
     [&filter.search, &filter.actor].into_iter().flatten().any(|text| text.contains('\0'))
 }
 
-/// The numbers of the entries of that stretch of time, which end before they begin when there are
-/// none.
+/// Returns the numbers of the entries of a period, as an empty range if there are none.
 fn numbers_between(
     connection: &mut AnyConnection,
     chain: Chain,

@@ -1,4 +1,4 @@
-//! Sessions, tokens, passwords and second factors in the database: what is read.
+//! Reads sessions, tokens, passwords and second factors from the database.
 
 mod devices;
 mod rows;
@@ -119,7 +119,7 @@ fn credentials((user_id, hash, two_factor): (DbId, Option<String>, Option<TwoFac
     }
 }
 
-/// The session or API token with that hash, if it still counts, and whose it is.
+/// Returns the session or API token with that hash, if it is still valid, and its user.
 pub(super) fn credential_of(
     connection: &mut AnyConnection,
     hash: &TokenHash,

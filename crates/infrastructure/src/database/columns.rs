@@ -1,4 +1,4 @@
-//! Column types that both databases have, each in its own way.
+//! Column types that each database represents in its own way.
 //!
 //! | type   | PostgreSQL    | SQLite                                  |
 //! | ------ | ------------- | --------------------------------------- |
@@ -37,7 +37,7 @@ use super::connection::MultiBackend;
 #[diesel(postgres_type(oid = 2950, array_oid = 2951), sqlite_type(name = "Binary"))]
 pub struct Id;
 
-/// The SQL type of a moment.
+/// The SQL type of a timestamp.
 #[derive(Debug, Clone, Copy, Default, QueryId, SqlType)]
 #[diesel(postgres_type(oid = 1184, array_oid = 1185), sqlite_type(name = "Long"))]
 pub struct Ts;
@@ -47,7 +47,7 @@ pub struct Ts;
 #[diesel(sql_type = Id)]
 pub struct DbId(pub Uuid);
 
-/// A moment in a row.
+/// A timestamp in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Ts)]
 pub struct DbTs(pub Timestamp);
@@ -137,7 +137,7 @@ impl FromSql<Id, Sqlite> for DbId {
     }
 }
 
-/// PostgreSQL counts from the first moment of the year 2000.
+/// PostgreSQL counts from the beginning of the year 2000.
 const POSTGRES_EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
 
 fn moment(microseconds: Option<i64>) -> deserialize::Result<DbTs> {
@@ -175,7 +175,7 @@ impl FromSql<Ts, Sqlite> for DbTs {
     }
 }
 
-/// Lets queries that are written once use a type on whichever database is connected.
+/// Lets the same query use a type on either database.
 macro_rules! on_either_backend {
     ($value:ty, $sql:ident) => {
         impl HasSqlType<$sql> for MultiBackend {

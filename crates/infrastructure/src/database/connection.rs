@@ -1,4 +1,4 @@
-//! Connections: one type for both databases, and the pool that keeps them.
+//! The connection type of both databases, and the connection pool.
 
 use std::thread;
 
@@ -12,7 +12,7 @@ use diesel::{
 
 use super::{error::QueryError, options::Synchronous};
 
-/// A connection to either database; a query that is written once runs on both.
+/// A connection to either database, on which the same queries run.
 ///
 /// Never call `establish` on it: that tries SQLite first, which takes any text for a file name.
 #[derive(diesel::MultiConnection)]
@@ -29,7 +29,7 @@ pub(super) type Pool = r2d2::Pool<Manager>;
 /// A connection in the pool.
 pub(super) struct Link {
     pub(super) connection: AnyConnection,
-    /// Whether the other end has gone, which a connection outside a transaction does not tell.
+    /// True if the other end has closed the connection, which Diesel does not detect outside a transaction.
     lost: bool,
 }
 
@@ -77,7 +77,7 @@ impl ManageConnection for Manager {
 /// Opens the only connection that writes to a SQLite file.
 pub(super) fn sqlite_writer(path: &str, synchronous: Synchronous) -> Result<SqliteConnection, r2d2::Error> {
     let mut connection = SqliteConnection::establish(path)?;
-    // Changing the journal's mode needs a lock, so the readiness to wait for it comes first.
+    // Changing the journal mode needs a lock, so the busy timeout is set first.
     connection.batch_execute(&format!(
         "PRAGMA busy_timeout = 5000;
          PRAGMA journal_mode = WAL;
@@ -100,7 +100,7 @@ pub(super) fn sqlite_reader(path: &str) -> Result<SqliteConnection, r2d2::Error>
     Ok(connection)
 }
 
-/// Runs a query; once more on a living connection if this one turns out to be dead.
+/// Runs a query, and once more on a living connection if this one turns out to be dead.
 pub(super) fn read<T>(
     pool: &Pool,
     query: impl Fn(&mut AnyConnection) -> Result<T, QueryError>,
@@ -120,7 +120,7 @@ pub(super) fn read_at_once<T>(
     Some(pool.try_get()?.run(query))
 }
 
-/// Runs `work` in a PostgreSQL transaction, which is undone when it fails.
+/// Runs `work` in a PostgreSQL transaction, which is rolled back when it fails.
 pub(super) fn transact<T>(
     pool: &Pool,
     work: impl FnOnce(&mut AnyConnection) -> Result<T, QueryError>,
@@ -160,8 +160,8 @@ pub(super) fn begin(connection: &mut AnyConnection) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// A connection that has just answered. After a restart of the server every pooled one is dead,
-/// so those are thrown out until the pool has to open a new one.
+/// Returns a connection that has just answered. After a restart of the server every pooled one is dead, so
+/// those are discarded until the pool opens a new one.
 fn living(pool: &Pool) -> Result<PooledConnection<Manager>, QueryError> {
     for _ in 0..pool.max_size() {
         let mut link = pool.get()?;

@@ -1,4 +1,4 @@
-//! Deployments in the database: what is read.
+//! Reads deployments from the database.
 
 mod announcing;
 mod jobs;
@@ -40,7 +40,7 @@ use super::{
     schema::{applications, deployments, extension_routes},
 };
 
-/// How many deployments one query asks for. Databases limit the parameters of a query.
+/// The most deployments that one query asks for. Databases limit the parameters of a query.
 const AT_ONCE: usize = 1000;
 
 #[async_trait]
@@ -97,7 +97,8 @@ impl DeploymentRepository for Database {
                 .inner_join(
                     deployments::table.on(applications::live_deployment_id.eq(deployments::id.nullable())),
                 )
-                // The join says so already, but PostgreSQL takes the index of live versions by these words only.
+                // The join implies it, but PostgreSQL uses the index of live versions only with this
+                // condition.
                 .filter(applications::live_deployment_id.is_not_null())
                 .filter(applications::deleted_at.is_null())
                 .order(applications::id.asc())
@@ -166,7 +167,7 @@ impl DeploymentRepository for Database {
     }
 }
 
-/// One deployment of an application that is there.
+/// Returns one deployment of an application that is not deleted.
 fn visible(
     connection: &mut AnyConnection,
     scope: Scope,
@@ -222,7 +223,7 @@ pub(super) fn newest(
     rows.into_iter().map(Deployment::try_from).collect()
 }
 
-/// Where the newest deployment that is not over is, for each of `applications` that has one.
+/// Returns the state of the newest open deployment of each of `applications` that has one.
 pub(super) fn newest_open(
     connection: &mut AnyConnection,
     applications: Vec<DbId>,
@@ -233,7 +234,7 @@ pub(super) fn newest_open(
         .order((deployments::created_at.asc(), deployments::id.asc()))
         .select((deployments::application_id, deployments::status))
         .load(connection)?;
-    // Of each application the last one stays.
+    // The last one of each application wins.
     open.into_iter().map(|(application, status)| Ok((application.0, state(status)?))).collect()
 }
 
@@ -280,7 +281,7 @@ fn standing_of(
     rows.into_iter().map(&mut standing).collect()
 }
 
-/// The deployments of an application whose versions are kept.
+/// Returns the deployments of an application whose versions are kept.
 fn wanted_of(
     connection: &mut AnyConnection,
     application: DbId,
@@ -301,7 +302,7 @@ fn wanted_of(
         .load(connection)?;
     let mut wanted = HashSet::new();
     let mut more: Vec<DbId> = newest.into_iter().chain(about_to_be).chain(live).collect();
-    // What a version went back to may have the files that it shows.
+    // A version that was rolled back to may share its files.
     while !more.is_empty() {
         let found: Vec<(DbId, Option<DbId>)> = deployments::table
             .filter(deployments::id.eq_any(more))

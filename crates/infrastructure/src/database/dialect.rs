@@ -1,4 +1,4 @@
-//! Where the two databases differ: what a query that is written once cannot say.
+//! The differences between the two databases that a shared query cannot express.
 
 use diesel::prelude::*;
 
@@ -6,7 +6,7 @@ use super::{columns::DbId, connection::AnyConnection, error::QueryError};
 
 /// Runs the same expression on either database's own connection.
 ///
-/// For what Diesel cannot say for both at once: `ON CONFLICT` and inserting several rows.
+/// For what Diesel cannot express for both at once: `ON CONFLICT` and inserting several rows.
 macro_rules! each_backend {
     ($connection:expr, $backend:ident => $query:expr) => {
         match $connection {
@@ -17,7 +17,7 @@ macro_rules! each_backend {
 }
 pub(super) use each_backend;
 
-/// Inserts rows in statements of few sizes, each of which is prepared once.
+/// Inserts rows in statements of few sizes, so that each is prepared once.
 macro_rules! insert_in_chunks {
     ($connection:expr, $table:expr, $rows:expr) => {{
         let (large, rest) = $rows.as_chunks::<64>();
@@ -41,21 +41,21 @@ macro_rules! insert_each {
 }
 pub(super) use insert_each;
 
-/// What transactions on PostgreSQL may have to do one after the other.
+/// The operations that PostgreSQL transactions must not do concurrently.
 #[derive(Debug, Clone, Copy)]
 #[repr(i64)]
 pub(super) enum Lock {
-    /// Bringing the schema up to date.
+    /// Applying migrations.
     Migrations = 0x6c61_756e_0001,
-    /// Counting tries to log in.
+    /// Counting login attempts.
     LoginAttempts = 0x6c61_756e_0002,
     /// Claiming jobs.
     JobClaims = 0x6c61_756e_0003,
-    /// Changing the catalog of extensions.
+    /// Changing the extension catalog.
     Catalog = 0x6c61_756e_0004,
-    /// Claiming deliveries, and taking them away.
+    /// Claiming and deleting deliveries.
     Deliveries = 0x6c61_756e_0005,
-    /// Giving out ports of the host.
+    /// Allocating host ports.
     HostPorts = 0x6c61_756e_0006,
 }
 
@@ -66,15 +66,15 @@ pub(super) fn hold(connection: &mut AnyConnection, lock: Lock) -> Result<(), Que
     hold_number(connection, lock as i64)
 }
 
-/// The same for one thing alone, which need not be stored anywhere.
+/// Locks a single id, which need not be stored anywhere.
 ///
-/// Two things may share a lock by chance; then one waits for the other without need.
+/// Two ids may share a lock by chance; then one waits for the other unnecessarily.
 pub(super) fn hold_one(connection: &mut AnyConnection, id: DbId) -> Result<(), QueryError> {
     let (high, low) = id.0.as_u64_pair();
     hold_number(connection, (high ^ low).cast_signed())
 }
 
-/// The same for the quotas of an organization, which is not the lock of the organization itself.
+/// Locks the quotas of an organization, which is not the lock of the organization itself.
 pub(super) fn hold_quotas(connection: &mut AnyConnection, organization: DbId) -> Result<(), QueryError> {
     const QUOTAS: u64 = 0x7175_6f74_6173_0000;
     let (high, low) = organization.0.as_u64_pair();

@@ -1,4 +1,4 @@
-//! What goes wrong in a database, and what that means to whoever asked.
+//! The errors of a database, and their mapping to the errors of the store.
 
 use diesel::{
     r2d2::PoolError,
@@ -8,25 +8,25 @@ use launchway_domain::store::{StoreError, Unique};
 
 use super::migrations::NewerTables;
 
-/// Why a query did not succeed, before it is known what that means to the caller.
+/// The error of a query, before it is mapped to a [`StoreError`].
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// The database refused a statement.
+    /// The database rejected a statement.
     #[error("a statement failed")]
     Statement(#[from] Error),
-    /// There was no connection to run it on.
+    /// No connection was available.
     #[error("no connection to the database")]
     NoConnection(#[from] PoolError),
     /// A connection could not be opened.
     #[error("cannot open a connection to the database")]
     Reopen(#[from] diesel::r2d2::Error),
-    /// What is stored breaks a rule of the domain.
+    /// A stored value breaks a rule of the domain.
     #[error("a stored value is not valid")]
     Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A migration could not be carried out.
+    /// A migration failed.
     #[error("a migration failed")]
     Migration(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The tables are newer than this binary.
+    /// The schema is newer than this binary.
     #[error(transparent)]
     Newer(#[from] NewerTables),
     /// The disk is full.
@@ -35,18 +35,18 @@ pub enum QueryError {
     /// The query panicked.
     #[error("a query panicked")]
     Panicked,
-    /// The query decided what the caller is told.
+    /// The query itself determined the caller's error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl QueryError {
-    /// A stored value that the domain refuses.
+    /// The error for a stored value that the domain rejects.
     pub fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Unreadable(error.into())
     }
 
-    /// Whether the connection is dead, so that another one may do better.
+    /// Returns whether the connection is dead, so that another one may work.
     pub(super) fn lost_the_connection(&self) -> bool {
         matches!(
             self,
@@ -57,7 +57,7 @@ impl QueryError {
         )
     }
 
-    /// Reports that the disk is full, as far as the error itself tells.
+    /// Returns whether the error itself says that the disk is full.
     pub(super) fn is_storage_full(&self) -> bool {
         match self {
             Self::StorageFull(_) | Self::Store(StoreError::StorageFull(_)) => true,
@@ -67,7 +67,7 @@ impl QueryError {
         }
     }
 
-    /// Reports that a file could not be written, which a full disk is one reason for.
+    /// Returns whether a file could not be written; a full disk is one possible cause.
     pub(super) fn is_file_error(&self) -> bool {
         let is_file_error = |message: &str| FILE_ERRORS.iter().any(|known| message.contains(known));
         match self {
@@ -77,10 +77,10 @@ impl QueryError {
         }
     }
 
-    /// Whether the same transaction may succeed when it is simply made again.
+    /// Returns whether the same transaction may succeed when it is retried.
     ///
-    /// Diesel tells a deadlock by nothing but a text in the server's language, so whatever it has
-    /// no name for counts.
+    /// Diesel reports a deadlock only as a text in the server's language, so every error without a kind
+    /// counts.
     pub(super) fn may_pass(&self) -> bool {
         matches!(
             self,
@@ -111,7 +111,7 @@ impl From<QueryError> for StoreError {
     }
 }
 
-/// The guard of a write: it changed something, or the stored state was not what it expected.
+/// Checks a guarded write: `Stale` unless it changed something.
 pub(super) fn guarded(changed_rows: usize) -> Result<(), QueryError> {
     if changed_rows == 0 { Err(StoreError::Stale.into()) } else { Ok(()) }
 }
@@ -140,7 +140,7 @@ fn from_diesel(error: Error) -> StoreError {
     }
 }
 
-/// What may exist only once: how PostgreSQL names the constraint, and how SQLite names the columns.
+/// The unique constraints: the name on PostgreSQL, and the columns that SQLite reports.
 const UNIQUE: [(Unique, &str, &str); 10] = [
     (Unique::Installation, "installation_pkey", "installation.id"),
     (Unique::UserEmail, "users_email_key", "users.email_key"),
@@ -180,10 +180,10 @@ fn taken(information: &dyn DatabaseErrorInformation) -> Option<Unique> {
         .map(|(unique, ..)| unique)
 }
 
-/// SQLite's words for files that cannot be written, for whatever reason.
+/// SQLite's messages for files that cannot be written, for whatever reason.
 const FILE_ERRORS: [&str; 2] = ["disk I/O error", "unable to open database file"];
 
-/// Diesel has no kind for these; SQLite always says them in English.
+/// Diesel has no kind for these errors; SQLite's messages are always in English.
 fn is_passing(message: &str) -> bool {
     ["database is locked", "database table is locked", "deadlock detected"]
         .iter()
@@ -191,8 +191,8 @@ fn is_passing(message: &str) -> bool {
         .any(|passing| message.contains(passing))
 }
 
-/// Diesel has no kind for it either. The first are SQLite's words (`SQLITE_FULL`), the others those that PostgreSQL says
-/// with SQLSTATE 53100 unless its messages are translated.
+/// Diesel has no kind for it either. The first are SQLite's messages (`SQLITE_FULL`), the others those of
+/// PostgreSQL for SQLSTATE 53100 unless they are translated.
 fn is_storage_full(message: &str) -> bool {
     ["database or disk is full", "No space left on device", "Disk quota exceeded"]
         .iter()

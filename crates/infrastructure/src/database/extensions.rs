@@ -1,4 +1,4 @@
-//! Extensions in the database: what is read.
+//! Reads extensions from the database.
 
 mod announcing;
 mod executions;
@@ -110,7 +110,7 @@ fn page_of(
     filter: &ExtensionFilter,
     page: PageRequest,
 ) -> Result<Page<Extension>, QueryError> {
-    // PostgreSQL does not even compare a text with a NUL in it.
+    // PostgreSQL does not even compare a text that contains NUL.
     if filter.search.as_ref().is_some_and(|search| search.contains(['\0', SEPARATOR])) {
         return Ok(Page { items: Vec::new(), request: page, total: 0 });
     }
@@ -139,7 +139,7 @@ fn matching(scope: Scope, filter: &ExtensionFilter) -> extensions::BoxedQuery<'s
     matching
 }
 
-/// The extensions of rows, in their order.
+/// Adds the variables to the extensions of rows, in their order.
 fn with_variables(
     connection: &mut AnyConnection,
     rows: Vec<ExtensionRow>,

@@ -28,9 +28,10 @@ pub enum FileLockError {
 
 /// An exclusive lock on a SQLite file, released when the last clone is dropped.
 ///
-/// It is an `flock` on the file itself, so that other names of the file lead to the same lock, and SQLite's own locks,
-/// which are POSIX record locks, are independent of it. The descriptor has to stay open as long as this process uses the
-/// file by SQLite: closing any descriptor of a file releases all POSIX record locks that the process has on it.
+/// It is an `flock` on the file itself, so that other names of the file share the same lock, and SQLite's
+/// own locks, which are POSIX record locks, are independent of it. The descriptor has to stay open as long
+/// as this process uses the file by SQLite: closing any descriptor of a file releases all POSIX record
+/// locks that the process has on it.
 #[derive(Debug, Clone)]
 pub struct FileLock {
     _file: Arc<File>,

@@ -1,4 +1,4 @@
-//! Requests that are carried out once, in the database.
+//! Idempotent requests in the database.
 
 use async_trait::async_trait;
 use diesel::{dsl::auto_type, prelude::*};
@@ -41,7 +41,7 @@ impl IdempotencyStore for Database {
         self.write(move |connection| {
             diesel::update(idempotency_keys::table)
                 .filter(is(&key))
-                // Another request may have taken the name, when this one was forgotten.
+                // Another request may have taken the name after this one expired.
                 .filter(idempotency_keys::body_hash.eq(key.body.0.as_slice()))
                 .set(idempotency_keys::answer.eq(&answer.0))
                 .execute(connection)?;
@@ -61,7 +61,7 @@ impl IdempotencyStore for Database {
     }
 }
 
-/// The request of that scope, user, operation and name.
+/// Selects the request of that scope, user, operation and name.
 #[auto_type(no_type_alias)]
 fn is<'a>(key: &'a IdempotencyKey) -> _ {
     let organization_id: DbId = DbId::from(key.scope.id());
@@ -75,7 +75,7 @@ fn is<'a>(key: &'a IdempotencyKey) -> _ {
         .and(idempotency_keys::name.eq(name))
 }
 
-/// Carries out one change.
+/// Applies one change.
 pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     use diesel::query_dsl::methods::FilterDsl as _;
 

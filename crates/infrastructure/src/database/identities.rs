@@ -1,8 +1,8 @@
-//! Who holds a token: from memory when nothing has changed, and never stale.
+//! A cache of the identities behind tokens, which is never stale.
 //!
-//! Triggers in the schema move the *identity epoch* with every change to something that an
-//! identity is made of. A remembered identity counts only while the epoch is the one that was
-//! read before it was loaded.
+//! Triggers in the schema increment the *identity epoch* with every change to data that an identity
+//! consists of. A cached identity is valid only while the epoch is the one that was read before it was
+//! loaded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,13 +18,13 @@ use super::{
     Database, auth, connection::AnyConnection, error::QueryError, schema::identity_epoch, users::profile_of,
 };
 
-/// How many identities are remembered.
+/// The most cached identities.
 const CAPACITY: u64 = 10_000;
-/// How long an identity is remembered beside replicas. They may extend a session, which does not
-/// move the epoch, and the end that is remembered must not come before the real one.
+/// The lifetime of a cached identity when there are replicas. They may extend a session, which does not
+/// change the epoch, and the cached expiry must not come before the real one.
 const LIFETIME_BESIDE_REPLICAS: Duration = Duration::from_secs(60);
 
-/// The identities that were met lately.
+/// The identities that were used recently.
 pub(super) struct IdentityCache {
     remembered: Cache<TokenHash, Remembered>,
 }
@@ -37,19 +37,19 @@ struct Remembered {
 }
 
 impl IdentityCache {
-    /// For a process that makes all changes itself.
+    /// Returns a cache for a process that makes all changes itself.
     pub(super) fn of_the_only_process() -> Self {
         Self { remembered: Cache::new(CAPACITY) }
     }
 
-    /// For a process among several on one database.
+    /// Returns a cache for one of several processes on one database.
     pub(super) fn shared_with_replicas() -> Self {
         let remembered =
             Cache::builder().max_capacity(CAPACITY).time_to_live(LIFETIME_BESIDE_REPLICAS).build();
         Self { remembered }
     }
 
-    /// Makes the next call read the identity anew.
+    /// Makes the next call read the identity again.
     pub(super) fn forget(&self, hash: &TokenHash) {
         self.remembered.invalidate(hash);
     }
@@ -73,7 +73,7 @@ impl IdentityRepository for Database {
         }
         let hash = *hash;
         let identity = self.read_point(move |connection| load(connection, &hash)).await?.map(Arc::new);
-        // Tokens that nobody holds are not remembered: whoever guesses could fill the memory.
+        // Unknown tokens are not cached: guesses could fill the memory.
         if let Some(identity) = &identity {
             cache.remember(hash, epoch, Arc::clone(identity));
         }
@@ -82,10 +82,10 @@ impl IdentityRepository for Database {
 }
 
 impl Database {
-    /// A number that moves with every change to something that identities are made of.
+    /// Returns a number that changes with every change to data that identities consist of.
     ///
-    /// On SQLite this process makes the changes and remembers it; on PostgreSQL, where replicas
-    /// do as well, this is a read.
+    /// On SQLite this process makes the changes and caches the number; on PostgreSQL, where replicas make
+    /// changes as well, this is a read.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -108,7 +108,7 @@ fn load(connection: &mut AnyConnection, hash: &TokenHash) -> Result<Option<Ident
     Ok(profile.map(|profile| Identity { credential, profile: Arc::new(profile) }))
 }
 
-/// The epoch as it is stored; `None` before the tables are there.
+/// Returns the stored epoch; `None` before the tables exist.
 pub(super) fn stored_epoch(connection: &mut AnyConnection) -> Result<Option<i64>, QueryError> {
     let stored = identity_epoch::table.find(1).select(identity_epoch::value).first(connection);
     match stored.optional() {

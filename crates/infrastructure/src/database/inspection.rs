@@ -1,4 +1,5 @@
-//! A look at a database before it is used. It changes nothing, neither in the database nor in the files of SQLite.
+//! Inspects a database before it is used. Changes nothing, neither in the database nor in the files of
+//! SQLite.
 
 use std::{
     collections::BTreeSet,
@@ -32,7 +33,7 @@ const READ_VERSION: usize = 19;
 const HEADER: usize = 100;
 const OF_MIGRATIONS: &str = "__diesel_schema_migrations";
 
-/// The state of a database that nobody has opened yet.
+/// The state of a database that is not open yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inspection {
     /// There is no such SQLite file.
@@ -41,7 +42,7 @@ pub enum Inspection {
     Foreign,
     /// A database that this binary can use, or could if it were newer.
     Usable {
-        /// The relation of its tables to this binary.
+        /// The relation of its schema to this binary.
         fit: Fit,
         /// The id of the installation that it belongs to. `None` for a new database, and for one that only earlier
         /// versions have used.
@@ -112,7 +113,7 @@ pub struct ImageInUse {
     pub id: String,
     /// The name of the application.
     pub application: String,
-    /// The image, as somebody wrote it.
+    /// The image, as the user wrote it.
     pub image: String,
 }
 
@@ -218,8 +219,8 @@ fn read_only(path: &Path, header: &[u8]) -> Result<SqliteConnection, InspectionE
     let name = absolute.to_str().ok_or_else(|| unusable(path, "the path is not UTF-8"))?;
     let is_in_log_mode = header.get(READ_VERSION) == Some(&2);
     let has_log = ["-wal", "-shm"].iter().any(|suffix| beside(&absolute, suffix).exists());
-    // A reader of a database in write-ahead log mode leaves its two files behind. Without them nobody else has the
-    // database open, and everything is in the one file.
+    // A reader of a database in write-ahead log mode leaves its two files behind. Without them no other
+    // process has the database open, and everything is in the one file.
     let immutable = if is_in_log_mode && !has_log { "&immutable=1" } else { "" };
     let uri = format!("file:{}?mode=ro{immutable}", escaped(name));
     let mut connection = SqliteConnection::establish(&uri).map_err(|error| unusable(path, error))?;
@@ -233,7 +234,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Returns a path as the URI of SQLite has it.
+/// Escapes a path for a SQLite URI.
 fn escaped(path: &str) -> String {
     path.replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }

@@ -1,8 +1,8 @@
-//! The queue of jobs in the database.
+//! The job queue in the database.
 //!
-//! **Invariant:** whatever can make a job wait holds the lock of its subject, so that on PostgreSQL
-//! two of them never meet at the index of what waits. So does what goes together with changes to
-//! the subject. Locks are taken in one order: that of the subject, then rows.
+//! **Invariant:** whatever can enqueue a job holds the lock of its subject, so that on PostgreSQL two of
+//! them never conflict at the index of queued jobs. So does whatever changes the subject in the same
+//! transaction. Locks are taken in one order: that of the subject, then rows.
 
 mod claim;
 mod interrupt;
@@ -32,7 +32,7 @@ use super::{
     schema::jobs,
 };
 
-/// Whoever else wants to write waits for it.
+/// Bounded, because other writers wait for it.
 const FORGOTTEN_AT_ONCE: i64 = 500;
 
 #[async_trait]

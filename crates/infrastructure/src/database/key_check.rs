@@ -1,4 +1,4 @@
-//! What tells whether the secret key is the one that this database was written with.
+//! A stored text for checking that the secret key is the one that this database was written with.
 
 use diesel::prelude::*;
 use launchway_domain::store::StoreError;
@@ -6,7 +6,7 @@ use launchway_domain::store::StoreError;
 use super::{Database, dialect::each_backend, schema::key_check};
 
 impl Database {
-    /// What was remembered for recognising the secret key; `None` when nothing was yet.
+    /// Returns the sealed text for checking the secret key; `None` when there is none yet.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -17,8 +17,8 @@ impl Database {
         self.read_point(query).await
     }
 
-    /// Remembers it, unless something was remembered before: of two servers that begin at once,
-    /// one is the first, and the other has to compare.
+    /// Stores the sealed text, unless there is one already: if two servers start at once, the second has to
+    /// compare.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].

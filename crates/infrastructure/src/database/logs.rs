@@ -1,8 +1,8 @@
-//! Logs in the database: what is read.
+//! Reads logs from the database.
 //!
-//! **Invariant:** the kept lines of an application have the numbers from its head's first to its
-//! last without a gap, and so have those of a deployment by their own numbers. So every page is a
-//! range of numbers, and costs the same however long the log is and wherever the page lies.
+//! **Invariant:** the kept lines of an application are numbered contiguously from its head's first number
+//! to its last, and so are those of a deployment by their own numbers. So every page is a range of numbers,
+//! and costs the same however long the log is and wherever the page is.
 
 mod append;
 mod rows;
@@ -116,8 +116,7 @@ fn is_there(
     Ok(found.is_some())
 }
 
-/// A stretch of a log: lines of an application by their numbers, or of one of its deployments by
-/// theirs.
+/// A range of a log: lines of an application by their numbers, or of one of its deployments by theirs.
 #[derive(Clone)]
 struct Stretch {
     application: DbId,
@@ -126,7 +125,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// All kept lines. Its numbers end before they begin when there are none.
+    /// Returns the range of all kept lines, which is empty when there are none.
     fn whole(
         connection: &mut AnyConnection,
         application: ApplicationId,
@@ -152,7 +151,7 @@ impl Stretch {
         (self.numbers.end() - self.numbers.start() + 1).max(0)
     }
 
-    /// The lines that are left when the newest `offset` are passed over, at most `size`.
+    /// Returns the range after skipping the newest `offset` lines, at most `size` lines.
     fn part(self, offset: i64, size: i64) -> Self {
         let newest = self.numbers.end().saturating_sub(offset);
         let oldest = newest.saturating_sub(size - 1).max(*self.numbers.start());
@@ -181,7 +180,7 @@ fn page_of(
     if holds_nul(filter) {
         return Ok(Page { items: Vec::new(), request: page, total: 0 });
     }
-    // Read once: what is appended meanwhile is on no page of this answer.
+    // Read once: lines that are appended meanwhile are not part of this page.
     let whole = Stretch::whole(connection, application, filter.deployment)?;
     let (items, total) = if is_about_place_only(filter) {
         let total = whole.length();
@@ -238,12 +237,12 @@ fn is_about_place_only(filter: &LogFilter) -> bool {
     search.is_none() && level.is_none() && from.is_none() && to.is_none()
 }
 
-/// PostgreSQL does not even compare a text with a NUL in it, and no line has one.
+/// PostgreSQL does not even compare a text that contains NUL, and no line contains one.
 fn holds_nul(filter: &LogFilter) -> bool {
     filter.search.as_ref().is_some_and(|search| search.contains('\0'))
 }
 
-/// Those of `lines` that pass the filter, whose deployment they have already.
+/// Returns those of `lines` that pass the filter; they are already restricted to its deployment.
 fn matching(
     connection: &AnyConnection,
     mut lines: application_logs::BoxedQuery<'static, MultiBackend>,

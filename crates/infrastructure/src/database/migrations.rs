@@ -1,4 +1,4 @@
-//! The steps from one version's tables to the next one's.
+//! The migrations of the schema.
 
 use diesel::{
     QueryableByName, RunQueryDsl as _,
@@ -16,12 +16,12 @@ use super::{
     error::QueryError,
 };
 
-/// The steps for SQLite.
+/// The migrations for SQLite.
 pub const SQLITE: EmbeddedMigrations = embed_migrations!("../../migrations/sqlite");
-/// The same steps for PostgreSQL.
+/// The same migrations for PostgreSQL.
 pub const POSTGRES: EmbeddedMigrations = embed_migrations!("../../migrations/postgres");
 
-/// The tables were made by a version that took steps that this one does not know.
+/// The schema has migrations that this version does not know.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the database is of a newer version of Launchway: it has {} that this one does not know; use that version, or restore a backup from before",
@@ -29,28 +29,28 @@ pub const POSTGRES: EmbeddedMigrations = embed_migrations!("../../migrations/pos
 )]
 pub struct NewerTables(Vec<String>);
 
-/// How the tables of a database and this binary fit.
+/// The relation of a schema to this binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fit {
-    /// They are made for each other.
+    /// All migrations are applied.
     UpToDate,
-    /// These steps are to be taken.
+    /// These migrations are pending.
     Behind(Vec<String>),
-    /// The database has steps that this binary does not know, by their versions.
+    /// The database has migrations that this binary does not know, by their versions.
     Ahead(Vec<String>),
 }
 
-/// The versions of the steps that this binary knows, in their order.
+/// Returns the versions of the migrations that this binary knows, in order.
 #[must_use]
 pub fn known() -> Vec<String> {
-    // Both databases have the same, which a test holds. A list that is part of the binary can be read.
+    // Both databases have the same, which a test checks. An embedded list can always be read.
     let steps = MigrationSource::<Sqlite>::migrations(&SQLITE).unwrap_or_default();
     let mut versions: Vec<String> = steps.iter().map(|step| step.name().version().to_string()).collect();
     versions.sort();
     versions
 }
 
-/// The versions of the steps that were taken, in their order. Changes nothing.
+/// Returns the versions of the applied migrations, in order. Changes nothing.
 pub(super) fn applied(connection: &mut AnyConnection) -> Result<Vec<String>, QueryError> {
     #[derive(QueryableByName)]
     struct Applied {
@@ -76,7 +76,7 @@ pub(super) fn applied(connection: &mut AnyConnection) -> Result<Vec<String>, Que
     Ok(taken.into_iter().map(|row| row.version).collect())
 }
 
-/// How the tables fit. Changes nothing.
+/// Compares the applied migrations with the known ones. Changes nothing.
 pub(super) fn fit(connection: &mut AnyConnection) -> Result<Fit, QueryError> {
     let (known, applied) = (known(), applied(connection)?);
     let unknown: Vec<String> = applied.iter().filter(|version| !known.contains(version)).cloned().collect();
@@ -88,12 +88,12 @@ pub(super) fn fit(connection: &mut AnyConnection) -> Result<Fit, QueryError> {
     })
 }
 
-/// Takes the steps that were not taken yet, and names them.
+/// Applies the pending migrations, and returns their names.
 pub(super) fn run(connection: &mut AnyConnection) -> Result<Vec<String>, QueryError> {
     run_those(connection, |_| true)
 }
 
-/// The same up to the step of the version `newest`.
+/// Applies the pending migrations up to the version `newest`.
 pub(super) fn run_until(connection: &mut AnyConnection, newest: &str) -> Result<Vec<String>, QueryError> {
     run_those(connection, |version| version <= newest)
 }
@@ -114,7 +114,7 @@ fn run_those(
     applied.map_err(QueryError::Migration)
 }
 
-/// Names the steps that were not taken yet.
+/// Returns the names of the pending migrations.
 pub(super) fn pending(connection: &mut AnyConnection) -> Result<Vec<String>, QueryError> {
     let pending = match connection {
         AnyConnection::Sqlite(sqlite) => names_of_pending(sqlite, SQLITE),

@@ -1,8 +1,8 @@
-//! Notifications in the database: what is read, and what senders do.
+//! Notifications in the database: reads, and the operations of senders.
 //!
-//! **Invariant:** who announces or claims holds no configuration, so that the end of a deployment never
-//! waits for somebody who changes one. Two who meet on PostgreSQL may therefore leave a delivery that
-//! waits for a channel that is off or gone; who claims next ends it.
+//! **Invariant:** emitting an event or claiming a delivery locks no configuration, so that the end of a
+//! deployment never waits for a change of one. Two concurrent transactions on PostgreSQL may therefore
+//! leave a pending delivery for a channel that is disabled or deleted; the next claim ends it.
 
 mod announcing;
 mod claim;
@@ -177,7 +177,7 @@ fn page_of(
     Ok(Page { items: with_attempts(connection, rows)?, request: page, total })
 }
 
-/// The deliveries in their order, each with what was tried.
+/// Adds the attempts to the deliveries, in their order.
 fn with_attempts(
     connection: &mut AnyConnection,
     rows: Vec<DeliveryRow>,

@@ -1,31 +1,31 @@
-//! Which database to open, and how.
+//! The options of opening a database.
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use super::{file_lock::FileLock, server_lock::LockState};
 
-/// How a database is opened.
+/// The options of opening a database.
 #[derive(Debug, Clone)]
 pub struct DatabaseOptions {
-    /// Which.
+    /// The location of the database.
     pub url: DatabaseUrl,
-    /// How many connections there are: on SQLite readers, beside the one writer.
+    /// The number of connections: on SQLite readers, in addition to the one writer.
     pub connections: u32,
-    /// How long a caller waits for a free connection before the database counts as unavailable.
+    /// The timeout of waiting for a free connection, after which the database counts as unavailable.
     pub patience: Duration,
-    /// What a commit on SQLite waits for.
+    /// The durability of a commit on SQLite.
     pub synchronous: Synchronous,
-    /// Whether a SQLite file that is not there is an error; otherwise it is made. A server is never
-    /// made, so that PostgreSQL does not need to be told.
+    /// A missing SQLite file is an error if this is true, and is created otherwise. Has no effect on
+    /// PostgreSQL, whose databases are never created.
     pub must_exist: bool,
     /// The lock on the SQLite file, which is kept as long as the database is open.
     pub lock: Option<FileLock>,
-    /// The state of the lock on the PostgreSQL database. While it is not held, writes are refused.
+    /// The state of the lock on the PostgreSQL database. While it is not held, writes are rejected.
     pub lock_state: Option<LockState>,
 }
 
 impl DatabaseOptions {
-    /// The options that fit most machines.
+    /// Returns the options that fit most machines.
     #[must_use]
     pub fn new(url: DatabaseUrl) -> Self {
         Self {
@@ -40,13 +40,13 @@ impl DatabaseOptions {
     }
 }
 
-/// What a commit on SQLite waits for.
+/// The durability of a commit on SQLite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Synchronous {
-    /// For the disk: what was committed survives the loss of power.
+    /// A commit waits for the disk: it survives a power loss.
     #[default]
     Full,
-    /// For nothing. Only for measuring what durability costs.
+    /// A commit waits for nothing. Only for measuring the cost of durability.
     Off,
 }
 
@@ -59,12 +59,12 @@ impl Synchronous {
     }
 }
 
-/// Where a database is.
+/// The location of a database.
 #[derive(Clone, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// A file.
+    /// A SQLite file.
     Sqlite(PathBuf),
-    /// A server, in the form that libpq takes.
+    /// A PostgreSQL server, as a URL for libpq.
     Postgres(String),
 }
 
@@ -78,7 +78,7 @@ impl std::fmt::Debug for DatabaseUrl {
     }
 }
 
-/// A text that names no database.
+/// The error for a text that is no URL of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be `sqlite://path/to/file` or `postgres://user@host/name`")]
 pub struct InvalidDatabaseUrl;
@@ -86,7 +86,7 @@ pub struct InvalidDatabaseUrl;
 impl FromStr for DatabaseUrl {
     type Err = InvalidDatabaseUrl;
 
-    /// The scheme decides, and must be there: a mistyped URL must not become a file name.
+    /// Requires a scheme: a mistyped URL must not become a file name.
     fn from_str(raw: &str) -> Result<Self, InvalidDatabaseUrl> {
         if raw.starts_with("postgres://") || raw.starts_with("postgresql://") {
             return Ok(Self::Postgres(raw.to_owned()));
@@ -99,11 +99,11 @@ impl FromStr for DatabaseUrl {
     }
 }
 
-/// How long to wait for a server that does not answer, in seconds.
+/// The timeout of connecting to a server, in seconds.
 const CONNECT_TIMEOUT: u32 = 5;
 
-/// The same PostgreSQL URL with a bound on the wait for the server, unless it has its own: libpq
-/// would wait for as long as the network does.
+/// Returns the same PostgreSQL URL with a connect timeout, unless it has its own: libpq would wait for as
+/// long as the network does.
 pub(super) fn with_connect_timeout(url: &str) -> String {
     let options = options_of(url);
     let is_bounded = options
@@ -128,8 +128,8 @@ pub(super) fn with_parameters(url: &str, parameters: &[(&str, &str)]) -> String 
     url
 }
 
-/// What follows the `?` of a URL, as libpq reads it: a name or password before an `@` may hold a
-/// `?` of its own.
+/// Returns the part after the `?` of a URL, as libpq reads it: a name or password before an `@` may contain
+/// a `?` of its own.
 fn options_of(url: &str) -> Option<&str> {
     let (_scheme, rest) = url.split_once("://")?;
     let place = match rest.find(['@', '/']) {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_is_waited_for_no_longer_than_some_seconds() {
+    fn connecting_to_a_silent_server_times_out() {
         for (url, bounded) in [
             ("postgres://ada@db/launchway", "postgres://ada@db/launchway?connect_timeout=5"),
             ("postgres://db", "postgres://db?connect_timeout=5"),

@@ -1,4 +1,4 @@
-//! Organizations and memberships in the database: what is read.
+//! Reads organizations and memberships from the database.
 
 mod deploy_keys;
 mod invitations;

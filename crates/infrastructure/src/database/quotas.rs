@@ -1,4 +1,4 @@
-//! Quotas in the database: how much of each resource an organization uses.
+//! Quotas in the database: the use of each resource by an organization.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -38,11 +38,11 @@ impl UsageRepository for Database {
     }
 }
 
-/// Carries out one guard.
+/// Applies one guard.
 pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     let Write::Require { scope, quota, wanted, at } = write;
     let organization = DbId::from(scope.id());
-    // Who comes later on PostgreSQL waits, and counts what this one made.
+    // On PostgreSQL a later transaction waits, and counts what this one created.
     hold_quotas(connection, organization)?;
     let used = used(connection, organization, quota.resource, *at)?.ok_or_else(|| {
         QueryError::unreadable(format!("the use of `{}` is not stored", quota.resource.as_str()))
@@ -50,7 +50,7 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
     Ok(quota.check(used, *wanted).map_err(StoreError::QuotaExceeded)?)
 }
 
-/// Returns the use of a resource; `None` when it is not stored.
+/// Returns the used amount of a resource; `None` when it is not stored.
 fn used(
     connection: &mut AnyConnection,
     organization: DbId,

@@ -1,13 +1,12 @@
-//! Looking for texts that contain something, ignoring case.
+//! Case-insensitive search for parts of texts.
 
-/// A text as searches and filters compare it. Letter by letter, so that a part of a text comes out
-/// as the same part of the whole.
+/// Converts a text to the form that searches and filters compare. Works character by character, so that a
+/// part of a text yields the same part of the whole.
 pub(super) fn lower_case(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// The pattern of texts that contain `search`, ignoring case, in which nothing has a meaning of its
-/// own.
+/// Returns the `LIKE` pattern of texts that contain `search`, ignoring case, with wildcards escaped.
 pub(super) fn containing(search: &str) -> String {
     let literal = lower_case(search).replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
     format!("%{literal}%")

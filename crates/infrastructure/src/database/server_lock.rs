@@ -62,7 +62,7 @@ struct HolderRow {
     address: Option<String>,
 }
 
-/// The process that holds the lock, as far as PostgreSQL tells.
+/// The process that holds the lock, as reported by PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LockHolder {
     /// The host name and process id that the server gave itself.
@@ -109,7 +109,7 @@ pub struct ServerLock {
     held: watch::Sender<bool>,
 }
 
-/// Tells whether a [`ServerLock`] is held at the moment. Cheap to clone.
+/// Reports whether a [`ServerLock`] is currently held. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct LockState(watch::Receiver<bool>);
 
@@ -125,8 +125,8 @@ impl LockState {
 }
 
 impl ServerLock {
-    /// Takes the lock on the database at `url`, and waits up to `timeout` for another process to release it. `hostname`
-    /// is the name that others are told while this process holds it. Blocks the thread.
+    /// Takes the lock on the database at `url`, and waits up to `timeout` for another process to release
+    /// it. `hostname` identifies this process to others while it holds the lock. Blocks the thread.
     ///
     /// # Errors
     /// [`ServerLockError::InUse`] when another process keeps the lock.

@@ -1,15 +1,15 @@
-//! What the database was asked to do, in numbers.
+//! Counters of the database.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often something happened since the database was opened.
+/// Counters since the database was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Queries that read.
+    /// Read queries.
     pub reads: u64,
-    /// Calls that were to write.
+    /// Write calls.
     pub commits: u64,
-    /// Transactions that were made durable; several calls may share one.
+    /// Durable transactions; several calls may share one.
     pub transactions: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The memory of a full disk.
+//! The state of a full disk.
 
 use std::{
     path::PathBuf,
@@ -15,11 +15,11 @@ use crate::files;
 /// A disk with less free space than this is full.
 pub(super) const FULL_BELOW: u64 = 256 * 1024;
 
-/// Remembers that a write failed because the disk was full.
+/// Records that a write failed because the disk was full.
 #[derive(Debug)]
 pub(super) struct StorageState {
     is_full: AtomicBool,
-    /// The SQLite file. The disk of PostgreSQL cannot be seen from here.
+    /// The SQLite file. The disk of PostgreSQL is not visible from here.
     file: Option<PathBuf>,
 }
 
@@ -32,8 +32,8 @@ impl StorageState {
         Self { is_full: AtomicBool::new(false), file }
     }
 
-    /// Fails if the disk of the SQLite file is full. A small change may still find room in what a larger one that failed
-    /// has allocated.
+    /// Fails if the disk of the SQLite file is full. A small change might still succeed in space that a
+    /// larger, failed one has allocated.
     fn check_free_space(&self) -> Result<(), StoreError> {
         match self.file.as_deref().map(files::free_bytes) {
             Some(Ok(free)) if free < FULL_BELOW => {
@@ -43,8 +43,8 @@ impl StorageState {
         }
     }
 
-    /// Remembers a write that met a full disk. A write that succeeds changes nothing here: it may have had nothing to
-    /// write.
+    /// Records a write that failed on a full disk. A write that succeeds changes nothing here: it may have
+    /// had nothing to write.
     pub(super) fn observe<T>(
         &self,
         outcome: Result<Result<T, QueryError>, StoreError>,
@@ -55,7 +55,7 @@ impl StorageState {
             Ok(Ok(_)) => false,
         };
         if is_full && !self.is_full.swap(true, Ordering::Relaxed) {
-            tracing::error!("the disk of the database is full");
+            tracing::error!("database disk is full");
         }
         outcome
     }
@@ -76,7 +76,7 @@ impl StoreHealth for Database {
         })
         .await?;
         if self.shared.storage.is_full.swap(false, Ordering::Relaxed) {
-            tracing::info!("the disk of the database has space again");
+            tracing::info!("database disk has space again");
         }
         Ok(())
     }

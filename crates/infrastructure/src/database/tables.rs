@@ -1,14 +1,14 @@
-//! A whole database as tables and lines, in a form that both databases share.
+//! A whole database as tables and lines, in a format that both databases share.
 //!
-//! A row is one line: a JSON array of its columns, in the order of their names. Numbers are integers, and so are moments
-//! (microseconds since 1970) and truth values (0 and 1); ids and bytes are hexadecimal digits. Within a table lines are
-//! in the order of the primary key. So the same rows are the same bytes, whichever database they are in, and what was
-//! written from one can be read into the other.
+//! A row is one line: a JSON array of its columns, sorted by name. Numbers are integers, and so are
+//! timestamps (microseconds since 1970) and booleans (0 and 1); ids and bytes are hexadecimal digits.
+//! Within a table lines are in the order of the primary key. So the same rows are the same bytes, whichever
+//! database they are in, and lines from one can be loaded into the other.
 //!
-//! **Invariant:** which tables and columns there are is read from the database's own catalogue, so that what a migration
-//! adds is never forgotten. A column of a type that nobody has thought of is an error.
+//! **Invariant:** the tables and columns are read from the database's own catalogue, so that additions of a
+//! migration are never left out. A column of an unknown type is an error.
 //!
-//! These are for verbs that do one thing and end. Each has a connection of its own, past the door of
+//! This is for commands that do one thing and exit. Each opens a connection of its own, not through
 //! [`Database`](super::Database), and keeps one transaction open on it.
 
 mod catalogue;
@@ -47,30 +47,30 @@ use super::{
     schema::{applications, deployments, key_check},
 };
 
-/// How many bytes of lines one statement inserts, about.
+/// The approximate size in bytes of the lines that one statement inserts.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// Why tables could not be read or written.
+/// An error of reading or writing tables.
 #[derive(Debug, thiserror::Error)]
 pub enum TablesError {
-    /// What was asked for does not make sense here. The sentence is for a person.
+    /// The operation was rejected. The message is meant for the user.
     #[error("{0}")]
     Refused(String),
     /// The database cannot be reached.
     #[error("cannot open the database")]
     Open(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The database refused a statement about a table.
+    /// The database rejected a statement about a table.
     #[error("cannot copy the table `{table}`")]
     Table {
-        /// Which.
+        /// The name of the table.
         table: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The database refused something else.
+    /// Another query failed.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// Whoever took the lines could not go on.
+    /// The consumer of the lines failed.
     #[error(transparent)]
     Taker(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -81,16 +81,16 @@ impl From<diesel::result::Error> for TablesError {
     }
 }
 
-/// What the rows of a table come down to.
+/// The number and the hash of a table's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDigest {
-    /// How many there are.
+    /// The number of rows.
     pub rows: u64,
-    /// The SHA-256 of all their lines, each with its end, in hexadecimal digits.
+    /// The SHA-256 of all lines, each with its terminator, in hexadecimal digits.
     pub sha256: String,
 }
 
-/// Makes a [`TableDigest`] of lines that come one by one.
+/// Computes a [`TableDigest`] from lines.
 #[derive(Debug, Default)]
 pub struct Digester {
     rows: u64,
@@ -98,14 +98,14 @@ pub struct Digester {
 }
 
 impl Digester {
-    /// The next line, without its end.
+    /// Adds a line, without its terminator.
     pub fn add(&mut self, line: &str) {
         self.rows += 1;
         self.hash.update(line.as_bytes());
         self.hash.update(b"\n");
     }
 
-    /// What they came down to.
+    /// Returns the digest.
     #[must_use]
     pub fn finish(self) -> TableDigest {
         TableDigest { rows: self.rows, sha256: data_encoding::HEXLOWER.encode(&self.hash.finalize()) }
@@ -124,7 +124,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Opens a database that is there and shows it as it is at this moment, whatever others write meanwhile.
+    /// Opens an existing database in a snapshot of its current state, whatever others write meanwhile.
     ///
     /// # Errors
     /// [`TablesError::Refused`] when there is none, [`TablesError::Open`] when it cannot be reached.
@@ -155,7 +155,7 @@ impl Tables {
         Ok(Self { connection })
     }
 
-    /// Opens a database to write to it. Nothing is kept without [`keep`](Self::keep).
+    /// Opens a database for writing. Nothing is committed without [`keep`](Self::keep).
     ///
     /// # Errors
     /// As of [`snapshot`](Self::snapshot).
@@ -171,12 +171,12 @@ impl Tables {
         Ok(Self { connection })
     }
 
-    /// Makes the tables of the version `schema` in a database that has none, to fill them. Nothing is kept without
-    /// [`keep`](Self::keep), but a SQLite file is made.
+    /// Creates the tables of the version `schema` in an empty database, to fill them. Nothing is committed
+    /// without [`keep`](Self::keep), but a SQLite file is created.
     ///
     /// # Errors
-    /// [`TablesError::Refused`] when there is something already, or when this binary does not know the version;
-    /// [`TablesError::Open`] when the database cannot be reached.
+    /// [`TablesError::Refused`] when the database is not empty, or when this binary does not know the
+    /// version; [`TablesError::Open`] when the database cannot be reached.
     pub fn fresh(url: &DatabaseUrl, schema: &str) -> Result<Self, TablesError> {
         if !migrations::known().iter().any(|version| version == schema) {
             return Err(TablesError::Refused(format!(
@@ -209,27 +209,27 @@ impl Tables {
         Ok(tables)
     }
 
-    /// The version of the tables: that of the newest migration.
+    /// Returns the version of the schema: that of the newest migration.
     ///
     /// # Errors
-    /// [`TablesError::Query`] when the database refuses.
+    /// [`TablesError::Query`] when the database fails.
     pub fn schema(&mut self) -> Result<String, TablesError> {
         let newest = migrations::applied(&mut self.connection)?.pop();
         newest.ok_or_else(|| TablesError::Refused("the database has no tables of Launchway".to_owned()))
     }
 
-    /// Every table, those that others refer to first.
+    /// Returns every table, referenced ones first.
     ///
     /// # Errors
-    /// [`TablesError::Refused`] when a table is like none that can be copied.
+    /// [`TablesError::Refused`] when a table cannot be copied.
     pub fn list(&mut self) -> Result<Vec<Table>, TablesError> {
         catalogue::read(&mut self.connection)
     }
 
-    /// Hands out the lines of a table one by one, and says what they came down to.
+    /// Calls `take` with each line of a table, and returns their digest.
     ///
     /// # Errors
-    /// [`TablesError::Table`] when the database refuses, and whatever `take` says.
+    /// [`TablesError::Table`] when the database fails, and the errors of `take`.
     pub fn read(
         &mut self,
         table: &Table,
@@ -254,28 +254,28 @@ impl Tables {
         Ok(digester.finish())
     }
 
-    /// Keeps everything that was done, and closes the connection.
+    /// Commits the transaction, and closes the connection.
     ///
     /// # Errors
-    /// [`TablesError::Query`] when the database refuses; then nothing is kept.
+    /// [`TablesError::Query`] when the database fails; then nothing is committed.
     pub fn keep(mut self) -> Result<(), TablesError> {
         AnyConnection::commit_transaction(&mut self.connection)?;
         Ok(())
     }
 
-    /// What was remembered for recognising the secret key; `None` when nothing was yet.
+    /// Returns the sealed text for checking the secret key; `None` when there is none yet.
     ///
     /// # Errors
-    /// [`TablesError::Query`] when the database refuses.
+    /// [`TablesError::Query`] when the database fails.
     pub fn key_check(&mut self) -> Result<Option<String>, TablesError> {
         Ok(key_check::table.select(key_check::sealed).first(&mut self.connection).optional()?)
     }
 
-    /// Returns the id of the installation that the database belongs to. `None` if it has none, or if its version knows
-    /// none.
+    /// Returns the id of the installation that the database belongs to. `None` if it has none, or if its
+    /// version does not store one.
     ///
     /// # Errors
-    /// [`TablesError::Query`] when the database refuses.
+    /// [`TablesError::Query`] when the database fails.
     pub fn installation_id(&mut self) -> Result<Option<InstanceId>, TablesError> {
         if !self.list()?.iter().any(|table| table.name == "installation_identity") {
             return Ok(None);
@@ -283,10 +283,10 @@ impl Tables {
         Ok(installation_id::stored(&mut self.connection)?)
     }
 
-    /// The applications whose live version is a container that is meant to run, by their ids and names.
+    /// Returns the ids and names of applications whose live version is a container that should run.
     ///
     /// # Errors
-    /// [`TablesError::Query`] when the database refuses.
+    /// [`TablesError::Query`] when the database fails.
     pub fn live_in_containers(&mut self) -> Result<Vec<(ApplicationId, String)>, TablesError> {
         let live = deployments::id.nullable().eq(applications::live_deployment_id);
         let found: Vec<(DbId, String)> = applications::table
@@ -300,14 +300,14 @@ impl Tables {
         Ok(found.into_iter().map(|(id, name)| (id.into(), name)).collect())
     }
 
-    /// Empties what migrations have put into tables, and has whatever watches over them wait or act in time.
+    /// Deletes the rows that migrations inserted, and sets when constraints and triggers are checked.
     fn prepare_to_fill(&mut self) -> Result<(), TablesError> {
         match &mut self.connection {
             AnyConnection::Sqlite(sqlite) => sqlite.batch_execute("PRAGMA defer_foreign_keys = ON")?,
             // Otherwise the identity epoch would move once more when everything is kept.
             AnyConnection::Postgres(postgres) => postgres.batch_execute("SET CONSTRAINTS ALL IMMEDIATE")?,
         }
-        // Those that refer to others first. Empty tables are left alone: the audit trail refuses even to be emptied.
+        // Referencing tables first. Empty tables are skipped: the audit log rejects even an empty `DELETE`.
         for table in self.list()?.iter().rev() {
             if self.read(table, |_| Ok(()))?.rows > 0 {
                 let statement = format!("DELETE FROM {}", statements::quoted(&table.name));
@@ -330,17 +330,17 @@ impl Tables {
     }
 }
 
-/// Collects lines of a table, and inserts many of them at once.
+/// Collects lines of a table, and inserts them in batches.
 #[derive(Debug)]
 pub struct Filler {
     table: Table,
     most: usize,
-    /// As a JSON array that is not closed yet.
+    /// A JSON array that is not closed yet.
     lines: String,
 }
 
 impl Filler {
-    /// Fills `table`, which is one of those that are filled.
+    /// Returns a filler of `table`.
     #[must_use]
     pub fn of(table: Table) -> Self {
         // Of rows that refer to others of their table, either may come first.
@@ -348,26 +348,26 @@ impl Filler {
         Self { table, most, lines: String::new() }
     }
 
-    /// Which table it fills.
+    /// Returns the table that it fills.
     #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// The next line.
+    /// Adds a line.
     ///
     /// # Errors
-    /// [`TablesError::Table`] when the database refuses.
+    /// [`TablesError::Table`] when the database fails.
     pub fn add(&mut self, tables: &mut Tables, line: &str) -> Result<(), TablesError> {
         self.lines.push(if self.lines.is_empty() { '[' } else { ',' });
         self.lines.push_str(line);
         if self.lines.len() >= self.most { self.flush(tables) } else { Ok(()) }
     }
 
-    /// Inserts what is left.
+    /// Inserts the remaining lines.
     ///
     /// # Errors
-    /// [`TablesError::Table`] when the database refuses.
+    /// [`TablesError::Table`] when the database fails.
     pub fn finish(mut self, tables: &mut Tables) -> Result<(), TablesError> {
         self.flush(tables)
     }
@@ -382,10 +382,10 @@ impl Filler {
     }
 }
 
-/// A line as both databases have it: each writes JSON in its own way.
+/// Returns a line in the format of both databases: each writes JSON in its own way.
 ///
 /// # Errors
-/// [`serde_json::Error`] for what is no array.
+/// [`serde_json::Error`] for anything but an array.
 fn canonical(line: &str) -> Result<String, serde_json::Error> {
     let values: Vec<Value> = serde_json::from_str(line)?;
     serde_json::to_string(&values)

@@ -1,4 +1,4 @@
-//! Failed logins, counted in the database.
+//! Counts failed logins in the database.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -26,7 +26,7 @@ pub struct DurableThrottle {
 }
 
 impl DurableThrottle {
-    /// A throttle with these limits.
+    /// Returns a throttle with these limits.
     #[must_use]
     pub fn new(database: Database, limits: ThrottleLimits) -> Self {
         Self { database, limits }
@@ -73,10 +73,10 @@ fn admit(
     Ok(Admission::Granted)
 }
 
-/// The failure that has to be forgotten before every count is below its limit again.
+/// Returns the failure that has to expire before every count is below its limit again.
 ///
-/// A limit of ten is reached while there is a tenth failure, counted from the latest; once that
-/// one is forgotten, nine are left.
+/// A limit of ten is reached while there is a tenth failure, counted from the latest; once that one has
+/// expired, nine are left.
 fn oldest_in_the_way(
     connection: &mut AnyConnection,
     attempt: &LoginAttempt,

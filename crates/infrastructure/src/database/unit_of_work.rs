@@ -1,4 +1,4 @@
-//! Carrying out the writes of a use case as one unit.
+//! Applies the writes of a use case in one transaction.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{
     webhooks,
 };
 
-/// How often a unit is tried on PostgreSQL when others get in its way.
+/// The number of attempts of a transaction on PostgreSQL when others conflict with it.
 const ATTEMPTS: u32 = 3;
 
 #[async_trait]
@@ -28,7 +28,7 @@ impl UnitOfWork for Database {
         let extended = loop {
             let unit = Arc::clone(&writes);
             match self.try_write(move |connection| apply(connection, &unit)).await? {
-                // Writes are values, so that a unit can be made again from the start.
+                // Writes are values, so that a unit can be retried from the start.
                 Err(error) if attempt < ATTEMPTS && error.may_pass() => attempt += 1,
                 outcome => break outcome?,
             }
@@ -40,8 +40,8 @@ impl UnitOfWork for Database {
     }
 }
 
-/// Makes the changes in their order. Returns what recognises the sessions that now live longer,
-/// which the identity epoch does not tell.
+/// Applies the changes in order. Returns the token hashes of extended sessions, whose change the identity
+/// epoch does not show.
 fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHash>, QueryError> {
     let mut extended = Vec::new();
     for write in writes {

@@ -110,7 +110,7 @@ impl UserRepository for Database {
     }
 }
 
-/// The user with settings and memberships; `None` for one who is unknown or deleted.
+/// Returns the user with settings and memberships; `None` for an unknown or deleted one.
 pub(super) fn profile_of(connection: &mut AnyConnection, id: UserId) -> Result<Option<Profile>, QueryError> {
     let settings = user_settings::user_id.eq(users::id).and(user_settings::deleted_at.is_null());
     let row: Option<(UserRow, Option<SettingsRow>)> = users::table
@@ -125,7 +125,7 @@ pub(super) fn profile_of(connection: &mut AnyConnection, id: UserId) -> Result<O
     Ok(Some(Profile { user: user.try_into()?, settings: settings.map(Settings::from), memberships }))
 }
 
-/// Carries out one change.
+/// Applies one change.
 pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Insert(user) => insert(connection, user),
@@ -171,7 +171,7 @@ fn insert(connection: &mut AnyConnection, user: &User) -> Result<(), QueryError>
     Ok(())
 }
 
-/// Makes the row unless the user has one.
+/// Inserts the row unless the user has one.
 fn insert_settings(connection: &mut AnyConnection, settings: &Settings) -> Result<(), QueryError> {
     let row = (
         user_settings::id.eq(DbId::from(settings.id)),
@@ -193,7 +193,7 @@ fn insert_settings(connection: &mut AnyConnection, settings: &Settings) -> Resul
     Ok(())
 }
 
-/// The columns that change; the others keep whatever somebody else may be writing to them.
+/// The columns that change; the others keep the values of concurrent writers.
 #[derive(Default, AsChangeset)]
 #[diesel(table_name = user_settings)]
 struct Changes<'a> {

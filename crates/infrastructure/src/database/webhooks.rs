@@ -1,4 +1,4 @@
-//! Webhooks in the database: what is read.
+//! Reads webhooks from the database.
 
 mod missed;
 mod writes;
@@ -178,9 +178,9 @@ impl DeliveryMemory for Database {
     }
 }
 
-/// The applications of `repositories`, each of its organization, in the order of their ids. Only the
-/// domain knows which addresses lead to the same repository, so that the organization's are compared
-/// here, one by one.
+/// Returns the applications of `repositories`, each of its organization, sorted by id. Only the domain
+/// knows which URLs are of the same repository, so all repositories of the organization are compared here,
+/// one by one.
 fn from_repositories(
     connection: &mut AnyConnection,
     repositories: &[(OrganizationId, RepositoryKey)],

@@ -1,8 +1,8 @@
 //! The one writer of a SQLite file, and its group commit.
 //!
-//! Making a transaction durable costs a wait for the disk, however little it holds. So the writer
-//! takes every change that is waiting, makes each in a savepoint of its own inside one
-//! transaction, waits for the disk once, and only then tells each caller how its change went.
+//! Making a transaction durable costs a wait for the disk, however little it holds. So the writer takes
+//! every queued change, makes each in a savepoint of its own inside one transaction, waits for the disk
+//! once, and only then returns each caller its result.
 
 mod job;
 
@@ -36,19 +36,19 @@ use super::{
 };
 use crate::files;
 
-/// How many changes may wait for the writer before callers do.
+/// The most changes that are queued for the writer before callers wait.
 const QUEUE: usize = 4096;
-/// How many changes one transaction makes at most.
+/// The most changes of one transaction.
 const BATCH: usize = 256;
-/// How often an idle writer looks whether another process has written.
+/// The interval at which an idle writer checks for writes of other processes.
 pub(super) const IDLE_TICK: Duration = Duration::from_millis(250);
-/// How often the write-ahead log is emptied into the file while there are changes.
+/// The interval of checkpoints of the write-ahead log while there are changes.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
-/// The log is emptied sooner when it has more bytes than this, but not at every commit.
+/// The size in bytes above which the log is checkpointed sooner, but not at every commit.
 const LARGE_LOG: u64 = 8 * 1024 * 1024;
 const LARGE_LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// The way to the thread that writes.
+/// A handle of the thread that writes.
 pub(super) struct Writer {
     jobs: Mutex<Option<Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -58,7 +58,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Opens the file for writing, making it if need be, and starts the thread.
+    /// Opens the file for writing, creating it if necessary, and starts the thread.
     pub(super) fn start(
         path: String,
         synchronous: Synchronous,
@@ -92,12 +92,12 @@ impl Writer {
         })
     }
 
-    /// The identity epoch as the last commit left it.
+    /// Returns the identity epoch after the last commit.
     pub(super) fn identity_epoch(&self) -> i64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Hands over a change and waits until it is durable, or was undone.
+    /// Queues a change and waits until it is durable or was rolled back.
     pub(super) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
@@ -119,7 +119,7 @@ impl Writer {
         outcome.await.unwrap_or_else(|gone| Err(StoreError::Unavailable(gone.into())))
     }
 
-    /// Accepts no more changes, finishes those that were accepted, and ends the thread.
+    /// Rejects new changes, finishes the accepted ones, and ends the thread.
     pub(super) async fn close(&self) {
         if let Some(thread) = self.stop() {
             // A panic of the thread has been reported by the panic hook.
@@ -142,7 +142,7 @@ impl Drop for Writer {
     }
 }
 
-/// Why the writer could not start.
+/// An error of starting the writer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
     #[error("cannot open the file")]
@@ -151,12 +151,12 @@ pub(super) enum StartError {
     Thread(#[source] std::io::Error),
 }
 
-/// The thread's own state.
+/// The state of the writer thread.
 struct Worker {
     path: String,
     log: PathBuf,
     synchronous: Synchronous,
-    /// Absent after a failed transaction, because nobody knows what state that leaves behind.
+    /// Absent after a failed transaction, because the state of its connection is unknown.
     connection: Option<AnyConnection>,
     epoch: Arc<AtomicI64>,
     counters: Arc<Counters>,
@@ -183,7 +183,8 @@ impl Worker {
     fn carry_out(&mut self, mut batch: Vec<Box<dyn Job>>) {
         match self.commit(&mut batch) {
             Ok(epoch) => {
-                // Before anybody is told: whoever knows of a change must not meet the old epoch.
+                // Before the callers get their results: whoever knows of a change must not see the old
+                // epoch.
                 self.publish(epoch);
                 self.counters.count_transaction();
                 self.log_is_empty = false;
@@ -198,7 +199,7 @@ impl Worker {
                 } else {
                     error
                 };
-                tracing::error!(error = %chain(&error), changes = batch.len(), "a transaction was lost");
+                tracing::error!(error = %chain(&error), changes = batch.len(), "transaction failed");
                 let reason = Arc::new(error);
                 for job in batch {
                     job.answer(Err(Arc::clone(&reason)));
@@ -207,15 +208,15 @@ impl Worker {
         }
     }
 
-    /// Makes the changes of `batch` durable together; each that fails is undone by itself.
+    /// Commits the changes of `batch` together; each that fails is rolled back alone.
     fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<i64>, QueryError> {
         let connection = self.connection()?;
         begin(connection)?;
         for job in batch {
             connection.batch_execute("SAVEPOINT change")?;
             let keep = job.run(connection);
-            // Some errors, such as a full disk, make SQLite undo the whole transaction. Then the
-            // savepoint is gone as well, this fails, and nobody in the batch is told otherwise.
+            // Some errors, such as a full disk, make SQLite roll the whole transaction back. Then the
+            // savepoint is gone as well, this fails, and so does every change of the batch.
             connection.batch_execute(if keep {
                 "RELEASE change"
             } else {
@@ -227,8 +228,9 @@ impl Worker {
         Ok(epoch)
     }
 
-    /// Reports that a transaction was lost to a full disk. SQLite says so to the statement that met it, and the statements
-    /// after that get other errors; a file that cannot grow may also be nothing but an I/O error.
+    /// Returns whether a transaction failed because of a full disk. SQLite reports it only to the statement
+    /// that met it, and other errors to the statements after it; a file that cannot grow may also be a mere
+    /// I/O error.
     fn is_storage_full(&self, error: &QueryError, batch: &[Box<dyn Job>]) -> bool {
         let has_space = || files::free_bytes(Path::new(&self.path)).is_ok_and(|free| free >= FULL_BELOW);
         error.is_storage_full()
@@ -244,12 +246,12 @@ impl Worker {
         Ok(self.connection.insert(connection))
     }
 
-    /// A tool may have written beside us, and thereby changed who somebody is.
+    /// Picks up identity changes that another process, such as a command-line tool, has written.
     fn notice_other_writers(&mut self) {
         let Ok(connection) = self.connection() else { return };
         match identities::stored_epoch(connection) {
             Ok(epoch) => self.publish(epoch),
-            Err(error) => tracing::warn!(error = %chain(&error), "cannot read the identity epoch"),
+            Err(error) => tracing::warn!(error = %chain(&error), "identity epoch read failed"),
         }
     }
 
@@ -267,7 +269,7 @@ impl Worker {
         }
     }
 
-    /// Empties the log into the file, unless readers are in the way for longer than a moment.
+    /// Checkpoints the log into the file, unless readers block it for longer than the busy timeout.
     fn checkpoint(&mut self) {
         self.checkpointed = Instant::now();
         let Ok(connection) = self.connection() else { return };
@@ -276,12 +278,12 @@ impl Worker {
         );
         match outcome {
             Ok(()) => self.log_is_empty = fs::metadata(&self.log).is_ok_and(|log| log.len() == 0),
-            Err(error) => tracing::warn!(%error, "cannot empty the write-ahead log"),
+            Err(error) => tracing::warn!(%error, "write-ahead log checkpoint failed"),
         }
     }
 }
 
-/// An error with its causes, for a log that shows one line.
+/// Returns an error with its causes, for a log that shows one line.
 fn chain(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source())
         .map(ToString::to_string)

@@ -1,9 +1,9 @@
-//! The addresses that containers get from us.
+//! The static addresses of containers.
 //!
-//! A route names a container by its address, so that an address is the identity of an upstream. One
-//! that the engine chooses is another one after its restart, and was somebody else's a moment ago. So
-//! each container that a route can name has an address that was chosen here, which the engine gives it
-//! again at every start.
+//! A route names a container by its address, so that an address is the identity of an upstream. One that
+//! the engine chooses changes with a restart of the container, and may have belonged to another container
+//! just before. So each container that can be routed to has an address that was chosen here, which the
+//! engine assigns it again at every start.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,8 +14,8 @@ use std::{
 
 use ipnet::Ipv4Net;
 
-/// The time for which an address stays held after its container was made: a list of containers that
-/// was asked for before does not have it.
+/// The time for which an address stays reserved after its container was created: a list of containers that
+/// was requested earlier does not include it.
 const HELD_AFTERWARDS: Duration = Duration::from_secs(60);
 /// The longest prefix of a subnet that is divided between the engine and us.
 const LONGEST_DIVIDED: u8 = 28;
@@ -24,14 +24,14 @@ const LONGEST_DIVIDED: u8 = 28;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AddressRange {
     pub(super) subnet: Ipv4Net,
-    /// The part of the subnet out of which the engine chooses by itself; all of it without.
+    /// The part of the subnet from which the engine assigns addresses itself; all of it if `None`.
     pub(super) engine_range: Option<Ipv4Net>,
     pub(super) gateway: Option<Ipv4Addr>,
 }
 
 impl AddressRange {
-    /// The addresses of a new network: the first one is the gateway's, and the engine chooses out of
-    /// the top quarter.
+    /// Returns the addresses of a new network: the first one is the gateway's, and the engine assigns the
+    /// top quarter.
     pub(super) fn divide(subnet: Ipv4Net) -> Self {
         let quarter = (subnet.prefix_len() <= LONGEST_DIVIDED)
             .then(|| subnet.subnets(subnet.prefix_len() + 2).ok()?.last())
@@ -39,11 +39,11 @@ impl AddressRange {
         Self { subnet, engine_range: quarter, gateway: subnet.hosts().next() }
     }
 
-    /// Returns the address that follows `last` in the range and is not taken; behind the end of the
-    /// range comes its beginning. So the address that was free for longest is taken first.
+    /// Returns the next free address after `last` in the range, wrapping around at its end. So the address
+    /// that was free for longest is taken first.
     ///
-    /// The engine gives out a network without a range of its own from below. There, ours come from
-    /// the upper half as long as that has some.
+    /// In a network without a range of its own the engine assigns addresses from the lowest up. There, ours
+    /// come from the upper half as long as it has free ones.
     pub(super) fn choose(&self, taken: &HashSet<Ipv4Addr>, last: Option<Ipv4Addr>) -> Option<Ipv4Addr> {
         let first = self.subnet.hosts().next();
         let is_free = |address: &Ipv4Addr| {
@@ -70,22 +70,22 @@ impl AddressRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TakenAddress {
     pub(super) address: Ipv4Addr,
-    /// The moment at which the container was made, in seconds since 1970.
+    /// The time at which the container was created, in seconds since 1970.
     pub(super) created: i64,
 }
 
-/// The addresses that this process is about to give to containers, for each network.
+/// The addresses that this process is assigning to containers, for each network.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AddressBook(Arc<Mutex<HashMap<String, Page>>>);
 
 #[derive(Debug, Default)]
 struct Page {
     last: Option<Ipv4Addr>,
-    /// When each address was released that is held, or was a moment ago.
+    /// The reserved addresses, with the time of their release if they were released recently.
     held: HashMap<Ipv4Addr, Option<Instant>>,
 }
 
-/// An address that nobody else gets as long as this value is there.
+/// An address that is reserved until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Assignment {
     pub(super) address: Ipv4Addr,
@@ -94,7 +94,7 @@ pub(super) struct Assignment {
 }
 
 impl AddressBook {
-    /// Assigns a free address of `network`. `taken` is what a list says that was asked for at
+    /// Assigns a free address of `network`. `taken` are the addresses in a list that was requested at
     /// `listed_at`; none of `reserved` is assigned either. Returns `None` when there is no other.
     pub(super) fn assign(
         &self,
@@ -123,7 +123,7 @@ impl AddressBook {
         Some(Assignment { address, network: network.to_owned(), book: self.clone() })
     }
 
-    /// Holds one address of `network`, unless somebody else holds it.
+    /// Reserves one address of `network`, unless it is reserved already.
     pub(super) fn hold(&self, network: &str, address: Ipv4Addr) -> Option<Assignment> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let page = pages.entry(network.to_owned()).or_default();

@@ -1,7 +1,7 @@
 //! Checks Dockerfiles and the images that they are built from.
 //!
-//! **Invariant:** every build goes through here, and the engine gets the text that was written from
-//! the checked tree ([`launchway_domain::dockerfile`]).
+//! **Invariant:** every build is checked here, and the engine gets the text that was rendered from the
+//! checked tree ([`launchway_domain::dockerfile`]).
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
@@ -19,7 +19,7 @@ use super::{
     registries::{PermittedImage, Pulled},
 };
 
-/// The images that were inspected for a build, by their names as docker lists them.
+/// The images that were inspected for a build, by the names under which docker lists them.
 struct Inspection<'a> {
     engine: &'a DockerEngine,
     output: &'a Arc<dyn Output>,
@@ -28,8 +28,8 @@ struct Inspection<'a> {
 }
 
 impl DockerEngine {
-    /// Returns the Dockerfile that is built in place of the repository's, once every image that it
-    /// needs is here and has been inspected: one that the builder pulls itself would not have been.
+    /// Returns the Dockerfile that is built in place of the repository's, after every image that it needs
+    /// was pulled and inspected: one that the builder pulls itself would not have been.
     pub(in crate::docker) async fn canonical_dockerfile(
         &self,
         dockerfile: &[u8],
@@ -45,7 +45,7 @@ impl DockerEngine {
         Ok(checked.render().into_bytes())
     }
 
-    /// Returns a Dockerfile that has nothing but `FROM`. The image is here.
+    /// Returns a Dockerfile that consists of `FROM` only. The image is present.
     pub(in crate::docker) async fn dockerfile_from(
         &self,
         image: &PermittedImage,
@@ -91,7 +91,7 @@ impl DockerEngine {
                 check_platform(base, &record)?;
                 inspection.check_triggers(permitted.as_str(), &record, earlier, policy).await?;
             }
-            // BuildKit takes no id. It reads the triggers of the name at the moment of the build.
+            // BuildKit takes no id. It reads the triggers of the name at the time of the build.
             if policy.builder == DockerfileBuilder::Legacy
                 && let Some(id) = ImageId::read(&record)
             {
@@ -108,7 +108,7 @@ impl<'a> Inspection<'a> {
         Self { engine, output, started: Instant::now(), records: HashMap::new() }
     }
 
-    /// Checks the instructions that the engine adds to the build because the image says so.
+    /// Checks the `ONBUILD` instructions that the image adds to the build.
     async fn check_triggers(
         &mut self,
         reference: &str,
@@ -132,7 +132,7 @@ impl<'a> Inspection<'a> {
         Ok(())
     }
 
-    /// The record of an image, which is pulled if it is not here.
+    /// Returns the record of an image, which is pulled if it is not present.
     async fn record_of(&mut self, image: &PermittedImage) -> Result<Value, StepError> {
         let reference = image.as_str();
         if let Some(record) = self.records.get(reference) {

@@ -1,8 +1,9 @@
 //! Control groups that limit the processes of builds.
 //!
 //! The classic builder takes limits of memory and CPU, and none of processes. It starts every step below
-//! `--cgroup-parent`, and the limit of a parent holds for everything below it. So each build gets a parent
-//! of its own, which is made before the build and removed after it (decision 39).
+//! `--cgroup-parent`, and the limit of a parent applies to everything below it. So each build gets a parent
+//! of its own, which is created before the build and removed after it
+//! (`docs/decisions/0039-builds-have-a-control-group.md`).
 //!
 //! `--ulimit nproc` is no replacement: the kernel exempts root from it, and counts the processes of any
 //! other user over all containers of the machine.
@@ -22,25 +23,25 @@ use crate::{
     process::{Invocation, ProcessError},
 };
 
-/// The slice that the packages install, for engines whose control groups systemd makes.
+/// The slice that the packages install, for engines with the systemd cgroup driver.
 const BUILD_SLICE: &str = "launchway-builds.slice";
 /// The mount point of the control groups.
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
-/// The time in which systemd has to answer.
+/// The timeout of `systemctl`.
 const SYSTEMCTL_TIME: Duration = Duration::from_secs(5);
 
-/// The means by which the processes of builds are limited.
+/// The way in which the processes of builds are limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PidsLimiter {
     /// A control group for each build.
     Directory(Hierarchy),
     /// A slice of systemd that all builds share, and its limit.
     Slice(u64),
-    /// None, for this reason.
+    /// No limit, for this reason.
     Unavailable(String),
 }
 
-/// A limit that builds do not have.
+/// A limit that is configured but not enforced for builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingLimit {
     /// The setting that has no effect.
@@ -65,15 +66,15 @@ impl CgroupParent {
         }
     }
 
-    /// Returns whether the build had as many processes as it may have.
+    /// Returns whether the build reached its limit of processes.
     pub(super) fn reached_limit(&self) -> bool {
         matches!(self, Self::Directory(cgroup) if cgroup.reached_limit())
     }
 }
 
 impl DockerEngine {
-    /// Makes the parent of the control groups of one build. `None` if the engine, or the rights of this
-    /// process, do not allow one.
+    /// Creates the parent of the control groups of one build. `None` if the engine, or the permissions of
+    /// this process, do not allow one.
     pub(super) async fn cgroup_parent(&self) -> Result<Option<CgroupParent>, StepError> {
         match self.pids_limiter().await? {
             PidsLimiter::Directory(hierarchy) => {
@@ -88,13 +89,13 @@ impl DockerEngine {
             }
             PidsLimiter::Slice(_) => Ok(Some(CgroupParent::Slice)),
             PidsLimiter::Unavailable(reason) => {
-                tracing::debug!(reason, "build has no limit of processes");
+                tracing::debug!(reason, "build runs without a process limit");
                 Ok(None)
             }
         }
     }
 
-    /// Returns the limits that are set and that builds do not have.
+    /// Returns the configured limits that are not enforced for builds.
     pub async fn missing_build_limits(&self) -> Result<Vec<MissingLimit>, StepError> {
         if self.builder().await? == Builder::BuildKit {
             let missing = |setting| MissingLimit { setting, reason: "BuildKit does not hold it".to_owned() };
@@ -123,7 +124,7 @@ impl DockerEngine {
     }
 }
 
-/// Decides by the answer of the engine: driver, version of control groups, kernel and host name.
+/// Chooses by the engine's answer: cgroup driver, cgroup version, kernel and host name.
 async fn find_limiter(engine: &str, is_local: bool, root: &Path) -> PidsLimiter {
     let unavailable = |reason: &str| PidsLimiter::Unavailable(reason.to_owned());
     let mut words = engine.split_whitespace();

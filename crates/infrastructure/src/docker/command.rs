@@ -1,8 +1,8 @@
 //! The command line of docker, one function for each of its commands.
 //!
-//! Whoever calls these functions cannot add an option: they take ids, names of our own making and
-//! parsed references, none of which begins with a dash. What people wrote is the input, an inherited
-//! variable, or stands behind the option or the image that it belongs to.
+//! Callers of these functions cannot add an option: the functions take ids, names of our own making and
+//! parsed references, none of which begins with a dash. Text of users is passed as standard input, as an
+//! inherited variable, or after the option or the image that it belongs to.
 
 mod compose;
 mod containers;
@@ -33,16 +33,16 @@ pub(super) use self::{
 use super::{complaints::Failure, labels::Label, socket::Socket};
 use crate::process::{Finished, Invocation, ProcessError};
 
-/// How many lines of a complaint are looked at.
+/// The lines of an error message that are read.
 const LINES_OF_COMPLAINT: usize = 20;
-/// How often a call is made during which the engine trips over itself.
+/// The number of attempts of a call that fails with a transient error of the engine.
 const TRIES: u32 = 4;
-/// How long it gets to find itself again.
+/// The delay between these attempts.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// How long a question to the client itself may take.
+/// The timeout of a call that only the client answers.
 const SOON: Duration = Duration::from_secs(1);
-/// The time in which an engine that is well answers a ping.
+/// The timeout of a ping of the engine.
 const PING_TIME: Duration = Duration::from_secs(2);
 
 /// The client of docker.
@@ -51,9 +51,9 @@ pub(super) struct Docker {
     program: PathBuf,
     environment: Arc<[(OsString, OsString)]>,
     limit: Duration,
-    /// Whether the client was ever there.
+    /// True if the client was ever installed.
     was_there: Arc<AtomicBool>,
-    /// Where the client finds the engine, if that is a socket.
+    /// The socket of the engine, if the client uses one.
     socket: Arc<OnceCell<Option<Socket>>>,
 }
 
@@ -68,7 +68,7 @@ impl Docker {
         }
     }
 
-    /// A command of docker that may take as long as most.
+    /// A command of docker with the usual timeout.
     fn call(&self, words: &[&str]) -> Invocation {
         self.call_within(self.limit, words)
     }
@@ -80,9 +80,9 @@ impl Docker {
 }
 
 impl Docker {
-    /// What docker answers to a call that lists things of ours. On a machine that never had a docker
-    /// there are none: who publishes sites needs no engine. One that is away for a moment, while it
-    /// is upgraded, is a fault like any other.
+    /// Returns docker's output of a call that lists our resources. On a machine where docker was never
+    /// installed there are none: publishing sites needs no engine. A client that is missing temporarily,
+    /// during an upgrade, is an error like any other.
     async fn listed(&self, call: Invocation) -> Result<String, Failure> {
         match self.answer(call).await {
             Err(Failure::Client(ProcessError::NotInstalled(_)))
@@ -100,9 +100,9 @@ impl Docker {
 }
 
 impl Docker {
-    /// The socket of the engine, if the client uses one. The client is asked once, which asks no engine;
-    /// one that is not installed yet is asked again. `DOCKER_HOST` counts before what the client is
-    /// configured with, so that nobody has to be asked where it is set.
+    /// Returns the socket of the engine, if the client uses one. The client is asked once, which does not
+    /// involve the engine; one that is not installed yet is asked again. `DOCKER_HOST` takes precedence
+    /// over the client's configuration, so the client is not asked if it is set.
     pub(super) async fn socket(&self) -> Option<&Socket> {
         let find = async || {
             let host = self.environment.iter().find(|(name, _)| name == "DOCKER_HOST");
@@ -121,7 +121,7 @@ impl Docker {
 }
 
 impl Docker {
-    /// Returns what docker prints to a call that succeeds.
+    /// Returns the output of docker for a call that succeeds.
     async fn answer(&self, call: Invocation) -> Result<String, Failure> {
         match answer(call).await {
             Err(failure) => Err(self.diagnose(failure).await),
@@ -129,8 +129,7 @@ impl Docker {
         }
     }
 
-    /// Returns each record of an answer that has one on each line, without those that docker was
-    /// asked for and does not have.
+    /// Parses an output with one record per line, without the records that docker does not have.
     async fn existing_records(&self, call: Invocation) -> Result<Vec<Value>, Failure> {
         let finished = match call.run().await {
             Ok(finished) => finished,
@@ -142,7 +141,7 @@ impl Docker {
         }
     }
 
-    /// Hands everything that docker prints to `output`.
+    /// Writes the output of docker to `output`.
     async fn tell(&self, call: Invocation, output: Arc<dyn Output>) -> Result<(), Failure> {
         let finished = match call.run_into(output).await {
             Ok(finished) => finished,
@@ -154,8 +153,8 @@ impl Docker {
         }
     }
 
-    /// Tells a call that failed because the engine does not answer from every other failure: the
-    /// client rarely says so when the engine ends, or hangs, in the middle of a call.
+    /// Distinguishes an engine that does not answer from every other failure: the client rarely reports it
+    /// when the engine stops, or hangs, in the middle of a call.
     async fn diagnose(&self, failure: Failure) -> Failure {
         if failure.is_told_by_the_engine() {
             return failure;
@@ -166,8 +165,8 @@ impl Docker {
         }
     }
 
-    /// Asks the engine for a sign of life. Fails with the reason why there is none; a client that is
-    /// not installed, or that is told something else, is no such reason.
+    /// Pings the engine. Fails with the reason if it does not answer; a client that is not installed, or
+    /// that gets another error, is no such reason.
     async fn ping(&self) -> Result<(), String> {
         let limit = self.limit.min(PING_TIME);
         if let Some(socket) = self.socket().await {
@@ -182,14 +181,14 @@ impl Docker {
     }
 }
 
-/// Returns what docker prints to a call that succeeds, and asks nobody why it did not.
+/// Returns the output of docker for a call that succeeds, without diagnosing a failure.
 async fn answer(call: Invocation) -> Result<String, Failure> {
     let finished = call.run().await.map_err(Failure::Client)?;
     succeeded(&finished)?;
     Ok(text(&finished))
 }
 
-/// How often a call is made again because the engine tripped over itself.
+/// The remaining attempts of a call that fails with transient errors of the engine.
 pub(super) struct Patience(u32);
 
 impl Patience {
@@ -197,7 +196,7 @@ impl Patience {
         Self(TRIES)
     }
 
-    /// Whether the call is to be made again, after a pause.
+    /// Returns whether to retry the call, after a delay.
     pub(super) async fn bears(&mut self, failure: &Failure) -> bool {
         self.0 = self.0.saturating_sub(1);
         let is_borne = self.0 > 0 && failure.is_lapse();
@@ -225,22 +224,22 @@ fn parsed(text: &str) -> Result<Vec<Value>, Failure> {
     lines.map(serde_json::from_str).collect::<Result<_, _>>().map_err(|_not_json| unreadable())
 }
 
-/// The answer of an engine that is not docker, or not well.
+/// The error for an answer that cannot be parsed.
 pub(super) fn unreadable() -> Failure {
     Failure::Complaint("docker answered what cannot be read".to_owned())
 }
 
-/// The time over which processors are counted, in microseconds.
+/// The period of CPU quotas, in microseconds.
 pub(super) const CPU_PERIOD: u32 = 100_000;
 
-/// Returns the processor time that `cpus` processors have in each period, in microseconds.
+/// Returns the CPU quota of `cpus` per period, in microseconds.
 pub(super) fn cpu_quota(cpus: f64) -> u128 {
     // The kernel refuses less than a millisecond.
     Duration::from_micros(u64::from(CPU_PERIOD)).mul_f64(cpus).as_micros().max(1000)
 }
 
-/// Adds the limit of processors and their weight. A quota instead of `--cpus`, which the engine refuses on
-/// a machine with fewer processors.
+/// Adds the CPU limit and weight. A quota instead of `--cpus`, which the engine rejects on a machine with
+/// fewer CPUs.
 fn cpu_limited(call: Invocation, cpus: Option<f64>, shares: u32) -> Invocation {
     let call = call.args(["--cpu-shares", &shares.to_string()]);
     match cpus {
@@ -252,7 +251,7 @@ fn cpu_limited(call: Invocation, cpus: Option<f64>, shares: u32) -> Invocation {
     }
 }
 
-/// `--filter label=…` for each label; what is found has all of them.
+/// Adds `--filter label=…` for each label; the results have all of them.
 fn with_labels(call: Invocation, labels: &[Label]) -> Invocation {
     labels.iter().fold(call, |call, label| call.arg("--filter").arg(format!("label={}", label.as_str())))
 }

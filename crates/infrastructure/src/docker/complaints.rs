@@ -1,39 +1,39 @@
-//! What it means when docker complains: whether the engine, what was asked for, or something that
-//! is gone.
+//! Classifies the errors of docker: an error of the engine, of the request, or about something that is
+//! gone.
 
 use launchway_domain::deployments::StepError;
 
 use crate::process::ProcessError;
 
-/// Why a call of docker did not succeed.
+/// The error of a docker call.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The client could not be run to its end.
     Client(ProcessError),
-    /// The client ended and complained.
+    /// The client exited with an error message.
     Complaint(String),
     /// The engine does not answer, for this reason.
     Unavailable(String),
 }
 
-/// What a complaint means.
+/// The class of an error message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     /// The engine does not answer.
     Unavailable,
-    /// The engine or this machine is at fault; trying again may help.
+    /// An error of the engine or of this machine that may be transient.
     Fault,
-    /// What was asked about is not there.
+    /// The requested object does not exist.
     Gone,
-    /// What was asked for cannot work.
+    /// The request cannot succeed.
     Refusal,
-    /// Nothing that is known.
+    /// Not a known message.
     Unknown,
 }
 
-/// Parts of complaints in lower case, and what they mean. The first that fits counts.
+/// Parts of error messages in lower case, and their classes. The first match counts.
 const MEANINGS: &[(&str, Meaning)] = &[
-    // These repeat what a Dockerfile says, which may be anything.
+    // These repeat text of a Dockerfile, which may be anything.
     ("returned a non-zero code: ", Meaning::Refusal),
     ("]: exit code: ", Meaning::Refusal),
     ("did not complete successfully: exit code", Meaning::Refusal),
@@ -76,36 +76,37 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("invalid reference format", Meaning::Refusal),
 ];
 
-/// The words by which the engine refuses an address that another container has.
+/// The engine's message for an address that another container has.
 pub(super) const TAKEN_ADDRESS: &str = "Address already in use";
 
 impl Failure {
-    /// Whether what was asked about is not there.
+    /// Returns whether the requested object does not exist.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, Self::Complaint(text) if meaning(&last_line(text)) == Meaning::Gone)
     }
 
-    /// Whether nothing but that is wrong, when several things were asked about at once.
+    /// Returns whether missing objects are the only errors of a call about several.
     pub(super) fn is_only_about_what_is_gone(&self) -> bool {
         let Self::Complaint(text) = self else { return false };
         let mut lines = text.lines().filter(|line| !is_advice(line)).peekable();
         lines.peek().is_some() && lines.all(|line| meaning(line) == Meaning::Gone || is_missing_network(line))
     }
 
-    /// Whether the complaint has these words.
+    /// Returns whether the error message contains these words.
     pub(super) fn says(&self, words: &str) -> bool {
         matches!(self, Self::Complaint(text) if text.contains(words))
     }
 
-    /// Whether the engine tripped over itself: it removed a layer while another build took it from the
-    /// cache, or does not find a network while others are made. The same call succeeds a moment later.
+    /// Returns whether the error is transient: the engine removed a layer while another build took it from
+    /// the cache, or does not find a network while others are created. The same call succeeds shortly
+    /// afterwards.
     pub(super) fn is_lapse(&self) -> bool {
         let Self::Complaint(text) = self else { return false };
         let text = last_line(text);
         text.contains("failed to get digest") || is_missing_network(&text)
     }
 
-    /// Whether the network that something was to be in is not there.
+    /// Returns whether a network that was to be used does not exist.
     pub(super) fn is_about_a_missing_network(&self) -> bool {
         let Self::Complaint(text) = self else { return false };
         let text = last_line(text);
@@ -114,24 +115,23 @@ impl Failure {
 
     /// Returns whether another container of the network has the address that this one was to get.
     pub(super) fn is_about_a_taken_address(&self) -> bool {
-        // A port of the machine that is taken is told in lower case.
+        // The message for a port that is taken is in lower case.
         self.says(TAKEN_ADDRESS)
     }
 
-    /// Returns whether the engine itself said what is wrong, so that it need not be asked whether it
-    /// is there.
+    /// Returns whether the engine itself reported the error, so that it need not be pinged.
     pub(super) fn is_told_by_the_engine(&self) -> bool {
         let Self::Complaint(text) = self else {
             return !matches!(self, Self::Client(ProcessError::TookTooLong(..)));
         };
         let line = last_line(text).to_lowercase();
-        // A step of a build fails like this when the engine is stopped, too.
+        // A step of a build also fails like this when the engine is stopped.
         let is_ambiguous =
             line.ends_with("eof") || line.contains("exit code") || line.contains("non-zero code");
         !is_ambiguous && meaning(&line) != Meaning::Unknown
     }
 
-    /// The reason why the engine does not answer, if it does not.
+    /// Returns the reason why the engine does not answer, if that is the error.
     pub(super) fn unavailability(&self) -> Option<String> {
         match self {
             Self::Unavailable(why) => Some(why.clone()),
@@ -142,12 +142,12 @@ impl Failure {
         }
     }
 
-    /// As an error of a step that is at fault unless docker says clearly that it is not.
+    /// Converts to a step error that is a fault, unless docker clearly rejects the request.
     pub(super) fn or_fault(self) -> StepError {
         self.into_step(StepError::Fault)
     }
 
-    /// As an error of a step in which people's own programs run, and fail.
+    /// Converts to the error of a step that runs users' own programs, which may fail.
     pub(super) fn or_refused(self) -> StepError {
         self.into_step(StepError::Refused)
     }
@@ -169,12 +169,12 @@ impl Failure {
     }
 }
 
-/// Whether a network is not there, as newer clients say it.
+/// Returns whether a network does not exist, in the words of newer clients.
 fn is_missing_network(line: &str) -> bool {
     line.split_once("network ").is_some_and(|(_, rest)| rest.trim_end().ends_with(" not found"))
 }
 
-/// An error with everything behind it.
+/// Returns an error with all its sources.
 fn told_whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -191,8 +191,8 @@ fn meaning(text: &str) -> Meaning {
     known.map_or(Meaning::Unknown, |(_, meaning)| *meaning)
 }
 
-/// The line that tells why: the last one that is no advice. Earlier lines may be what people's own
-/// programs printed, and must not decide anything.
+/// Returns the line with the reason: the last one that is no advice. Earlier lines may be output of users'
+/// programs, and must not decide anything.
 fn last_line(text: &str) -> String {
     text.lines().rfind(|line| !is_advice(line)).unwrap_or_default().trim().to_owned()
 }
@@ -203,16 +203,16 @@ fn is_advice(line: &str) -> bool {
     line.is_empty() || advice.iter().any(|beginning| line.starts_with(beginning))
 }
 
-/// The longest part of a complaint that a person is told, in characters.
+/// The longest error message that is shown to a user, in characters.
 const LONGEST_SENTENCE: usize = 500;
 
-/// A complaint without what only the engine's makers need.
+/// Strips an error message of the parts that only developers of the engine need.
 fn sentence(text: &str) -> String {
     let mut text = text;
     for prefix in ["docker: ", "ERROR: ", "Error: ", "Error response from daemon: "] {
         text = text.strip_prefix(prefix).unwrap_or(text);
     }
-    // What the runtime went through comes before what went wrong.
+    // The runtime's trace comes before the actual error.
     if let Some((_, reason)) = text.split_once("unable to start container process: ") {
         text = reason;
     }

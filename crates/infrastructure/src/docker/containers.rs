@@ -33,14 +33,14 @@ use super::{
 };
 use crate::process::ProcessError;
 
-/// How a program ends that was killed.
+/// The exit code of a killed program.
 const KILLED: i32 = 137;
 /// The most addresses that are tried for one container.
 pub(super) const MOST_ADDRESSES: usize = 16;
 
 #[async_trait]
 impl Deployer for DockerEngine {
-    /// A container that ends at once is there all the same, so that its last words can be read.
+    /// A container that exits immediately is kept, so that its logs can be read.
     async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError> {
         let unfinished = Unfinished::new(&self.docker);
         let started = self.start_marked(plan, unfinished.label()).await;
@@ -75,15 +75,15 @@ impl Deployer for DockerEngine {
         Ok(record.as_ref().map_or(Condition::Gone, condition))
     }
 
-    /// One that is paused, stopped, was never started or is in none of its networks comes up with the
-    /// address that it was made with. A container that cannot be mended is refused, so that another is
-    /// made in its place: one whose address is another's by now, or of which an engine that was killed
-    /// has kept a part.
+    /// A container that is paused, stopped, was never started or is in none of its networks is started with
+    /// the address that it was created with. One that cannot be repaired is rejected, so that another is
+    /// created in its place: its address belongs to another container by now, or a killed engine left only
+    /// a part of it.
     async fn resume(&self, container: &ContainerId) -> Result<Container, StepError> {
         self.resume_container(container).await
     }
 
-    /// A container of an earlier version gets an address of its own here, and keeps it from then on.
+    /// A container of an earlier version gets a static address here, and keeps it from then on.
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
         self.restart_companions(container).await?;
         let record = self.record(container).await?.ok_or_else(gone)?;
@@ -167,7 +167,8 @@ impl DockerEngine {
             }
             Err(failure) => failure,
         };
-        // Docker ends like the command or for reasons of its own; only the container knows which.
+        // Docker exits with the code of the command or of its own error; only the container's record shows
+        // which.
         let record = self.record(&id).await?;
         let was_started = record.as_ref().is_some_and(|record| {
             let state = |key: &str| record.get("state")?.get(key)?.as_str();
@@ -189,8 +190,9 @@ impl DockerEngine {
         }
     }
 
-    /// Makes a container in `network`, or in the organization's. One for a command is started by who wants
-    /// to see what it prints; the other runs, in place of the one that has its name.
+    /// Creates a container in `network`, or in the organization's. One for a command is started by the
+    /// caller, which attaches to its output; any other is started here, and replaces the one that has its
+    /// name.
     async fn make(
         &self,
         plan: &ContainerPlan,
@@ -209,7 +211,7 @@ impl DockerEngine {
                 Some(network) => network.clone(),
                 None => self.network(organization, reserved).await?,
             };
-            // The engine has a part of the network for what no route names.
+            // The engine has its own part of the network for containers that cannot be routed to.
             let assignment = match command.is_some() && network.is_divided() {
                 true => None,
                 false => self.assign(&network, organization, reserved).await?,
@@ -246,7 +248,7 @@ impl DockerEngine {
                 refused.extend(assignment);
                 self.remove_marked(std::slice::from_ref(&call)).await?;
             } else if patience.bears(&failure).await {
-                // It may have been made, and not started.
+                // It may have been created but not started.
                 self.remove_marked(std::slice::from_ref(&call)).await?;
             } else {
                 return Err(not_made(failure, &plan.image));
@@ -254,7 +256,7 @@ impl DockerEngine {
         }
     }
 
-    /// Removes the containers with all of some labels, and the networks with all of others.
+    /// Removes the containers with all of `containers`, and the networks with all of `networks`.
     async fn remove_with_network(&self, containers: &[Label], networks: &[Label]) -> Result<(), StepError> {
         let (removed, networks) =
             tokio::join!(self.remove_marked(containers), self.docker.networks(networks));
@@ -273,7 +275,7 @@ impl DockerEngine {
         self.docker.remove(&found).await.map_err(Failure::or_fault)
     }
 
-    /// Starts everything anew that the container of a composition needs.
+    /// Restarts the other containers of a container's composition.
     async fn restart_companions(&self, container: &ContainerId) -> Result<(), StepError> {
         let group = self.group(container).await?;
         for member in group.iter().filter(|member| member.id != *container) {
@@ -297,7 +299,7 @@ pub(super) fn gone() -> StepError {
     StepError::Refused("the container is gone".to_owned())
 }
 
-/// What is gone needs no end.
+/// Treats a missing object as success.
 pub(super) fn done_or_gone(done: Result<(), Failure>) -> Result<(), StepError> {
     match done {
         Err(failure) if !failure.is_gone() => Err(failure.or_fault()),

@@ -1,8 +1,8 @@
-//! What of a checkout a build is made from, wherever the repository's links lead.
+//! The build context within a checkout, whatever the repository's symbolic links point to.
 //!
-//! **Invariant:** nothing outside the checkout is opened or even asked for, so that an error does
-//! not tell what is there. Docker itself follows links, so that it is given a folder that is none
-//! and the text of the Dockerfile instead of its path. Nobody else changes a checkout meanwhile.
+//! **Invariant:** nothing outside the checkout is opened or even looked up, so that an error does not
+//! reveal what exists there. Docker itself follows links, so it gets a folder that is no link and the text
+//! of the Dockerfile instead of its path. The checkout does not change meanwhile.
 
 use std::{
     fs, io,
@@ -18,7 +18,7 @@ use crate::links::{Lost, beneath};
 
 const LARGEST_DOCKERFILE: u64 = 1024 * 1024;
 
-/// What a build is made from.
+/// The inputs of a build.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BuildContext {
     /// The folder whose files the build may copy.
@@ -28,7 +28,7 @@ pub(super) struct BuildContext {
 }
 
 impl BuildContext {
-    /// Finds it below `root`. Blocks.
+    /// Finds the inputs below `root`. Blocks.
     pub(super) fn find(
         root: &Path,
         base_path: &BasePath,
@@ -49,7 +49,7 @@ impl BuildContext {
             lost.told(&format!("there is no Dockerfile at `{path}`"), &format!("the Dockerfile `{path}`"))
         })?;
         let dockerfile = text_of(&file, path)?;
-        // The client reads this one by itself.
+        // The client reads this file itself.
         beneath(&root, &folder, ".dockerignore")
             .map(drop)
             .or_else(|lost| if matches!(lost, Lost::NotThere) { Ok(()) } else { Err(lost) })
@@ -66,7 +66,7 @@ impl BuildContext {
     }
 }
 
-/// The bytes of the file at `path` from `folder` of the checkout; `None` when it is not there.
+/// Returns the bytes of the file at `path` from `folder` of the checkout; `None` if it does not exist.
 /// Blocks.
 pub(super) fn file_beneath(
     root: &Path,
@@ -104,7 +104,7 @@ fn text_of(file: &Path, path: &str) -> Result<Vec<u8>, StepError> {
     fs::read(file).map_err(broken)
 }
 
-/// Takes the size of every file off `left`; `Err(None)` when nothing is left.
+/// Subtracts the size of every file from `left`; `Err(None)` when nothing is left.
 fn measure(folder: &Path, left: &mut u64) -> Result<(), Option<io::Error>> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

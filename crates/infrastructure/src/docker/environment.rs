@@ -1,17 +1,17 @@
-//! How people's variables reach a container or a build, byte for byte.
+//! Passes users' variables to a container or a build, byte for byte.
 
 use launchway_domain::{applications::Variables, deployments::StepError};
 
 /// The longest line that the client's `--env-file` takes is 65,535 bytes; this leaves room.
 const LONGEST_LINE: usize = 60_000;
-/// How much the client may inherit. Linux gives a program two mebibytes in all.
+/// The most bytes that the client may inherit. Linux allows a program two mebibytes in all.
 const MOST_INHERITED: usize = 1024 * 1024;
-/// How much a container may be told. The same limit holds for its first program.
+/// The most bytes of a container's environment. The same limit applies to its first program.
 const MOST_TOLD: usize = 1900 * 1024;
 
-/// Names by which the client, the loader of programs or the C library is told what to do, and those
-/// by which what the client starts is: a helper that knows the operator's credentials is often a
-/// script, and a shell runs what `BASH_ENV` says.
+/// Variables that change the behaviour of the client, the dynamic linker or the C library, or of programs
+/// that the client starts: a credential helper, which has the operator's credentials, is often a script,
+/// and a shell executes `BASH_ENV`.
 const OBEYED: &[&str] = &[
     "ALL_PROXY",
     "BAGGAGE",
@@ -70,7 +70,7 @@ const OBEYED: &[&str] = &[
     "USER",
     "ZONEINFO",
 ];
-/// Beginnings of such names.
+/// Prefixes of such names.
 const OBEYED_BEGINNINGS: &[&str] = &[
     "BUILDKIT_",
     "BUILDX_",
@@ -87,7 +87,7 @@ const OBEYED_BEGINNINGS: &[&str] = &[
     "OTEL_",
     "XDG_",
 ];
-/// Beginnings of names that the helpers obey which a build asks for the credentials of registries.
+/// Prefixes of names that affect the credential helpers of a build.
 const OBEYED_BY_HELPERS: &[&str] = &[
     "AWS_",
     "AZURE_",
@@ -103,29 +103,29 @@ const OBEYED_BY_HELPERS: &[&str] = &[
     "SSH_",
 ];
 
-/// Whether the client of docker, or what starts it, would obey a variable of this name.
+/// Returns whether a variable of this name affects the docker client or the programs that start it.
 pub(crate) fn is_obeyed(name: &str) -> bool {
     OBEYED.contains(&name)
         || OBEYED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
         || name.to_ascii_uppercase().ends_with("_PROXY")
 }
 
-/// Whether the same holds of what the client starts when it builds.
+/// Returns whether a variable of this name affects the programs that the client starts for a build.
 fn is_obeyed_in_a_build(name: &str) -> bool {
     is_obeyed(name) || OBEYED_BY_HELPERS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// The environment of a container, on two ways that no command line shows.
+/// The environment of a container, passed in two ways that no command line shows.
 #[derive(Debug, Default)]
 pub(super) struct ContainerEnvironment {
-    /// `NAME=value` lines, which the client reads from its input.
+    /// `NAME=value` lines, which the client reads from standard input.
     pub(super) file: Vec<u8>,
-    /// Names and values that such a line cannot hold: the client inherits them.
+    /// Names and values that such a line cannot contain: the client inherits them.
     pub(super) inherited: Vec<(String, String)>,
 }
 
 impl ContainerEnvironment {
-    /// Where each variable goes.
+    /// Chooses the way of each variable.
     pub(super) fn of(variables: &Variables) -> Result<Self, StepError> {
         let mut environment = Self::default();
         let (mut inherited, mut told) = (0, 0);
@@ -163,19 +163,19 @@ impl ContainerEnvironment {
 
 /// The arguments of a build.
 ///
-/// They are no secrets, because an image keeps them in its history. Still, the client inherits
-/// them, so that no command line shows them; but a variable such as `HTTP_PROXY`, `PATH` or
-/// `LD_PRELOAD` would change how docker itself runs, and goes into the command line instead.
+/// They are no secrets, because an image keeps them in its history. Still, the client inherits them, so
+/// that no command line shows them; but a variable such as `HTTP_PROXY`, `PATH` or `LD_PRELOAD` would
+/// affect docker itself, and is passed in the command line instead.
 #[derive(Debug, Default)]
 pub(super) struct BuildArguments {
-    /// Each as docker wants it behind `--build-arg`: `NAME` or `NAME=value`.
+    /// The values of `--build-arg`: `NAME` or `NAME=value`.
     pub(super) options: Vec<String>,
     /// Names and values that the client inherits.
     pub(super) inherited: Vec<(String, String)>,
 }
 
 impl BuildArguments {
-    /// Where each variable goes.
+    /// Chooses the way of each variable.
     pub(super) fn of(variables: &Variables) -> Result<Self, StepError> {
         let mut arguments = Self::default();
         let mut length = 0;

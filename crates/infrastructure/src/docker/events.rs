@@ -1,7 +1,7 @@
-//! News of containers, by one stream of the engine's events.
+//! Container events, by one stream of the engine.
 //!
-//! The stream is read all the time, because the engine drops events for a reader that is too slow.
-//! Whoever waits for news waits for a number to grow.
+//! The stream is read continuously, because the engine drops events for a reader that is too slow. Callers
+//! wait for an event counter to grow.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,20 +22,20 @@ use super::{
     socket::Socket,
 };
 
-/// The pause before a stream is opened again.
+/// The delay before a stream is reopened.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The most containers of which it is remembered whose they are.
+/// The most containers whose ownership is cached.
 const MOST_KNOWN: usize = 10_000;
-/// The events that count.
+/// The events that are counted.
 const EVENTS: [&str; 10] =
     ["start", "die", "oom", "destroy", "pause", "unpause", "stop", "kill", "connect", "disconnect"];
 
-/// The news of an installation.
+/// The counter of an installation's events.
 #[derive(Debug)]
 pub(super) struct News {
-    /// Grows with every event that counts, and whenever some may have been missed.
+    /// Grows with every counted event, and whenever some may have been missed.
     number: watch::Sender<u64>,
-    /// The number up to which news were told.
+    /// The number up to which events were delivered.
     told: Mutex<u64>,
     listener: Mutex<Option<JoinHandle<()>>>,
 }
@@ -47,8 +47,8 @@ impl Default for News {
 }
 
 impl News {
-    /// Waits for news that were not told yet, and then for `together`, so that what happens within a
-    /// moment is told together. Returns whether there were some before `deadline`.
+    /// Waits for undelivered events, and then for `together`, so that events in quick succession are
+    /// delivered together. Returns whether there were some before `deadline`.
     pub(super) async fn wait(&self, deadline: Instant, together: Duration) -> bool {
         let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let mut number = self.number.subscribe();
@@ -60,8 +60,8 @@ impl News {
         true
     }
 
-    /// Listens to the engine, unless somebody does already: to what happened to the containers of
-    /// `instance` since a moment in nanoseconds since 1970.
+    /// Listens to the engine's events of the containers of `instance`, unless a listener runs already, from
+    /// a time in nanoseconds since 1970 on.
     pub(super) fn listen(&self, socket: &Socket, instance: String, since: i64) {
         let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         // One whose runtime is gone has ended.
@@ -88,7 +88,7 @@ struct Listener {
     instance: String,
     since: i64,
     number: watch::Sender<u64>,
-    /// The containers that were asked about, by their ids: true for ours.
+    /// The containers whose ownership was looked up, by their ids: true for ours.
     ours: HashMap<String, bool>,
 }
 
@@ -147,7 +147,7 @@ impl Listener {
             }
             return is_ours;
         }
-        // Builds connect a container for each of their steps, which are nobody's news.
+        // Builds connect a container for each of their steps, which are of no interest.
         let Some(container) = attribute("container") else { return false };
         if let Some(is_ours) = self.ours.get(container) {
             return *is_ours;

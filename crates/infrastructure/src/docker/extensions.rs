@@ -1,8 +1,8 @@
 //! Containers, compositions and volumes of extensions.
 //!
-//! **Invariant:** what a step sets aside is on the engine and nowhere else: a container that stands
-//! still under another name, which says by which step of which run. So no secret of a container is
-//! written down to bring it back, and a process that is lost loses nothing.
+//! **Invariant:** the objects that a step sets aside are kept on the engine only: as a stopped container
+//! under another name, which contains the run and the step. So no secret of a container is written to disk
+//! to restore it, and a crash loses nothing.
 
 mod aside;
 mod compositions;
@@ -30,28 +30,28 @@ use super::{
     references,
 };
 
-/// Makes and removes what extensions have on the engine.
+/// Creates and removes the objects of extensions on the engine.
 #[derive(Debug)]
 pub(crate) struct ExtensionObjects {
     compositions: Arc<Compositions>,
     engine: Arc<DockerEngine>,
-    /// The ports of this machine that are not to be given away.
+    /// The ports of this machine that must not be allocated.
     reserved: BTreeSet<u16>,
-    /// The rules for the ports that are.
+    /// The rules for ports that may be allocated.
     ports: PortPolicy,
-    /// The records of the ports that are.
+    /// The records of allocated ports.
     host_ports: Arc<dyn HostPorts>,
 }
 
-/// A container of an extension, as docker tells of it.
+/// A container of an extension, from docker's record.
 #[derive(Debug, Clone)]
 struct Made {
     id: ContainerId,
     name: String,
     origin: Origin,
-    /// Where it stands in the order of starting.
+    /// Its position in the order of starting.
     place: usize,
-    /// Whether it runs, or waits for its next start.
+    /// True if it runs or is about to be restarted.
     is_running: bool,
 }
 
@@ -67,14 +67,14 @@ impl Made {
         })
     }
 
-    /// Whether this step of this run made it.
+    /// Returns whether this step of this run created it.
     fn is_by(&self, run: &Run, order: i32) -> bool {
         self.origin.execution == run.execution.to_string() && self.origin.step == order.to_string()
     }
 }
 
 impl ExtensionObjects {
-    /// Runs compositions by `compositions`, and everything else on its engine.
+    /// Returns objects that run compositions by `compositions`, and everything else on its engine.
     pub(crate) fn new(
         compositions: Arc<Compositions>,
         reserved: BTreeSet<u16>,
@@ -93,7 +93,7 @@ impl ExtensionObjects {
         self.whose(run.organization, &run.extension)
     }
 
-    /// What a run made and still runs, by its name, or by those of its composition and service.
+    /// Returns a running container of a run, by its name, or by those of its composition and service.
     pub(crate) async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError> {
         let mut marks = self.whose_run(run).marks();
         marks.push(Label::of_execution(run.execution));
@@ -111,7 +111,7 @@ impl ExtensionObjects {
         Err(not_running(name))
     }
 
-    /// Removes what an extension made for an organization.
+    /// Removes everything that an extension created for an organization.
     pub(crate) async fn uninstall(
         &self,
         organization: OrganizationId,
@@ -135,7 +135,7 @@ impl ExtensionObjects {
         self.engine.docker.inspect(&found).await.map_err(Failure::or_fault)
     }
 
-    /// Every container with these marks, in the order of starting.
+    /// Returns every container with these labels, in the order of starting.
     async fn all(&self, marks: &[Label]) -> Result<Vec<Made>, StepError> {
         let mut all: Vec<Made> = self.records(marks).await?.iter().filter_map(Made::read).collect();
         all.sort_by_key(|made| made.place);
@@ -147,7 +147,7 @@ impl ExtensionObjects {
         self.engine.docker.remove(&ids).await.map_err(Failure::or_fault)
     }
 
-    /// Two containers that answer to the same name would be taken for each other.
+    /// Rejects names in use: two containers with the same alias would be taken for each other.
     async fn require_free_names(
         &self,
         organization: OrganizationId,
@@ -170,7 +170,7 @@ impl ExtensionObjects {
         }
     }
 
-    /// Makes volumes that are not there yet. One that somebody else made is not used.
+    /// Creates missing volumes. One that was created otherwise is not used.
     async fn make_volumes(&self, whose: &Whose, wanted: &[String]) -> Result<(), StepError> {
         if wanted.is_empty() {
             return Ok(());
@@ -193,10 +193,10 @@ fn not_running(name: &ObjectName) -> StepError {
     StepError::Refused(format!("this run has made no container `{name}` that runs"))
 }
 
-/// Goes through the compose file of an extension without an engine.
+/// Checks the compose file of an extension without an engine.
 ///
 /// # Errors
-/// A sentence for the first thing in it that is not allowed.
+/// A message about the first thing in it that is not allowed.
 pub(crate) fn check_file(text: &str, values: &Variables) -> Result<(), String> {
     let file = ExtensionFile::read(text, values)?;
     file.images().try_for_each(|(service, image)| match references::familiar(image) {
@@ -205,7 +205,7 @@ pub(crate) fn check_file(text: &str, values: &Variables) -> Result<(), String> {
     })
 }
 
-/// Whether an image may be asked for by this name.
+/// Returns whether an image may be referred to by this name.
 pub(crate) fn may_be_named(image: &ImageRef) -> bool {
     references::familiar(image).is_some()
 }

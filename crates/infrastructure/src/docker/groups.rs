@@ -1,4 +1,4 @@
-//! The containers of a composition, which follow the one that gets the traffic.
+//! The containers of a composition, which are managed together with the one that gets the traffic.
 
 use launchway_domain::deployments::{Condition, ContainerId, Exit, ServiceName, StepError};
 use serde_json::Value;
@@ -16,9 +16,9 @@ pub(super) struct Member {
     pub(super) id: ContainerId,
     pub(super) role: Role,
     pub(super) condition: Condition,
-    /// True when the engine starts it again after its end.
+    /// True if the engine restarts it when it ends.
     pub(super) is_kept: bool,
-    /// What its own check says: `starting`, `healthy` or `unhealthy`; none without a check.
+    /// The status of its health check: `starting`, `healthy` or `unhealthy`; `None` without a check.
     pub(super) health: Option<String>,
 }
 
@@ -40,18 +40,18 @@ impl Member {
         &self.role.service
     }
 
-    /// When the engine is to start it again from now on; `None` when it has done its work.
+    /// Returns its restart policy from now on; `None` when it has completed.
     pub(super) fn policy(&self) -> Option<&str> {
         policy(&self.role, self.condition, self.is_kept)
     }
 
-    /// Returns whether it is to be up as long as its version is.
+    /// Returns whether it should run as long as its version does.
     pub(super) fn stays_up(&self) -> bool {
         role_stays_up(&self.role, self.condition, self.is_kept)
     }
 }
 
-/// Returns whether a container with these labels is to be up as long as its version is.
+/// Returns whether a container with these labels should run as long as its version does.
 pub(super) fn stays_up(labels: &impl LabelSet, condition: Condition, is_kept: bool) -> bool {
     Role::read(labels).is_none_or(|role| role_stays_up(&role, condition, is_kept))
 }
@@ -61,13 +61,13 @@ fn role_stays_up(role: &Role, condition: Condition, is_kept: bool) -> bool {
     policy(role, condition, is_kept).is_some() && (role.is_web || !is_done)
 }
 
-/// A service that the engine keeps has not done its work when it ends well: somebody stopped it, or
-/// the engine.
+/// A service with a restart policy has not completed when it exits successfully: a user or the engine
+/// stopped it.
 fn policy(role: &Role, condition: Condition, is_kept: bool) -> Option<&str> {
     let is_done = has_succeeded(condition) && !is_kept;
     match role.restart.as_deref() {
         _ if role.is_web => Some("unless-stopped"),
-        // What somebody stops has to stay still, also after a reboot.
+        // A container that a user stops has to stay stopped, also after a reboot.
         Some("always") => Some("unless-stopped"),
         None => (!is_done).then_some("unless-stopped"),
         Some("no") => None,
@@ -84,8 +84,8 @@ fn is_on_failure(policy: &str) -> bool {
 }
 
 impl DockerEngine {
-    /// The containers of the composition that this one is of, in the order of starting; none when it
-    /// stands alone.
+    /// Returns the containers of this one's composition, in the order of starting; none when it belongs to
+    /// no composition.
     pub(super) async fn group(&self, container: &ContainerId) -> Result<Vec<Member>, StepError> {
         let Some(record) = self.record(container).await? else { return Ok(Vec::new()) };
         let its = record.get("labels").unwrap_or(&Value::Null);
@@ -95,7 +95,7 @@ impl DockerEngine {
         self.members(&labels::of(self.options.instance, &owner)).await
     }
 
-    /// The containers of compositions with all of these labels, in the order of starting.
+    /// Returns the containers of compositions with all of these labels, in the order of starting.
     pub(super) async fn members(&self, labels: &[Label]) -> Result<Vec<Member>, StepError> {
         let found = self.docker.containers(labels).await.map_err(Failure::or_fault)?;
         let records = self.docker.inspect(&found).await.map_err(Failure::or_fault)?;
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_kept_as_the_file_says_and_those_that_have_done_their_work_are_not() {
+    fn restart_policies_follow_the_file_except_for_completed_tasks() {
         let running = Condition::Running { address: [10, 0, 0, 1].into(), restarts: 0 };
         let exited = |code| Condition::Exited(Exit { code, out_of_memory: false, restarts: 0 });
         for (restart, is_web, condition, policy) in [

@@ -1,4 +1,4 @@
-//! Builds, gets and names images.
+//! Builds, pulls and names images.
 
 use std::sync::{Arc, PoisonError};
 
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::process::ProcessError;
 
-/// From how many of an application's images steps are taken over.
+/// The number of an application's images whose layers are reused.
 const MOST_KNOWN: usize = 5;
 
 #[async_trait]
@@ -53,7 +53,7 @@ impl ImageBuilder for DockerEngine {
 }
 
 impl DockerEngine {
-    /// Builds an image up to its stage `target`, or whole, and gives it a name.
+    /// Builds an image up to its stage `target`, or whole, and tags it.
     pub(super) async fn build_as(
         &self,
         name: &ImageName,
@@ -85,8 +85,8 @@ impl DockerEngine {
         Ok(())
     }
 
-    /// Gets an image and gives it a name, and labels too, by a build without any step: a second name
-    /// alone would leave it unmarked.
+    /// Pulls an image, and tags and labels it by a build without any step: a second tag alone would leave
+    /// it without labels.
     pub(super) async fn obtain_as(
         &self,
         name: &ImageName,
@@ -113,7 +113,7 @@ impl DockerEngine {
         Ok(())
     }
 
-    /// Gets an image that nobody's deployment made.
+    /// Pulls an image that no deployment built.
     async fn pull(&self, image: &ImageRef, output: &Arc<dyn Output>) -> Result<PermittedImage, StepError> {
         let permitted = self.permit(image)?;
         match self.pull_permitted(&permitted, self.options.build_limits.time, output).await? {
@@ -123,7 +123,7 @@ impl DockerEngine {
         Ok(permitted)
     }
 
-    /// Gets an image, for who runs it as it is. Its id stays the same whoever moves its name.
+    /// Pulls an image to run it unchanged. Its id stays the same even if its tag moves.
     pub(super) async fn obtain_unmarked(
         &self,
         image: &ImageRef,
@@ -132,14 +132,14 @@ impl DockerEngine {
         let permitted = self.pull(image, output).await?;
         let record = self.docker.inspect_image(permitted.as_str()).await.map_err(Failure::or_fault)?;
         let record = record.ok_or_else(|| no_image(image))?;
-        // It has no name of ours, so that somebody gave it another.
+        // The labels are those of a deployment, but the name is not ours: the image was tagged again.
         if record.get("labels").is_some_and(labels::is_somebodys) {
             return Err(no_image(image));
         }
         ImageId::read(&record).ok_or_else(|| no_image(image))
     }
 
-    /// Gives an image of ours another name too.
+    /// Adds another tag to an image of ours.
     pub(super) async fn reuse_as(&self, name: &ImageName, image: &ImageName) -> Result<(), StepError> {
         match self.docker.tag(image, name).await {
             Ok(()) => Ok(()),
@@ -166,7 +166,7 @@ impl DockerEngine {
     ) -> Result<(), StepError> {
         let limits = self.options.build_limits;
         let (builder, mut network) = tokio::try_join!(self.builder(), self.network(organization, &[]))?;
-        // For a build without a step, too: its image may bring steps along (`ONBUILD`).
+        // For a build without a step, too: its image may include steps (`ONBUILD`).
         let cgroup = match builder {
             Builder::BuildKit => None,
             Builder::Auto | Builder::Legacy => self.cgroup_parent().await?,
@@ -207,7 +207,7 @@ impl DockerEngine {
         })
     }
 
-    /// The newest images of an application. Some may be gone by now, which the builder bears.
+    /// Returns the newest images of an application. Some may be gone by now, which the builder tolerates.
     async fn known_images(&self, owner: &Owner) -> Result<Vec<ImageName>, StepError> {
         let remembered = || self.images.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = remembered().get(&owner.application) {
@@ -239,7 +239,7 @@ impl DockerEngine {
         self.builder.get_or_try_init(choose).await.copied()
     }
 
-    /// Makes do with the image as it is here, when the registry could not be asked.
+    /// Falls back to the local image if the registry could not be reached.
     async fn fall_back(
         &self,
         image: &PermittedImage,
@@ -255,7 +255,7 @@ impl DockerEngine {
         Ok(())
     }
 
-    /// Removes what earlier attempts at the deployment built: they have lost their name to this one.
+    /// Removes the images of earlier attempts at the deployment: they have lost their tag to this one.
     async fn remove_nameless(&self, owner: &Owner) {
         if owner.attempt < 2 {
             return;

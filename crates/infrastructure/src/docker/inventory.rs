@@ -1,4 +1,4 @@
-//! Looks at what this installation has on the engine.
+//! Lists the objects of this installation on the engine.
 
 use std::{
     sync::{Arc, PoisonError},
@@ -29,15 +29,15 @@ use super::{
 };
 use crate::clock::SystemClock;
 
-/// How long the engine may take to write down a line that it has given a time. Two outputs are
-/// written by two threads, so that a line may be there before an older one.
+/// The time that the engine may take to write a line after it was timestamped. Two outputs are written by
+/// two threads, so that a line may appear before an older one.
 const SETTLING: TimeDelta = TimeDelta::milliseconds(100);
-/// How long the rest of a very long line is waited for.
+/// The timeout of waiting for the rest of a very long line.
 const LONGEST_LINE: TimeDelta = TimeDelta::seconds(10);
-/// How long an engine that is not there is left alone.
+/// The delay before an unavailable engine is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long more news is waited for: one container takes the place of another, and who is told of
-/// each by itself asks the engine a lot while it has a lot to do.
+/// The time in which events are collected: one container replaces another, and a reaction to each event
+/// alone would send the engine many requests while it is busy.
 const TOGETHER: Duration = Duration::from_millis(300);
 
 #[async_trait]
@@ -81,13 +81,13 @@ impl EngineInventory for DockerEngine {
         }
     }
 
-    /// Lines are counted in microseconds, and several may share one. So all that share one are told
-    /// in the same call, and a moment is told only when nothing older can appear any more: whoever
-    /// asks for what came after the last line that they got misses nothing and gets nothing twice.
-    /// (Should more than `limit` lines share a microsecond, the rest of them is lost.)
+    /// Lines are ordered by microseconds, and several may share one. So all that share one are returned by
+    /// the same call, and a microsecond is returned only when nothing older can appear any more: a caller
+    /// that asks for lines after the last one that it got misses nothing and gets nothing twice. (Should
+    /// more than `limit` lines share a microsecond, the rest of them is lost.)
     ///
-    /// A container that prints faster than it is read is read from its oldest line on; what the
-    /// limits of its log have cut off by then is lost.
+    /// A container that prints faster than it is read is read from its oldest line on; lines that the
+    /// limits of its log have removed by then are lost.
     async fn printed(
         &self,
         container: &ContainerId,
@@ -115,7 +115,7 @@ impl EngineInventory for DockerEngine {
         Ok(last.into_iter().map(PrintedLine::from).collect())
     }
 
-    /// What happened since the last call is told too.
+    /// Events since the last call count too.
     async fn wait_for_news(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         if let Some(socket) = self.docker.socket().await {
@@ -131,7 +131,7 @@ impl EngineInventory for DockerEngine {
             if self.is_news_within(left).await {
                 return true;
             }
-            // The engine is not there. It may be when it is asked again.
+            // The engine is unavailable. It may be back at the next request.
             sleep(PAUSE.min(deadline.saturating_duration_since(Instant::now()))).await;
         }
     }
@@ -147,7 +147,7 @@ impl DockerEngine {
         let collected = Arc::new(Lines::oldest(limit));
         let read = tokio::select! {
             read = self.docker.logs_since(container, since, collected.clone()) => read,
-            // The rest is for the next call, so that nobody else has to wait for the end of a flood.
+            // The rest is for the next call, so that other callers need not wait for the end of a flood.
             () = collected.full() => Ok(()),
         };
         let mut lines = collected_lines(read, &collected)?;
@@ -155,7 +155,7 @@ impl DockerEngine {
         Ok(lines)
     }
 
-    /// Whether something happened before the time was over.
+    /// Returns whether an event occurred before the timeout.
     async fn is_news_within(&self, patience: Duration) -> bool {
         let ours = [Label::of_instance(self.options.instance)];
         let news = Arc::new(News::default());
@@ -179,11 +179,11 @@ impl DockerEngine {
     }
 }
 
-/// Takes note of what `docker events` tells.
+/// Records the output of `docker events`.
 #[derive(Debug, Default)]
 struct News {
     arrived: Notify,
-    /// The moment of the latest event, in nanoseconds since 1970.
+    /// The time of the latest event, in nanoseconds since 1970.
     latest: std::sync::Mutex<Option<i64>>,
 }
 
@@ -204,7 +204,7 @@ impl Output for News {
     }
 }
 
-/// What was collected; nothing of a container that is gone.
+/// Returns the collected lines; none of a container that is gone.
 fn collected_lines(read: Result<(), Failure>, lines: &Lines) -> Result<Vec<StampedLine>, StepError> {
     match read {
         Ok(()) => Ok(lines.take()),
@@ -213,7 +213,7 @@ fn collected_lines(read: Result<(), Failure>, lines: &Lines) -> Result<Vec<Stamp
     }
 }
 
-/// Keeps `limit` lines at most, and of each microsecond all lines or none.
+/// Keeps at most `limit` lines, and of each microsecond all lines or none.
 fn cut(lines: &mut Vec<StampedLine>, limit: usize) {
     let Some(next) = lines.get(limit).map(StampedLine::microsecond) else { return };
     lines.truncate(limit);
@@ -239,24 +239,24 @@ fn found_container(record: &Value) -> Option<Found> {
         })
     };
     let found = found();
-    // Those of extensions are no deployment's, and looked after by others.
+    // Those of extensions belong to no deployment, and are managed elsewhere.
     if found.is_none() && !record.get("labels").is_some_and(labels::is_of_extension) {
-        unreadable(record, "a container has labels that cannot be read");
+        unreadable(record, "container");
     }
     found
 }
 
-/// An image under each of its names. It has the labels of the deployment that made it, and may have
-/// the names of others that use it too.
+/// Returns an image once for each of its names. It has the labels of the deployment that built it, and may
+/// have the names of others that use it too.
 fn found_images(record: &Value) -> Vec<Found> {
     let names = record.get("names").and_then(Value::as_array).into_iter().flatten();
     let names: Vec<ImageName> = names.filter_map(|name| name.as_str()?.parse().ok()).collect();
     if names.is_empty() {
-        // A step of a build, between two of its labels.
+        // An intermediate image of a build, between two of its labels.
         return Vec::new();
     }
     let Some(owner) = record.get("labels").and_then(labels::owner_of_image) else {
-        unreadable(record, "an image has labels that cannot be read");
+        unreadable(record, "image");
         return Vec::new();
     };
     let found = names.into_iter().filter_map(|name| {
@@ -266,14 +266,14 @@ fn found_images(record: &Value) -> Vec<Found> {
     found.collect()
 }
 
-/// The network of a composition; that of an organization is nobody's leftover.
+/// Returns the network of a composition; that of an organization is never an orphan.
 fn found_network(record: &Value) -> Option<Found> {
     let owner = labels::owner_of_image(record.get("labels")?)?;
     Some(Found { owner, what: FoundObject::Network(record.get("name")?.as_str()?.to_owned()) })
 }
 
-/// What somebody else has marked as ours is left alone.
-fn unreadable(record: &Value, what: &str) {
+/// Objects with foreign labels that resemble ours are left alone.
+fn unreadable(record: &Value, kind: &str) {
     let id = record.get("id").and_then(Value::as_str).unwrap_or_default();
-    tracing::warn!(id, "{what}");
+    tracing::warn!(id, kind, "engine object has invalid labels");
 }

@@ -1,4 +1,4 @@
-//! The labels by which everything that we make is found again.
+//! The labels by which everything that we create is found again.
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
@@ -28,7 +28,7 @@ const ALIAS: &str = "launchway.alias";
 const ADDRESS: &str = "launchway.address";
 const ALIASES: &str = "launchway.aliases";
 
-/// The labels of something that the engine has.
+/// The labels of an object on the engine.
 pub(super) trait LabelSet {
     /// Returns the value of the label with this name.
     fn value_of(&self, name: &str) -> Option<&str>;
@@ -55,12 +55,12 @@ impl Label {
         &self.0
     }
 
-    /// What is before the `=`.
+    /// Returns the part before the `=`.
     pub(super) fn name(&self) -> &str {
         self.0.split_once('=').map_or(&self.0, |(name, _)| name)
     }
 
-    /// What is behind the `=`.
+    /// Returns the part after the `=`.
     pub(super) fn value(&self) -> &str {
         self.0.split_once('=').map_or("", |(_, value)| value)
     }
@@ -81,53 +81,53 @@ impl Label {
         Self(format!("{APPLICATION}={application}"))
     }
 
-    /// The address that was assigned to a container; nothing without, whatever its image says.
+    /// The static address of a container; empty without one, which overrides a label of the image.
     pub(super) fn of_address(address: Option<Ipv4Addr>) -> Self {
         Self(format!("{ADDRESS}={}", address.map(|address| address.to_string()).unwrap_or_default()))
     }
 
-    /// The other names of a container in its network, by which it is connected again.
+    /// The aliases of a container in its network, by which it is connected again.
     pub(super) fn of_aliases(aliases: &[&str]) -> Self {
         Self(format!("{ALIASES}={}", aliases.join(",")))
     }
 
-    /// Of the container of a composition that gets the traffic.
+    /// Marks the container of a composition that gets the traffic.
     pub(super) fn of_web() -> Self {
         Self(format!("{WEB}=true"))
     }
 
-    /// Of a container that stands alone, whatever its image says.
+    /// Marks a container that belongs to no composition, which overrides a label of the image.
     pub(super) fn of_no_service() -> Self {
         Self(format!("{SERVICE}="))
     }
 
-    /// Of what belongs to a deployment as a whole, whichever.
+    /// Matches objects that belong to a deployment as a whole, whichever.
     pub(super) fn of_any_owner() -> Self {
         Self(OWNER.to_owned())
     }
 
-    /// Of what one run of an extension makes.
+    /// Marks objects that one run of an extension creates.
     pub(super) fn of_execution(execution: ExecutionId) -> Self {
         Self(format!("{EXECUTION}={execution}"))
     }
 
-    /// Of what belongs to no application, whatever its image says.
+    /// Marks objects that belong to no application, which overrides a label of the image.
     pub(super) fn of_no_application() -> Self {
         Self(format!("{APPLICATION}="))
     }
 
-    /// What the definition of an extension notes on a container.
+    /// A label that the definition of an extension puts on a container.
     pub(super) fn of_definition(name: &str, value: &str) -> Self {
         Self(format!("{name}={value}"))
     }
 
-    /// Of what one call makes, so that exactly this is removed when the call does not succeed.
+    /// Marks the objects of one call, so that exactly these are removed when the call fails.
     pub(super) fn of_call(call: &str) -> Self {
         Self(format!("{CALL}={call}"))
     }
 }
 
-/// Everything that says whose a container is.
+/// Returns the labels of a deployment's container.
 pub(super) fn of(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     vec![
         Label::of_instance(instance),
@@ -138,16 +138,16 @@ pub(super) fn of(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     ]
 }
 
-/// The same for an image, in one label: each is a step of a build.
+/// Returns the labels of a deployment's image. The owner is one label, because each is a step of a build.
 pub(super) fn of_image(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     let Owner { organization, application, deployment, attempt } = owner;
     let whose = Label(format!("{OWNER}={organization}/{application}/{deployment}/{attempt}"));
     vec![Label::of_instance(instance), whose]
 }
 
-/// What marks everything that an extension has made for an organization. An image may come with any
-/// label, so that a container of a deployment could claim to be an extension's; but no such container
-/// is without an application.
+/// Returns the labels of everything that an extension has created for an organization. An image may come
+/// with any label, so that a container of a deployment could claim to be an extension's; but every
+/// container of a deployment has an application.
 pub(super) fn of_extension(
     instance: InstanceId,
     organization: OrganizationId,
@@ -161,8 +161,8 @@ pub(super) fn of_extension(
     ]
 }
 
-/// Which step of which run made a container, and what it answers to. The composition is nothing
-/// for one that stands alone.
+/// The step and run that created a container, and its name. The composition is empty for one that belongs
+/// to none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) execution: String,
@@ -172,7 +172,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// The labels that say so, and those that keep an image from saying more.
+    /// Returns the labels, including those that override labels of the image.
     pub(super) fn labels(&self) -> Vec<Label> {
         let said = [
             (EXECUTION, &self.execution),
@@ -185,7 +185,7 @@ impl Origin {
         said.chain(unsaid.map(|name| Label(format!("{name}=")))).collect()
     }
 
-    /// What labels say; `None` when they are of no extension.
+    /// Parses labels; `None` when they are not of an extension.
     pub(super) fn read(labels: &Value) -> Option<Self> {
         let text = |name: &str| Some(labels.get(name)?.as_str()?.to_owned());
         Some(Self {
@@ -197,46 +197,46 @@ impl Origin {
     }
 }
 
-/// Whether a container is an extension's: one that no deployment made.
+/// Returns whether a container is an extension's: one that no deployment created.
 pub(super) fn is_of_extension(labels: &impl LabelSet) -> bool {
     labels.value_of(EXTENSION).is_some() && labels.value_of(APPLICATION) == Some("")
 }
 
-/// The address that was assigned to a container.
+/// Returns the static address of a container.
 pub(super) fn address(labels: &impl LabelSet) -> Option<Ipv4Addr> {
     labels.value_of(ADDRESS)?.parse().ok()
 }
 
-/// The other names of a container in its network.
+/// Returns the aliases of a container in its network.
 pub(super) fn aliases(labels: &impl LabelSet) -> Vec<String> {
     let names = labels.value_of(ALIASES).unwrap_or_default().split(',');
     names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Where a container of a composition stands in the order of starting.
+/// Returns the position of a container of a composition in the order of starting.
 pub(super) fn place(labels: &Value) -> usize {
     labels.get(PLACE).and_then(|place| place.as_str()?.parse().ok()).unwrap_or_default()
 }
 
-/// Whether the image was made for somebody's deployment.
+/// Returns whether the image was built for a deployment.
 pub(super) fn is_somebodys(labels: &Value) -> bool {
     labels.get(OWNER).is_some()
 }
 
-/// What a container of a composition is there.
+/// The role of a container in its composition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Role {
     pub(super) service: ServiceName,
-    /// Where it stands in the order of starting.
+    /// Its position in the order of starting.
     pub(super) place: usize,
-    /// When the engine is to start it again, once it is kept; not said without.
+    /// The restart policy once it is enabled, if given.
     pub(super) restart: Option<String>,
-    /// Whether it gets the traffic.
+    /// True if it gets the traffic.
     pub(super) is_web: bool,
 }
 
 impl Role {
-    /// The labels that say so.
+    /// Returns the labels of the role.
     pub(super) fn labels(&self) -> Vec<Label> {
         vec![
             Label(format!("{SERVICE}={}", self.service)),
@@ -246,7 +246,7 @@ impl Role {
         ]
     }
 
-    /// What labels say; `None` when they are of a container that stands alone.
+    /// Parses labels; `None` when the container belongs to no composition.
     pub(super) fn read(labels: &impl LabelSet) -> Option<Self> {
         let text = |name: &str| labels.value_of(name);
         Some(Self {
@@ -258,18 +258,18 @@ impl Role {
     }
 }
 
-/// Which service of a composition a container is.
+/// Returns the service of a container in its composition.
 pub(super) fn service(labels: &impl LabelSet) -> Option<ServiceName> {
     labels.value_of(SERVICE)?.parse().ok()
 }
 
-/// Whose a container is by the labels that docker tells; `None` when they cannot be read.
+/// Returns the owner of a container from its labels; `None` when they cannot be parsed.
 pub(super) fn owner(labels: &impl LabelSet) -> Option<Owner> {
     let text = |name: &str| labels.value_of(name);
     parsed([text(ORGANIZATION)?, text(APPLICATION)?, text(DEPLOYMENT)?, text(ATTEMPT)?])
 }
 
-/// Whose an image is.
+/// Returns the owner of an image.
 pub(super) fn owner_of_image(labels: &Value) -> Option<Owner> {
     let parts: Vec<&str> = labels.get(OWNER)?.as_str()?.split('/').collect();
     parsed(parts.try_into().ok()?)

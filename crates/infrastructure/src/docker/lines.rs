@@ -1,4 +1,4 @@
-//! Reads what `docker logs --timestamps` prints.
+//! Parses the output of `docker logs --timestamps`.
 
 use std::{
     mem,
@@ -13,26 +13,26 @@ use launchway_domain::{
 };
 use tokio::sync::Notify;
 
-/// The engine cuts a longer line into pieces of this size, each behind the time of the first.
+/// The engine splits a longer line into pieces of this size, each after the timestamp of the first.
 const PIECE: usize = 16 * 1024;
-/// How many lines more than wanted are held before the latest ones are let go.
+/// The number of lines above the limit that are held before the latest ones are dropped.
 const SLACK: usize = 4096;
-/// How many bytes of lines are held before the later half is let go.
+/// The number of bytes of lines that are held before the later half is dropped.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
-/// How much of one line is held: more than anybody looks at, because some lines never end.
+/// The most bytes of one line that are held: more than is ever shown, because some lines never end.
 const LONGEST: usize = 64 * PIECE;
 
-/// A line with its moment to the nanosecond, as the engine tells it.
+/// A line with the engine's timestamp in nanoseconds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StampedLine {
     pub(super) at: Timestamp,
     text: Vec<u8>,
-    /// Whether the rest of it is still to come: pieces that are full, and no end.
+    /// True if the rest of it is still to come: it has full pieces and no terminator.
     pub(super) is_begun: bool,
 }
 
 impl StampedLine {
-    /// Reads `time text`; `None` for anything else.
+    /// Parses `time text`; `None` for anything else.
     fn read(line: &[u8]) -> Option<Self> {
         let (line, is_ended) = line.strip_suffix(b"\n").map_or((line, false), |line| (line, true));
         let space = line.iter().position(|byte| *byte == b' ')?;
@@ -51,7 +51,7 @@ impl StampedLine {
         Some(Self { at, text, is_begun })
     }
 
-    /// The same moment as everybody else counts it.
+    /// Returns the timestamp in microseconds, the precision used elsewhere.
     pub(super) fn microsecond(&self) -> Timestamp {
         self.at.trunc_subsecs(6)
     }
@@ -74,23 +74,23 @@ pub(super) struct Lines {
 #[derive(Debug, Default)]
 struct Collected {
     lines: Vec<StampedLine>,
-    /// How long the lines are together.
+    /// The length of all lines together.
     bytes: usize,
     /// A line that is so long that it comes in pieces.
     begun: Vec<u8>,
-    /// Whether the begun line has more than is held of it.
+    /// True if only a part of the begun line is held.
     is_cut: bool,
-    /// The earliest moment of a line that was let go. Later ones would hide that it is missing.
+    /// The earliest timestamp of a dropped line. Later lines would hide that it is missing.
     until: Option<Timestamp>,
 }
 
 impl Collected {
-    /// Takes a line, or a part of a line that is so long that it does not come in one piece.
+    /// Adds a line, or a part of a line that is so long that it does not come in one piece.
     fn add(&mut self, line: &[u8]) {
         let is_ended = line.ends_with(b"\n");
         match StampedLine::read(line).filter(|_| !self.continues(line)) {
             Some(stamped) if is_ended => self.push(stamped),
-            // Only the beginning of a line has a time, so that anything else belongs to the begun one.
+            // Only the beginning of a line has a timestamp, so anything else belongs to the begun one.
             _ => self.go_on(line, is_ended),
         }
         if is_ended && self.begun.ends_with(b"\n") {
@@ -106,7 +106,7 @@ impl Collected {
         self.lines.push(line);
     }
 
-    /// Takes the next piece of the begun line, or only notes its end when enough of it is held.
+    /// Adds the next piece of the begun line, or only its terminator when enough of it is held.
     fn go_on(&mut self, piece: &[u8], is_ended: bool) {
         self.is_cut |= self.begun.len() + piece.len() > LONGEST;
         match (self.is_cut, is_ended) {
@@ -125,7 +125,8 @@ impl Collected {
         self.bytes = self.lines.iter().map(|line| line.text.len()).sum();
     }
 
-    /// Whether `line` is the next piece of the begun line, which has the same time as the first.
+    /// Returns whether `line` is the next piece of the begun line, which has the same timestamp as the
+    /// first.
     fn continues(&self, line: &[u8]) -> bool {
         let stamp = self.begun.split_inclusive(|byte| *byte == b' ').next();
         stamp.is_some_and(|stamp| line.starts_with(stamp))
@@ -134,7 +135,7 @@ impl Collected {
 }
 
 impl Lines {
-    /// Keeps the `most` oldest lines, and a few more.
+    /// Returns a collector of the `most` oldest lines, and a few more.
     pub(super) fn oldest(most: usize) -> Self {
         Self { most, collected: Mutex::default(), full: Notify::new() }
     }
@@ -144,7 +145,7 @@ impl Lines {
         self.full.notified().await;
     }
 
-    /// The lines so far, in the order in which they were printed.
+    /// Returns the lines so far, in the order in which they were printed.
     pub(super) fn take(&self) -> Vec<StampedLine> {
         let Collected { mut lines, begun, until, .. } = mem::take(&mut *self.collected());
         lines.extend(StampedLine::read(&begun));

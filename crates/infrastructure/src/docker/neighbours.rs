@@ -1,16 +1,16 @@
-//! The networks that the machine reaches already: its own, those of a VPN, bridges that nobody owns.
+//! The networks that the machine already has routes to: its own, those of a VPN, unmanaged bridges.
 //!
-//! The engine looks for them only when it chooses a subnet itself.
+//! The engine checks them only when it chooses a subnet itself.
 
 use std::{io, net::Ipv4Addr};
 
 use ipnet::Ipv4Net;
 use tokio::fs;
 
-/// The routes of the kernel, where it tells them; below the process, where a confined one sees them too.
+/// The kernel's routing table; below the process, where a confined one can read it too.
 const ROUTES: &str = "/proc/self/net/route";
 
-/// Every network that there is a route to, except for the whole internet.
+/// Returns every network that there is a route to, except for the default route.
 pub(super) async fn neighbours() -> io::Result<Vec<Ipv4Net>> {
     match fs::read_to_string(ROUTES).await {
         Ok(table) => Ok(read(&table)),
@@ -25,7 +25,7 @@ fn read(table: &str) -> Vec<Ipv4Net> {
     networks.filter(|network| network.prefix_len() > 0).collect()
 }
 
-/// The second and the eighth column are numbers in the order of the machine's bytes.
+/// The second and the eighth column are numbers in the machine's byte order.
 fn destination(line: &str) -> Option<Ipv4Net> {
     let mut columns = line.split_whitespace();
     let mut address = |nth| {

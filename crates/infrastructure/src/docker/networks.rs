@@ -1,8 +1,8 @@
 //! The network of each organization, and that of each composition.
 //!
-//! Each is a bridge of its own, and the engine lets nothing pass from one bridge to another. A
-//! container is in the network of its organization, or of its composition, and in no other, the
-//! engine's default one included.
+//! Each is a bridge of its own, and the engine forwards nothing from one bridge to another. A container is
+//! in the network of its organization, or of its composition, and in no other, the engine's default one
+//! included.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -24,18 +24,19 @@ use super::{
     neighbours::neighbours,
 };
 
-/// The length of the prefix of an organization's network: 190 containers, and 63 of the engine's choice.
+/// The prefix length of an organization's network: 190 containers, and 63 addresses that the engine
+/// assigns.
 const PREFIX: u8 = 24;
-/// How many subnets are tried that somebody else takes at the same moment.
+/// The number of subnets that are tried when others take them at the same time.
 const MOST_TRIES: usize = 16;
 
-/// A network that is there.
+/// An existing network.
 #[derive(Debug, Clone)]
 pub(super) struct Network {
     pub(super) id: NetworkId,
     name: String,
     subnets: Vec<Ipv4Net>,
-    /// The addresses that may be assigned; none in a network without a subnet of its own.
+    /// The addresses that may be assigned; `None` for a network without a subnet of its own.
     range: Option<AddressRange>,
     created: String,
 }
@@ -60,7 +61,7 @@ impl Network {
         })
     }
 
-    /// Returns whether the engine chooses addresses out of a part of the network that is not ours.
+    /// Returns whether the engine assigns addresses only from a part of the network that is not ours.
     pub(super) fn is_divided(&self) -> bool {
         self.range.is_none_or(|range| range.engine_range.is_some())
     }
@@ -69,17 +70,16 @@ impl Network {
         self.subnets.iter().any(|subnet| subnet.contains(&address))
     }
 
-    /// An address of the network that no container ever has, and at which nobody answers.
+    /// Returns an address of the network that no container ever has.
     pub(super) fn nobody(&self) -> IpAddr {
         self.subnets.first().map_or(Ipv4Addr::BROADCAST, Ipv4Net::network).into()
     }
 }
 
 impl DockerEngine {
-    /// The network of an organization, which is made if it is not there.
+    /// Returns the network of an organization, which is created if it does not exist.
     ///
-    /// One that was there before is not looked for again, until somebody [has lost](Self::has_lost)
-    /// it.
+    /// A known one is not looked up again until it [was lost](Self::has_lost).
     ///
     /// A new one has none of the addresses in `reserved`, as long as there is room elsewhere.
     pub(super) async fn network(
@@ -98,8 +98,8 @@ impl DockerEngine {
         Ok(network)
     }
 
-    /// The network that all of these labels mark, which is made if it is not there, and then with none
-    /// of the addresses in `reserved`.
+    /// Returns the network with all of these labels, which is created if it does not exist, and then with
+    /// none of the addresses in `reserved`.
     pub(super) async fn network_called(
         &self,
         name: &str,
@@ -123,8 +123,8 @@ impl DockerEngine {
         }
     }
 
-    /// Assigns an address of `network` that no container has or had, and that is none of `reserved`;
-    /// `None` in a network in which none can be assigned.
+    /// Assigns an address of `network` that no container has or had, and that is none of `reserved`; `None`
+    /// in a network in which none can be assigned.
     pub(super) async fn assign(
         &self,
         network: &Network,
@@ -143,8 +143,8 @@ impl DockerEngine {
         })
     }
 
-    /// The addresses that containers have or had: those in the network, and those of the organization
-    /// that somebody took out of it.
+    /// Returns the addresses that containers have or had: those in the network, and those of the
+    /// organization that were disconnected from it.
     async fn taken_addresses(
         &self,
         network: &Network,
@@ -171,8 +171,8 @@ impl DockerEngine {
         Ok(listed.flat_map(|one| taken(one.endpoints(), &one.labels, one.created)).collect())
     }
 
-    /// Whether something did not succeed because `network` is gone, which is then looked for again
-    /// when it is needed next.
+    /// Checks whether a call failed because `network` is gone, which is then looked up again when it is
+    /// needed next.
     pub(super) async fn has_lost<T>(
         &self,
         organization: OrganizationId,
@@ -189,7 +189,8 @@ impl DockerEngine {
         is_gone
     }
 
-    /// Another process may make the same network at the same moment: then both take the older one.
+    /// Returns the oldest network with these labels. If two processes create the same network at the same
+    /// time, both use the older one.
     pub(super) async fn oldest_network(&self, labels: &[Label]) -> Result<Option<Network>, StepError> {
         let found = self.docker.networks(labels).await.map_err(Failure::or_fault)?;
         let mut networks = self.read_networks(&found).await?;
@@ -224,12 +225,13 @@ impl DockerEngine {
                 Ok(ours) => {
                     let Some(network) = self.oldest_network(labels).await? else { continue };
                     if network.id != ours {
-                        // Nobody uses it yet.
+                        // It is not in use yet.
                         let _left_behind = self.docker.remove_network(&ours).await;
                     }
                     return Ok(network);
                 }
-                // The engine gives a subnet to one caller only: perhaps to one with the same wish.
+                // The engine gives a subnet to one caller only: perhaps to one that creates the same
+                // network.
                 Err(failure) if failure.says("overlaps") => match self.oldest_network(labels).await? {
                     Some(network) => return Ok(network),
                     None => taken.push(subnet),
@@ -244,14 +246,14 @@ impl DockerEngine {
         Err(StepError::Fault("every subnet that was tried for a network was taken".to_owned()))
     }
 
-    /// The networks with these ids that are still there.
+    /// Returns the networks with these ids that still exist.
     pub(super) async fn read_networks(&self, networks: &[NetworkId]) -> Result<Vec<Network>, StepError> {
         let records = self.docker.inspect_networks(networks).await.map_err(Failure::or_fault)?;
         Ok(records.iter().filter_map(Network::read).collect())
     }
 }
 
-/// An address as a network of its own.
+/// Returns an address as a `/32` network.
 fn single(address: &IpAddr) -> Option<Ipv4Net> {
     as_v4(*address).map(Ipv4Net::from)
 }
@@ -280,8 +282,8 @@ fn as_v4(address: IpAddr) -> Option<Ipv4Addr> {
     }
 }
 
-/// The lowest subnet that is neither another network's nor a neighbour's; where neighbours fill the
-/// pool, the lowest one inside of a wider neighbour, whose other addresses are reached as before.
+/// Returns the lowest subnet that overlaps neither another network nor a route of the machine; if routes
+/// fill the pool, the lowest one inside of a wider route, whose other addresses stay reachable.
 fn best_free(pool: Ipv4Net, others: Vec<Ipv4Net>, neighbours: Vec<Ipv4Net>) -> Option<Ipv4Net> {
     let without = |neighbours: &[Ipv4Net]| lowest_free(pool, [&others, neighbours].concat());
     let narrow = |neighbour: &Ipv4Net| neighbour.prefix_len() >= pool.prefix_len().max(PREFIX);
@@ -291,7 +293,7 @@ fn best_free(pool: Ipv4Net, others: Vec<Ipv4Net>, neighbours: Vec<Ipv4Net>) -> O
     })
 }
 
-/// The lowest subnet of the pool that shares no address with others.
+/// Returns the lowest subnet of the pool that overlaps no other.
 fn lowest_free(pool: Ipv4Net, taken: Vec<Ipv4Net>) -> Option<Ipv4Net> {
     let overlaps = |one: &Ipv4Net, other: &Ipv4Net| one.contains(other) || other.contains(one);
     let mut subnets = pool.subnets(pool.prefix_len().max(PREFIX)).ok()?;

@@ -1,15 +1,15 @@
-//! Keeps a notice of docker's makers out of people's logs.
+//! Removes a deprecation notice of docker from build logs.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use launchway_domain::deployments::Output;
 
-/// How the notice begins that clients print whenever they build without BuildKit. We choose that
-/// for its limits, and whoever reads the log of a build can change nothing about it.
+/// The beginning of the notice that clients print whenever they build without BuildKit. We choose that for
+/// its limits, and readers of a build log can change nothing about it.
 const NOTICE: &[u8] = b"DEPRECATED: The legacy builder is deprecated";
 
-/// Hands everything over but that notice.
+/// Writes everything but that notice.
 pub(super) struct WithoutNotice(pub(super) Arc<dyn Output>);
 
 #[async_trait]
@@ -22,7 +22,7 @@ impl Output for WithoutNotice {
     }
 }
 
-/// The notice is one paragraph at the beginning of what the client complains about.
+/// The notice is one paragraph at the beginning of the client's error output.
 fn without_notice(piece: &[u8]) -> &[u8] {
     if !piece.starts_with(NOTICE) {
         return piece;

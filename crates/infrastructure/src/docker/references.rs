@@ -1,18 +1,18 @@
-//! How docker calls an image that people named.
+//! Docker's form of image references by users.
 
 use launchway_domain::applications::{ImageRef, Reference};
 
-/// The reference as docker lists it: without the default registry, with the default tag. `None` as for
-/// [`parse`].
+/// Returns the reference as docker lists it: without the default registry, with the default tag. `None` as
+/// for [`parse`].
 pub(super) fn familiar(image: &ImageRef) -> Option<String> {
     parse(image).map(|reference| reference.to_string())
 }
 
-/// Takes a reference apart.
+/// Parses a reference.
 ///
-/// `None` for a name of our own making, and for one that the engine would take for the beginning of
-/// an id. Those are images of deployments, perhaps of another organization, and nobody may get one
-/// by guessing.
+/// `None` for a name of our own making, and for one that the engine would take for the beginning of an id.
+/// Those are images of deployments, perhaps of another organization, and must not be accessible by
+/// guessing.
 pub(super) fn parse(image: &ImageRef) -> Option<Reference> {
     if is_ours(image.as_str()) {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn parse(image: &ImageRef) -> Option<Reference> {
     Reference::parse(image).filter(|reference| !reference.to_string().starts_with("sha256:"))
 }
 
-/// Whether the name is of our own making, however docker's registry is spelled before it.
+/// Returns whether the name is of our own making, however docker's registry is spelled before it.
 fn is_ours(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_dockers = |registry: &str| {

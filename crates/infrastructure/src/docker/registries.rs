@@ -1,11 +1,11 @@
-//! The one door by which the engine gets images: from registries that the operator allows, at addresses
+//! The only way in which the engine gets images: from registries that the operator allows, at addresses
 //! that the policy permits.
 //!
-//! **Invariant:** [`super::command::Docker::pull`] takes a [`PermittedImage`], which only this module makes.
-//! The text that the engine gets is written from the parsed reference.
+//! **Invariant:** [`super::command::Docker::pull`] takes a [`PermittedImage`], which only this module
+//! creates. The text that the engine gets is rendered from the parsed reference.
 //!
-//! **Invariant:** nothing that a registry answered reaches a tenant. A registry may tell the engine to fetch
-//! any URL (`WWW-Authenticate: Bearer realm=…`), and the engine repeats the body of the answer when that fails.
+//! **Invariant:** no answer of a registry reaches a tenant. A registry may make the engine fetch any URL
+//! (`WWW-Authenticate: Bearer realm=…`), and the engine repeats the body of the response when that fails.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use launchway_domain::{
 use super::{DockerEngine, complaints::Failure, references};
 use crate::{outbound::names::look_up, process::ProcessError};
 
-/// The time in which the name of a registry has to be answered.
+/// The timeout of resolving the name of a registry.
 const LOOKUP_TIME: Duration = Duration::from_secs(5);
 
-/// An image that may be pulled, by the text that the engine lists it by.
+/// An image that may be pulled, by the name that the engine lists it under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PermittedImage {
     text: String,
@@ -34,30 +34,30 @@ impl PermittedImage {
     }
 }
 
-/// The reason why an image could not be pulled.
+/// An error of pulling an image.
 #[derive(Debug)]
 pub(super) enum PullError {
     /// The client or the engine failed.
     Engine(Failure),
-    /// The registry answered, or could not be asked.
+    /// The registry answered with an error, or could not be reached.
     Registry(RegistryFailure),
 }
 
-/// The answer of a registry, in classes of our own.
+/// The class of a registry's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RegistryFailure {
     NotFound,
     Unauthorized,
     RateLimited,
     Unreachable,
-    /// This machine has no room, or no more of something else.
+    /// This machine has no space, or no more of another resource.
     Machine,
-    /// The engine failed before it asked a registry.
+    /// The engine failed before it contacted a registry.
     Engine,
     Other,
 }
 
-/// Parts of the engine's messages in lower case. The first that fits counts.
+/// Parts of the engine's messages in lower case. The first match counts.
 const CLASSES: &[(&str, RegistryFailure)] = &[
     ("for api route and version", RegistryFailure::Engine),
     ("toomanyrequests", RegistryFailure::RateLimited),
@@ -90,14 +90,14 @@ const CLASSES: &[(&str, RegistryFailure)] = &[
 ];
 
 impl RegistryFailure {
-    /// Classifies what the engine says after a pull that failed.
+    /// Classifies the engine's message after a pull that failed.
     pub(super) fn classify(complaint: &str) -> Self {
         let text = complaint.to_lowercase();
         let known = CLASSES.iter().find(|(words, _)| text.contains(words));
         known.map_or(Self::Other, |(_, class)| *class)
     }
 
-    /// Returns whether the registry was not asked, and so may have the image.
+    /// Returns whether the registry was not reached, and so may have the image.
     fn is_unreachable(self) -> bool {
         matches!(self, Self::Unreachable | Self::RateLimited)
     }
@@ -120,8 +120,8 @@ impl RegistryFailure {
 }
 
 impl DockerEngine {
-    /// Checks whether an image may come from its registry. Whatever is used by a name of other people's
-    /// goes through here, also if it is on this machine already.
+    /// Checks whether an image may come from its registry. Every image that is used by a name from outside
+    /// is checked here, even if it is on this machine already.
     pub(super) fn permit(&self, image: &ImageRef) -> Result<PermittedImage, StepError> {
         let reference = references::parse(image)
             .ok_or_else(|| StepError::Refused(format!("there is no image `{}`", image.as_str())))?;
@@ -141,7 +141,8 @@ impl DockerEngine {
         }
     }
 
-    /// Pulls an image. Returns whether it was pulled; if its registry could not be asked, it may be here.
+    /// Pulls an image. Returns whether it was pulled; if its registry could not be reached, it may be
+    /// present locally.
     pub(super) async fn pull_permitted(
         &self,
         image: &PermittedImage,
@@ -184,11 +185,11 @@ impl DockerEngine {
     }
 }
 
-/// The result of a pull that was not refused.
+/// The result of a pull that was not rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pulled {
     Fresh,
-    /// The registry could not be asked, for this reason.
+    /// The registry could not be reached, for this reason.
     NotAsked(String),
 }
 

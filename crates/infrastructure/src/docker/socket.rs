@@ -1,10 +1,9 @@
-//! Questions to the engine by its own socket.
+//! Requests to the engine by its own socket.
 //!
-//! By the command line a question costs the start of a process, and people wait for some of them. So
-//! what one thing is like is asked here, where the client itself would ask this socket. Only a plain
-//! answer counts; whatever else happens, the command line is asked, whose complaints are known.
-//! Lists of containers, events and logs come from here where there is a socket: they are asked for
-//! all the time.
+//! A request by the command line costs the start of a process, and users wait for some of them. So single
+//! objects are inspected here, where the client itself would use this socket. Only a plain answer counts;
+//! otherwise the command line is used, whose error messages are known. Lists of containers, events and logs
+//! come from here where there is a socket: they are requested all the time.
 
 mod connection;
 mod logs;
@@ -25,9 +24,9 @@ use url::form_urlencoded::byte_serialize;
 pub(super) use self::connection::SocketError;
 use self::{connection::Connection, logs::LogDecoder};
 
-/// How long the engine may take before the command line is asked.
+/// The timeout of the engine before the command line is used.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest answer that is read.
+/// The longest response that is read.
 const LONGEST: usize = 4 * 1024 * 1024;
 /// The longest list that is read: about 40,000 containers.
 const LONGEST_LIST: usize = 64 * 1024 * 1024;
@@ -40,44 +39,44 @@ pub(super) struct Socket(PathBuf);
 #[derive(Debug)]
 pub(super) struct EventStream {
     body: hyper::body::Incoming,
-    /// Read so far, without an end of its line.
+    /// The bytes of an incomplete line.
     begun: Vec<u8>,
     _connection: Connection,
 }
 
-/// The part of a container's output that is asked for.
+/// The requested part of a container's output.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LogRange {
     All,
-    /// From a moment on, in nanoseconds since 1970.
+    /// From a time on, in nanoseconds since 1970.
     Since(i64),
-    /// So many of the last lines.
+    /// The last lines, so many.
     Last(usize),
 }
 
-/// An answer that could be read.
+/// The result of a request.
 type Answer<T> = Result<T, SocketError>;
 
 impl Socket {
-    /// The socket at which the client of docker says that the engine is; `None` if it is elsewhere.
+    /// Parses the docker client's host setting; `None` if it is no Unix socket.
     pub(super) fn named(host: &str) -> Option<Self> {
         let path = Path::new(host.trim().strip_prefix("unix://")?);
         path.is_absolute().then(|| Self(path.to_owned()))
     }
 
-    /// What an image is like. The reference is one that docker lists.
+    /// Returns the record of an image. The reference is in the form that docker lists.
     pub(super) async fn image(&self, reference: &str) -> Option<Value> {
         self.inspect("images", reference).await
     }
 
-    /// How a container is.
+    /// Returns the record of a container.
     pub(super) async fn container(&self, id: &str) -> Option<Value> {
         self.inspect("containers", id).await
     }
 
     async fn inspect(&self, kind: &str, name: &str) -> Option<Value> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
-        // Nothing that would be another path.
+        // Rejects characters that would change the path.
         if name.contains("..") || !name.bytes().all(is_plain) {
             return None;
         }
@@ -89,8 +88,8 @@ impl Socket {
         timeout(PATIENCE, asked).await.ok()?.ok()
     }
 
-    /// Asks for a sign of life. Fails with the reason why there is none within `limit`; an engine that
-    /// answers with an error is there.
+    /// Pings the engine. Fails with the reason if it does not answer within `limit`; an engine that answers
+    /// with an error is available.
     pub(super) async fn ping(&self, limit: Duration) -> Result<(), String> {
         let asked = async { Connection::open(&self.0).await?.read("/_ping", LONGEST).await };
         match timeout(limit, asked).await {
@@ -108,8 +107,8 @@ impl Socket {
         timeout(limit, asked).await.map_err(late)?
     }
 
-    /// Hands the output of a container to `output`, each line behind its time. With
-    /// [`SocketError::Status`] nothing was handed over.
+    /// Writes the output of a container to `output`, each line after its timestamp. With
+    /// [`SocketError::Status`] nothing was written.
     pub(super) async fn logs(
         &self,
         container: &ContainerId,
@@ -138,8 +137,8 @@ impl Socket {
         timeout(limit, read).await.map_err(late)?
     }
 
-    /// Opens the stream of events that pass all `filters`, from a moment in nanoseconds since 1970 on.
-    /// It lasts as long as the engine.
+    /// Opens the stream of events that pass all `filters`, from a time in nanoseconds since 1970 on. It
+    /// lasts as long as the engine runs.
     pub(super) async fn events(&self, filters: &impl Serialize, since: i64) -> Answer<EventStream> {
         let target = format!("/events?since={}&filters={}", seconds(since), encoded(filters)?);
         let opened = async {
@@ -153,7 +152,7 @@ impl Socket {
 }
 
 impl EventStream {
-    /// Returns the next lines that are complete; `None` at the end of the stream.
+    /// Returns the next complete lines; `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
         use http_body_util::BodyExt as _;
         loop {
@@ -171,12 +170,12 @@ impl EventStream {
     }
 }
 
-/// A moment in nanoseconds since 1970, as the engine reads it.
+/// Formats a time in nanoseconds since 1970 as the engine reads it.
 fn seconds(nanoseconds: i64) -> String {
     format!("{}.{:09}", nanoseconds.div_euclid(1_000_000_000), nanoseconds.rem_euclid(1_000_000_000))
 }
 
-/// Filters as a part of a request's target.
+/// Encodes filters for the target of a request.
 fn encoded(filters: &impl Serialize) -> Answer<String> {
     let filters = serde_json::to_vec(filters).map_err(|_not_json| SocketError::Unreadable)?;
     Ok(byte_serialize(&filters).collect())
@@ -192,7 +191,8 @@ mod tests {
 
     use super::*;
 
-    /// What a question for `name` comes to when the engine answers with `text`, and what it was asked.
+    /// Requests `name` from an engine that answers with `text`. Returns the result, and the request that
+    /// the engine got.
     async fn asked(name: &str, text: &'static str) -> (Option<Value>, String) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("docker.sock");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_but_a_name_is_asked_for_and_without_an_engine_there_is_no_answer() {
+    async fn requests_only_valid_names_and_needs_an_engine() {
         let socket = Socket(PathBuf::from("/nonexistent/docker.sock"));
         for name in ["a", "../containers/a", "a?b", "a b", "a\r\nb", "a%2fb"] {
             assert_eq!(socket.container(name).await, None);

@@ -1,4 +1,4 @@
-//! A folder, opened so that nothing outside of it is ever reached.
+//! A folder, opened so that nothing outside of it can be reached.
 
 use std::{fs::File, os::fd::OwnedFd, path::Path};
 
@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-/// `O_NONBLOCK`, so that nobody waits for the other end of a pipe.
+/// `O_NONBLOCK`, so that opening a pipe does not wait for its other end.
 const TO_READ: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -19,7 +19,7 @@ const TO_READ: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 const FOLDER: OFlags = TO_READ.union(OFlags::DIRECTORY);
 
-/// How often a path is looked up again that others moved meanwhile.
+/// The number of lookups of a path that is moved meanwhile.
 const MOST_TRIES: u32 = 8;
 
 /// The folder. Paths in it have no `..` and do not begin with `/`; no link in it is followed.
@@ -31,7 +31,7 @@ impl Root {
         open(path, FOLDER, Mode::empty()).map(Self)
     }
 
-    /// The folder in which `path` is, and its name there.
+    /// Returns the folder that contains `path`, and its name there.
     pub(super) fn parent<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), Errno> {
         let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
         Ok((self.opened(folder, FOLDER)?, name))
@@ -42,7 +42,7 @@ impl Root {
         self.opened(path, TO_READ).map(File::from)
     }
 
-    /// What is at `path`, which may be a link.
+    /// Returns the type of the entry at `path`, which may be a link.
     pub(super) fn kind(&self, path: &str) -> Result<Option<FileType>, Errno> {
         let found =
             self.parent(path).and_then(|(folder, name)| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
@@ -53,7 +53,7 @@ impl Root {
         }
     }
 
-    /// The folders on the way to `path`, itself included, that are not there.
+    /// Returns the folders on the way to `path`, itself included, that do not exist.
     pub(super) fn missing(&self, path: &str) -> Result<Vec<String>, Errno> {
         let mut missing = Vec::new();
         for folder in on_the_way(path) {
@@ -64,7 +64,7 @@ impl Root {
         Ok(missing)
     }
 
-    /// Makes a folder with those around it, where they are not there.
+    /// Creates a folder and its missing parents.
     pub(super) fn make_folders(&self, path: &str) -> Result<(), Errno> {
         for folder in on_the_way(path) {
             let (parent, name) = self.parent(folder)?;
@@ -76,25 +76,25 @@ impl Root {
         self.opened(path, FOLDER).map(drop)
     }
 
-    /// Removes a folder in which nothing is.
+    /// Removes an empty folder.
     pub(super) fn remove_empty(&self, path: &str) -> Result<(), Errno> {
         let (parent, name) = self.parent(path)?;
         unlinkat(&parent, name, AtFlags::REMOVEDIR)
     }
 
-    /// Moves what is at `path` to a place outside, whatever it is.
+    /// Moves the entry at `path`, whatever it is, to a path outside.
     pub(super) fn take_out(&self, path: &str, place: &Path) -> Result<(), Errno> {
         let (parent, name) = self.parent(path)?;
         renameat(&parent, name, CWD, place)
     }
 
-    /// Moves something from outside to `path`.
+    /// Moves an entry from outside to `path`.
     pub(super) fn put_in(&self, place: &Path, path: &str) -> Result<(), Errno> {
         let (parent, name) = self.parent(path)?;
         renameat(CWD, place, &parent, name)
     }
 
-    /// Moves something within.
+    /// Renames an entry within the folder.
     pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), Errno> {
         let ((old, from), (new, to)) = (self.parent(from)?, self.parent(to)?);
         renameat(&old, from, &new, to)
@@ -114,7 +114,7 @@ impl Root {
         }
     }
 
-    /// The same by steps.
+    /// Opens `path` one component at a time.
     fn walk(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut names = path.split('/').peekable();
         let mut folder = openat(&self.0, ".", FOLDER, Mode::empty())?;
@@ -129,13 +129,13 @@ impl Root {
     }
 }
 
-/// `a`, `a/b` and `a/b/c` for `a/b/c`.
+/// Returns `a`, `a/b` and `a/b/c` for `a/b/c`.
 fn on_the_way(path: &str) -> impl Iterator<Item = &str> {
     let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
     ends.filter_map(|end| path.get(..end))
 }
 
-/// What is wrong with a path, for a person; what is wrong with this machine otherwise.
+/// Converts an error: problems with the path are for the user, all others are faults of this machine.
 pub(super) fn told(path: &str, error: Errno) -> StepError {
     match error {
         Errno::NOENT => StepError::Refused(format!("there is no `{path}` in the workspace")),

@@ -1,4 +1,4 @@
-//! Steps that run a text in a shell.
+//! Steps that run a shell command.
 
 use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus, sync::Arc, time::Duration};
 
@@ -9,11 +9,11 @@ use launchway_domain::{
 
 use super::{HostRunner, not_run};
 
-/// How long a program may run. Whoever waits for a step gives up before.
+/// The timeout of a program. The step itself times out before.
 pub(super) const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 impl HostRunner {
-    /// Runs `text`, in which no value is, by a shell that finds the values in its environment.
+    /// Runs `text`, which contains no values, in a shell that gets the values in its environment.
     pub(super) async fn command(
         &self,
         run: &Run,
@@ -40,7 +40,7 @@ impl HostRunner {
     }
 }
 
-/// How a program ended; 128 and more by a signal, as shells tell it.
+/// Returns the exit code of a program; 128 plus the number of a signal, as shells report it.
 pub(super) fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }

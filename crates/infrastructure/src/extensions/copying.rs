@@ -1,4 +1,4 @@
-//! Copying files out of a workspace, within bounds.
+//! Copies files of a workspace, within limits.
 
 use std::{
     ffi::OsStr,
@@ -24,12 +24,12 @@ use rustix::{
 use super::beneath::told;
 use crate::files::{fault, make_private_folder, remove, write_private_file};
 
-/// How much is copied at once before somebody may have had enough of it.
+/// The bytes that are copied between two checks for cancellation.
 const PIECE: u64 = 1024 * 1024;
-/// How deep folders may be.
+/// The deepest nesting of folders.
 const DEEPEST: usize = 100;
 
-/// How much may be copied.
+/// The limits of copying.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) bytes: u64,
@@ -43,7 +43,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// What the steps of a run have left, as it is noted at `place`: copies of copies grow fast.
+    /// Returns the remaining limits of a run, as recorded at `place`: copies of copies grow fast.
     pub(super) fn left(place: &Path) -> io::Result<Self> {
         let text = match fs::read_to_string(place) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -62,15 +62,15 @@ impl Bounds {
     }
 }
 
-/// A copy that is being made.
+/// A copy in progress.
 pub(super) struct Copying<'a> {
     pub(super) left: Bounds,
     pub(super) is_unwanted: &'a AtomicBool,
 }
 
 impl Copying<'_> {
-    /// Copies an open file or folder to `target`, which is not there yet. Links stay links; they are
-    /// followed neither here nor there.
+    /// Copies an open file or folder to `target`, which does not exist yet. Symbolic links are copied as
+    /// links and never followed.
     pub(super) fn copy(&mut self, source: File, target: &Path, depth: usize) -> Result<(), StepError> {
         let broken = |error: io::Error| fault("copy a file", &error);
         if self.is_unwanted.load(Ordering::Relaxed) {

@@ -1,7 +1,7 @@
 //! Steps about files of the workspace.
 //!
-//! What is about to be replaced is moved to `kept` beside the note of the step, and what a second
-//! try finds in its place to `spent`.
+//! A file that is about to be replaced is moved to `kept` beside the note of the step. A file that a second
+//! attempt finds in its place is moved to `spent`.
 
 use std::{
     fs, io,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::files::{Unwanted, fault, make_private_folders, remove, write_private_file};
 
-/// Does `work`, which waits for a disk, elsewhere; it is told when nobody waits for it any more.
+/// Runs `work` on a blocking thread; it gets a flag that is set when the caller is gone.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> Result<T, StepError> + Send + 'static,
 ) -> Result<T, StepError> {
@@ -34,7 +34,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.map_err(|error| fault("change files of a workspace", &io::Error::other(error)))?
 }
 
-/// The bytes of a file of the workspace. Blocks.
+/// Returns the bytes of a file of the workspace. Blocks.
 pub(super) fn read(workspace: &Path, path: &WorkspacePath, largest: u64) -> Result<Vec<u8>, StepError> {
     let path = path.as_str();
     let file = open(workspace)?.entry(path).map_err(|error| told(path, error))?;
@@ -50,7 +50,7 @@ pub(super) fn read(workspace: &Path, path: &WorkspacePath, largest: u64) -> Resu
     Ok(bytes)
 }
 
-/// Carries a step out.
+/// Executes a step.
 pub(super) async fn perform(
     workspace: PathBuf,
     notes: StepNotes,
@@ -69,7 +69,7 @@ pub(super) async fn perform(
     .await
 }
 
-/// Takes a step back.
+/// Reverts a step.
 pub(super) async fn revert(
     workspace: PathBuf,
     notes: StepNotes,
@@ -97,12 +97,12 @@ fn open(workspace: &Path) -> Result<Root, StepError> {
         .map_err(|error| StepError::Fault(format!("the workspace of the run cannot be used: {error}")))
 }
 
-/// Whether something was where the step puts something.
+/// Returns whether the destination of the step existed.
 fn had(noted: &Value) -> bool {
     noted.get("had").and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// A change to files, by one step.
+/// A change of files by one step.
 struct Change<'a> {
     root: Root,
     notes: &'a StepNotes,
@@ -141,7 +141,7 @@ impl Change<'_> {
         require_apart(src, dest)?;
         let was_tried = self.notes.noted().map_err(|error| fault("read what a step noted", &error))?;
         if self.kind(src)?.is_none() {
-            // An earlier try may have moved it.
+            // An earlier attempt may have moved it.
             let is_done = was_tried.is_some() && self.kind(dest)?.is_some();
             return if is_done { Ok(()) } else { Err(told(src, Errno::NOENT)) };
         }
@@ -154,7 +154,7 @@ impl Change<'_> {
         self.clear(path, had(&noted))
     }
 
-    /// Puts something at `dest`, in place of what is there.
+    /// Puts something at `dest`, replacing what is there.
     fn replace(&self, dest: &str, put: impl FnOnce(&Root) -> Result<(), Errno>) -> Result<(), StepError> {
         let at = |error| told(dest, error);
         let folder = dest.rsplit_once('/').map(|(folder, _)| folder);
@@ -169,7 +169,7 @@ impl Change<'_> {
         put(&self.root).map_err(at)
     }
 
-    /// Takes what is at `path` away: for good only if it is not what was there before the step.
+    /// Removes the entry at `path`; keeps it if it was there before the step.
     fn clear(&self, path: &str, had: bool) -> Result<(), StepError> {
         if self.kind(path)?.is_none() {
             return Ok(());
@@ -180,7 +180,7 @@ impl Change<'_> {
 
     fn put_back(&self, path: &str, had: bool) -> Result<(), StepError> {
         if had && !self.is_kept() {
-            // It was never taken away.
+            // It was never moved away.
             return Ok(());
         }
         if self.kind(path)?.is_some() {
@@ -201,7 +201,7 @@ impl Change<'_> {
         self.put_back(dest, had)
     }
 
-    /// Removes the folders that the step made, as long as nothing is in them.
+    /// Removes the folders that the step created, if they are empty.
     fn remove_folders(&self, noted: &Value) {
         let folders = noted.get("folders").and_then(Value::as_array).into_iter().flatten();
         for folder in folders.filter_map(Value::as_str).collect::<Vec<_>>().into_iter().rev() {
@@ -226,12 +226,12 @@ impl Change<'_> {
         fs::symlink_metadata(self.kept()).is_ok()
     }
 
-    /// A place for what nobody wants back, with nothing there.
+    /// Returns an empty path for files that are not restored.
     fn spent(&self) -> Result<PathBuf, StepError> {
         self.cleared("spent")
     }
 
-    /// A place for what is made, with nothing there.
+    /// Returns an empty path for new files.
     fn draft(&self) -> Result<PathBuf, StepError> {
         self.cleared("draft")
     }
@@ -244,7 +244,8 @@ impl Change<'_> {
     }
 }
 
-/// What is set aside cannot be copied or moved any more, and nothing can be in itself.
+/// Rejects overlapping paths: files that were set aside cannot be copied or moved, and no folder can
+/// contain itself.
 fn require_apart(src: &str, dest: &str) -> Result<(), StepError> {
     let is_in =
         |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));

@@ -1,4 +1,4 @@
-//! What a step notes before it changes something, so that only what it changed is taken back.
+//! The notes of a step before it changes something, so that only its own changes are reverted.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::files::{make_private_folders, off_thread, remove, write_private_file};
 
-/// What is set aside by one step: a note, and perhaps a file or folder.
+/// The notes of one step, with a file or folder that it set aside if there is one.
 #[derive(Debug, Clone)]
 pub(super) struct StepNotes {
     folder: PathBuf,
@@ -25,19 +25,19 @@ impl StepNotes {
         &self.folder
     }
 
-    /// Notes what is the case, unless an earlier try has noted what was. Returns what was.
+    /// Records the current state, unless an earlier attempt has recorded one. Returns the recorded state.
     pub(super) async fn once(&self, now: Value) -> Result<Value, StepError> {
         let notes = self.clone();
         off_thread("note what a step is about to change", move || notes.note(&now)).await
     }
 
-    /// What was noted.
+    /// Returns the recorded state.
     pub(super) async fn read(&self) -> Result<Option<Value>, StepError> {
         let notes = self.clone();
         off_thread("read what a step noted", move || notes.noted()).await
     }
 
-    /// The step is taken back.
+    /// Removes the notes of a reverted step.
     pub(super) async fn forget(&self) -> Result<(), StepError> {
         let notes = self.clone();
         off_thread("remove what a step noted", move || notes.remove()).await

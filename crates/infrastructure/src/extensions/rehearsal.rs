@@ -1,4 +1,4 @@
-//! Going through a definition without doing anything.
+//! Checks a definition without executing anything.
 
 use launchway_domain::{
     applications::{ImageRef, Variables},
@@ -7,14 +7,14 @@ use launchway_domain::{
 
 use crate::docker::{check_file, may_be_named};
 
-/// Where a run would work.
+/// The workspace of the run.
 const ANYWHERE: &str = "/workspace";
 
-/// Goes through every step of a definition with `values`, as far as that goes without an engine: what
-/// each step comes to, and whether the compose files in it are allowed.
+/// Checks every step of a definition with `values`, as far as possible without an engine: the result of
+/// rendering each step, and the compose files in it.
 ///
 /// # Errors
-/// A sentence for each problem, with the number and the name of its step.
+/// A message for each problem, with the number and the name of its step.
 pub fn rehearse(definition: &Definition, values: &Values) -> Result<(), Vec<String>> {
     let mut problems = Vec::new();
     let known: Option<Variables> = match values.clone().try_into() {

@@ -12,7 +12,7 @@ use super::{Host, commands::exit_code, not_run, notes::StepNotes};
 use crate::process::ProcessError;
 
 impl Host {
-    /// Tells a service to do something. Returns how `systemctl` ended.
+    /// Runs `systemctl` for a service. Returns its exit code.
     pub(super) async fn tell_service(
         &self,
         notes: &StepNotes,
@@ -27,7 +27,7 @@ impl Host {
         self.systemctl(verb.as_str(), unit, Some(output)).await
     }
 
-    /// Takes back what a service was told, if that changed anything.
+    /// Reverts an operation on a service, if it changed anything.
     pub(super) async fn take_back_service(
         &self,
         notes: &StepNotes,
@@ -71,7 +71,7 @@ impl Host {
     }
 }
 
-/// How to learn what a verb would change; nothing for those that change no state.
+/// Returns the query for the state that a verb changes; `None` for verbs that change no state.
 fn question(verb: ServiceVerb) -> Option<&'static str> {
     match verb {
         ServiceVerb::Start | ServiceVerb::Stop => Some("is-active"),

@@ -1,8 +1,8 @@
 //! Steps about users of this machine.
 //!
-//! Accounts below 1000 are the machine's own: a mistake with one of them breaks a service that has
-//! nothing to do with the extension, or gives root away. So only those are changed that a step made
-//! itself, which is noted with their number. `root` is never changed, by whatever name.
+//! Accounts below 1000 are system accounts: a mistake with one of them breaks a service that has nothing to
+//! do with the extension, or gives root access away. So only accounts that a step created are changed,
+//! which is recorded with their UIDs. `root` is never changed, by whatever name.
 
 use std::{fs, io, path::PathBuf, sync::Arc};
 
@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 use super::{Host, HostRunner, commands::exit_code, not_run, notes::StepNotes};
 use crate::files::{make_private_folders, off_thread, remove, write_private_file};
 
-/// The first number of an account that is a person's.
+/// The first UID of a regular user.
 const FIRST_PERSON: u32 = 1000;
-/// How `getent` ends when there is no such entry.
+/// The exit code of `getent` if there is no such entry.
 const NO_ENTRY: i32 = 2;
 
 /// The users of this machine.
 pub(super) struct Users<'a> {
     host: &'a Host,
-    /// Where it is noted which ones steps made.
+    /// The folder that records the users that steps created.
     made: PathBuf,
 }
 
@@ -34,7 +34,7 @@ impl HostRunner {
 }
 
 impl Users<'_> {
-    /// Carries a step out. Returns how its program ended.
+    /// Executes a step. Returns the exit code of its program.
     pub(super) async fn perform(
         &self,
         notes: &StepNotes,
@@ -78,7 +78,7 @@ impl Users<'_> {
         }
     }
 
-    /// Takes a step back, as far as it changed anything.
+    /// Reverts a step, as far as it changed anything.
     pub(super) async fn revert(
         &self,
         notes: &StepNotes,
@@ -173,7 +173,7 @@ impl Users<'_> {
         Ok(0)
     }
 
-    /// Notes in which groups a user was, who may be changed. Returns the note.
+    /// Records the groups of a user who may be changed. Returns the note.
     async fn note_groups(&self, notes: &StepNotes, name: &AccountName) -> Result<Value, StepError> {
         let unknown = || StepError::Refused(format!("there is no user `{name}` on this machine"));
         let number = self.number(name).await?.ok_or_else(unknown)?;
@@ -182,7 +182,7 @@ impl Users<'_> {
         notes.once(json!({ "groups": groups })).await
     }
 
-    /// The number of a user; `None` when there is none.
+    /// Returns the UID of a user; `None` when there is none.
     async fn number(&self, name: &AccountName) -> Result<Option<u32>, StepError> {
         let call = self.host.call("getent").args(["--", "passwd", name.as_str()]);
         let finished = call.run().await.map_err(not_run)?;
@@ -224,7 +224,7 @@ impl Users<'_> {
         }
     }
 
-    /// The number that a user had whom a step made.
+    /// Returns the recorded UID of a user that a step created.
     async fn made(&self, name: &AccountName) -> Result<Option<u32>, StepError> {
         let place = self.made.join(name.as_str());
         off_thread("read which users steps made", move || match fs::read_to_string(place) {
@@ -251,7 +251,7 @@ impl Users<'_> {
     }
 }
 
-/// Whether a user was in a group, by the note of a step.
+/// Returns whether a user was in a group, according to the note of a step.
 fn has(noted: &Value, group: &str) -> bool {
     let groups = noted.get("groups").and_then(Value::as_array).into_iter().flatten();
     groups.filter_map(Value::as_str).any(|known| known == group)

@@ -1,5 +1,5 @@
-//! The folders that runs work in: `<folder>/<execution>`, and beside each `.<execution>`, in which
-//! is what the steps of the run set aside.
+//! The workspaces of runs: `<folder>/<execution>`, and beside each `.<execution>`, which contains the files
+//! that the steps of the run set aside.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,7 @@ use launchway_domain::{clock::Timestamp, deployments::StepError, ids::ExecutionI
 
 use crate::files::{entries, make_private_folders, off_thread, remove};
 
-/// The folders of runs.
+/// The workspaces of runs.
 #[derive(Debug, Clone)]
 pub(super) struct Workspaces {
     folder: PathBuf,
@@ -24,17 +24,17 @@ impl Workspaces {
         Ok(Self { folder: folder.canonicalize()? })
     }
 
-    /// Where a run works.
+    /// Returns the workspace of a run.
     pub(super) fn of(&self, execution: ExecutionId) -> PathBuf {
         self.folder.join(execution.to_string())
     }
 
-    /// Where what its steps set aside is.
+    /// Returns the folder of the files that its steps set aside.
     pub(super) fn aside(&self, execution: ExecutionId) -> PathBuf {
         self.folder.join(format!(".{execution}"))
     }
 
-    /// Where it is noted which users steps made.
+    /// Returns the folder that records the users that steps created.
     pub(super) fn users(&self) -> PathBuf {
         self.folder.join(".users")
     }
@@ -47,11 +47,11 @@ impl Workspaces {
         .await
     }
 
-    /// The run is being used.
+    /// Marks the workspace of a run as in use.
     pub(super) async fn touch(&self, execution: ExecutionId) -> Result<(), StepError> {
         let folder = self.of(execution);
         off_thread("use the folder of a run", move || match File::open(folder) {
-            // Who needs it says so.
+            // A step that needs it reports the error.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             folder => folder?.set_modified(SystemTime::now()),
         })
@@ -69,15 +69,15 @@ impl Workspaces {
             .await
     }
 
-    /// Removes those that nobody has used since `before`.
+    /// Removes the workspaces that were not used since `before`.
     pub(super) async fn sweep(&self, before: Timestamp) -> Result<(), StepError> {
         let (all, before) = (self.clone(), SystemTime::from(before));
         off_thread("remove the folders of earlier runs", move || {
             for path in entries(&all.folder)? {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                // What else is here is not a run's.
+                // Other entries do not belong to a run.
                 let Ok(execution) = name.trim_start_matches('.').parse::<ExecutionId>() else { continue };
-                // What is set aside goes with the workspace, or by itself when that is gone already.
+                // The files set aside are removed with the workspace, or alone when that is gone already.
                 let workspace = all.of(execution);
                 let used = match fs::symlink_metadata(if workspace.exists() { &workspace } else { &path }) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -105,7 +105,7 @@ mod tests {
     use crate::clock::SystemClock;
 
     #[tokio::test]
-    async fn a_workspace_is_its_owners_alone_and_goes_with_what_is_beside_it() {
+    async fn a_workspace_is_private_and_removed_with_its_notes() {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::open(&folder.path().join("runs")).unwrap();
         let execution = CountingIds::nth(1).into();

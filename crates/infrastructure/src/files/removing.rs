@@ -1,7 +1,7 @@
-//! Removing folders, however deep they are.
+//! Removes folders, however deep they are.
 //!
-//! Folders can be moved into folders again and again, far beyond what a path can say. Whoever goes
-//! down all the way needs more of the stack than a thread has, and the process ends.
+//! Folders can be nested far deeper than a path can express. A recursive removal would overflow the stack
+//! of a thread, which ends the process.
 
 use std::{io, os::fd::OwnedFd, path::Path};
 
@@ -11,7 +11,7 @@ use rustix::{
 };
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// How far down anybody goes at once.
+/// The deepest recursion.
 const DEEPEST: usize = 64;
 
 /// Removes a folder with everything in it. No link is followed.
@@ -28,15 +28,15 @@ pub(super) fn remove_folder(path: &Path) -> io::Result<()> {
     std::fs::remove_dir(path)
 }
 
-/// A folder on its way out.
+/// The removal of a folder.
 struct Removal<'a> {
     top: &'a OwnedFd,
-    /// How many folders were moved up because they were too deep.
+    /// The number of folders that were moved up because they were too deep.
     raised: u64,
 }
 
 impl Removal<'_> {
-    /// Removes what is in `folder`; what is too deep in it lies in the topmost folder afterwards.
+    /// Removes the contents of `folder`; entries that are too deep are moved to the topmost folder.
     fn empty(&mut self, folder: &OwnedFd, depth: usize) -> io::Result<()> {
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
@@ -46,7 +46,7 @@ impl Removal<'_> {
             }
             match unlinkat(folder, name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => continue,
-                // A folder, as Linux tells it and as POSIX does.
+                // A folder: the error of Linux, and that of POSIX.
                 Err(Errno::ISDIR | Errno::PERM) => {}
                 Err(error) => return Err(error.into()),
             }

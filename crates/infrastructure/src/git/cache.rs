@@ -1,4 +1,4 @@
-//! What was fetched before, so that the next fetch brings only what is new.
+//! Caches of repositories, so that the next fetch transfers only new objects.
 
 use std::{
     collections::HashMap,
@@ -23,14 +23,14 @@ use super::{
 };
 use crate::{files, process::Finished};
 
-/// How many fetches a cache collects before it is made anew: nothing ever tidies it up.
+/// The most fetches of a cache before it is recreated: it is never garbage-collected.
 const MOST_PACKS: usize = 50;
-/// The file that says that a fetch into this cache has begun and not ended.
+/// The file that marks a cache with an unfinished fetch.
 const UNFINISHED: &str = "unfinished";
 
 type Turns = HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>;
 
-/// The folder of all caches, and who may use which.
+/// The folder of all caches, and the lock of each.
 #[derive(Debug)]
 pub(super) struct Caches {
     root: PathBuf,
@@ -42,7 +42,7 @@ impl Caches {
         Self { root, turns: Mutex::default() }
     }
 
-    /// Waits until nobody else uses the cache of a repository.
+    /// Waits until the cache of a repository is free, and locks it.
     pub(super) async fn claim(&self, organization: OrganizationId, url: &GitUrl) -> Claim {
         let folder = self.root.join(hash(&format!("{organization}\n{}", url.as_str())));
         let turn = {
@@ -53,7 +53,7 @@ impl Caches {
         Claim { folder, _turn: Arc::new(turn.lock_owned().await) }
     }
 
-    /// Removes the caches that a fetch was cut off in.
+    /// Removes the caches with an unfinished fetch.
     pub(super) async fn remove_unfinished(&self) -> Result<(), StepError> {
         let root = self.root.clone();
         files::off_thread("remove unfinished fetches", move || {
@@ -65,8 +65,8 @@ impl Caches {
     }
 }
 
-/// The right to use a cache, as long as anybody has a copy of it. Work on files goes on when its
-/// caller has gone, and takes a copy along.
+/// The lock on a cache, held as long as there is a copy of it. Work on files continues when its caller has
+/// gone, and holds a copy.
 #[derive(Debug, Clone)]
 pub(super) struct Claim {
     folder: PathBuf,
@@ -85,12 +85,12 @@ impl Claim {
 #[derive(Debug)]
 pub(super) struct Cache {
     claim: Claim,
-    /// Whether an earlier fetch made it.
+    /// True if an earlier fetch created it.
     pub(super) was_there: bool,
 }
 
 impl Cache {
-    /// The one that is there, if it can be used, or a new one.
+    /// Opens the existing cache if it is usable, or creates a new one.
     pub(super) async fn open(git: &Git<'_>, claim: &Claim, commit: &CommitHash) -> Result<Self, StepError> {
         let looked_at = claim.clone();
         let is_good =
@@ -102,7 +102,7 @@ impl Cache {
         }
     }
 
-    /// A new one in the place of whatever is there.
+    /// Creates a new cache, replacing an existing one.
     pub(super) async fn make(git: &Git<'_>, claim: &Claim, commit: &CommitHash) -> Result<Self, StepError> {
         let fresh = claim.clone();
         files::off_thread("make a cache for a repository", move || {
@@ -131,14 +131,14 @@ impl Cache {
         &self.claim.folder
     }
 
-    /// Brings the wanted commit here, unless it is here.
+    /// Fetches the commit, unless it is in the cache.
     pub(super) async fn fetch(&self, git: &Git<'_>, wish: &Wish<'_>) -> Result<(), Trouble> {
         let place = format!("refs/deploy/{}", hash(wish.source.branch.as_str()));
         if self.was_there && self.has_fetched(&place, wish.commit).await? {
             return Ok(());
         }
-        // By its hash: the branch may have moved since it was asked. Old servers only give what a
-        // branch is at.
+        // By its hash: the branch may have moved since it was listed. Old servers serve only the heads of
+        // branches.
         let by_hash = self.fetch_into(git, wish, &format!("+{}:{place}", wish.commit)).await;
         match by_hash {
             Err(trouble) if trouble.is_unknown_commit => {}
@@ -178,7 +178,7 @@ impl Cache {
                 remove_half_packs(&claim.folder)?;
                 files::remove(&claim.folder.join(UNFINISHED))
             } else {
-                // It was killed, and locks and large files may be left.
+                // Git was killed, and locks and large files may be left.
                 files::remove(&claim.folder)
             }
         })
@@ -186,8 +186,8 @@ impl Cache {
         succeeded(finished, wish.source).map(drop)
     }
 
-    /// Whether the last fetch of a branch brought `commit`, as far as can be told without git: a
-    /// question to it takes as long as a fetch of nothing.
+    /// Returns whether the last fetch of a branch fetched `commit`, as far as is known without git: running
+    /// it takes as long as an empty fetch.
     async fn has_fetched(&self, place: &str, commit: &CommitHash) -> Result<bool, StepError> {
         let (file, commit) = (self.folder().join(place), commit.clone());
         files::off_thread("look at a cached repository", move || {
@@ -215,7 +215,7 @@ fn is_good(folder: &Path) -> bool {
     packs.iter().filter(is_pack).count() < MOST_PACKS
 }
 
-/// A fetch that fails leaves what it has got so far, which nobody reads.
+/// Removes the incomplete packs of a failed fetch, which are never read.
 fn remove_half_packs(folder: &Path) -> io::Result<()> {
     let is_half =
         |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tmp_"));

@@ -1,4 +1,4 @@
-//! How git is started.
+//! The invocation of git.
 
 use std::{ffi::OsString, path::Path, time::Duration};
 
@@ -12,9 +12,9 @@ use super::{
 };
 use crate::process::{Finished, Invocation};
 
-/// Settings that every call has, whatever the machine or the repository says.
+/// Settings of every call, which override those of the machine and the repository.
 const SETTINGS: &[(&str, &str)] = &[
-    // Nothing that a repository or this machine brings along is run.
+    // Nothing that a repository or this machine includes is run.
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.attributesFile", "/dev/null"),
@@ -22,22 +22,22 @@ const SETTINGS: &[(&str, &str)] = &[
     ("submodule.recurse", "false"),
     ("fetch.recurseSubmodules", "false"),
     ("safe.bareRepository", "explicit"),
-    // Nobody is asked.
+    // Git never prompts.
     ("credential.helper", ""),
     ("core.askPass", ""),
-    // Nothing runs on after the call, and every fetch leaves one file.
+    // No process continues after the call, and every fetch leaves one file.
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("fetch.unpackLimit", "1"),
     ("fetch.writeCommitGraph", "false"),
-    // What is sent is checked. The exceptions are mistakes of old programs that harm nobody.
+    // Received objects are checked. The exceptions are harmless mistakes of old programs.
     ("transfer.fsckObjects", "true"),
     ("fetch.fsck.zeroPaddedFilemode", "ignore"),
     ("fetch.fsck.missingSpaceBeforeDate", "ignore"),
     ("fetch.fsck.badTimezone", "ignore"),
     ("core.protectNTFS", "true"),
     ("core.protectHFS", "true"),
-    // What was checked is what is connected to.
+    // Only the checked address is connected to.
     ("http.followRedirects", "false"),
     ("http.proxy", ""),
     ("http.lowSpeedLimit", "1024"),
@@ -45,7 +45,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("init.defaultBranch", "main"),
 ];
 
-/// What every call has as its environment, besides its settings.
+/// The environment of every call, in addition to its settings.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("HOME", "/nonexistent"),
     ("LC_ALL", "C.UTF-8"),
@@ -62,14 +62,14 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_SSH_VARIANT", "ssh"),
 ];
 
-/// The first version that can be told which address a name has. Older ones would ask again, and may
-/// be given another address than the one that was checked.
+/// The oldest version that can be given the address of a host name. Older ones would resolve it again, and
+/// might get another address than the one that was checked.
 const OLDEST: (u32, u32) = (2, 37);
 
-/// The most memory that git may ask for: packs are mapped whole.
+/// The address space limit of git: packs are mapped whole.
 const MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Git on the way to one repository.
+/// Git for one repository.
 pub(super) struct Git<'a> {
     pub(super) limits: &'a GitLimits,
     pub(super) scratch: &'a Scratch,
@@ -77,7 +77,7 @@ pub(super) struct Git<'a> {
 }
 
 impl Git<'_> {
-    /// The commit that the branch of `source` is at.
+    /// Returns the commit at the head of the branch of `source`.
     pub(super) async fn head(&self, source: &GitSource) -> Result<CommitHash, StepError> {
         let name = format!("refs/heads/{}", source.branch);
         let heads = ["ls-remote", "--quiet", "--exit-code", "--heads", "--"];
@@ -88,7 +88,7 @@ impl Git<'_> {
             return Err(self.without_branch(source).await);
         }
         let finished = succeeded(finished, source).map_err(|trouble| trouble.error)?;
-        // Patterns fit the ends of names too: `refs/heads/a/refs/heads/main`.
+        // Patterns also match the ends of names: `refs/heads/a/refs/heads/main`.
         let text = String::from_utf8_lossy(&finished.answer);
         let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
         let hash = lines.find_map(|(hash, found)| (found == name).then_some(hash));
@@ -120,7 +120,7 @@ impl Git<'_> {
         self.route.environment.iter().fold(started, |started, (name, value)| started.env(name, value))
     }
 
-    /// A call that connects to nobody.
+    /// A call without a connection.
     pub(super) fn local(&self, cache: &Path, limit: Duration) -> Invocation {
         self.started(limit, settings()).env("GIT_ALLOW_PROTOCOL", "").arg(git_dir(cache))
     }
@@ -151,7 +151,7 @@ impl Git<'_> {
     }
 }
 
-/// Makes sure that the program `git` does what it is told here.
+/// Checks that the program `git` is recent enough for these settings.
 pub(super) async fn check_version() -> Result<(), StepError> {
     let asked = Invocation::new("git", Duration::from_secs(30)).arg("version").run().await;
     let finished = asked.map_err(|error| StepError::Fault(format!("cannot run git: {error}")))?;
@@ -165,7 +165,7 @@ pub(super) async fn check_version() -> Result<(), StepError> {
     }
 }
 
-/// The numbers in `git version 2.47.3`.
+/// Parses the numbers in `git version 2.47.3`.
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.strip_prefix("git version ")?.split('.').map(|part| part.trim().parse());
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
@@ -181,7 +181,7 @@ pub(super) fn git_dir(cache: &Path) -> OsString {
     option
 }
 
-/// What a call answered, or what its complaints mean.
+/// Returns the output of a call, or the error for its messages.
 pub(super) fn succeeded(
     finished: Result<Finished, crate::process::ProcessError>,
     source: &GitSource,
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_git_that_would_ask_for_the_address_again_is_told_by_its_version() {
+    fn rejects_a_git_that_would_resolve_the_host_again() {
         for (text, new_enough) in [
             ("git version 2.47.3\n", true),
             ("git version 2.39.5 (Apple Git-154)\n", true),

@@ -1,4 +1,4 @@
-//! What git's complaints mean, in sentences for a person.
+//! Maps the error messages of git to messages for users.
 
 use data_encoding::BASE64;
 use launchway_domain::{
@@ -8,13 +8,13 @@ use launchway_domain::{
 
 use crate::process::{Finished, ProcessError};
 
-/// Why a step did not succeed, and what may be done about it.
+/// The error of a git call, and its possible remedies.
 #[derive(Debug)]
 pub(super) struct Trouble {
     pub(super) error: StepError,
-    /// Whether a damaged cache may be the reason.
+    /// True if a damaged cache may be the cause.
     pub(super) may_be_the_cache: bool,
-    /// Whether the server does not give a commit by its hash.
+    /// True if the server does not serve a commit by its hash.
     pub(super) is_unknown_commit: bool,
 }
 
@@ -30,7 +30,7 @@ impl From<StepError> for Trouble {
     }
 }
 
-/// What somebody can do something about.
+/// The class of an error that users or operators can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     NoProgram(&'static str),
@@ -53,8 +53,8 @@ enum Meaning {
     TooLarge,
 }
 
-/// Parts of git's, curl's and ssh's complaints. The first that is found counts: what comes last is
-/// said beside others.
+/// Parts of the error messages of git, curl and ssh. The first match counts: the last ones also appear
+/// beside others.
 const MEANINGS: &[(&str, Meaning)] = &[
     ("failed to execute prlimit", Meaning::NoProgram("prlimit")),
     ("ssh: not found", Meaning::NoProgram("ssh")),
@@ -110,7 +110,7 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("out of memory", Meaning::TooLarge),
 ];
 
-/// What an unsuccessful call means.
+/// Returns the error for an unsuccessful call.
 pub(super) fn explain(finished: Result<Finished, ProcessError>, source: &GitSource) -> Trouble {
     let url = source.url.as_str();
     match finished {
@@ -140,7 +140,7 @@ pub(super) fn explain(finished: Result<Finished, ProcessError>, source: &GitSour
 fn meaning(text: &str) -> Option<Meaning> {
     let (quoted, own): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with("remote:"));
     let is_said = |part: &str, meaning: Meaning| {
-        // A server cannot make this machine be at fault.
+        // A server's message must not count as a fault of this machine.
         own.iter().any(|line| line.contains(part) && !(meaning.is_fault() && line.contains("remote")))
     };
     let said = MEANINGS.iter().find(|(part, meaning)| is_said(part, *meaning)).map(|(_, meaning)| *meaning);
@@ -149,7 +149,7 @@ fn meaning(text: &str) -> Option<Meaning> {
         .or_else(|| is_missing().then_some(Meaning::NotFound))
 }
 
-/// A program that is ended for writing more than it may says nothing itself.
+/// A program that is killed for exceeding its file size limit prints no message itself.
 fn is_cut_short(lines: &[&str]) -> bool {
     let mut reasons = lines.iter().filter(|line| is_reason(line));
     reasons.next().is_some_and(|line| line.contains("invalid index-pack output")) && reasons.next().is_none()
@@ -216,7 +216,7 @@ fn unclear(text: &str, source: &GitSource) -> StepError {
     StepError::Refused(format!("git could not read {url}: {}", without_secrets(&reason, source)))
 }
 
-/// Servers may repeat what they were sent, and git shows what servers say.
+/// Servers may echo credentials, and git shows the messages of servers.
 fn without_secrets(text: &str, source: &GitSource) -> String {
     let mut text = without_users(text);
     if let Some(credentials) = &source.credentials {
@@ -229,7 +229,7 @@ fn without_secrets(text: &str, source: &GitSource) -> String {
     text
 }
 
-/// The text with `https://***@host` in the place of `https://user:password@host`.
+/// Returns the text with `https://***@host` in the place of `https://user:password@host`.
 fn without_users(text: &str) -> String {
     let mut parts = text.split("://");
     let mut shown = parts.next().unwrap_or_default().to_owned();

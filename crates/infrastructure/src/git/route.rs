@@ -1,4 +1,4 @@
-//! The way to a repository: which protocol, to which address.
+//! The protocol and the address of a repository.
 
 use std::{
     ffi::OsString,
@@ -18,25 +18,26 @@ use launchway_domain::{
 use super::{GitOptions, ssh};
 use crate::outbound::names::{SystemResolver, look_up};
 
-/// How long a name may take to become an address.
+/// The timeout of resolving a host name.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How git gets to a repository, once the policy has allowed it. It holds secrets, and cannot be shown.
+/// The connection parameters of a repository that the policy allows. They contain secrets, and have no
+/// `Debug`.
 #[derive(Default)]
 pub(super) struct Route {
-    /// What git is told.
+    /// The URL for git.
     pub(super) url: OsString,
-    /// The only protocol that it may speak.
+    /// The only protocol that is allowed.
     pub(super) protocol: &'static str,
     /// Settings of git.
     pub(super) settings: Vec<(&'static str, String)>,
-    /// More of its environment.
+    /// Additional environment variables.
     pub(super) environment: Vec<(&'static str, String)>,
-    /// Files that it reads; some hold secrets.
+    /// Files that it reads; some contain secrets.
     pub(super) files: Vec<(&'static str, String)>,
 }
 
-/// Asks for the hosts of repositories, and for nothing else: nobody else can keep it busy.
+/// Resolves the hosts of repositories only, so that no other use can exhaust it.
 static NAMES: LazyLock<SystemResolver> = LazyLock::new(SystemResolver::default);
 
 impl Route {
@@ -79,7 +80,7 @@ impl Route {
         Ok(route)
     }
 
-    /// A folder of this machine, which links must not lead out of the operator's root.
+    /// A folder of this machine, which must be within the operator's root after links are resolved.
     async fn local(mut self, path: &Path, policy: &SourcePolicy) -> Result<Self, StepError> {
         let missing =
             |_| StepError::Refused(format!("There is no repository {}.", self.url.to_string_lossy()));
@@ -91,8 +92,8 @@ impl Route {
             return Err(StepError::Refused(format!("{url} may not be used here: it leads elsewhere.")));
         }
         self.protocol = "file";
-        // What serves the repository drops the settings of who called it, but reads this file. The
-        // operator allowed the folder, whoever owns what is in it.
+        // The process that serves the repository ignores the settings of its caller, but reads this file.
+        // The operator allowed the folder, whoever owns its files.
         let safe = [path.clone(), path.join(".git")].map(|path| setting_value(&path.to_string_lossy()));
         let text = format!("[safe]\n\tdirectory = {}\n\tdirectory = {}\n", safe[0], safe[1]);
         self.files.push(("gitconfig", text));
@@ -105,7 +106,7 @@ fn unknown_host(host: &str) -> StepError {
     StepError::Refused(format!("There is no host `{host}`, or its name server does not answer."))
 }
 
-/// Keeps curl from asking for the address again. A host that is written as one needs no name.
+/// Keeps curl from resolving the host again. A host that is an address needs no entry.
 fn pin(host: &str, port: u16, addresses: &[IpAddr]) -> Option<(&'static str, String)> {
     let shown = |address: &IpAddr| match address {
         IpAddr::V4(address) => address.to_string(),
@@ -121,13 +122,13 @@ fn authorization(credentials: &GitCredentials) -> (&'static str, String) {
     ("http.extraHeader", format!("Authorization: Basic {}", BASE64.encode(pair.as_bytes())))
 }
 
-/// `git://host:port/path` with the address in the place of the host.
+/// Returns `git://host:port/path` with the address in the place of the host.
 fn through_address(url: &str, address: SocketAddr) -> Option<OsString> {
     let (_, path) = url.strip_prefix("git://")?.split_once('/')?;
     Some(format!("git://{address}/{path}").into())
 }
 
-/// A value as git's files of settings want it.
+/// Quotes a value for a git configuration file.
 fn setting_value(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("\"{escaped}\"")

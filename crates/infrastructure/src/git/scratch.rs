@@ -1,4 +1,4 @@
-//! The folder of one call: what git reads and writes besides the cache.
+//! The temporary folder of one call: the files that git reads and writes besides the cache.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use launchway_domain::deployments::StepError;
 
 use crate::files;
 
-/// A folder that only its owner may enter, and that goes when this is dropped.
+/// A folder that only its owner may enter, and that is removed on drop.
 #[derive(Debug)]
 pub(super) struct Scratch {
     folder: PathBuf,
@@ -17,7 +17,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one in `work` with `files`, which may hold secrets.
+    /// Creates one in `work` with `files`, which may contain secrets.
     pub(super) async fn make(work: &Path, files: Vec<(&'static str, String)>) -> Result<Self, StepError> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -37,22 +37,22 @@ impl Scratch {
         .await
     }
 
-    /// Where git runs: what the files name is relative to it.
+    /// Returns the working directory of git: paths in the files are relative to it.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where the files of a commit go.
+    /// Returns the folder for the files of a commit.
     pub(super) fn tree(&self) -> PathBuf {
         self.folder.join("tree")
     }
 
-    /// What git remembers of them.
+    /// Returns the index file of git.
     pub(super) fn index(&self) -> PathBuf {
         self.folder.join("index")
     }
 
-    /// Removes what a first try has put there.
+    /// Removes the files of a first attempt.
     pub(super) async fn empty_tree(&self) -> Result<(), StepError> {
         let (tree, index) = (self.tree(), self.index());
         files::off_thread("empty a checkout", move || {
@@ -63,13 +63,13 @@ impl Scratch {
         .await
     }
 
-    /// Moves the files of a commit to `root`, in one step: whoever finds that folder finds it whole.
-    /// Then removes this.
+    /// Moves the files of a commit to `root` by one rename, so that the folder is always complete. Then
+    /// removes this.
     pub(super) async fn hand_over_tree(mut self, root: &Path) -> Result<(), StepError> {
         let root = root.to_owned();
-        // It takes this along, so that nothing is removed while it is being moved.
+        // The closure owns this value, so that nothing is removed while it is being moved.
         files::off_thread("move a checkout to its place", move || {
-            // What was there goes with this, and is never seen half removed.
+            // An existing folder is moved into this one, and is never visible half removed.
             match std::fs::rename(&root, self.folder.join("replaced")) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
                 _ => std::fs::rename(self.tree(), &root)?,
@@ -93,7 +93,7 @@ impl Scratch {
         let folder = std::mem::take(&mut self.folder);
         if let Err(error) = files::remove(&folder) {
             let folder = folder.display();
-            tracing::warn!(%folder, %error, "a folder of git stays until the next start");
+            tracing::warn!(%folder, %error, "scratch folder removal failed");
         }
     }
 }
@@ -103,7 +103,7 @@ impl Drop for Scratch {
         if self.folder.as_os_str().is_empty() {
             return;
         }
-        // The key first, whatever becomes of the rest.
+        // The key first, whatever happens to the rest.
         for name in &self.files {
             let _gone = std::fs::remove_file(self.folder.join(name));
         }

@@ -1,4 +1,4 @@
-//! What ssh reads instead of anything of this machine's.
+//! The files that ssh reads instead of any of this machine's.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::files::fault;
 /// The host keys that large code hosts publish.
 const PUBLISHED: &str = include_str!("known_hosts");
 
-/// The files of a connection to `host` at `address`, beside each other.
+/// Returns the files of a connection to `host` at `address`, all in one folder.
 pub(super) async fn files(
     host: &str,
     address: SocketAddr,
@@ -32,8 +32,8 @@ pub(super) async fn files(
     Ok(files)
 }
 
-/// Git names the host, and this says where that is. Paths are relative to where git runs, so that
-/// none has to be quoted.
+/// Git uses the host name, and this sets its address. Paths are relative to the working directory of git,
+/// so that none has to be quoted.
 fn config(host: &str, address: SocketAddr, has_key: bool) -> String {
     let (ip, port) = (address.ip(), address.port());
     // As the files of known hosts write it.

@@ -8,15 +8,15 @@ use super::{
 };
 use crate::process::ProcessError;
 
-/// What a commit holds that a person should know of.
+/// The contents of a commit that users should know about.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
-    /// The paths of the repositories inside, which are not fetched.
+    /// The paths of the submodules, which are not fetched.
     pub(super) submodules: Vec<String>,
 }
 
-/// Looks at what a commit holds, before any of it is written: a small commit can name the same
-/// folder a million times.
+/// Checks the contents of a commit before any of it is written: a small commit can contain the same folder
+/// a million times.
 pub(super) async fn list(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Result<Contents, Trouble> {
     let asked = git
         .local(cache.folder(), git.limits.answer)
@@ -48,8 +48,8 @@ pub(super) async fn list(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Resul
     Ok(contents)
 }
 
-/// Writes the files of a commit as a clone would have them: links are links, and no filter runs,
-/// because none is configured.
+/// Writes the files of a commit as a clone would: links stay links, and no filter runs, because none is
+/// configured.
 pub(super) async fn check_out(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Result<(), Trouble> {
     let mut tree = std::ffi::OsString::from("--work-tree=");
     tree.push(git.scratch.tree());
@@ -69,7 +69,7 @@ fn too_many(wish: &Wish<'_>) -> Trouble {
     Trouble::refused(format!("{url} is too large: it has more than {limit} files and folders."))
 }
 
-/// A limit as people write it.
+/// Formats a limit for users.
 pub(super) fn size(bytes: u64) -> String {
     const MIB: u64 = 1024 * 1024;
     if bytes >= MIB { format!("{} MiB", bytes / MIB) } else { format!("{bytes} bytes") }

@@ -1,4 +1,4 @@
-//! Who is connected to, when somebody else says whom.
+//! Checks the hosts of outbound connections.
 
 use std::{
     io,
@@ -16,21 +16,21 @@ use url::Host;
 
 use super::names::{Resolver, look_up};
 
-/// How long a name may take to become an address.
+/// The timeout of resolving a name.
 const NAME: Duration = Duration::from_secs(5);
-/// How long it may take until somebody accepts, at whichever of the addresses.
+/// The timeout of connecting, for all addresses together.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// What the operator must have said about an address.
+/// The operator's permission that an address needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Nothing, if it is everyone's.
+    /// None, if it is public.
     Permitted,
-    /// That it may be reached.
+    /// An explicit permission.
     Allowed,
 }
 
-/// Why there is no way to somebody.
+/// A host that is not connected to, and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The operator does not permit it.
@@ -48,7 +48,7 @@ impl From<Refusal> for SendError {
     }
 }
 
-/// Says who may be connected to.
+/// Checks hosts against the policy.
 #[derive(Debug)]
 pub(super) struct Guard {
     policy: OutboundPolicy,
@@ -60,8 +60,8 @@ impl Guard {
         Self { policy, resolver }
     }
 
-    /// The way to `host`, if there is one that may be taken: by none of its addresses otherwise, so
-    /// that nobody hides a forbidden one among others.
+    /// Resolves and checks `host`. Fails if any of its addresses is not permitted, so that a forbidden one
+    /// cannot be hidden among others.
     pub(super) async fn way(&self, host: &str, port: u16, wanted: Wanted) -> Result<Way, Refusal> {
         let host =
             usual_spelling(host).ok_or_else(|| Refusal::Unknown(format!("There is no host {host}")))?;
@@ -81,7 +81,7 @@ impl Guard {
     }
 }
 
-/// It does not say which address a name has: what names there are inside is nobody's business.
+/// The message does not name the address of a host: internal names must not be revealed.
 fn forbidden(host: &str, port: u16, wanted: Wanted) -> Refusal {
     let reason = match wanted {
         Wanted::Permitted => "is not everyone's to reach",
@@ -90,7 +90,7 @@ fn forbidden(host: &str, port: u16, wanted: Wanted) -> Refusal {
     Refusal::Forbidden(format!("{host} {reason}: only LAUNCHWAY_OUTBOUND_ALLOW can allow port {port} there"))
 }
 
-/// A host as whoever looks names up reads it: `0x7f.1` is an address and not a name.
+/// Normalizes a host as resolvers read it: `0x7f.1` is an address and not a name.
 fn usual_spelling(host: &str) -> Option<String> {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     if let Ok(address) = bare.parse::<IpAddr>() {
@@ -111,12 +111,12 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Connects to the first of the addresses where somebody accepts.
+    /// Connects to the first of the addresses that accepts.
     pub(super) async fn connect(&self) -> Result<TcpStream, SendError> {
         let end = Instant::now() + CONNECT;
         let mut trouble = None;
         for (tried, address) in self.addresses.iter().enumerate() {
-            // One that nobody answers at leaves time for the others.
+            // An address that does not answer leaves time for the others.
             let left = u32::try_from(self.addresses.len() - tried).unwrap_or(u32::MAX);
             let patience = end.saturating_duration_since(Instant::now()) / left;
             match timeout(patience, TcpStream::connect(address)).await {

@@ -31,7 +31,7 @@ use tokio::{
 use self::{letter::Letter, wire::Wire};
 use super::{Outbound, Time, guard::Wanted, text::one_line};
 
-/// How long a server is waited for that has the mail already, so that both part in order.
+/// The timeout of closing a connection after the mail was accepted.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 pub(super) async fn send(outbound: &Outbound, mail: &Mail, time: Time) -> Result<Sent, SendError> {
@@ -39,12 +39,12 @@ pub(super) async fn send(outbound: &Outbound, mail: &Mail, time: Time) -> Result
     let host = mail.host.as_str();
     let mut session = time.limit(host, Box::pin(open(outbound, mail))).await?;
     let taken = time.limit(host, Box::pin(session.hand_over(&letter))).await;
-    // What became of the mail is known. Nothing that the server says from now on changes it.
+    // The result of the mail is known. No later response of the server changes it.
     let _parted = timeout_at(time.end.min(Instant::now() + FAREWELL), session.connection.quit()).await;
     taken
 }
 
-/// Connects, encrypts as was asked for, and logs in.
+/// Connects, encrypts as configured, and logs in.
 async fn open<'a>(outbound: &Outbound, mail: &'a Mail) -> Result<Session<'a>, SendError> {
     let host = mail.host.as_str();
     let wanted = match mail.security {
@@ -69,8 +69,8 @@ async fn open<'a>(outbound: &Outbound, mail: &'a Mail) -> Result<Session<'a>, Se
     Ok(session)
 }
 
-/// Has the server expect encryption from here on. Everything that it said before is forgotten with
-/// the conversation, also what it said too early: that could be anybody's.
+/// Sends `STARTTLS`. Everything that the server sent before is discarded with the session, also what it
+/// sent too early: that could come from an attacker.
 async fn ask_to_encrypt(
     host: &str,
     stream: TcpStream,
@@ -90,7 +90,7 @@ async fn ask_to_encrypt(
     TcpStream::from_std(stream).map_err(broke)
 }
 
-/// Who we are: the address that the server sees us at, as those do who have no name.
+/// Returns our `EHLO` name: the address that the server sees, as for clients without a host name.
 fn name(own: SocketAddr) -> ClientId {
     match own.ip().to_canonical() {
         IpAddr::V4(address) => ClientId::Ipv4(address),
@@ -98,7 +98,7 @@ fn name(own: SocketAddr) -> ClientId {
     }
 }
 
-/// A conversation with a server.
+/// An SMTP session.
 struct Session<'a> {
     host: &'a str,
     connection: AsyncSmtpConnection,
@@ -121,13 +121,13 @@ impl<'a> Session<'a> {
             return Err(SendError::Unreachable(told));
         }
         let answered = self.connection.auth(DEFAULT_MECHANISMS, &credentials).await;
-        // Some repeat what they were told.
+        // Some servers echo the credentials.
         let secrets = Masker::new([login.password.expose().as_str()]);
         answered.map(drop).map_err(|error| told(self.host, &error, |said| secrets.mask(said)))
     }
 
-    /// Whom the server refuses for good is left out. Whom it puts off puts all off: nobody gets a mail
-    /// several times because somebody else did not get it.
+    /// Skips recipients that the server rejects permanently. A recipient that it rejects temporarily fails
+    /// the mail as a whole, so that no recipient gets it several times.
     async fn hand_over(&mut self, letter: &Letter) -> Result<Sent, SendError> {
         let host = self.host;
         let refused = |error: Error| trouble(host, "", &error);
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
         Ok(Sent { code: taken.code().into(), left_out })
     }
 
-    /// What the server has to know of a letter that is not all ASCII.
+    /// Returns the parameters for a message that is not all ASCII.
     fn parameters(&self, letter: &Letter, to: &[&Address]) -> Result<Vec<MailParameter>, SendError> {
         let server = self.connection.server_info();
         let mut parameters = Vec::new();
@@ -180,17 +180,17 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Whether an address has letters that only some servers know.
+/// Returns whether an address needs `SMTPUTF8`.
 fn is_foreign(address: &Address) -> bool {
     !AsRef::<str>::as_ref(address).is_ascii()
 }
 
-/// What went wrong, in words. `about` comes before those of the server.
+/// Returns the error with a message. `about` comes before the text of the server.
 fn trouble(host: &str, about: &str, error: &Error) -> SendError {
     told(host, error, |said| format!("{about}{said}"))
 }
 
-/// The same with other words than those of the server, which are cut only then.
+/// Returns the error with another message than the server's text, which is shortened only here.
 fn told(host: &str, error: &Error, words: impl Fn(&str) -> String) -> SendError {
     let said = error.source().map(ToString::to_string).unwrap_or_default();
     match error.status() {

@@ -1,4 +1,4 @@
-//! From a name to its addresses. Whoever asks does so once, and uses nothing but the answer.
+//! Resolves host names. Callers resolve once, and use only the result.
 
 use std::{
     fmt::Debug,
@@ -11,28 +11,28 @@ use std::{
 use async_trait::async_trait;
 use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 
-/// Knows the addresses of names.
+/// Resolves host names.
 #[async_trait]
 pub trait Resolver: Debug + Send + Sync {
-    /// The addresses of `name`, in the order in which they are to be tried.
+    /// Returns the addresses of `name`, in the order in which they are to be tried.
     ///
     /// # Errors
-    /// [`io::Error`] when there is no such name, or nobody who could tell.
+    /// [`io::Error`] when there is no such name, or no server answers.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// Asks this machine, which asks its files and its name servers.
+/// Resolves with this machine's files and name servers.
 ///
-/// A question takes a thread until it is answered, whether anybody still waits for the answer or not, and
-/// who names a host may have chosen its name servers, too. So that nobody takes all threads of the
-/// process, only some questions are asked at once; the others wait.
+/// A lookup occupies a thread until it is answered, even if the caller is gone, and a tenant who names a
+/// host may also control its name servers. So that tenants cannot occupy all threads of the process, the
+/// number of concurrent lookups is limited; others wait.
 #[derive(Debug, Clone)]
 pub struct SystemResolver {
     places: Arc<Semaphore>,
 }
 
 impl SystemResolver {
-    /// How many questions are asked at once.
+    /// The most concurrent lookups.
     const PLACES: usize = 16;
 }
 
@@ -48,9 +48,9 @@ impl Resolver for SystemResolver {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
         let name = name.to_owned();
         let asked = spawn_blocking(move || {
-            // The port is nothing that a name has.
+            // The port is irrelevant for the lookup.
             let found = (name.as_str(), 0).to_socket_addrs();
-            // Not before: the question outlives who asked it.
+            // Not before: the lookup outlives its caller.
             drop(place);
             found
         });
@@ -61,8 +61,8 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// The addresses of a host that may be written as one. `None` if there are none, or if nobody told
-/// in time.
+/// Returns the addresses of a host, which may itself be an address. `None` if there are none, or if the
+/// lookup timed out.
 pub(crate) async fn look_up(resolver: &dyn Resolver, host: &str, patience: Duration) -> Option<Vec<IpAddr>> {
     if let Ok(address) = host.parse() {
         return Some(vec![address]);

@@ -1,11 +1,11 @@
-//! What others say, made fit to be shown, and what they ask for.
+//! Sanitizes text of remote hosts, and parses `Retry-After`.
 
 use std::time::{Duration, SystemTime};
 
 use launchway_domain::value::is_invisible;
 
-/// The text on one line of at most `longest` characters, without any that draw or move nothing, or
-/// that turn what comes after them around.
+/// Returns the text on one line of at most `longest` characters, without control and invisible characters,
+/// and without those that change the direction of text.
 pub(super) fn one_line(text: &str, longest: usize) -> String {
     let mut line = String::new();
     let mut length = 0;
@@ -22,11 +22,11 @@ pub(super) fn one_line(text: &str, longest: usize) -> String {
     line
 }
 
-/// How long `Retry-After` asks to wait, in seconds or until a moment.
+/// Returns the delay of `Retry-After`, which is in seconds or a date.
 pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More than fits is for ever.
+        // A number that overflows means for ever.
         return Some(value.parse().map_or(Duration::MAX, Duration::from_secs));
     }
     let moment = httpdate::parse_http_date(value).ok()?;

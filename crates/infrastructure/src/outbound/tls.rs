@@ -1,4 +1,4 @@
-//! Encryption towards others, who always have to prove who they are.
+//! TLS for outbound connections. The server's certificate is always verified.
 
 use std::{io, sync::Arc};
 
@@ -24,7 +24,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
 
-/// Whose certificates are believed.
+/// The trusted certificate authorities.
 #[derive(Debug, Clone)]
 pub struct Trust(Roots);
 
@@ -35,15 +35,15 @@ enum Roots {
 }
 
 impl Trust {
-    /// Whom this machine trusts: its operator adds an authority as for every other program, or names
-    /// a file by `SSL_CERT_FILE`. They are read with the first message that is encrypted, and not
-    /// again: there are hundreds of files, and many servers never send one.
+    /// The authorities that this machine trusts: its operator adds one as for every other program, or names
+    /// a file by `SSL_CERT_FILE`. They are loaded with the first encrypted message, and not again: there
+    /// are hundreds of files, and many servers never send one.
     #[must_use]
     pub fn of_this_machine() -> Self {
         Self(Roots::OfThisMachine)
     }
 
-    /// The authorities whose certificates `pem` has, and nobody else.
+    /// Only the authorities in `pem`.
     ///
     /// # Errors
     /// [`io::Error`] when one cannot be read.
@@ -66,14 +66,14 @@ impl Trust {
 fn read_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
-        tracing::warn!(%error, "certificates that this machine trusts cannot be read");
+        tracing::warn!(%error, "certificate store read failed");
     }
     let mut roots = RootCertStore::empty();
     let (added, odd) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
-        tracing::warn!("this machine trusts no certificates: no encrypted connection will succeed");
+        tracing::warn!("certificate store is empty, encrypted connections will fail");
     } else if odd > 0 {
-        tracing::warn!(odd, "certificates that this machine trusts cannot be understood");
+        tracing::warn!(skipped = odd, "certificate store has invalid certificates");
     }
     roots
 }
@@ -89,7 +89,7 @@ impl Connector {
         Self { trust, ready: OnceCell::new() }
     }
 
-    /// What encrypts, made when it is needed for the first time.
+    /// Returns the connector, which is created when it is first needed.
     async fn ready(&self) -> Result<&TlsConnector, SendError> {
         let made = self.ready.get_or_try_init(async || {
             let trust = self.trust.clone();
@@ -99,8 +99,8 @@ impl Connector {
         made.await.map_err(|error| SendError::Unreachable(format!("this machine cannot encrypt: {error}")))
     }
 
-    /// Goes on encrypted, if the other side proves that it is `host`: by this name, whatever the
-    /// address that it was reached at.
+    /// Encrypts the connection, if the server proves that it is `host`, whatever the address that it was
+    /// reached at.
     pub(super) async fn encrypt(&self, host: &str, stream: TcpStream) -> Result<Box<dyn Stream>, SendError> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         // Certificates have names without the dot at the end.
@@ -121,7 +121,7 @@ fn configured(trust: Trust) -> io::Result<ClientConfig> {
         .map_err(io::Error::other)?
         .with_root_certificates(trust.roots())
         .with_no_client_auth();
-    // Each message is a conversation of its own, in which the other side proves itself anew.
+    // Each message uses a full handshake, in which the server proves its identity again.
     config.resumption = Resumption::disabled();
     Ok(config)
 }

@@ -24,11 +24,11 @@ use super::{
     tls::Stream,
 };
 
-/// How much of an answer is read.
+/// The most bytes of a response body that are read.
 const MOST: usize = 64 * 1024;
-/// What the headers of an answer may take.
+/// The most bytes of response headers.
 const HEADERS: usize = 64 * 1024;
-/// From which length on a part of an address is a secret and not a word, in bytes.
+/// The length in bytes from which a part of a URL counts as a secret.
 const LONG: usize = 16;
 const USER_AGENT: &str = concat!("Launchway/", env!("CARGO_PKG_VERSION"));
 
@@ -37,8 +37,7 @@ pub(super) async fn post(outbound: &Outbound, post: &Post, time: Time) -> Result
     let Exchanged { response, mut connection } =
         time.limit(&host, Box::pin(exchange(outbound, post, &host))).await?;
     let (head, mut body) = response.into_parts();
-    // The status is the answer. Whether somebody then says all of what was announced, and how fast,
-    // changes nothing about it.
+    // The status is the result. The rest of the body, and its speed, does not change it.
     let mut said = Vec::new();
     let _cut = timeout_at(time.end, read_beginning(&mut body, &mut said)).await;
     connection.shutdown().await;
@@ -49,7 +48,7 @@ pub(super) async fn post(outbound: &Outbound, post: &Post, time: Time) -> Result
     })
 }
 
-/// An answer of which the headers are there, and what drives its connection for as long as it lives.
+/// A response whose headers were received, and the task that drives its connection.
 struct Exchanged {
     response: Response<Incoming>,
     connection: JoinSet<()>,
@@ -68,7 +67,7 @@ async fn exchange(outbound: &Outbound, post: &Post, host: &str) -> Result<Exchan
         http1::Builder::new().max_buf_size(HEADERS).handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let mut connection = JoinSet::new();
     connection.spawn(async move {
-        // What goes wrong is told to who waits for the answer.
+        // Errors are returned by the request that waits for the response.
         let _ended = driven.await;
     });
     let response = sender.send_request(request).await.map_err(broken)?;
@@ -104,7 +103,7 @@ fn target(url: &WebhookUrl) -> Option<String> {
     })
 }
 
-/// The host, and the port where it is not the usual one.
+/// The host, and the port unless it is the default.
 fn authority(url: &WebhookUrl) -> String {
     let usual = if url.is_encrypted() { 443 } else { 80 };
     match url.port() {
@@ -113,7 +112,7 @@ fn authority(url: &WebhookUrl) -> String {
     }
 }
 
-/// What of an address lets others write there, should the receiver repeat it.
+/// Returns the secret parts of a URL, which the receiver may echo.
 fn secrets(url: &WebhookUrl) -> Masker {
     let target = target(url).unwrap_or_default();
     let long = |part: &&str| part.len() >= LONG;
@@ -127,7 +126,7 @@ fn wish(headers: &HeaderMap) -> Option<Duration> {
     retry_after(value, SystemTime::now())
 }
 
-/// Reads at most [`MOST`] bytes, and leaves the rest.
+/// Reads at most [`MOST`] bytes, and ignores the rest.
 async fn read_beginning<B>(body: &mut B, said: &mut Vec<u8>)
 where
     B: Body<Data = Bytes> + Unpin,

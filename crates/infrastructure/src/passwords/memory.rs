@@ -1,30 +1,29 @@
-//! The memory that Argon2 fills, used again and again.
+//! Reusable memory of Argon2.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use argon2::{Argon2, Block, Params, password_hash};
 
-/// The memory of runs that are over, for the next ones.
+/// The memory of finished runs, for the next ones.
 ///
-/// Each run needs much, on whichever of many threads it is. Were it allocated there, the allocator
-/// would keep it for that thread when it is free again, until each thread had its own.
+/// Each run needs much memory, on any of many threads. If it were allocated there, the allocator would keep
+/// the freed memory for that thread, until each thread had its own.
 pub(super) struct Memory {
-    /// How many blocks a run usually needs.
+    /// The number of blocks of a run with the usual parameters.
     usual: usize,
-    /// Never more than runs that were made at once, because each gives back what it took.
+    /// Never more than concurrent runs, because each returns what it took.
     idle: Mutex<Vec<Vec<Block>>>,
 }
 
 impl Memory {
-    /// Memory that is enough for runs with these parameters.
+    /// Returns memory for runs with these parameters.
     pub(super) fn of_runs_with(params: &Params) -> Self {
         Self { usual: params.block_count(), idle: Mutex::default() }
     }
 
     /// Fills `output` with the hash of the password.
     ///
-    /// What earlier runs left in the memory does not matter: every block is written before it is
-    /// read.
+    /// Earlier contents of the memory do not matter: every block is written before it is read.
     pub(super) fn run(
         &self,
         argon2: &Argon2<'_>,
@@ -34,7 +33,7 @@ impl Memory {
     ) -> Result<(), password_hash::Error> {
         let needed = argon2.params().block_count();
         if needed > self.usual {
-            // Somebody else made the hash. What it takes is not kept, for it may be any amount.
+            // The hash was created elsewhere. Its memory is not kept, because it may be any amount.
             return Ok(argon2.hash_password_into(password.as_bytes(), salt, output)?);
         }
         let taken = self.lock().pop();
@@ -48,7 +47,7 @@ impl Memory {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many runs could begin without allocating.
+    /// Returns the number of runs that could begin without allocating.
     #[cfg(test)]
     pub(super) fn idle(&self) -> usize {
         self.lock().len()

@@ -1,4 +1,4 @@
-//! A copy of a folder that stands by itself.
+//! Self-contained copies of folders.
 
 use std::{
     fs::{self, File, FileTimes, Metadata},
@@ -10,10 +10,10 @@ use std::{
 
 use crate::files::{entries, make_private_folder};
 
-/// Why a folder was not copied.
+/// An error of copying a folder.
 #[derive(Debug)]
 pub(super) enum CopyError {
-    /// It holds what must not be published. The sentence is for a person.
+    /// It contains something that must not be published. The message is meant for the user.
     Refused(String),
     Io(io::Error),
 }
@@ -24,8 +24,8 @@ impl From<io::Error> for CopyError {
     }
 }
 
-/// Copies `source` to `target`, which is not there yet, with the times of its files: they are what
-/// browsers ask about. Links stay links, so that no file is doubled.
+/// Copies `source` to `target`, which does not exist yet, with the modification times of its files:
+/// browsers revalidate by them. Links stay links, so that no file is duplicated.
 pub(super) fn copy(source: &Path, target: &Path, is_unwanted: &AtomicBool) -> Result<(), CopyError> {
     make_private_folder(target)?;
     let target = target.canonicalize()?;
@@ -61,13 +61,13 @@ fn copy_file(source: &Path, target: &Path, metadata: &Metadata) -> io::Result<()
     file.set_times(FileTimes::new().set_modified(metadata.modified()?))
 }
 
-/// A link is looked at where it is published: one that finds its target only by way of the
-/// checkout's own path leads out here.
+/// Checks a link at its published path: one that reaches its target only through the checkout's own path
+/// points out of the release.
 fn check_link(root: &Path, link: &Path) -> Result<(), CopyError> {
     let place = root.join(link);
     let leads_out = match place.canonicalize() {
         Ok(target) => !target.starts_with(root),
-        // To nowhere: it stays only as long as nothing can ever appear there.
+        // A dangling link is removed, or rejected if it points out of the folder.
         Err(_) => {
             let leads_out = climbs_out(link, &fs::read_link(&place)?);
             if !leads_out {
@@ -83,7 +83,7 @@ fn check_link(root: &Path, link: &Path) -> Result<(), CopyError> {
     }
 }
 
-/// Whether a path, followed from beside `link`, ever leaves the root.
+/// Returns whether a path, resolved from beside `link`, ever leaves the root.
 fn climbs_out(link: &Path, target: &Path) -> bool {
     let depth = i64::try_from(link.components().count()).unwrap_or(i64::MAX) - 1;
     let depths = target.components().scan(depth, |depth, component| {

@@ -1,4 +1,4 @@
-//! API tokens: what `CredentialRepository::api_tokens` and the writes about them promise.
+//! Contract of `CredentialRepository::api_tokens` and the writes of API tokens.
 
 use launchway_domain::{
     auth::{ApiToken, CredentialRepository as _, IdentityRepository as _, Write},
@@ -20,20 +20,20 @@ contract!(
     only_the_owner_revokes_a_token_and_only_once,
     tokens_of_a_deleted_user_are_not_listed,
     only_a_member_gets_a_token,
-    a_token_that_is_issued_while_its_owner_is_removed_is_void_and_stays_so,
-    a_token_that_is_issued_while_the_organization_is_deleted_is_void,
+    a_token_issued_while_its_owner_is_removed_stays_void,
+    a_token_issued_while_its_organization_is_deleted_is_void,
 );
 
 fn revoke(token: &ApiToken, organization_id: OrganizationId, user_id: UserId) -> Write {
     Write::RevokeApiToken { id: token.id, organization_id, user_id, at: at(5) }
 }
 
-/// A token of `owner`'s that works at `home`'s.
+/// A token of `owner` for the organization of `home`.
 fn issue(owner: &Resident, home: &Resident, name: &str) -> Write {
     Write::IssueApiToken(an_api_token(home.organization.id, owner.user.id, name))
 }
 
-/// Makes `user` a member at `home`'s.
+/// Makes `user` a member of the organization of `home`.
 async fn join(db: &Database, home: &Resident, user: &Resident) {
     let membership = a_membership(&home.organization, &user.user, Role::Member);
     commit(db, organizations::Write::InsertMembership(membership)).await.unwrap();
@@ -132,7 +132,7 @@ async fn only_a_member_gets_a_token(db: Database) {
     assert!(is_stale(&commit(&db, issue(&grace, &grace, "gone")).await));
 }
 
-/// Issues some tokens of `owner`'s at `home`'s, all at once and at the same time as the other write.
+/// Issues some tokens of `owner` for the organization of `home`, all concurrently with the other write.
 /// Whichever were issued, none may work.
 async fn race(db: &Database, home: &Resident, owner: &Resident, against: organizations::Write) {
     let tokens = ["one", "two", "three"].map(|name| an_api_token(home.organization.id, owner.user.id, name));
@@ -166,7 +166,7 @@ async fn race(db: &Database, home: &Resident, owner: &Resident, against: organiz
     assert_eq!(db.api_tokens(scope, owner.user.id).await.unwrap(), []);
 }
 
-async fn a_token_that_is_issued_while_its_owner_is_removed_is_void_and_stays_so(db: Database) {
+async fn a_token_issued_while_its_owner_is_removed_stays_void(db: Database) {
     let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
     join(&db, &ada, &grace).await;
     for _ in 0..50 {
@@ -174,7 +174,7 @@ async fn a_token_that_is_issued_while_its_owner_is_removed_is_void_and_stays_so(
     }
 }
 
-async fn a_token_that_is_issued_while_the_organization_is_deleted_is_void(db: Database) {
+async fn a_token_issued_while_its_organization_is_deleted_is_void(db: Database) {
     for round in 0..20 {
         let ada = Resident::of(&db, &format!("ada{round}")).await;
         let delete = organizations::Write::Delete { scope: ada.scope(), at: at(5) };

@@ -1,4 +1,4 @@
-//! Applications: what `ApplicationRepository` and its writes promise.
+//! Contract of `ApplicationRepository` and its writes.
 
 mod commotion;
 pub(crate) mod domains;
@@ -37,16 +37,16 @@ contract!(
     of_two_who_take_a_name_at_once_one_gets_it,
     a_domain_is_taken_once_in_the_installation,
     a_change_that_takes_what_others_have_is_refused,
-    a_deleted_application_is_gone_and_its_name_and_domain_are_free,
+    deleting_an_application_frees_its_name_and_domain,
     what_is_gone_or_of_others_is_not_changed,
     nobody_makes_an_application_for_an_organization_that_is_gone,
     an_organization_that_has_applications_stays,
-    of_an_application_and_the_end_of_its_organization_one_happens,
+    creating_an_application_conflicts_with_deleting_its_owner,
     an_application_is_seen_with_everything_around_it,
     an_application_outlives_who_made_it,
 );
 
-/// The application "web" of that person's organization, made at the beginning.
+/// The application "web" of that user's organization, created at time zero.
 pub(crate) fn an_application_of(resident: &Resident) -> ApplicationBuilder {
     an_application().in_organization(&resident.organization).made_by(&resident.user).created_at(at(0))
 }
@@ -55,7 +55,7 @@ pub(crate) async fn insert(db: &Database, application: &Application) -> Result<(
     commit(db, Write::Insert(Box::new(application.clone()))).await
 }
 
-/// An application of that person's organization, which is stored.
+/// A stored application of that user's organization.
 pub(crate) async fn stored(db: &Database, resident: &Resident, name: &str) -> Application {
     let application = an_application_of(resident).named(name).build();
     insert(db, &application).await.unwrap();
@@ -70,7 +70,7 @@ async fn detail(db: &Database, scope: Scope, id: ApplicationId) -> Option<Applic
     ApplicationRepository::detail(db, scope, id).await.unwrap()
 }
 
-/// The application as it is stored now.
+/// Returns the application as it is stored now.
 pub(crate) async fn again(db: &Database, application: &Application) -> Application {
     get(db, Scope::of_record(application.organization_id), application.id).await.unwrap()
 }
@@ -95,7 +95,7 @@ pub(crate) fn is_taken(outcome: &Result<(), StoreError>, expected: Unique) -> bo
     matches!(outcome, Err(StoreError::Taken(unique)) if *unique == expected)
 }
 
-/// An application with everything that one may have.
+/// An application with all optional values.
 fn a_full_one(resident: &Resident) -> Application {
     let mut blueprint = a_blueprint();
     blueprint.base_path = parsed("/apps/web");
@@ -215,7 +215,7 @@ async fn a_change_that_takes_what_others_have_is_refused(db: Database) {
     assert_eq!(again(&db, &api).await, api);
 }
 
-async fn a_deleted_application_is_gone_and_its_name_and_domain_are_free(db: Database) {
+async fn deleting_an_application_frees_its_name_and_domain(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let first = an_application_of(&ada).at_domain("web.example.com").build();
     insert(&db, &first).await.unwrap();
@@ -269,7 +269,7 @@ async fn an_organization_that_has_applications_stays(db: Database) {
     assert!(is_stale(&commit(&db, end()).await));
 }
 
-async fn of_an_application_and_the_end_of_its_organization_one_happens(db: Database) {
+async fn creating_an_application_conflicts_with_deleting_its_owner(db: Database) {
     for round in 0..10 {
         let ada = Resident::of(&db, &format!("ada{round}")).await;
         let application = an_application_of(&ada).build();

@@ -1,4 +1,4 @@
-//! The audit trail: what `audit::Write` promises, and what a check of the chains finds.
+//! Contract of `audit::Write`, and of verifying the chains.
 
 mod pages;
 
@@ -52,7 +52,7 @@ async fn head(db: &Database, chain: Chain) -> ChainHead {
     heads.into_iter().find(|head| head.chain == chain).unwrap()
 }
 
-/// Whether the chain is whole, from the first link to where its head says that it ends.
+/// Returns whether the chain is intact, from the first link to the end that its head states.
 async fn is_whole(db: &Database, chain: Chain) -> bool {
     let (links, head) = (links(db, chain).await, head(db, chain).await);
     let mut hash = LinkHash::ROOT;
@@ -217,7 +217,7 @@ async fn entries_can_neither_be_changed_nor_removed(fresh: &Fresh) {
     assert_eq!(links(db, chain).await, before);
 }
 
-/// Does to the entries what the tables refuse, as somebody with the database in their hands could.
+/// Changes entries against the rules of the tables, as an attacker with access to the database could.
 async fn tamper(db: &Database, statement: &'static str) {
     let unlock = |connection: &mut AnyConnection| {
         let unlock = match connection {

@@ -1,4 +1,4 @@
-//! What callers get when connections are used up, die or are closed.
+//! Errors when connections are exhausted, die or are closed.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -18,13 +18,13 @@ use crate::{
 };
 
 contract!(
-    when_all_connections_are_busy_a_reader_is_told_and_does_not_hang,
+    reads_fail_in_time_when_all_connections_are_busy,
     readers_go_on_while_writers_wait_for_each_other,
     a_panic_while_reading_costs_nobody_a_connection,
     a_closed_database_is_not_available,
 );
 
-async fn when_all_connections_are_busy_a_reader_is_told_and_does_not_hang(fresh: &Fresh) {
+async fn reads_fail_in_time_when_all_connections_are_busy(fresh: &Fresh) {
     let db = fresh.open_with(|options| {
         options.connections = 1;
         options.patience = Duration::from_millis(50);

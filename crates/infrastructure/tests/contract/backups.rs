@@ -1,4 +1,4 @@
-//! Archives that nobody should trust: each is refused, and nothing of it is written anywhere.
+//! Manipulated archives: each is rejected, and nothing of it is written anywhere.
 
 use std::{
     fs::{self, File},
@@ -40,7 +40,7 @@ struct Original {
 struct Entry {
     name: String,
     kind: EntryType,
-    /// What the header claims; the truth otherwise.
+    /// The size in the header; the true one if `None`.
     size: Option<u64>,
     content: Vec<u8>,
 }
@@ -84,14 +84,14 @@ impl Original {
         serde_json::from_slice(&entry.content).unwrap()
     }
 
-    /// The archive with other entries, which its end fits to.
+    /// Returns the archive with other entries, and a matching checksum.
     fn changed(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Vec<Entry> {
         let mut entries = self.entries.clone();
         change(&mut entries);
         sealed(entries)
     }
 
-    /// The archive with another manifest, which its end fits to.
+    /// Returns the archive with another manifest, and a matching checksum.
     fn with_manifest(&self, change: impl FnOnce(&mut Value)) -> Vec<Entry> {
         let mut manifest = self.manifest();
         change(&mut manifest);
@@ -107,7 +107,7 @@ impl Original {
         path
     }
 
-    /// Asserts that an archive is refused, and that nothing of it is left anywhere.
+    /// Asserts that an archive is rejected, and that nothing of it is left anywhere.
     #[track_caller]
     fn refuses(&self, what: &str, entries: &[Entry]) -> String {
         let path = self.write(entries);
@@ -124,7 +124,7 @@ impl Original {
     }
 }
 
-/// An empty place, on SQLite.
+/// An empty target, on SQLite.
 struct Target {
     folder: TempDir,
 }
@@ -177,7 +177,7 @@ fn read(path: &Path) -> Vec<Entry> {
     entries.collect()
 }
 
-/// Writes whatever it is told, however wrong.
+/// Writes the entries without any check.
 fn write(path: &Path, entries: &[Entry]) {
     let mut packed = GzEncoder::new(File::create(path).unwrap(), Compression::fast());
     for entry in entries {
@@ -199,7 +199,7 @@ fn write(path: &Path, entries: &[Entry]) {
     packed.finish().unwrap();
 }
 
-/// Makes the end of an archive fit its manifest.
+/// Makes the checksum of an archive match its manifest.
 fn sealed(mut entries: Vec<Entry>) -> Vec<Entry> {
     let manifest =
         entries.iter().rfind(|entry| entry.name == "manifest.json").map(|entry| entry.content.clone());

@@ -1,4 +1,4 @@
-//! Records for the tests, each different from all others.
+//! Builders of records for the tests, each different from all others.
 
 use std::{
     collections::BTreeMap,
@@ -19,12 +19,12 @@ use launchway_domain::{
 use launchway_infrastructure::database::Database;
 use uuid::Uuid;
 
-/// Some seconds after the tests' beginning of time.
+/// Returns the time so many seconds after the tests' time zero.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::seconds(seconds)
 }
 
-/// An id that was not used before.
+/// Returns an id that was not used before.
 pub(crate) fn id<T: From<Uuid>>() -> T {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     Uuid::from_u128(NEXT.fetch_add(1, Ordering::Relaxed).into()).into()
@@ -62,7 +62,7 @@ pub(crate) fn an_api_token(organization_id: OrganizationId, user_id: UserId, nam
     }
 }
 
-/// An entry of Ada's in that chain.
+/// An audit entry by Ada in that chain.
 pub(crate) fn an_entry(chain: Chain) -> Entry {
     Entry {
         id: id(),
@@ -80,8 +80,8 @@ pub(crate) fn an_entry(chain: Chain) -> Entry {
     }
 }
 
-/// The writes, and an entry that tells of them. Each in a chain of its own, so that units that are
-/// made at once meet only where the test wants it.
+/// Adds an audit entry to the writes. Each has a chain of its own, so that concurrent transactions conflict
+/// only where the test wants it.
 pub(crate) fn audited(mut writes: Vec<Write>) -> Vec<Write> {
     writes.push(audit::Write::Append(an_entry(Chain::Organization(id()))).into());
     writes
@@ -91,7 +91,7 @@ pub(crate) fn a_hash(text: &str) -> PasswordHash {
     PasswordHash(format!("$argon2id${text}"))
 }
 
-/// Someone with an organization of their own.
+/// A user with an organization of their own.
 pub(crate) struct Resident {
     pub(crate) user: User,
     pub(crate) organization: Organization,
@@ -99,7 +99,7 @@ pub(crate) struct Resident {
 }
 
 impl Resident {
-    /// Someone who is not stored yet.
+    /// A user who is not stored yet.
     pub(crate) fn called(name: &str) -> Self {
         let user = a_user(name);
         let organization = an_organization(&format!("{name}'s Team"));
@@ -107,14 +107,14 @@ impl Resident {
         Self { user, organization, membership }
     }
 
-    /// Someone who is stored.
+    /// A stored user.
     pub(crate) async fn of(database: &Database, name: &str) -> Self {
         let resident = Self::called(name);
         database.commit(audited(resident.writes())).await.unwrap();
         resident
     }
 
-    /// Where they are at home.
+    /// Returns the scope of their organization.
     pub(crate) fn scope(&self) -> Scope {
         Scope::of_record(self.organization.id)
     }
@@ -127,14 +127,14 @@ impl Resident {
         ]
     }
 
-    /// Opens a session whose token is `token`.
+    /// Creates a session whose token is `token`.
     pub(crate) async fn log_in(&self, database: &Database, token: &str) -> Session {
         let session = a_session(self.user.id, token);
         commit(database, auth::Write::OpenSession(session.clone())).await.unwrap();
         session
     }
 
-    /// Issues an API token called `name`.
+    /// Issues an API token with the name `name`.
     pub(crate) async fn issue(&self, database: &Database, name: &str) -> ApiToken {
         let token = an_api_token(self.organization.id, self.user.id, name);
         commit(database, auth::Write::IssueApiToken(token.clone())).await.unwrap();
@@ -142,17 +142,17 @@ impl Resident {
     }
 }
 
-/// Commits one write, and an entry that tells of it.
+/// Commits one write with an audit entry.
 pub(crate) async fn commit(database: &Database, write: impl Into<Write>) -> Result<(), StoreError> {
     database.commit(audited(vec![write.into()])).await
 }
 
-/// Runs a statement that no write exists for, with SQL that both databases take.
+/// Runs a statement that no write exists for, with SQL that both databases accept.
 pub(crate) async fn execute(database: &Database, sql: &'static str) {
     database.write(move |connection| Ok(connection.batch_execute(sql)?)).await.unwrap();
 }
 
-/// Whether a guard did not hold.
+/// Returns whether a guard failed.
 pub(crate) fn is_stale(outcome: &Result<(), StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Stale))
 }

@@ -1,4 +1,4 @@
-//! Passwords: what `CredentialRepository` and the writes about passwords promise.
+//! Contract of `CredentialRepository` and the writes of passwords.
 
 use launchway_domain::{
     auth::{CredentialRepository as _, Credentials, Write},

@@ -1,4 +1,4 @@
-//! Deploy keys: what `DeployKeyRepository` and its writes promise.
+//! Contract of `DeployKeyRepository` and its writes.
 
 use launchway_domain::{
     ids::OrganizationId,

@@ -1,4 +1,4 @@
-//! Deployments: what `DeploymentRepository` and its writes promise.
+//! Contract of `DeploymentRepository` and its writes.
 
 mod advancing;
 mod commotion;
@@ -39,13 +39,13 @@ pub(crate) async fn insert_deployment(db: &Database, deployment: &Deployment) ->
     deployment.clone()
 }
 
-/// A deployment that waits, wished for `number` seconds after the beginning.
+/// A queued deployment, requested `number` seconds after time zero.
 pub(crate) async fn deploy(db: &Database, application: &Application, number: u32) -> Deployment {
     let deployment = a_deployment().of(application).numbered(number).created_at(at(number.into()));
     insert_deployment(db, &deployment.build()).await
 }
 
-/// Moves a deployment on. Without an entry, because the wish has one.
+/// Advances a deployment. Without an audit entry, because the request has one.
 pub(crate) async fn advance(
     db: &Database,
     id: DeploymentId,
@@ -63,7 +63,7 @@ async fn go_live(db: &Database, id: DeploymentId, seconds: i64) -> Result<(), St
     db.commit(vec![Write::GoLive { id, at: at(seconds) }.into()]).await
 }
 
-/// Brings a deployment that waits all the way.
+/// Advances a queued deployment until it is deployed.
 pub(crate) async fn bring_to_life(db: &Database, id: DeploymentId, seconds: i64) {
     advance(db, id, DeploymentState::Deploying, seconds).await.unwrap();
     go_live(db, id, seconds).await.unwrap();
@@ -78,7 +78,7 @@ async fn detail(db: &Database, scope: Scope, id: DeploymentId) -> Option<Deploym
     DeploymentRepository::detail(db, scope, id).await.unwrap()
 }
 
-/// The deployment as it is stored now.
+/// Returns the deployment as it is stored now.
 async fn now(db: &Database, deployment: &Deployment) -> Deployment {
     get(db, Scope::of_record(deployment.organization_id), deployment.id).await.unwrap()
 }

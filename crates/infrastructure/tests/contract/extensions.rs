@@ -1,5 +1,4 @@
-//! Extensions: what `ExtensionRepository`, `ExecutionRepository`, `ExecutionLog` and their writes
-//! promise.
+//! Contract of `ExtensionRepository`, `ExecutionRepository`, `ExecutionLog` and their writes.
 
 mod catalog;
 mod commotion;
@@ -27,7 +26,7 @@ use launchway_testkit::builders::{ExecutionBuilder, an_execution, an_extension, 
 
 use crate::builders::{Resident, at, commit};
 
-/// Does what needs no entry.
+/// Commits a write without an audit entry.
 async fn quietly(db: &Database, write: Write) -> Result<(), StoreError> {
     db.commit(vec![write.into()]).await
 }
@@ -41,7 +40,7 @@ async fn withdraw_all_but(db: &Database, keep: &[&str], seconds: i64) {
     quietly(db, Write::Withdraw { keep, at: at(seconds) }).await.unwrap();
 }
 
-/// The entry `hello-note` of the catalog, which is stored.
+/// The stored entry `hello-note` of the catalog.
 pub(crate) async fn an_entry(db: &Database) -> Extension {
     let entry = an_extension().created_at(at(0)).asking_for("who").build();
     publish(db, &entry).await.unwrap();
@@ -52,7 +51,7 @@ async fn fork(db: &Database, extension: &Extension) -> Result<(), StoreError> {
     commit(db, Write::Fork(Box::new(extension.clone()))).await
 }
 
-/// A fork of that person's organization, which is stored.
+/// A stored fork of that user's organization.
 async fn a_fork(db: &Database, resident: &Resident, key: &str) -> Extension {
     let extension = an_extension().keyed(key).forked_by(&resident.organization).created_at(at(0)).build();
     fork(db, &extension).await.unwrap();
@@ -67,7 +66,7 @@ async fn by_key(db: &Database, scope: Scope, key: &str) -> Option<Extension> {
     ExtensionRepository::by_key(db, scope, &parsed(key)).await.unwrap()
 }
 
-/// A run that a person asks for in their organization, with two steps and one that looks at them.
+/// A run requested by a user in their organization, with two steps and one that checks them.
 fn a_run_of(resident: &Resident, extension: &Extension) -> ExecutionBuilder {
     an_execution()
         .of(extension)
@@ -85,7 +84,7 @@ async fn request(db: &Database, (execution, steps): RunWithSteps, installs: bool
     commit(db, Write::Request { execution: Box::new(execution), steps, installs }).await
 }
 
-/// A run of an entry of the catalog, which is stored and waits.
+/// A stored pending run of a catalog entry.
 pub(crate) async fn a_run(db: &Database, resident: &Resident) -> RunWithSteps {
     let run = a_run_of(resident, &an_entry(db).await).with_steps();
     request(db, run.clone(), false).await.unwrap();
@@ -109,7 +108,7 @@ pub(crate) async fn finish(db: &Database, id: ExecutionId, state: S) -> Result<(
     quietly(db, Write::Finish { id, end, at: at(5) }).await
 }
 
-/// The run as it is stored now.
+/// Returns the run as it is stored now.
 async fn now(db: &Database, run: &Execution) -> RunWithSteps {
     ExecutionRepository::get(db, run.scope, run.id).await.unwrap().unwrap()
 }

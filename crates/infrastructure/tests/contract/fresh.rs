@@ -6,7 +6,7 @@ use launchway_infrastructure::database::{Database, DatabaseOptions, DatabaseUrl}
 use launchway_testkit::postgres::FreshDatabase;
 use tempfile::TempDir;
 
-/// A database with empty tables, removed with this value.
+/// A database with empty tables, removed on drop.
 pub(crate) struct Fresh {
     pub(crate) database: Database,
     place: Place,
@@ -44,12 +44,12 @@ impl Fresh {
         Database::open(options).unwrap()
     }
 
-    /// Where the database is.
+    /// Returns the URL of the database.
     pub(crate) fn url(&self) -> DatabaseUrl {
         self.place.options().url
     }
 
-    /// The folder of the SQLite file; `None` on PostgreSQL.
+    /// Returns the folder of the SQLite file; `None` on PostgreSQL.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match &self.place {
             Place::Folder(folder) => Some(folder.path()),

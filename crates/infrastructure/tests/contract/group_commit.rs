@@ -1,4 +1,4 @@
-//! Group commit: how the one writer of a SQLite file shares its transactions.
+//! Group commit of the one writer of a SQLite file.
 
 use std::sync::mpsc;
 
@@ -15,7 +15,7 @@ use crate::{
     fresh::{FILE, Fresh},
 };
 
-/// Keeps the writer busy until the gate is dropped, so that what is written meanwhile has to wait.
+/// Blocks the writer until the gate is dropped, so that further writes are queued.
 async fn occupy(db: &Database, tasks: &mut JoinSet<Result<(), StoreError>>) -> mpsc::Sender<()> {
     let (gate, opened) = mpsc::channel::<()>();
     let writer = db.clone();
@@ -30,7 +30,7 @@ async fn occupy(db: &Database, tasks: &mut JoinSet<Result<(), StoreError>>) -> m
     gate
 }
 
-/// Waits until that many calls have been handed to the writer.
+/// Waits until that many calls are queued at the writer.
 async fn queued(db: &Database, commits: u64) {
     while db.statistics().commits < commits {
         yield_now().await;

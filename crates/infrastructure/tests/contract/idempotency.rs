@@ -1,4 +1,4 @@
-//! Requests that are carried out once: what `IdempotencyStore` and its write promise.
+//! Contract of `IdempotencyStore` and its write.
 
 use launchway_domain::{
     auth,

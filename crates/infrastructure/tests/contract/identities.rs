@@ -1,4 +1,4 @@
-//! Identities: what `IdentityRepository` promises, and what it costs.
+//! Contract of `IdentityRepository`, and its cost.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ contract!(
     the_holder_of_a_session_is_recognised,
     the_holder_of_an_api_token_is_recognised,
     an_unknown_token_is_nobodys,
-    recognising_the_same_token_again_reads_no_more_than_the_epoch,
+    a_known_token_costs_only_a_read_of_the_epoch,
     a_revoked_token_is_not_recognised,
     an_ended_session_is_not_recognised,
     another_role_is_seen_at_once,
@@ -60,13 +60,13 @@ async fn an_unknown_token_is_nobodys(db: Database) {
     Resident::of(&db, "ada").await.log_in(&db, "one").await;
     let unknown = TokenHash::of("two");
     assert_eq!(known(&db, &unknown).await, None);
-    // A token that was not recognised is not remembered as nobody's either.
+    // An unknown token is not cached either.
     let grace = Resident::of(&db, "grace").await;
     let session = grace.log_in(&db, "two").await;
     assert_eq!(known(&db, &unknown).await.unwrap().credential, Credential::Session(session));
 }
 
-async fn recognising_the_same_token_again_reads_no_more_than_the_epoch(fresh: &Fresh) {
+async fn a_known_token_costs_only_a_read_of_the_epoch(fresh: &Fresh) {
     let db = &fresh.database;
     let session = Resident::of(db, "ada").await.log_in(db, "one").await;
     let first = known(db, &session.token_hash).await;
@@ -162,8 +162,8 @@ async fn tokens_of_a_deleted_user_are_not_recognised(db: Database) {
     assert_eq!(known(&db, &token.token_hash).await, None);
 }
 
-/// A replica on PostgreSQL is seen at once. On SQLite the server is alone with its file; a tool
-/// that writes beside it is noticed with the next commit, or after a moment of rest.
+/// A replica's change on PostgreSQL is seen at once. On SQLite the server is alone with its file; a tool
+/// that writes beside it is noticed with the next commit, or when the writer is idle.
 async fn changes_of_another_process_are_seen(fresh: &Fresh) {
     let db = &fresh.database;
     let ada = Resident::of(db, "ada").await;

@@ -1,4 +1,4 @@
-//! The first administrator: what `auth::Write::ClaimInstallation` promises.
+//! Contract of `auth::Write::ClaimInstallation`, which creates the first administrator.
 
 use launchway_domain::{
     auth::{CredentialRepository as _, Write},
@@ -13,7 +13,7 @@ use crate::builders::{Resident, at, audited, commit};
 contract!(
     an_installation_begins_without_an_administrator,
     an_installation_is_claimed_once,
-    of_two_hundred_claims_at_once_exactly_one_succeeds_and_the_others_leave_nothing,
+    exactly_one_of_two_hundred_concurrent_claims_succeeds,
 );
 
 fn claim(resident: &Resident) -> Vec<store::Write> {
@@ -36,7 +36,7 @@ async fn an_installation_is_claimed_once(db: Database) {
     assert!(matches!(outcome, Err(StoreError::Taken(Unique::Installation))), "{outcome:?}");
 }
 
-async fn of_two_hundred_claims_at_once_exactly_one_succeeds_and_the_others_leave_nothing(db: Database) {
+async fn exactly_one_of_two_hundred_concurrent_claims_succeeds(db: Database) {
     let residents: Vec<_> = (0..200).map(|n| Resident::called(&format!("user{n}"))).collect();
     let mut tasks = JoinSet::new();
     for resident in &residents {

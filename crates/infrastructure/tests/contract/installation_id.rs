@@ -1,4 +1,4 @@
-//! The id of the installation: the promises of `Database::claim_for_installation` and of `inspect`.
+//! Contract of `Database::claim_for_installation` and of `inspect`.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Invitations: the promises of `OrganizationRepository` and `organizations::Write` about them.
+//! Contract of `OrganizationRepository` and `organizations::Write` about invitations.
 
 use launchway_domain::{
     auth::TokenHash,
@@ -27,7 +27,7 @@ contract!(
     a_new_member_has_no_invitation,
 );
 
-/// The home of an admin, and a guest with a home of their own.
+/// The organization of an admin, and a guest with an organization of their own.
 async fn host_and_guest(db: &Database) -> (Resident, Resident) {
     (Resident::of(db, "ada").await, Resident::of(db, "grace").await)
 }
@@ -73,7 +73,7 @@ fn join(host: &Resident, guest: &Resident, role: Role) -> Write {
     Write::InsertMembership(a_membership(&host.organization, &guest.user, role))
 }
 
-/// The number of invitations that the host and the guest see, which has to be the same.
+/// Returns the number of invitations that the host and the guest see, which must be the same.
 async fn pending(db: &Database, host: &Resident, guest: &Resident, seconds: i64) -> usize {
     let sent = db.invitations(host.scope(), at(seconds)).await.unwrap().len();
     assert_eq!(db.invitations_of(guest.user.id, at(seconds)).await.unwrap().len(), sent);

@@ -1,4 +1,4 @@
-//! The queue of jobs: what `JobQueue` and its writes promise.
+//! Contract of `JobQueue` and its writes.
 
 mod cancelling;
 mod claiming;
@@ -25,10 +25,10 @@ use uuid::Uuid;
 
 use crate::builders::{Resident, at, id};
 
-/// More than any test runs.
+/// Higher limits than any test reaches.
 const NO_LIMITS: ClaimLimits = ClaimLimits { builds: 10_000, operations: 10_000, per_organization: 10_000 };
 
-/// A job of that organization on a subject of its own, to run at once.
+/// A job of that organization on a subject of its own, due at once.
 fn a_job(scope: Scope) -> NewJob {
     a_job_on(scope, id())
 }
@@ -63,12 +63,12 @@ async fn enqueue(db: &Database, job: &NewJob) -> JobId {
     job.id
 }
 
-/// Takes the next job for thirty seconds.
+/// Claims the next job for thirty seconds.
 async fn claim(db: &Database, worker: WorkerId, seconds: i64) -> Option<ClaimedJob> {
     db.claim(&worker, NO_LIMITS, at(seconds), at(seconds + 30)).await.unwrap()
 }
 
-/// A job that runs.
+/// A running job.
 pub(crate) async fn running(db: &Database, scope: Scope) -> ClaimedJob {
     enqueue(db, &a_job(scope)).await;
     claim(db, a_worker(), 0).await.unwrap()

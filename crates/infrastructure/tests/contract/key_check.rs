@@ -1,4 +1,4 @@
-//! What recognises the secret key: what `Database::key_check` promises.
+//! Contract of `Database::key_check`, by which a wrong secret key is detected.
 
 use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;

@@ -1,4 +1,4 @@
-//! Logs: what `LogSink`, `LogReader` and `logs::Write` promise.
+//! Contract of `LogSink`, `LogReader` and `logs::Write`.
 
 mod pages;
 mod sizes;
@@ -28,11 +28,11 @@ contract!(
     lines_are_read_as_they_were_appended,
     lines_come_behind_all_earlier_ones_of_their_application,
     any_number_of_lines_is_appended,
-    appends_at_once_leave_no_gap_and_keep_the_order_of_each_caller,
-    applications_that_are_appended_to_at_once_do_not_wait_for_each_other_for_ever,
+    concurrent_appends_are_contiguous_and_keep_their_order,
+    concurrent_appends_to_applications_do_not_deadlock,
     lines_of_an_application_that_is_gone_are_dropped,
-    lines_become_visible_with_the_changes_that_they_tell_of_or_not_at_all,
-    the_lines_behind_a_number_come_oldest_first_and_no_more_than_asked_for,
+    lines_become_visible_together_with_their_changes,
+    lines_after_a_number_are_oldest_first_and_limited,
     the_lines_behind_a_number_are_filtered,
     others_read_no_lines,
     the_last_printed_line_is_that_of_the_container,
@@ -64,12 +64,12 @@ async fn after(
     LogReader::after(db, scope, application, filter, after, limit).await.unwrap()
 }
 
-/// All lines of an application, oldest first.
+/// Returns all lines of an application, oldest first.
 async fn all(db: &Database, application: &Application) -> Vec<LogLine> {
     after(db, scope(application), application.id, &LogFilter::default(), (0, i64::MAX)).await.unwrap()
 }
 
-/// All lines of a deployment, oldest first.
+/// Returns all lines of a deployment, oldest first.
 pub(crate) async fn lines_of(db: &Database, deployment: &Deployment) -> Vec<LogLine> {
     let scope = Scope::of_record(deployment.organization_id);
     let filter = LogFilter { deployment: Some(deployment.id), ..LogFilter::default() };
@@ -80,7 +80,7 @@ fn numbers(lines: &[LogLine]) -> Vec<i64> {
     lines.iter().map(|line| line.number).collect()
 }
 
-/// Lines of that deployment that say the numbers.
+/// Lines of that deployment with the numbers as text.
 fn counted(deployment: &Deployment, numbers: std::ops::RangeInclusive<i64>) -> Vec<NewLine> {
     numbers.map(|number| a_log_line().of(deployment).saying(&number.to_string()).new_line()).collect()
 }
@@ -133,7 +133,7 @@ async fn any_number_of_lines_is_appended(db: Database) {
     assert!(lines.iter().all(|line| line.text == line.number.to_string()));
 }
 
-async fn appends_at_once_leave_no_gap_and_keep_the_order_of_each_caller(fresh: &Fresh) {
+async fn concurrent_appends_are_contiguous_and_keep_their_order(fresh: &Fresh) {
     let (application, one, two) = a_log(&fresh.database).await;
     // Replicas on PostgreSQL; on SQLite the server is alone with its file.
     let (db, replica) = (fresh.database.clone(), fresh.open_again());
@@ -162,7 +162,7 @@ async fn appends_at_once_leave_no_gap_and_keep_the_order_of_each_caller(fresh: &
     assert_eq!(of_both.len(), 560);
 }
 
-async fn applications_that_are_appended_to_at_once_do_not_wait_for_each_other_for_ever(db: Database) {
+async fn concurrent_appends_to_applications_do_not_deadlock(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let mut deployments = Vec::new();
     for name in ["a", "b", "c", "d"] {
@@ -199,19 +199,19 @@ async fn lines_of_an_application_that_is_gone_are_dropped(db: Database) {
     assert_eq!(read, None);
 }
 
-async fn lines_become_visible_with_the_changes_that_they_tell_of_or_not_at_all(db: Database) {
+async fn lines_become_visible_together_with_their_changes(db: Database) {
     let (application, deployment, _) = a_log(&db).await;
     let more = || Write::Append(counted(&deployment, 1..=3)).into();
     let stale = auth::Write::EndSession { id: id(), at: at(0) };
     assert!(is_stale(&db.commit(audited(vec![more(), stale.into()])).await));
     assert_eq!(all(&db, &application).await, []);
-    // Without an entry: they tell of what has one.
+    // Without an audit entry: the lines are about changes that have one.
     db.commit(vec![more()]).await.unwrap();
     append(&db, counted(&deployment, 4..=4)).await;
     assert_eq!(numbers(&all(&db, &application).await), [1, 2, 3, 4]);
 }
 
-async fn the_lines_behind_a_number_come_oldest_first_and_no_more_than_asked_for(db: Database) {
+async fn lines_after_a_number_are_oldest_first_and_limited(db: Database) {
     let (application, deployment, _) = a_log(&db).await;
     append(&db, counted(&deployment, 1..=7)).await;
     let read = async |behind, limit| {

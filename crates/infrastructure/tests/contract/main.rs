@@ -1,12 +1,11 @@
-//! What the ports of the domain promise, held on both databases.
+//! Contract tests of the domain's ports, on both databases.
 //!
-//! Each promise is an async function of a [`Database`] with empty tables, named by a sentence;
-//! `contract!` makes two tests of it.
+//! Each test is an async function of a [`Database`] with empty tables; `contract!` runs it on both.
 //!
 //! [`Database`]: launchway_infrastructure::database::Database
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-/// Makes of each promise a test on SQLite and one on PostgreSQL.
+/// Makes each function a test on SQLite and one on PostgreSQL.
 macro_rules! contract {
     ($($promise:ident),* $(,)?) => {
         mod on_sqlite {

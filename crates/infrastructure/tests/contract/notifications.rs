@@ -1,4 +1,4 @@
-//! Notifications: what their ports and writes promise.
+//! Contract of the ports and writes of notifications.
 
 mod announcing;
 mod claiming;
@@ -34,7 +34,7 @@ use uuid::Uuid;
 
 use crate::builders::{Resident, at, commit, id};
 
-/// A place that messages of that person's organization go to, which is active.
+/// An active webhook channel of that user's organization.
 fn a_webhook(resident: &Resident, kind: WebhookKind) -> WebhookConfig {
     WebhookConfig {
         id: id(),
@@ -52,14 +52,14 @@ async fn insert(db: &Database, config: &WebhookConfig) -> Result<(), StoreError>
     commit(db, Write::InsertWebhook { config: config.clone(), secret: None }).await
 }
 
-/// A place that messages go to, which is stored.
+/// A stored webhook channel.
 async fn a_stored(db: &Database, resident: &Resident, kind: WebhookKind) -> WebhookConfig {
     let config = a_webhook(resident, kind);
     insert(db, &config).await.unwrap();
     config
 }
 
-/// Somebody whose organization is told by Slack.
+/// A user whose organization has a Slack channel.
 pub(crate) async fn a_reader(db: &Database, name: &str) -> Resident {
     let resident = Resident::of(db, name).await;
     a_stored(db, &resident, WebhookKind::Slack).await;
@@ -103,12 +103,12 @@ async fn delete_organization(db: &Database, scope: Scope, seconds: i64) {
     commit(db, organizations::Write::Delete { scope, at: at(seconds) }).await.unwrap();
 }
 
-/// Something that happened so many seconds after the beginning.
+/// An event so many seconds after time zero.
 fn an_event(scope: Scope, seconds: i64) -> Event {
     Event::new(id(), scope.id(), EventKind::MemberAdded, at(seconds)).with(Fact::User, "ada \"the\" 1st\n🚀")
 }
 
-/// Says that something happened. Without an entry: its cause has one.
+/// Emits an event. Without an audit entry: its cause has one.
 async fn announce(db: &Database, event: &Event) -> Result<(), StoreError> {
     db.commit(vec![Write::Announce(event.clone()).into()]).await
 }
@@ -123,25 +123,25 @@ fn sender(instance: u128, boot: u128) -> SenderId {
     SenderId { instance: Uuid::from_u128(instance).into(), boot: Uuid::from_u128(boot).into() }
 }
 
-/// Takes what is due, for thirty seconds.
+/// Claims due deliveries, for thirty seconds.
 async fn claim(db: &Database, most: usize, seconds: i64) -> Vec<ClaimedDelivery> {
     db.claim(sender(1, 1), most, at(seconds), at(seconds + 30)).await.unwrap()
 }
 
-/// Takes the one delivery that is due.
+/// Claims the only due delivery.
 async fn claim_one(db: &Database, seconds: i64) -> ClaimedDelivery {
     let mut claimed = claim(db, 10, seconds).await;
     assert_eq!(claimed.len(), 1);
     claimed.pop().unwrap()
 }
 
-/// The one delivery that an event of somebody who is told by Slack led to, being sent.
+/// The only delivery of an event in an organization with a Slack channel, being sent.
 async fn sending(db: &Database, scope: Scope) -> ClaimedDelivery {
     announced(db, scope, 1).await;
     claim_one(db, 2).await
 }
 
-/// What came of an attempt that began then and took a quarter of a second.
+/// An attempt that began then and took a quarter of a second.
 fn an_attempt(claimed: &ClaimedDelivery, seconds: i64, status: Option<u16>, error: &str) -> Attempt {
     let took = Duration::from_millis(250);
     Attempt { number: claimed.claim.attempt, at: at(seconds), took, status, error: error.to_owned() }
@@ -160,12 +160,12 @@ async fn record(
     db.record(claimed.claim, attempt, next).await
 }
 
-/// The organization's deliveries, newest first.
+/// Returns the organization's deliveries, newest first.
 pub(crate) async fn deliveries(db: &Database, scope: Scope) -> Vec<Delivery> {
     db.deliveries(scope, DeliveryFilter::default(), a_page(1, 1000)).await.unwrap().items
 }
 
-/// The organization's only delivery.
+/// Returns the organization's only delivery.
 async fn the_delivery(db: &Database, scope: Scope) -> Delivery {
     let mut all = deliveries(db, scope).await;
     assert_eq!(all.len(), 1);
@@ -176,7 +176,7 @@ async fn states(db: &Database, scope: Scope) -> Vec<DeliveryState> {
     deliveries(db, scope).await.into_iter().map(|delivery| delivery.state).collect()
 }
 
-/// Sends everything that is due, and tells of what.
+/// Sends everything that is due, and returns the events.
 async fn told(db: &Database, seconds: i64) -> Vec<Event> {
     let mut told = Vec::new();
     loop {

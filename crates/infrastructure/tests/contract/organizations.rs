@@ -1,4 +1,4 @@
-//! Organizations: what `OrganizationRepository` and `organizations::Write` promise.
+//! Contract of `OrganizationRepository` and `organizations::Write`.
 
 use launchway_domain::{
     auth::{self, CredentialRepository as _, IdentityRepository as _},
@@ -38,7 +38,7 @@ contract!(
     of_two_admins_who_demote_each_other_one_stays,
     of_two_admins_who_leave_at_once_one_stays,
     the_tokens_of_a_member_who_left_stay_void,
-    a_member_who_joins_while_the_organization_is_deleted_is_no_member_of_it,
+    joining_an_organization_while_it_is_deleted_has_no_effect,
 );
 
 fn change_role(home: &Resident, user: &User, role: Role) -> Write {
@@ -62,7 +62,7 @@ fn delete(home: &Resident) -> Write {
     Write::Delete { scope: home.scope(), at: at(5) }
 }
 
-/// Someone new in that organization.
+/// A new member of that organization.
 async fn joined(db: &Database, home: &Resident, name: &str, role: Role) -> User {
     let user = a_user(name);
     commit(db, users::Write::Insert(user.clone())).await.unwrap();
@@ -298,7 +298,7 @@ async fn a_deleted_user_is_no_admin(db: Database) {
     assert!(is_last_admin(&commit(&db, remove(&ada, &ada.user)).await));
 }
 
-/// Both at once: exactly one succeeds, and the other one is told why not.
+/// Runs both concurrently: exactly one succeeds, and the other one fails with the reason.
 async fn race(db: &Database, writes: [Write; 2]) {
     let mut tasks = JoinSet::new();
     for write in writes {
@@ -351,7 +351,7 @@ async fn the_tokens_of_a_member_who_left_stay_void(db: Database) {
     assert_eq!(db.api_tokens(Scope::of_record(home.id), grace.user.id).await.unwrap(), [elsewhere]);
 }
 
-async fn a_member_who_joins_while_the_organization_is_deleted_is_no_member_of_it(db: Database) {
+async fn joining_an_organization_while_it_is_deleted_has_no_effect(db: Database) {
     let grace = a_user("grace");
     commit(&db, users::Write::Insert(grace.clone())).await.unwrap();
     for round in 0..10 {

@@ -1,4 +1,4 @@
-//! First passwords: what `CredentialRepository::by_password_setup` and the writes about it promise.
+//! Contract of `CredentialRepository::by_password_setup` and the writes of first passwords.
 
 use launchway_domain::{
     auth::{CredentialRepository as _, PasswordSetup, TokenHash, Write},
@@ -28,7 +28,7 @@ contract!(
     an_offer_does_not_outlive_leaving_two_organizations_at_once,
 );
 
-/// Someone who was added by somebody else.
+/// A user who was added by another one.
 async fn an_invited_user(db: &Database, name: &str) -> User {
     let added = a_user(name);
     let user = User::invited(added.id, added.username, added.email, at(0));
@@ -149,7 +149,7 @@ async fn an_account_that_somebody_uses_gets_no_offer(db: Database) {
     assert_eq!(holder(&db, "three", 1).await, Some(ada.user.id));
 }
 
-/// Each adds them to an organization of their own, and must not learn the other one's password.
+/// Each adds the account to an organization of their own, and must not learn the other one's password.
 async fn of_two_who_offer_the_same_account_at_once_one_succeeds(db: Database) {
     let homes = [Resident::of(&db, "grace").await, Resident::of(&db, "linus").await];
     for round in 0..10 {
@@ -182,7 +182,7 @@ async fn an_offer_does_not_outlive_a_password_that_is_set_at_once(db: Database) 
     }
 }
 
-/// Someone who was offered a password and is a member of all these organizations.
+/// A user with a pending password setup who is a member of all these organizations.
 async fn an_invited_member(db: &Database, name: &str, homes: &[&Resident]) -> User {
     let user = an_invited_user(db, name).await;
     commit(db, offer(user.id, name)).await.unwrap();

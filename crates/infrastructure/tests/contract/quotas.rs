@@ -1,4 +1,4 @@
-//! Quotas: what `UsageRepository` and the guard of a unit promise.
+//! Contract of `UsageRepository` and the quota guard of a transaction.
 
 use chrono::TimeDelta;
 use launchway_domain::{
@@ -37,7 +37,7 @@ fn at_most(applications: u64) -> Quotas {
     Quotas { applications, ..Quotas::default() }
 }
 
-/// Makes an application as the use case does: behind the guard.
+/// Creates an application as the use case does: with the guard.
 async fn create(db: &Database, resident: &Resident, name: &str, quotas: Quotas) -> Result<(), StoreError> {
     let application = an_application_of(resident).named(name).build();
     let mut writes: Vec<Write> =

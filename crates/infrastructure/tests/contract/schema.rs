@@ -1,4 +1,4 @@
-//! The tables: migrations lead there and back, and the code knows them as they are.
+//! The schema: migrations can be applied and reverted, and the declared tables match it.
 
 mod steps;
 
@@ -14,7 +14,7 @@ contract!(
     migrations_lead_up_and_down_and_up_again,
     migrating_at_the_same_time_is_safe,
     the_code_knows_every_column_as_it_is,
-    indexes_and_constraints_have_the_names_that_the_other_database_uses,
+    both_databases_use_the_same_index_and_constraint_names,
 );
 
 #[derive(QueryableByName)]
@@ -73,7 +73,7 @@ async fn migrating_at_the_same_time_is_safe(fresh: &Fresh) {
     assert_eq!((first.unwrap(), second.unwrap()), (vec![], vec![]));
 }
 
-/// The columns that `schema.rs` and its children declare, as `table.column type [null]`.
+/// Returns the columns that `schema.rs` and its children declare, as `table.column type [null]`.
 fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
     let source = concat!(
         include_str!("../../src/database/schema.rs"),
@@ -126,8 +126,8 @@ async fn the_code_knows_every_column_as_it_is(fresh: &Fresh) {
     assert_eq!(stored, declared);
 }
 
-/// Both migrations spell out every name, so what one database has, the other's migration says.
-async fn indexes_and_constraints_have_the_names_that_the_other_database_uses(db: Database) {
+/// Both migrations spell out every name, so each must have the names of the other.
+async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
     let stored = names(
         &db,
         "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",

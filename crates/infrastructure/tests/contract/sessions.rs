@@ -1,4 +1,4 @@
-//! Sessions: what the writes about them promise.
+//! Contract of the writes of sessions.
 
 use chrono::TimeDelta;
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::BigInt};
@@ -18,8 +18,8 @@ contract!(
     a_session_ends_once,
     all_sessions_of_a_user_end_together,
     one_session_may_be_kept_when_the_others_end,
-    a_login_that_overlaps_with_a_change_of_the_password_does_not_outlive_it,
-    sessions_that_were_over_ninety_days_before_are_forgotten_with_the_next_one,
+    a_login_during_a_password_change_does_not_outlive_it,
+    sessions_ended_ninety_days_ago_are_deleted_with_a_login,
 );
 
 async fn session_of(db: &Database, session: &Session) -> Option<Session> {
@@ -84,7 +84,7 @@ async fn one_session_may_be_kept_when_the_others_end(db: Database) {
     assert_eq!(session_of(&db, &two).await, Some(two));
 }
 
-async fn a_login_that_overlaps_with_a_change_of_the_password_does_not_outlive_it(db: Database) {
+async fn a_login_during_a_password_change_does_not_outlive_it(db: Database) {
     let user_id = Resident::of(&db, "ada").await.user.id;
     for round in 0..20 {
         let [old, new] = [round, round + 1].map(|n| a_hash(&n.to_string()));
@@ -105,7 +105,7 @@ async fn a_login_that_overlaps_with_a_change_of_the_password_does_not_outlive_it
     }
 }
 
-async fn sessions_that_were_over_ninety_days_before_are_forgotten_with_the_next_one(db: Database) {
+async fn sessions_ended_ninety_days_ago_are_deleted_with_a_login(db: Database) {
     #[derive(QueryableByName)]
     struct Count {
         #[diesel(sql_type = BigInt)]

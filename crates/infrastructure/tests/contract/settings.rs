@@ -1,4 +1,4 @@
-//! Settings: what `users::Write::ChangeSettings` promises.
+//! Contract of `users::Write::ChangeSettings`.
 
 use launchway_domain::{
     ids::{SettingsId, UserId},

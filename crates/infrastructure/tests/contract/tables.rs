@@ -1,4 +1,4 @@
-//! A whole database as lines: what `Tables` and `copy` promise.
+//! Contract of `Tables` and `copy`: a whole database as lines.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -30,7 +30,7 @@ contract!(
     how_tables_and_binary_fit_is_told_without_a_change,
 );
 
-/// A database of the other kind that nothing was ever written to.
+/// An empty database of the other kind.
 enum Other {
     File(TempDir),
     Server(FreshDatabase),
@@ -66,7 +66,7 @@ fn rows(digests: &[(String, TableDigest)], table: &str) -> u64 {
     digests.iter().find(|(name, _)| name == table).unwrap().1.rows
 }
 
-/// Rows with everything that is hard to write down.
+/// Fills rows with values that are hard to serialize.
 async fn fill(db: &Database) {
     let ada = Resident::of(db, "ada").await;
     ada.log_in(db, "token").await;

@@ -1,4 +1,4 @@
-//! Failed logins: what `LoginThrottle` promises.
+//! Contract of `LoginThrottle`.
 
 use chrono::TimeDelta;
 use launchway_domain::auth::{Admission, LoginAttempt, LoginThrottle as _, ThrottleLimits};

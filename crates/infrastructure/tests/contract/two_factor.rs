@@ -1,4 +1,4 @@
-//! Second factors: what the writes about them promise.
+//! Contract of the writes of second factors.
 
 use launchway_domain::{
     auth::{CredentialRepository as _, TokenHash, TwoFactor, Write},
@@ -50,7 +50,7 @@ async fn stored(db: &Database, user_id: UserId) -> Option<TwoFactor> {
     db.by_user(user_id).await.unwrap().unwrap().two_factor
 }
 
-/// Someone with an enabled second factor, the step 100 and the recovery codes `a` and `b`.
+/// A user with an enabled second factor, the step 100 and the recovery codes `a` and `b`.
 async fn protected(db: &Database) -> UserId {
     let ada = Resident::of(db, "ada").await.user.id;
     commit(db, begin(ada, "s1")).await.unwrap();

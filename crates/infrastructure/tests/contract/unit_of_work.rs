@@ -1,4 +1,4 @@
-//! Units of work: what `UnitOfWork` promises.
+//! Contract of `UnitOfWork`.
 
 use diesel::{RunQueryDsl as _, connection::SimpleConnection as _};
 use launchway_domain::{
@@ -19,9 +19,9 @@ use crate::{
 contract!(
     writes_take_effect_in_their_order,
     a_failing_last_write_leaves_nothing_of_the_earlier_ones,
-    a_guard_that_does_not_hold_leaves_nothing_of_the_earlier_ones,
+    a_failed_guard_rolls_back_the_earlier_writes,
     nothing_to_write_is_no_error,
-    a_change_that_the_trail_does_not_know_of_is_refused_and_leaves_nothing,
+    rejects_a_change_without_an_audit_entry,
     what_the_trail_need_not_know_takes_effect_without_an_entry,
     what_was_committed_is_there_for_the_next_process,
     each_of_many_commits_at_once_has_its_own_outcome,
@@ -52,7 +52,7 @@ async fn a_failing_last_write_leaves_nothing_of_the_earlier_ones(db: Database) {
     db.commit(audited(grace.writes())).await.unwrap();
 }
 
-async fn a_guard_that_does_not_hold_leaves_nothing_of_the_earlier_ones(db: Database) {
+async fn a_failed_guard_rolls_back_the_earlier_writes(db: Database) {
     let grace = Resident::called("grace");
     let mut writes = grace.writes();
     writes.push(auth::Write::EndSession { id: id(), at: at(0) }.into());
@@ -64,7 +64,7 @@ async fn nothing_to_write_is_no_error(db: Database) {
     db.commit(vec![]).await.unwrap();
 }
 
-async fn a_change_that_the_trail_does_not_know_of_is_refused_and_leaves_nothing(db: Database) {
+async fn rejects_a_change_without_an_audit_entry(db: Database) {
     let ada = Resident::called("ada");
     let before = db.statistics();
     let outcome = db.commit(ada.writes()).await;
@@ -85,7 +85,7 @@ async fn what_the_trail_need_not_know_takes_effect_without_an_entry(db: Database
     assert!(identity.profile.settings.is_some());
     let extended = auth::Session { extended_at: at(1), expires_at: at(9999), ..session };
     assert_eq!(identity.credential, auth::Credential::Session(extended));
-    // An entry by itself tells of something outside the database.
+    // An audit entry alone is about a change outside the database.
     db.commit(vec![audit::Write::Append(an_entry(Chain::Installation)).into()]).await.unwrap();
 }
 
@@ -165,7 +165,7 @@ async fn a_panic_leaves_nothing_and_the_database_usable(db: Database) {
     assert_eq!(db.profile(ada.user.id).await.unwrap().unwrap().user.username.as_str(), "done");
 }
 
-/// The server breaks a deadlock by failing one of its transactions; a unit of work is made again.
+/// The server resolves a deadlock by failing one of its transactions; a unit of work is retried.
 #[tokio::test]
 async fn a_unit_that_lost_a_deadlock_is_made_again() {
     let fresh = Fresh::on_postgres().await;

@@ -1,4 +1,4 @@
-//! Users: what `UserRepository` and `users::Write` promise.
+//! Contract of `UserRepository` and `users::Write`.
 
 use launchway_domain::{
     organizations::{self, Role},
@@ -20,8 +20,8 @@ contract!(
     a_renamed_user_has_the_new_name,
     renaming_someone_who_is_not_there_is_stale,
     memberships_are_read_oldest_first_and_ties_by_id,
-    memberships_that_ended_and_deleted_organizations_are_not_read,
-    a_stored_value_that_breaks_a_rule_is_a_fault_and_not_an_answer,
+    ended_memberships_and_deleted_organizations_are_not_read,
+    an_invalid_stored_value_is_an_internal_error,
 );
 
 async fn a_user_is_read_as_it_was_written(db: Database) {
@@ -99,7 +99,7 @@ async fn memberships_are_read_oldest_first_and_ties_by_id(db: Database) {
     assert_eq!(read[0].organization, third);
 }
 
-async fn memberships_that_ended_and_deleted_organizations_are_not_read(db: Database) {
+async fn ended_memberships_and_deleted_organizations_are_not_read(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     execute(&db, "UPDATE memberships SET deleted_at = updated_at").await;
     assert_eq!(db.profile(ada.user.id).await.unwrap().unwrap().memberships, []);
@@ -108,7 +108,7 @@ async fn memberships_that_ended_and_deleted_organizations_are_not_read(db: Datab
     assert_eq!(db.profile(ada.user.id).await.unwrap().unwrap().memberships, []);
 }
 
-async fn a_stored_value_that_breaks_a_rule_is_a_fault_and_not_an_answer(db: Database) {
+async fn an_invalid_stored_value_is_an_internal_error(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     for statement in [
         "UPDATE memberships SET role = 'owner'",

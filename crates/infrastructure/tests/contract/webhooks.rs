@@ -1,4 +1,4 @@
-//! Webhooks: what their ports and writes promise.
+//! Contract of the ports and writes of webhooks.
 
 mod deliveries;
 mod followed;
@@ -17,7 +17,7 @@ use launchway_infrastructure::database::Database;
 
 use crate::builders::{at, commit, id};
 
-/// The repository that applications of the tests come from.
+/// The repository of the tests' applications.
 fn repository_of(application: &Application) -> RepositoryKey {
     match &application.blueprint.repository {
         Repository::Git(url) => RepositoryKey::of(url),
@@ -29,7 +29,7 @@ fn a_repository(name: &str) -> RepositoryKey {
     RepositoryKey::parse(&format!("https://git.example.com/{name}")).unwrap()
 }
 
-/// A secret, made `seconds` after the beginning.
+/// A secret, created `seconds` after time zero.
 fn a_secret(organization_id: OrganizationId, repository: &RepositoryKey, seconds: i64) -> KeptSecret {
     KeptSecret {
         id: id(),
@@ -49,7 +49,8 @@ async fn replace(db: &Database, secret: &KeptSecret, until: i64) -> Result<(), S
     commit(db, Write::ReplaceSecret { secret: secret.clone(), until: at(until) }).await
 }
 
-/// A push of the repository is verified. Without an entry, as of every change that nobody asks for.
+/// Records a verified push of the repository. Without an audit entry, as for every change that no user
+/// requests.
 async fn confirm(db: &Database, organization: OrganizationId, repository: &RepositoryKey, seconds: i64) {
     let scope = Scope::of_record(organization);
     let confirm = Write::Confirm { scope, repository: repository.clone(), at: at(seconds) };

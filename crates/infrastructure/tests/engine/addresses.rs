@@ -1,4 +1,4 @@
-//! Every container that a route can name keeps its address.
+//! Every container that can be routed to keeps its address.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// The address that a container has, by the engine itself.
+/// Returns the address of a container from the engine itself.
 fn address_of(container: &Container) -> String {
     let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
     docker(&["inspect", "--format", format, container.id.as_str()])

@@ -1,4 +1,4 @@
-//! The command lines themselves: nothing that people wrote is an option.
+//! The command lines themselves: no text of a user is an option.
 
 use std::{fs, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// A docker that has everything and succeeds.
+/// A docker that has every object and always succeeds.
 const WILLING: &str = r#"cat >/dev/null
 id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 case "$1 $2" in
@@ -22,7 +22,7 @@ case "$1 $2" in
 'container inspect') echo '{"id":"'$id'","name":"/x","state":{"Running":true},"networks":{"n":{"IPAddress":"10.192.0.2"}}}' ;;
 esac"#;
 
-/// Options that docker is given, each with how many arguments belong to it.
+/// The options that docker is given, each with its number of arguments.
 const OPTIONS: &[(&str, usize)] = &[
     ("--pull", 1),
     ("--name", 1),
@@ -53,7 +53,7 @@ const OPTIONS: &[(&str, usize)] = &[
     ("--file", 1),
 ];
 
-/// What is left of a command line without our options: its command, and what it is about.
+/// Returns a command line without our options: its command and its operands.
 fn operands(call: &FakeCall) -> Vec<String> {
     let mut rest = call.arguments.iter();
     let mut operands = vec![rest.next().unwrap().clone()];

@@ -12,7 +12,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// What must never be seen.
+/// A text that must never be seen.
 const CANARY: &str = "CANARY-90b7e3";
 
 /// The image of another organization, by its name and by its id.
@@ -31,7 +31,7 @@ impl Theirs {
     }
 }
 
-/// An image with a trigger, in the name of no deployment; removed with this value.
+/// An image with a trigger that belongs to no deployment; removed on drop.
 struct Trap(String);
 
 impl Trap {
@@ -50,7 +50,8 @@ impl Drop for Trap {
     }
 }
 
-/// Builds it, and gives why that was refused; nothing of the other organization was seen.
+/// Builds it, and returns the reason of the rejection; checks that nothing of the other organization was
+/// seen.
 async fn refusal(installation: &Installation, dockerfile: &str, pairs: &[(&str, &str)]) -> String {
     installation.write("Dockerfile", dockerfile);
     let mut plan = installation.plan(owner());
@@ -107,7 +108,7 @@ async fn a_base_does_not_bring_in_what_the_dockerfile_may_not() {
     let trap = Trap::new(&installation, &format!("COPY --from={} /secret /x", &theirs.id[..12]));
     let told = refusal(&installation, &format!("FROM {}\nRUN cat /x\n", trap.0), &[]).await;
     assert!(told.contains("could be the beginning of an image's id"), "{told}");
-    // The same image as one that was built elsewhere, from a registry at which nobody listens.
+    // The same image as one that was built elsewhere, from a registry that does not exist.
     let elsewhere = format!("127.0.0.1:9/{}", trap.0);
     docker(&["tag", &trap.0, &elsewhere]);
     let recorder = Arc::new(Recorder::default());

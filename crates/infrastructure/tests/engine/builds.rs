@@ -1,4 +1,4 @@
-//! Building images, by both builders.
+//! Building images, with both builders.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ pub(crate) fn by_buildkit(options: &mut DockerOptions) {
     options.program = program_with_buildkit();
 }
 
-/// Clients since version 23 build by BuildKit only with buildx beside them.
+/// Clients since version 23 build with BuildKit only if buildx is installed.
 fn program_with_buildkit() -> PathBuf {
     let can_build = |program: &&str| {
         let mut help = Command::new(program);
@@ -47,7 +47,7 @@ fn program_with_buildkit() -> PathBuf {
     program.into()
 }
 
-/// Makes of each promise a test with either builder.
+/// Makes each function a test with either builder.
 macro_rules! with_both_builders {
     ($($promise:ident),* $(,)?) => {
         mod legacy {
@@ -267,9 +267,9 @@ async fn the_builder_that_limits_memory_is_preferred() {
     assert!(text.contains("Step 1/") && !text.contains("DEPRECATED"), "{text}");
 }
 
-/// A Dockerfile with a step that does not end; gives the argument by which its process is known.
+/// Writes a Dockerfile with a step that does not end; returns the argument that identifies its process.
 fn endless(installation: &Installation) -> String {
-    // A number of seconds that nobody else sleeps.
+    // A number of seconds that no other process sleeps.
     let seconds =
         format!("86{}", &installation.instance.to_string().replace(|c: char| !c.is_ascii_digit(), "")[..7]);
     installation.write("Dockerfile", &format!("FROM {}\nRUN sleep {seconds}\n", base_image()));
@@ -295,7 +295,7 @@ async fn wait_until_nobody_runs(seconds: &str) {
 #[tokio::test]
 async fn a_build_takes_over_its_own_steps_and_nobody_elses() {
     let installation = Installation::with(by_legacy);
-    // The engine tells builds apart by their arguments, except for those of a proxy.
+    // The engine distinguishes builds by their arguments, except for those of a proxy.
     let steps = format!("FROM {}\nRUN echo through $HTTP_PROXY > /way\nRUN cat /way\n", base_image());
     installation.write("Dockerfile", &steps);
     let (ours, theirs) = (owner(), owner());

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::{installation::Installation, recorder::Recorder};
 
-/// An installation that composes.
+/// An installation that runs compositions.
 struct Composing {
     compositions: Arc<Compositions>,
     installation: Installation,
@@ -49,7 +49,7 @@ impl Composing {
         }
     }
 
-    /// Composes the repository as it is.
+    /// Composes the repository in its current state.
     async fn compose(&self, plan: &CompositionPlan) -> Result<Composition, StepError> {
         self.compositions.compose(plan, &self.source(), Arc::new(Recorder::default())).await
     }
@@ -65,13 +65,13 @@ impl Composing {
         self.start(plan).await.unwrap()
     }
 
-    /// The container of a service.
+    /// Returns the container of a service.
     fn service(&self, plan: &CompositionPlan, name: &str) -> Value {
         let container = format!("launchway-{}-{}-{name}", plan.owner.deployment, plan.owner.attempt);
         serde_json::from_str::<Value>(&docker(&["inspect", &container])).unwrap()[0].take()
     }
 
-    /// Everything below the folder in which compositions are kept.
+    /// Returns everything below the folder of stored compositions.
     fn kept(&self) -> Vec<String> {
         let (mut files, mut folders) = (Vec::new(), vec![self.kept.path().to_owned()]);
         while let Some(folder) = folders.pop() {
@@ -91,7 +91,7 @@ fn plan(owner: Owner) -> CompositionPlan {
     CompositionPlan { owner, port, environment: Variables::default(), live: None, reserved: Vec::new() }
 }
 
-/// What a container answers on port 8080, within a while.
+/// Returns the response of a container on port 8080, after retries.
 async fn page(container: &Container) -> String {
     let address = SocketAddr::new(container.address, 8080);
     for _ in 0..100 {
@@ -113,7 +113,7 @@ fn answer(address: SocketAddr) -> Option<String> {
     head.contains(" 200 ").then(|| body.trim_end().to_owned())
 }
 
-/// A database that tells what is in its volume, and a page that asks it.
+/// A database that serves the contents of its volume, and a page that requests it.
 fn shop() -> String {
     let base = base_image();
     format!(

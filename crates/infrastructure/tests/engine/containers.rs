@@ -1,4 +1,4 @@
-//! Starting, keeping, stopping and removing containers.
+//! Starting, stopping and removing containers, and their restart policy.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -123,7 +123,7 @@ async fn a_kept_container_is_started_again_and_counted() {
 }
 
 #[tokio::test]
-async fn a_stopped_container_ends_by_itself_stays_and_can_be_started_again() {
+async fn a_stopped_container_ends_gracefully_and_can_be_started() {
     let installation = Installation::new();
     let script = "trap 'echo bye; exit 0' TERM; echo hello; while true; do sleep 0.1; done";
     let container = installation.container(owner(), script).await;
@@ -207,7 +207,7 @@ async fn a_start_that_nobody_waits_for_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn an_image_that_cannot_be_run_is_refused_and_leaves_nothing_behind() {
+async fn rejects_an_image_that_cannot_run_and_leaves_nothing() {
     let installation = Installation::new();
     for (lines, told) in [
         (

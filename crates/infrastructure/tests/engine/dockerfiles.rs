@@ -1,4 +1,4 @@
-//! Dockerfiles as people write them, built on the engine in their canonical form.
+//! Users' Dockerfiles, built on the engine in their canonical form.
 
 mod agreement;
 
@@ -30,7 +30,7 @@ async fn built(installation: &Installation, pairs: &[(&str, &str)]) -> (Value, S
     (serde_json::from_str(&config).unwrap(), recorder.text())
 }
 
-/// Returns the reason why the repository is not built.
+/// Returns the reason why the repository is rejected.
 async fn refusal(installation: &Installation) -> String {
     let built = installation.engine.build(&installation.plan(owner()), Arc::new(Recorder::default())).await;
     match built {

@@ -1,4 +1,4 @@
-//! People's variables, byte for byte and out of everybody's sight.
+//! Users' variables are passed byte for byte, and never visible to others.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// What the first program of a container with these variables sees.
+/// Returns the environment of the first program of a container with these variables.
 async fn seen(environment: Variables) -> BTreeMap<String, String> {
     let installation = Installation::new();
     let owner = owner();
@@ -80,7 +80,7 @@ async fn there_may_be_512_variables() {
 }
 
 #[tokio::test]
-async fn what_docker_would_obey_is_refused_when_only_inheriting_would_do() {
+async fn rejects_variables_of_docker_that_need_inheriting() {
     let installation = Installation::new();
     let owner = owner();
     let image = installation.image(owner, "true").await;

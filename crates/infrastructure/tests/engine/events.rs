@@ -1,4 +1,4 @@
-//! News by the engine's stream of events.
+//! Events of the engine's stream.
 
 use std::time::{Duration, Instant};
 

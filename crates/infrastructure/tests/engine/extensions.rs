@@ -30,10 +30,10 @@ use tempfile::TempDir;
 use self::host_ports::MemoryPorts;
 use crate::{installation::Installation, recorder::Recorder};
 
-/// A port of this machine that is Launchway's own.
+/// A port of this machine that Launchway itself uses.
 const RESERVED: u16 = 18_433;
 
-/// An installation that carries out steps.
+/// An installation that executes steps.
 struct Extending {
     runner: Arc<HostRunner>,
     ports: Arc<MemoryPorts>,
@@ -46,7 +46,7 @@ impl Extending {
         Self::with(Installation::new(), |_| {})
     }
 
-    /// One on which these programs are found before the machine's own.
+    /// Returns one in which these programs precede the machine's own.
     fn on(programs: &[&FakeProgram]) -> Self {
         let folders = programs.iter().map(|program| program.folder().to_str().unwrap());
         let path = folders.chain(["/usr/bin", "/bin"]).collect::<Vec<_>>().join(":");
@@ -64,7 +64,7 @@ impl Extending {
         Self { runner, ports, installation, folder }
     }
 
-    /// The same installation with other options.
+    /// Returns the same installation with other options.
     fn restarted(self, change: impl FnOnce(&mut HostOptions)) -> Self {
         let Self { ports, installation, folder, .. } = self;
         let compositions =
@@ -110,7 +110,7 @@ impl Extending {
         assert_eq!(self.perform(run, order, action).await, Ok(0), "{action:?}");
     }
 
-    /// The name on the engine of what is called `name`.
+    /// Returns the name on the engine of the object `name`.
     async fn engine_name(&self, run: &Run, name: &str) -> String {
         self.runner.container(run, &name.parse().unwrap()).await.unwrap().name
     }
@@ -120,7 +120,7 @@ fn organization() -> OrganizationId {
     TimeOrderedIds.next().into()
 }
 
-/// A container that runs until it is asked to end.
+/// A container that runs until it is stopped.
 fn spec(name: &str) -> ContainerSpec {
     scripted(name, "trap 'exit 0' TERM; while true; do sleep 0.1; done")
 }
@@ -150,7 +150,7 @@ fn is_running(container: &str) -> bool {
     inspected(container)["State"]["Running"] == true
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..200 {
         if is_so() {

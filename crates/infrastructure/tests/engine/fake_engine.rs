@@ -1,4 +1,4 @@
-//! An engine on a unix socket that answers as it is told.
+//! An engine on a Unix socket with configured responses.
 
 use std::{
     collections::HashMap,
@@ -11,12 +11,12 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Clone)]
 pub(crate) enum Reply {
     /// Answer with this JSON.
     Json(String),
-    /// Send these lines, and keep the connection until somebody [breaks it off](FakeEngine::break_off).
+    /// Send these lines, and keep the connection until it is [broken off](FakeEngine::break_off).
     Stream(String),
     /// Never answer.
     Nothing,
@@ -54,12 +54,12 @@ impl FakeEngine {
         self.folder.path().join("docker.sock")
     }
 
-    /// Answers requests for this path from now on.
+    /// Sets the response to requests for this path.
     pub(crate) fn reply(&self, path: &str, reply: Reply) {
         self.state.lock().unwrap().replies.insert(path.to_owned(), reply);
     }
 
-    /// The paths of the requests since the last call, without their queries.
+    /// Returns the paths of the requests since the last call, without their queries.
     pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().unwrap().requests)
     }

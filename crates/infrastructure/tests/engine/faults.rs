@@ -1,4 +1,4 @@
-//! An engine that is not there, not well, or not docker.
+//! An engine that is not available, fails, or is not docker.
 
 use std::{
     sync::Arc,
@@ -28,7 +28,7 @@ fn image(owner: Owner) -> ImageName {
     ImageName::of(owner.application, owner.deployment)
 }
 
-/// The error of every call of every port.
+/// Returns the error of every call of every port.
 async fn every_error(installation: &Installation) -> Vec<(&'static str, StepError)> {
     let (engine, owner) = (&installation.engine, owner());
     let (container, output): (ContainerId, _) =
@@ -120,7 +120,7 @@ async fn an_answer_that_is_none_is_a_fault() {
 }
 
 #[tokio::test]
-async fn waiting_for_news_of_an_engine_that_is_not_there_does_not_spin() {
+async fn waiting_for_events_of_a_missing_engine_does_not_spin() {
     let fake = FakeDocker::complaining("Cannot connect to the Docker daemon");
     let started = Instant::now();
     installation(&fake).engine.wait_for_news(Duration::from_millis(2500)).await;

@@ -34,7 +34,7 @@ impl Installation {
     pub(crate) fn with(change: impl FnOnce(&mut DockerOptions)) -> Self {
         let instance = TimeOrderedIds.next().into();
         let mut options = DockerOptions::new(instance);
-        // A registry at which nobody listens, for tests of what happens then.
+        // A registry at which no server listens, for tests of that case.
         let registries = ["public", "127.0.0.1:9"].map(|entry| entry.parse().unwrap());
         options.registries = RegistryPolicy::allowing(registries.into());
         change(&mut options);
@@ -47,7 +47,7 @@ impl Installation {
         }
     }
 
-    /// Puts a file into the repository.
+    /// Writes a file of the repository.
     pub(crate) fn write(&self, path: &str, text: &str) {
         assert!(!path.starts_with('/'), "{path} would be outside");
         let path = self.root().join(path);
@@ -61,7 +61,7 @@ impl Installation {
         root
     }
 
-    /// A plan to build the repository as it is.
+    /// A plan to build the repository in its current state.
     pub(crate) fn plan(&self, owner: Owner) -> BuildPlan {
         BuildPlan {
             owner,
@@ -87,7 +87,7 @@ impl Installation {
         self.engine.start(&plan(owner, image)).await.unwrap()
     }
 
-    /// Waits until the container is as wanted.
+    /// Waits until the container has the given condition.
     pub(crate) async fn wait_until(
         &self,
         container: &ContainerId,

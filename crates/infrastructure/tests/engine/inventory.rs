@@ -1,4 +1,4 @@
-//! What an installation has on the engine, and what happens to it.
+//! The objects of an installation on the engine, and their events.
 
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ async fn news_end_the_waiting_and_are_not_missed_between_two_calls() {
         installation.engine.wait_for_news(patience).await;
     }
     assert!(started.elapsed() < Duration::from_secs(15));
-    // What happened while nobody waited is told at once, and once.
+    // Events between two calls are delivered at once, and once.
     installation.engine.wait_for_news(Duration::from_secs(1)).await;
     installation.engine.restart(&container.id).await.unwrap();
     installation.engine.stop(&container.id).await.unwrap();

@@ -23,13 +23,13 @@ use crate::{
     recorder::Recorder,
 };
 
-/// Prints the limits of the control group that it runs in, in version 1 and in version 2.
+/// Prints the limits of its control group, in version 1 and in version 2.
 const READ_LIMITS: &str = "cd /sys/fs/cgroup; \
     if [ -d pids ]; then echo pids=$(cat pids/pids.max) cpu=$(cat cpu/cpu.cfs_quota_us)/$(cat cpu/cpu.cfs_period_us) \
     shares=$(cat cpu/cpu.shares); \
     else echo pids=$(cat pids.max) cpu=$(sed 's: :/:' cpu.max) shares=$(cat cpu.weight); fi";
 
-/// The weight that the kernel shows for shares of the engine.
+/// Returns the weight that the kernel shows for shares of the engine.
 fn shares(shares: u32) -> u32 {
     let is_unified = !Path::new("/sys/fs/cgroup/pids").is_dir();
     if is_unified { 1 + (shares - 2) * 9999 / 262_142 } else { shares }
@@ -42,7 +42,7 @@ fn small(options: &mut DockerOptions) {
     options.limits = ContainerLimits { memory: 64 << 20, cpus: Some(0.25), pids: 50 };
 }
 
-/// The control groups that builds of an installation have now, wherever processes are limited.
+/// Returns the current control groups of an installation's builds, wherever processes are limited.
 fn cgroups(installation: &Installation) -> Vec<PathBuf> {
     let prefix = format!("launchway-{}-", installation.instance);
     let folders = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"].map(Path::new);

@@ -1,4 +1,4 @@
-//! Repositories whose links lead out of the checkout.
+//! Repositories whose links point out of the checkout.
 
 use std::{fs, os::unix::fs::symlink, sync::Arc};
 
@@ -10,11 +10,11 @@ use crate::{
     recorder::Recorder,
 };
 
-/// What must never be seen.
+/// A text that must never be seen.
 const CANARY: &str = "CANARY-5f1d2a";
 
-/// Builds with links as told, and checks that nothing of the host was seen. Beside the checkout
-/// there are a file and a folder with a Dockerfile, both with the canary.
+/// Builds with these links, and checks that nothing of the host was seen. Beside the checkout there are a
+/// file and a folder with a Dockerfile, both with the canary.
 async fn refused(links: &[(&str, &str)], base_path: &str, dockerfile: &str) {
     let installation = Installation::new();
     let root = installation.root();

@@ -1,4 +1,4 @@
-//! Listing many containers, on an engine of this test's making.
+//! Listing many containers, on a fake engine.
 
 use std::fs;
 
@@ -11,11 +11,11 @@ use crate::{
     installation::{Installation, owner},
 };
 
-/// The most processor time that a list of a thousand containers may take, in milliseconds. Without
-/// optimisation 36 ms were measured.
+/// The most CPU time that a list of a thousand containers may take, in milliseconds. Without optimisation
+/// 36 ms were measured.
 const MOST_MILLISECONDS: u128 = if cfg!(debug_assertions) { 100 } else { 50 };
 
-/// A container that the engine knows.
+/// A container of the fake engine.
 struct Known {
     id: String,
     owner: Owner,
@@ -80,7 +80,7 @@ impl Known {
     }
 }
 
-/// Lets the engine know these containers.
+/// Makes the engine list these containers.
 fn tell(engine: &FakeEngine, instance: &str, containers: &[Known]) {
     let list: Vec<Value> = containers.iter().map(|container| container.listed(instance)).collect();
     engine.reply("/containers/json", Reply::Json(Value::from(list).to_string()));
@@ -90,7 +90,7 @@ fn tell(engine: &FakeEngine, instance: &str, containers: &[Known]) {
     }
 }
 
-/// The processor time of this thread, in milliseconds.
+/// Returns the CPU time of this thread, in milliseconds.
 fn processor_time() -> u128 {
     let told = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     told.split(' ').next().unwrap().parse::<u128>().unwrap() / 1_000_000

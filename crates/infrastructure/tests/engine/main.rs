@@ -1,8 +1,9 @@
-//! What the ports of builds and containers promise, held on a real Docker engine; and, on a program
-//! in place of docker's, what happens when the engine is not well.
+//! Contract tests of the ports of builds and containers, on a real Docker engine; and tests with a fake of
+//! the docker client for an engine that fails.
 //!
-//! Every test has an installation of its own, so that tests do not see each other, and removes what
-//! it made. Needs the packages `docker.io`, `docker-compose` and `busybox-static`, and a running engine.
+//! Every test has an installation of its own, so that tests do not see each other, and removes everything
+//! that it creates. Needs the packages `docker.io`, `docker-compose` and `busybox-static`, and a running
+//! engine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod addresses;

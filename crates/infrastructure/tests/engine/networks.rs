@@ -13,7 +13,7 @@ use crate::{
 
 const SERVER: &str = "mkdir -p /www; echo hello > /www/index.html; exec httpd -f -p 8080 -h /www";
 
-/// Whether a page of one container is got from within another, at least at one of several tries.
+/// Returns whether one container reaches a page of another in at least one of several tries.
 async fn reaches(from: &Container, to: &Container, tries: usize) -> bool {
     let url = format!("http://{}:8080/", to.address);
     for _ in 0..tries {
@@ -42,7 +42,7 @@ async fn organizations_do_not_reach_each_other() {
 }
 
 #[tokio::test]
-async fn a_network_is_out_of_the_pool_and_the_only_one_of_its_containers() {
+async fn a_network_is_from_the_pool_and_its_containers_have_no_other() {
     let installation = Installation::new();
     let owner = owner();
     let container = installation.container(owner, "sleep 600").await;
@@ -166,13 +166,13 @@ async fn a_network_that_somebody_removed_is_made_anew() {
     assert_eq!(installation.traces.networks().len(), 1);
 }
 
-/// A pool of four networks that no other test has, by the bytes that vary.
+/// A pool of four networks that no other test uses, by the bytes that vary.
 fn pool_of_its_own() -> (u8, u8) {
     let bytes = *uuid::Uuid::from(owner().deployment).as_bytes();
     (160 + bytes[14] % 16, bytes[15] & 0b1111_1100)
 }
 
-/// A bridge of the machine that the engine knows nothing of, such as another engine or a VPN leaves.
+/// A bridge of the machine that is unknown to the engine, such as another engine or a VPN creates.
 struct Bridge(String);
 
 impl Bridge {

@@ -1,4 +1,4 @@
-//! Builds that are planned by a program in place of `nixpacks`.
+//! Builds that are planned by a fake `nixpacks`.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     recorder::Recorder,
 };
 
-/// Recognises everything, and writes what it is told into a script, as the real one does.
+/// Accepts every project, and writes its variables into a script, as the real one does.
 const WILLING: &str = r#"
 case "$1" in
 plan) echo '{"phases":{"install":{}},"variables":{"CI":"true","TOKEN":"of the plan"}}' ;;
@@ -59,7 +59,7 @@ async fn a_plan_gets_a_dockerfile_and_what_that_has_to_be_told() {
 }
 
 #[tokio::test]
-async fn variables_come_by_the_environment_and_none_that_the_program_obeys() {
+async fn variables_are_passed_by_environment_except_dangerous_ones() {
     let (installation, fake) = (Installation::new(), FakeProgram::running("nixpacks", WILLING));
     let plan = a_plan(&installation, &[("LD_PRELOAD", "/web/evil.so"), ("TOKEN", "open\nsesame")]);
 

@@ -16,7 +16,7 @@ use crate::{
 async fn an_image_that_is_here_is_used_when_no_registry_can_be_asked() {
     let installation = Installation::new();
     let owner = owner();
-    // A registry at which nobody listens.
+    // A registry at which no server listens.
     let reference = format!("127.0.0.1:9/launchway-test/{}:1", installation.instance);
     docker(&["tag", base_image(), &reference]);
     let recorder = Arc::new(Recorder::default());

@@ -1,4 +1,4 @@
-//! What containers print.
+//! The output of containers.
 
 use std::{collections::HashSet, fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
@@ -95,7 +95,7 @@ async fn a_container_that_is_gone_printed_nothing() {
     assert_eq!(installation.engine.last_words(&container.id, 10).await, Ok(vec![]));
 }
 
-/// An engine at a socket, with another client of docker.
+/// An engine at a socket, with another docker client.
 fn engine_with(fake: &FakeEngine, program: &Path) -> DockerEngine {
     let options = DockerOptions::new(Installation::new().instance).at_socket(&fake.socket());
     DockerEngine::new(DockerOptions { program: program.to_owned(), ..options })
@@ -124,7 +124,7 @@ async fn the_client_is_asked_when_the_socket_answers_an_error() {
     fs::write(&client, format!("#!/bin/sh\necho '{STAMP}' \"$1\"\n")).unwrap();
     fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
     let id: ContainerId = "a".repeat(64).parse().unwrap();
-    // The fake engine answers 404 to what it was not told about.
+    // The fake engine answers 404 to unknown paths.
     let lines = engine_with(&fake, &client).printed(&id, None, 10).await.unwrap();
     assert_eq!(texts(&lines), ["logs"]);
 }

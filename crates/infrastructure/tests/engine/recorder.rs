@@ -1,4 +1,4 @@
-//! Takes note of what a program prints, and when.
+//! Records the output of a program, with times.
 
 use std::{
     sync::Mutex,
@@ -18,13 +18,13 @@ impl Recorder {
         self.pieces.lock().unwrap().iter().map(|(_, piece)| piece.as_str()).collect()
     }
 
-    /// When the first piece with these words came.
+    /// Returns the time at which the first piece with these words was printed.
     pub(crate) fn moment_of(&self, words: &str) -> Option<Instant> {
         let pieces = self.pieces.lock().unwrap();
         pieces.iter().find(|(_, piece)| piece.contains(words)).map(|(at, _)| *at)
     }
 
-    /// Waits until these words have come.
+    /// Waits until these words were printed.
     pub(crate) async fn wait_for(&self, words: &str) {
         for _ in 0..600 {
             if self.moment_of(words).is_some() {

@@ -1,4 +1,4 @@
-//! Registries: the engine connects only to those that the operator allows, and nothing of their answers
+//! Registries: the engine connects only to those that the operator allows, and nothing of their responses
 //! reaches a tenant.
 
 use std::{
@@ -24,10 +24,10 @@ use crate::{
     recorder::Recorder,
 };
 
-/// A word of an answer that no tenant may see.
+/// A word of a response that no tenant may see.
 const SECRET: &str = "secret-of-the-metadata-service";
 
-/// An HTTP server on the loopback that gives one answer to everybody and counts the requests.
+/// An HTTP server on the loopback that gives the same response to every request and counts them.
 pub(crate) struct FakeRegistry {
     pub(crate) port: u16,
     requests: Arc<AtomicUsize>,
@@ -149,7 +149,7 @@ async fn a_registry_that_has_no_such_image_is_told_in_our_words() {
 
 #[tokio::test]
 async fn answers_of_a_registry_reach_no_tenant() {
-    // The engine is told to fetch a token from an address of its own machine, and repeats that answer.
+    // The engine is made to fetch a token from an address of its own machine, and repeats that response.
     let inner = FakeRegistry::answering(response("418 Teapot", "Content-Type: text/plain\r\n", SECRET));
     let challenge = format!("WWW-Authenticate: Bearer realm=\"http://127.0.0.1:{}/token\"\r\n", inner.port);
     let registry = FakeRegistry::answering(response("401 Unauthorized", &challenge, SECRET));
@@ -169,7 +169,7 @@ async fn answers_of_a_registry_reach_no_tenant() {
     );
 }
 
-/// Knows every name, at an address of this machine.
+/// Resolves every name to an address of this machine.
 #[derive(Debug)]
 struct Loopback;
 

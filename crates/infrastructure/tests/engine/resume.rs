@@ -1,4 +1,4 @@
-//! Bringing containers up again that are there and do not run.
+//! Starting existing containers that do not run.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the real `nixpacks` makes of small repositories: run by `cargo xtask test --with nixpacks`.
+//! The plans of the real `nixpacks` for small repositories: run by `cargo xtask test --with nixpacks`.
 //!
 //! Needs the program on the `PATH`, and no network: nothing is built.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -21,7 +21,7 @@ impl Output for Nowhere {
     async fn write(&self, _: &[u8]) {}
 }
 
-/// What is planned for these files, and the Dockerfile.
+/// Plans these files. Returns the plan and the Dockerfile.
 async fn planned(files: &[(&str, &str)]) -> Result<(BuildPlan, String, TempDir), StepError> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

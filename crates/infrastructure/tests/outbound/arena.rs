@@ -1,4 +1,4 @@
-//! What the tests of messages share.
+//! Helpers of the tests of messages.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use launchway_domain::{
 };
 use launchway_infrastructure::outbound::{Outbound, OutboundOptions, Resolver, SystemResolver, Trust};
 
-/// Names that lead where a test wants, and elsewhere the next time.
+/// A resolver whose answers a test chooses, and which may change with each lookup.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     answers: Mutex<BTreeMap<String, Vec<Vec<IpAddr>>>>,
@@ -54,7 +54,7 @@ impl Resolver for Names {
     }
 }
 
-/// How a test sends.
+/// The options of a test's sender.
 pub(crate) struct Way {
     pub(crate) policy: OutboundPolicy,
     pub(crate) timeout: Duration,
@@ -63,7 +63,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// To everyone's addresses and these.
+    /// Allows public addresses and these.
     pub(crate) fn to(networks: &[&str], port: u16) -> Self {
         let allow = |network: &&str| AllowedEndpoint { network: network.parse().unwrap(), port };
         Self {
@@ -74,7 +74,7 @@ impl Way {
         }
     }
 
-    /// To this machine, at one port.
+    /// Allows this machine, at one port.
     pub(crate) fn here(port: u16) -> Self {
         Self::to(&["127.0.0.0/8", "::1/128"], port)
     }
@@ -122,14 +122,14 @@ pub(crate) fn told<T: std::fmt::Debug>(sent: Result<T, SendError>) -> String {
     }
 }
 
-/// How long something took.
+/// Returns the result and the time that it took.
 pub(crate) async fn timed<T>(what: impl Future<Output = T>) -> (T, Duration) {
     let started = Instant::now();
     let value = what.await;
     (value, started.elapsed())
 }
 
-/// Runs one test of this file's program again, in a process that has more of an environment.
+/// Runs one test of this file's program again, in a process with additional environment variables.
 pub(crate) fn run_again(test: &str, environment: &[(&str, &str)]) {
     let run = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])

@@ -1,5 +1,5 @@
-//! Nobody is connected to whom the operator does not permit. Each test counts connections, and shows
-//! by another policy that they would be counted.
+//! No connection is made that the operator does not permit. Each test counts connections, and shows by
+//! another policy that they would be counted.
 
 use std::{net::TcpStream, sync::Arc, thread, time::Duration};
 
@@ -12,7 +12,7 @@ use launchway_testkit::outside::{Conversation, Receiver};
 
 use crate::arena::{Names, Way, mail_by, post_to};
 
-/// Ways to write this machine's own address, and names for it.
+/// Spellings of this machine's own address, and names for it.
 const THIS_MACHINE: [&str; 28] = [
     "127.0.0.1",
     "127.1",
@@ -57,23 +57,23 @@ fn names() -> Arc<Names> {
     ])
 }
 
-/// Everyone's addresses, and nothing else.
+/// Allows public addresses only.
 fn guarded() -> Outbound {
     Way::to(&[], 0).with_names(names()).within(Duration::from_secs(2)).open()
 }
 
-/// What would be if nothing of this machine were refused.
+/// The control: allows this machine too.
 fn unguarded(port: u16) -> Outbound {
     let this_machine = ["127.0.0.0/8", "0.0.0.0/8", "::1/128", "::/128"];
     Way::to(&this_machine, port).with_names(names()).open()
 }
 
-/// All but the name whose first address is somebody else's: that one would be called.
+/// All but the name whose first address is public: a connection would go there.
 fn reachable() -> impl Iterator<Item = &'static str> {
     THIS_MACHINE.into_iter().filter(|host| *host != "public-and-private.example")
 }
 
-/// Connections before one that is made now, which proves that they are counted.
+/// Returns the number of connections before one that is made now, which proves that they are counted.
 fn connections_before_now(receiver: &Receiver) -> usize {
     let known = receiver.connections();
     let _control = TcpStream::connect(("127.0.0.1", receiver.port)).unwrap();
@@ -83,7 +83,7 @@ fn connections_before_now(receiver: &Receiver) -> usize {
     receiver.connections() - 1
 }
 
-/// Takes every mail.
+/// Accepts every mail.
 fn take_mail(conversation: &mut Conversation) {
     conversation.say("220 here\r\n");
     while let Some(line) = conversation.read_line() {
@@ -181,7 +181,7 @@ async fn redirects_are_answers_and_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_elsewhere_the_second_time_is_asked_once_and_then_refused() {
+async fn a_rebinding_receiver_is_resolved_once_and_rejected() {
     let inside = Receiver::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let outside = Receiver::talking_at("127.0.0.2", inside.port, |conversation| {
         conversation.read_request();
@@ -212,7 +212,7 @@ async fn a_name_that_leads_elsewhere_the_second_time_is_asked_once_and_then_refu
 }
 
 #[tokio::test]
-async fn a_mail_server_that_leads_elsewhere_the_second_time_is_asked_once_and_then_refused() {
+async fn a_rebinding_mail_server_is_resolved_once_and_rejected() {
     let inside = Receiver::talking(take_mail);
     let outside = Receiver::talking_at("127.0.0.2", inside.port, take_mail);
     let rebinding = || Names::new(&[("rebinding.example", &[&["127.0.0.2"], &["127.0.0.1"]])]);

@@ -1,4 +1,4 @@
-//! Mail by a real server.
+//! Mail to a real server.
 
 use launchway_domain::{
     notifications::{Mail, MailLogin, MailSecurity, Mailer as _, SendError, Sent},
@@ -9,7 +9,7 @@ use launchway_testkit::outside::{MailServer, MailServerOptions, Safety, TakenMai
 
 use crate::arena::{Way, mail_by, told};
 
-/// A server on this machine that is spoken to without encryption, which the operator allows.
+/// A server on this machine without encryption, which the operator allows.
 struct Post {
     server: MailServer,
     outbound: Outbound,
@@ -30,7 +30,7 @@ impl Post {
         self.outbound.send(mail).await
     }
 
-    /// What the server has of a mail that it took.
+    /// Sends a mail, and returns it as the server received it.
     async fn deliver(&self, mail: Mail) -> TakenMail {
         assert_eq!(self.send(mail).await, Ok(250.into()));
         self.server.wait_for(1).remove(0)
@@ -137,7 +137,7 @@ async fn who_has_to_log_in_does_by_either_way() {
 }
 
 #[tokio::test]
-async fn who_is_refused_for_good_is_left_out_and_named_and_who_is_put_off_puts_all_off() {
+async fn permanent_rejections_skip_a_recipient_temporary_fail_all() {
     let refused_recipients =
         vec![("gone@example.com", "550 5.1.1 no such user"), ("full@example.com", "452 4.2.2 mailbox full")];
     let post = Post::open(&MailServerOptions { refused_recipients, ..plain() });
@@ -196,9 +196,9 @@ async fn an_address_in_another_script_needs_a_server_that_takes_it() {
 }
 
 #[tokio::test]
-async fn a_server_is_spoken_to_without_encryption_only_where_that_is_allowed() {
+async fn plaintext_mail_needs_an_allowed_server() {
     let server = MailServer::start(&plain());
-    // Whose network the operator did not name, and which is nobody's either.
+    // The operator did not allow the server's network.
     let outbound = Way::to(&["10.0.0.0/8"], server.port).open();
     let mail = Mail { login: login("ada", "pw"), ..mail_by("127.0.0.1", server.port, MailSecurity::None) };
     let sent = outbound.send(mail).await;

@@ -1,4 +1,4 @@
-//! Mail servers that do not behave.
+//! Misbehaving mail servers.
 
 use std::{thread, time::Duration};
 
@@ -10,12 +10,12 @@ use crate::{
     mail::login,
 };
 
-/// How long a message may take here.
+/// The timeout of a message.
 const TIME: Duration = Duration::from_millis(1500);
-/// What comes on top when the machine does much else.
+/// The tolerance for a busy machine.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// What becomes of a mail to a server that talks so, and how long that takes.
+/// Sends a mail to a server that behaves so. Returns the result and the time that it took.
 async fn send(
     talk: impl Fn(&mut Conversation) + Send + Sync + 'static,
 ) -> (Result<Sent, SendError>, Duration) {
@@ -31,7 +31,7 @@ async fn send_within(
     timed(outbound.send(mail_by("127.0.0.1", receiver.port, MailSecurity::None))).await
 }
 
-/// Behaves until it hears `last`.
+/// Behaves correctly until it receives `last`.
 fn behave_until(last: &str, conversation: &mut Conversation) {
     if last == "connection" {
         return;
@@ -55,7 +55,7 @@ fn behave_until(last: &str, conversation: &mut Conversation) {
 const STAGES: [&str; 6] = ["connection", "EHLO", "MAIL", "RCPT", "DATA", "."];
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_waited_for_no_longer_than_was_said() {
+async fn a_silent_server_times_out() {
     for stage in STAGES {
         let (sent, took) = send(move |conversation| {
             behave_until(stage, conversation);

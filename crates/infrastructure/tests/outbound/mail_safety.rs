@@ -1,4 +1,4 @@
-//! Whoever wants encryption gets it, or nothing is said.
+//! If encryption is configured, nothing is sent without it.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::{
     mail::login,
 };
 
-/// A way to encrypt, and a server that does.
+/// A security setting, and the matching server.
 type Encryption = (MailSecurity, fn(Identity) -> Safety);
 
 const WAYS: [Encryption; 2] = [(MailSecurity::StartTls, Safety::StartTls), (MailSecurity::Tls, Safety::Tls)];
@@ -58,7 +58,7 @@ async fn a_server_that_does_not_prove_its_name_hears_nothing() {
     }
 }
 
-/// Plays a server, and remembers what it was told.
+/// Plays a server, and records what it receives.
 struct Played {
     receiver: Receiver,
     heard: Arc<Mutex<Vec<String>>>,
@@ -112,8 +112,8 @@ async fn a_server_that_then_refuses_to_encrypt_hears_nothing() {
 async fn what_was_said_before_encryption_counts_for_nothing_after_it() {
     let authority = Authority::new();
     let tls = authority.vouch_for(&["127.0.0.1"]).shown_by_a_server();
-    // Somebody between slips answers in, which would be taken for those of the server: a mail that
-    // it refuses would be thought taken.
+    // An attacker injects responses, which would be taken for those of the server: a mail that it rejects
+    // would seem accepted.
     let played = Played::by(move |conversation, line| {
         match line.split(' ').next().unwrap_or_default() {
             "EHLO" => conversation.say("250-here\r\n250 STARTTLS\r\n"),

@@ -1,5 +1,5 @@
-//! What the ports of messages promise, held with real receivers, real certificates and a real mail
-//! server. Whoever only speaks a fault is played, byte by byte.
+//! Contract tests of the ports of messages, with real receivers, real certificates and a real mail server.
+//! Faulty peers are scripted byte by byte.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod arena;

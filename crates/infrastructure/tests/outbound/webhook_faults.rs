@@ -1,4 +1,4 @@
-//! Receivers that do not behave.
+//! Misbehaving receivers.
 
 use std::{thread, time::Duration};
 
@@ -8,12 +8,12 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::arena::{Way, post_to, timed, told};
 
-/// How long a message may take here.
+/// The timeout of a message.
 const TIME: Duration = Duration::from_millis(1500);
-/// What comes on top when the machine does much else.
+/// The tolerance for a busy machine.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// What is heard from a receiver that talks so, and how long that takes.
+/// Sends a message to a receiver that behaves so. Returns the result and the time that it took.
 async fn hear(
     talk: impl Fn(&mut Conversation) + Send + Sync + 'static,
 ) -> (Result<Answer, SendError>, Duration) {
@@ -22,7 +22,7 @@ async fn hear(
     timed(outbound.post(post_to(format!("http://127.0.0.1:{}/", receiver.port)))).await
 }
 
-/// Says it again and again until the other side goes, or the test ends. Nothing is a silence.
+/// Sends it repeatedly until the other side closes, or the test ends. An empty text is silence.
 fn drip(conversation: &mut Conversation, what: &str) {
     while conversation.say(what) {
         thread::sleep(Duration::from_millis(20));
@@ -145,8 +145,8 @@ async fn nobody_there_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn who_does_not_accept_is_waited_for_five_seconds_and_the_next_address_is_tried() {
-    // Two wait to be accepted, which nobody does. From then on the kernel answers no one.
+async fn connecting_times_out_and_tries_the_next_address() {
+    // Two connections fill the backlog, which is never accepted. From then on the kernel ignores new ones.
     let full = TcpSocket::new_v4().unwrap();
     full.bind("127.0.0.3:0".parse().unwrap()).unwrap();
     let listener = full.listen(1).unwrap();

@@ -112,7 +112,7 @@ async fn a_receiver_that_repeats_the_address_does_not_give_it_away() {
     assert_eq!(answer.excerpt, "Cannot POST [secret] HTTP/1.1");
 }
 
-/// Answers over TLS by showing `identity`.
+/// A TLS receiver with the certificate `identity`.
 fn encrypted(identity: &Identity) -> Receiver {
     Receiver::talking_in_secret(identity.shown_by_a_server(), |conversation| {
         conversation.read_request();
@@ -168,7 +168,7 @@ async fn who_does_not_encrypt_is_told_nothing() {
     assert!(receiver.requests().is_empty());
 }
 
-/// The address of a receiver whose authority only the environment names.
+/// The URL of a receiver whose certificate authority is only in the environment.
 const RECEIVER: &str = "LAUNCHWAY_TEST_RECEIVER";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Where a test takes place: folders of its own, repositories, and a fetcher.
+//! The setting of a test: folders of its own, repositories, and a fetcher.
 
 use std::{
     fs,
@@ -19,11 +19,11 @@ use launchway_infrastructure::git::{GitFetcher, GitLimits, GitOptions};
 use launchway_testkit::ids::id_of;
 use tempfile::TempDir;
 
-/// How long a test waits for what has to happen.
+/// The timeout of waiting for a condition in a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder with room for repositories (`repositories`), a cache and checkouts. Its name has a
-/// space, because an operator's may.
+/// A folder for repositories (`repositories`), a cache and checkouts. Its name has a space, because an
+/// operator's may.
 pub(crate) struct Arena {
     folder: TempDir,
 }
@@ -74,7 +74,7 @@ impl Arena {
         GitFetcher::open(self.options()).unwrap()
     }
 
-    /// One that may reach `port` of this machine.
+    /// Returns a fetcher that may connect to `port` of this machine.
     pub(crate) fn fetcher_to(&self, port: u16) -> GitFetcher {
         GitFetcher::open(self.options_to(port)).unwrap()
     }
@@ -86,7 +86,7 @@ impl Arena {
         options
     }
 
-    /// Every file in the cache and among the checkouts, with what is in it.
+    /// Returns every file in the cache and among the checkouts, with its contents.
     pub(crate) fn kept_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = Vec::new();
         let mut folders = vec![self.path("cache"), self.path("work")];
@@ -103,7 +103,7 @@ impl Arena {
         found
     }
 
-    /// The names in the folder of checkouts.
+    /// Returns the names in the folder of checkouts.
     pub(crate) fn work(&self) -> Vec<String> {
         let names = fs::read_dir(self.path("work")).unwrap();
         names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -144,7 +144,7 @@ impl Repository {
     }
 }
 
-/// Runs git as a developer would, but the same on every machine.
+/// Runs git as a developer would, but independent of the machine's settings.
 pub(crate) fn git(folder: &Path, arguments: &[&str], input: &str) -> String {
     let mut child = Command::new("git")
         .args(arguments)
@@ -163,7 +163,7 @@ pub(crate) fn git(folder: &Path, arguments: &[&str], input: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// The branch `main` of a repository, with the credentials that are in its address.
+/// The branch `main` of a repository, with the credentials that are in its URL.
 pub(crate) fn source(url: &str) -> GitSource {
     let (url, credentials) = GitUrl::parse(url).unwrap();
     GitSource { url, branch: "main".parse().unwrap(), credentials, key: None }
@@ -178,7 +178,7 @@ pub(crate) fn owner(deployment: &str) -> Owner {
     }
 }
 
-/// What was printed.
+/// Records the output.
 #[derive(Default)]
 pub(crate) struct Recorder(Mutex<Vec<u8>>);
 
@@ -195,7 +195,7 @@ impl Output for Recorder {
     }
 }
 
-/// Fetches what the branch is at, for the deployment of that name.
+/// Fetches the head of the branch, for the deployment of that name.
 pub(crate) async fn fetch(
     fetcher: &GitFetcher,
     source: &GitSource,
@@ -205,7 +205,7 @@ pub(crate) async fn fetch(
     fetcher.fetch(source, &commit, &owner(deployment), Arc::new(Recorder::default())).await
 }
 
-/// The sentence of a refusal.
+/// Returns the message of a rejection.
 pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, StepError>) -> String {
     match result {
         Err(StepError::Refused(sentence)) => sentence,
@@ -213,12 +213,12 @@ pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, StepError>) -> Strin
     }
 }
 
-/// A port that nobody listens on.
+/// Returns a port that no process listens on.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// Waits until `is_so`, and fails the test if that never happens.
+/// Waits until `is_so` holds, and fails the test if that never happens.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -227,7 +227,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The same, while other tasks go on.
+/// Waits until `is_so` holds, while other tasks run.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -236,7 +236,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The command lines of all processes that can be seen, by their ids.
+/// Returns the command lines of all visible processes, by their ids.
 pub(crate) fn command_lines() -> Vec<(u32, String)> {
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -245,7 +245,7 @@ pub(crate) fn command_lines() -> Vec<(u32, String)> {
     ids.filter_map(line).map(|(id, line)| (id, String::from_utf8_lossy(&line).into_owned())).collect()
 }
 
-/// Whether two folders hold the same, links as links.
+/// Asserts that two folders have the same contents, links as links.
 pub(crate) fn assert_same_files(one: &Path, other: &Path) {
     let compared = Command::new("diff")
         .args(["--recursive", "--no-dereference", "--exclude=.git"])

@@ -1,4 +1,4 @@
-//! Names of branches.
+//! Branch names.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What is kept from one fetch to the next.
+//! The cache between fetches.
 
 use std::{fs, path::PathBuf, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
     servers::{Manner, Web},
 };
 
-/// Bytes that no compression makes smaller.
+/// Incompressible bytes.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = || {
@@ -92,7 +92,7 @@ async fn a_damaged_cache_is_made_anew() {
 }
 
 #[tokio::test]
-async fn fetches_of_one_repository_at_the_same_time_get_what_each_asked_for() {
+async fn concurrent_fetches_of_a_repository_get_their_own_commits() {
     let arena = Arena::new();
     let (repository, fetcher) = (arena.repository("shop"), Arc::new(arena.fetcher()));
     let mut fetches = tokio::task::JoinSet::new();

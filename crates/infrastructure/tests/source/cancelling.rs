@@ -1,4 +1,4 @@
-//! A fetch that nobody waits for any more.
+//! Cancelled fetches.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Tokens and passwords: they open the door and are seen nowhere.
+//! Tokens and passwords: they grant access and are visible nowhere.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn pair() -> String {
     format!("ada:{TOKEN}")
 }
 
-/// The token in every form in which it might be seen.
+/// The token in every encoding in which it might appear.
 fn forms() -> [String; 2] {
     [TOKEN.to_owned(), BASE64.encode(pair().as_bytes())]
 }

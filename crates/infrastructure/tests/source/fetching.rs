@@ -1,4 +1,4 @@
-//! What a fetch brings, by every protocol.
+//! The result of a fetch, by every protocol.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, os::unix::fs::symlink, sync::Arc};
 
@@ -52,7 +52,7 @@ async fn a_repository_is_fetched_by_every_protocol_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_host_by_its_name_is_reached_at_the_address_that_was_checked() {
+async fn a_host_name_is_reached_at_the_checked_address() {
     let arena = Arena::new();
     let repository = arena.repository("shop");
     let root = arena.path("repositories");
@@ -84,7 +84,7 @@ async fn the_output_says_what_is_fetched_and_what_is_not() {
 }
 
 #[tokio::test]
-async fn every_attempt_has_a_fresh_folder_and_discarding_removes_them_all() {
+async fn attempts_have_fresh_folders_and_discarding_removes_all() {
     let arena = Arena::new();
     let (repository, fetcher) = (arena.repository("shop"), arena.fetcher());
     let (source, commit) = (repository.source(), repository.head());

@@ -1,4 +1,4 @@
-//! Repositories and names that are made to do harm.
+//! Malicious repositories and names.
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
@@ -35,7 +35,7 @@ async fn a_path_that_a_shell_would_run_is_only_a_path() {
     assert!(!pwned.exists() && arena.kept_files().iter().all(|(path, _)| !path.ends_with("pwned")));
 }
 
-/// A program that leaves a mark when it runs.
+/// Writes a program that leaves a mark when it runs.
 fn trap(arena: &Arena, path: &Path) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let script = format!("#!/bin/sh\ntouch '{}'\ncat\n", arena.path("mark").display());

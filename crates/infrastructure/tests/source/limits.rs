@@ -1,4 +1,4 @@
-//! What is too large or too slow.
+//! Repositories that are too large or too slow.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     servers::{Daemon, Manner, Web},
 };
 
-/// Random enough that git cannot make it smaller.
+/// Writes a file that git cannot compress.
 fn large_file(repository: &Repository) {
     let random = std::process::Command::new("head").args(["-c", "3000000", "/dev/urandom"]).output().unwrap();
     repository.write("large", random.stdout);
@@ -52,7 +52,7 @@ async fn files_that_are_too_large_together_are_refused() {
 }
 
 #[tokio::test]
-async fn as_many_files_as_are_allowed_are_fetched_and_one_more_is_refused() {
+async fn rejects_one_file_more_than_the_limit() {
     let arena = Arena::new();
     let repository = arena.repository("shop");
     let mut options = arena.options();
@@ -68,7 +68,7 @@ async fn as_many_files_as_are_allowed_are_fetched_and_one_more_is_refused() {
     assert!(told.ends_with(" is too large: it has more than 4 files and folders."), "{told}");
 }
 
-/// A commit of a few kilobytes that names `10^levels` files, or as many empty folders.
+/// Creates a commit of a few kilobytes that contains `10^levels` files, or as many empty folders.
 fn bomb(repository: &Repository, levels: u32, with_files: bool) {
     let mut entry = if with_files {
         ("100644 blob", repository.git_with_input(&["hash-object", "-w", "--stdin"], "boom"))
@@ -84,7 +84,7 @@ fn bomb(repository: &Repository, levels: u32, with_files: bool) {
 }
 
 #[tokio::test]
-async fn a_small_commit_of_a_million_files_or_folders_is_refused_at_once() {
+async fn rejects_a_small_commit_of_a_million_files_at_once() {
     for with_files in [true, false] {
         let arena = Arena::new();
         let repository = arena.repository("shop");
@@ -113,7 +113,7 @@ async fn a_web_server_that_stops_sending_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_too_long_is_given_up_and_the_cache_can_be_used_again() {
+async fn a_slow_server_times_out_and_the_cache_stays_usable() {
     let arena = Arena::new();
     let repository = arena.repository("shop");
     let web = Web::serve(&arena.path("repositories"), Manner::Open);

@@ -1,5 +1,5 @@
-//! What the ports of source code and of published folders promise, held with real repositories and
-//! real servers.
+//! Contract tests of the ports of source code and of published folders, with real repositories and real
+//! servers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod arena;

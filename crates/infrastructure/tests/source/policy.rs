@@ -1,4 +1,4 @@
-//! What the operator allows.
+//! The operator's policy.
 
 use std::os::unix::fs::symlink;
 
@@ -88,8 +88,8 @@ async fn a_root_that_is_a_link_itself_is_a_root() {
 async fn a_local_repository_of_another_user_is_used() {
     let arena = Arena::new();
     let repository = arena.repository("shop");
-    // Git refuses what belongs to others, unless it is told. Only root can give a folder away;
-    // for everyone else the repository stays their own.
+    // Git refuses repositories of other users by default. Only root can change the owner of a folder;
+    // otherwise the repository keeps its owner.
     let nobody = 65534;
     if std::os::unix::fs::chown(repository.path.join(".git"), Some(nobody), None).is_ok() {
         std::os::unix::fs::chown(&repository.path, Some(nobody), None).unwrap();

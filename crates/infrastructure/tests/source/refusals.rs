@@ -1,4 +1,4 @@
-//! What people are told when a repository cannot be read.
+//! The errors that users get when a repository cannot be read.
 
 use launchway_domain::deployments::{SourceFetcher as _, StepError};
 

@@ -20,7 +20,7 @@ impl Program {
         Self(wrapped.spawn().unwrap())
     }
 
-    /// Whether it has ended by itself.
+    /// Returns whether it has exited on its own.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.0.try_wait().unwrap().is_some()
     }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::arena::{owner, refusal};
 
-/// A checkout with a site in `web`, and where sites are published.
+/// A checkout with a site in `web`, and the folder of published sites.
 struct Stage {
     folder: TempDir,
     sites: ReleaseFolders,
@@ -43,7 +43,7 @@ impl Stage {
         self.sites.publish(owner, &checkout, &base_path.parse::<BasePath>().unwrap()).await
     }
 
-    /// Every name in the folder of sites, at any depth.
+    /// Returns every name in the folder of sites, at any depth.
     fn published(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.folder.path().join("sites")];
         let mut found = Vec::new();
@@ -95,7 +95,7 @@ async fn publishing_again_is_no_error_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_lost_process_left_half_done_is_no_release_and_is_cleared() {
+async fn drafts_of_a_lost_process_are_no_releases_and_are_removed() {
     let stage = Stage::new();
     let owner = owner("one");
     let other = stage.publish(&Owner { application: id_of("blog").into(), ..owner }, "/web").await.unwrap();
@@ -127,7 +127,7 @@ async fn a_folder_that_is_not_there_or_is_none_is_told_by_name() {
 }
 
 #[tokio::test]
-async fn a_base_path_may_be_a_link_inside_the_repository_and_not_out_of_it() {
+async fn a_base_path_may_be_a_link_within_the_repository_only() {
     let stage = Stage::new();
     let checkout = stage.folder.path().join("checkout");
     symlink("web", checkout.join("public")).unwrap();
@@ -160,7 +160,7 @@ async fn links_within_the_folder_are_kept() {
 }
 
 #[tokio::test]
-async fn a_link_out_of_the_folder_is_refused_by_name_and_nothing_is_published() {
+async fn rejects_a_link_out_of_the_folder_and_publishes_nothing() {
     let absolute = |stage: &Stage| stage.web("index.html");
     let through_the_checkout = |_: &Stage| PathBuf::from("../../web/index.html");
     type Target<'a> = (&'a str, &'a dyn Fn(&Stage) -> PathBuf);
@@ -183,7 +183,7 @@ async fn a_link_out_of_the_folder_is_refused_by_name_and_nothing_is_published() 
 }
 
 #[tokio::test]
-async fn a_link_by_way_of_another_link_does_not_leave_the_folder_either() {
+async fn rejects_a_link_out_of_the_folder_through_another_link() {
     let stage = Stage::new();
     symlink("..", stage.web("up")).unwrap();
     symlink("up/secret", stage.web("leak")).unwrap();
@@ -201,7 +201,7 @@ async fn what_is_no_file_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn removing_an_application_removes_all_of_its_releases_and_no_other() {
+async fn removing_an_application_removes_only_its_own_releases() {
     let stage = Stage::new();
     for name in ["one", "two"] {
         stage.publish(&owner(name), "/web").await.unwrap();

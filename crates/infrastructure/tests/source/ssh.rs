@@ -1,4 +1,4 @@
-//! Repositories behind ssh.
+//! Repositories over ssh.
 
 use std::{fs, sync::Arc};
 
@@ -67,7 +67,7 @@ async fn another_key_or_none_is_not_let_in() {
 }
 
 #[tokio::test]
-async fn a_wrong_or_unknown_host_key_is_refused_before_the_key_is_shown() {
+async fn rejects_a_wrong_host_key_before_offering_the_key() {
     let arena = Arena::new();
     let (repository, key) = (arena.repository("shop"), key());
     let sshd = Sshd::serve(&arena.path("sshd"), &key.public_key);

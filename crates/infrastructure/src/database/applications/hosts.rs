@@ -1,9 +1,9 @@
-//! The names that lead to applications, each to one alone. Names that lead to containers of extensions
-//! lie beside them, so that nobody has the name of another.
+//! The host names of applications, each of one application only. The host names of extension containers are
+//! in the same table, so that all names are unique.
 //!
-//! Who takes a name on PostgreSQL waits for others who are about to take or to give up the same one.
-//! So that no two wait for each other, names that people chose are taken in their order and before
-//! the automatic one, and nobody takes a name after giving one up.
+//! Taking a name on PostgreSQL waits for other transactions that take or release the same one. To avoid
+//! deadlocks, names that users chose are taken in sorted order and before the automatic one, and no name is
+//! taken after one was released.
 
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
@@ -16,7 +16,7 @@ use crate::database::{
     columns::DbId, connection::AnyConnection, dialect::each_backend, error::QueryError, schema::hosts,
 };
 
-/// How many automatic hosts are tried before an application gets none.
+/// The number of automatic hosts that are tried before an application gets none.
 const MOST_TRIES: u32 = 1000;
 
 /// The names of every application, in the order of their ids.
@@ -37,16 +37,16 @@ pub(super) fn all(connection: &mut AnyConnection) -> Result<Vec<NamedApplication
     Ok(named)
 }
 
-/// Whether somebody has the name.
+/// Returns whether the name is taken.
 pub(super) fn is_there(connection: &mut AnyConnection, host: &str) -> Result<bool, QueryError> {
-    // PostgreSQL does not even compare a text with a NUL in it.
+    // PostgreSQL does not even compare a text that contains NUL.
     if host.contains('\0') {
         return Ok(false);
     }
     Ok(diesel::select(exists(hosts::table.find(host))).get_result(connection)?)
 }
 
-/// Takes names that people chose. `Taken(Domain)` when somebody has one of them.
+/// Takes names that users chose. `Taken(Domain)` when one of them is in use.
 pub(super) fn take<'a>(
     connection: &mut AnyConnection,
     application: ApplicationId,
@@ -62,7 +62,7 @@ pub(super) fn take<'a>(
     Ok(())
 }
 
-/// Takes `wanted`, or the first one with a number that nobody has.
+/// Takes `wanted`, or the first numbered variant that is free.
 pub(super) fn take_automatic(
     connection: &mut AnyConnection,
     application: ApplicationId,
@@ -71,7 +71,7 @@ pub(super) fn take_automatic(
     for number in 1..=MOST_TRIES {
         let host = if number == 1 { wanted.clone() } else { wanted.numbered(number) };
         let row = (hosts::host.eq(host.as_str()), hosts::application_id.eq(DbId::from(application)));
-        // One that is taken must not end the transaction.
+        // A conflict must not abort the transaction.
         let taken = each_backend!(connection, backend => diesel::insert_into(hosts::table)
             .values(row)
             .on_conflict_do_nothing()
@@ -83,7 +83,7 @@ pub(super) fn take_automatic(
     Err(StoreError::Taken(Unique::Domain).into())
 }
 
-/// Gives up one name of an application.
+/// Releases one name of an application.
 pub(super) fn give_up(
     connection: &mut AnyConnection,
     application: ApplicationId,
@@ -96,7 +96,7 @@ pub(super) fn give_up(
     Ok(())
 }
 
-/// Gives up every name of an application.
+/// Releases every name of an application.
 pub(super) fn give_up_all(
     connection: &mut AnyConnection,
     application: ApplicationId,

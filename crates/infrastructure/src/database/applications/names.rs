@@ -1,4 +1,4 @@
-//! What an application is found by: its names, and what a search looks at.
+//! The host names and the searched text of an application.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -14,7 +14,7 @@ use crate::database::{
     search::lower_case,
 };
 
-/// What an application is found by.
+/// The host names and the searched text of an application.
 pub(super) struct Names {
     name: String,
     repository: String,
@@ -34,7 +34,7 @@ struct NamesRow {
     automatic_host: AutomaticHost,
 }
 
-/// The columns of what an application is found by: all of them change together.
+/// The columns of [`Names`]: all of them change together.
 #[derive(AsChangeset, Insertable)]
 #[diesel(table_name = applications, treat_none_as_null = true, treat_none_as_default_value = false)]
 pub(super) struct NameColumns<'a> {
@@ -45,7 +45,7 @@ pub(super) struct NameColumns<'a> {
 }
 
 impl Names {
-    /// What a new application is to be found by.
+    /// Returns the names of a new application.
     pub(super) fn of(application: &Application) -> Self {
         Self {
             name: application.blueprint.name.to_string(),
@@ -56,8 +56,8 @@ impl Names {
         }
     }
 
-    /// What an application is found by now. Until this transaction ends nobody else changes it.
-    /// `Stale` when the organization has none with that id.
+    /// Returns the current names of an application, and locks them until the transaction ends. `Stale` when
+    /// the organization has none with that id.
     pub(super) fn held(
         connection: &mut AnyConnection,
         scope: Scope,
@@ -81,7 +81,7 @@ impl Names {
         })
     }
 
-    /// Takes over what the blueprint says. A domain that was a further one is no further one any more.
+    /// Applies the names of the blueprint. Its domain is removed from the additional ones.
     pub(super) fn follow(&mut self, blueprint: &Blueprint) {
         self.name = blueprint.name.to_string();
         blueprint.repository.as_str().clone_into(&mut self.repository);
@@ -89,7 +89,7 @@ impl Names {
         self.further.retain(|further| Some(further) != blueprint.domain.as_ref());
     }
 
-    /// Those that people chose.
+    /// The names that users chose.
     pub(super) fn chosen(&self) -> impl Iterator<Item = &Hostname> {
         self.domain.iter().chain(&self.further)
     }

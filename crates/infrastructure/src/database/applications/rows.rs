@@ -1,4 +1,4 @@
-//! How applications lie in their table.
+//! The rows of applications.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -127,7 +127,7 @@ fn repository(build_pack: BuildPack, stored: String) -> Result<Repository, Query
     repository.map_err(QueryError::unreadable)
 }
 
-/// A value that need not be there.
+/// Reads an optional value.
 pub(in crate::database) fn read<T>(stored: Option<String>) -> Result<Option<T>, QueryError>
 where
     T: TryFrom<String, Error: std::error::Error + Send + Sync + 'static>,
@@ -135,13 +135,13 @@ where
     stored.map(T::try_from).transpose().map_err(QueryError::unreadable)
 }
 
-/// Domains that lie in one column.
+/// Reads host names that are stored in one column.
 pub(super) fn read_hostnames(stored: &str) -> Result<Vec<Hostname>, QueryError> {
     let names: Vec<String> = serde_json::from_str(stored).map_err(QueryError::unreadable)?;
     names.into_iter().map(|name| Hostname::try_from(name).map_err(QueryError::unreadable)).collect()
 }
 
-/// The columns that people choose, but for the domain: all of them change together.
+/// The columns that users choose, except the domain: all of them change together.
 #[derive(AsChangeset, Insertable)]
 #[diesel(table_name = applications, treat_none_as_null = true, treat_none_as_default_value = false)]
 pub(super) struct ChosenColumns<'a> {

@@ -1,4 +1,4 @@
-//! How an application is, by what becomes of its deployments.
+//! The state of an application, derived from its deployments.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::database::{
     schema::applications,
 };
 
-/// Sets the state of `applications`. One that is so already keeps the moment since when it is.
+/// Sets the state of `applications`. One that has the state already keeps its timestamp.
 pub(in crate::database) fn set_state(
     connection: &mut AnyConnection,
     applications: Vec<DbId>,
@@ -35,9 +35,9 @@ pub(in crate::database) fn set_state(
     Ok(())
 }
 
-/// Lets the states of applications follow a deployment of each that moved on to the state beside
-/// its id: an application of which no version runs is what its newest open deployment is, or what
-/// the last one came to.
+/// Updates the states of applications after a deployment of each moved to the state beside its id: an
+/// application without a running version has the state of its newest open deployment, or the outcome of the
+/// last one.
 pub(in crate::database) fn follow(
     connection: &mut AnyConnection,
     moved: &[(ApplicationId, DeploymentState)],

@@ -1,4 +1,4 @@
-//! Applications in the database: what changes.
+//! Writes applications to the database.
 
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
@@ -20,7 +20,7 @@ use crate::database::{
     schema::{applications, deployments as deployment_rows},
 };
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Insert(application) => insert(connection, application),
@@ -60,7 +60,7 @@ fn insert(connection: &mut AnyConnection, application: &Application) -> Result<(
         ))
         .execute(connection)?;
     hosts::take(connection, application.id, names.chosen())?;
-    // Names refer to the application, so that it is there before it is known which one is free.
+    // Names reference the application, so it is inserted before a free one is known.
     names.automatic = hosts::take_automatic(connection, application.id, &application.automatic_host)?;
     if names.automatic != application.automatic_host {
         diesel::update(applications::table.find(DbId::from(application.id)))
@@ -136,7 +136,7 @@ fn set_names(
     Ok(())
 }
 
-/// Its rows stay but for its names, for who has to remove what is left of it on the machine.
+/// Keeps its rows except its names, because the cleanup of its resources on the machine needs them.
 fn delete(
     connection: &mut AnyConnection,
     scope: Scope,

@@ -1,4 +1,4 @@
-//! How the audit trail lies in its tables.
+//! The rows of the audit log.
 
 use diesel::prelude::*;
 use launchway_domain::{

@@ -1,4 +1,4 @@
-//! The audit trail in the database: how it grows.
+//! Appends to the audit log in the database.
 
 use chrono::TimeDelta;
 use diesel::prelude::*;
@@ -17,7 +17,7 @@ use crate::database::{
     search::lower_case,
 };
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     let Write::Append(entry) = write;
     let (head, last_at) = hold_head(connection, entry.chain)?;
@@ -36,8 +36,8 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
     Ok(())
 }
 
-/// The end of a chain, which is made if need be. On PostgreSQL nobody else appends to the chain
-/// until this transaction ends.
+/// Returns the head of a chain, which is created if necessary. On PostgreSQL no other transaction appends
+/// to the chain until this one ends.
 fn hold_head(connection: &mut AnyConnection, chain: Chain) -> Result<(ChainHead, Timestamp), QueryError> {
     let row = match held_row(connection, chain)? {
         Some(row) => row,
@@ -61,7 +61,7 @@ fn held_row(connection: &mut AnyConnection, chain: Chain) -> Result<Option<HeadR
     Ok(row.optional()?)
 }
 
-/// Makes the head of a chain without links, unless somebody else has just done so.
+/// Creates the head of an empty chain, unless another transaction has just done so.
 fn begin(connection: &mut AnyConnection, chain: Chain) -> Result<(), QueryError> {
     let head = (
         audit_chains::chain_id.eq(DbId(chain.id())),
@@ -112,7 +112,7 @@ fn searchable(entry: &Entry) -> String {
     let mut lines = vec![entry.message.as_str(), &entry.actor];
     lines.extend(resource);
     lines.extend(entry.metadata.values().map(String::as_str));
-    // Shown beside the metadata, so it is looked for like them.
+    // Shown beside the metadata, so it is searched like them.
     let address = entry.address.map(|address| address.to_string()).unwrap_or_default();
     lines.extend([entry.request_id.as_str(), &address]);
     lower_case(&lines.join("\n"))

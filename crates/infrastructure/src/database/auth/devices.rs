@@ -1,4 +1,4 @@
-//! Devices that somebody logs in from.
+//! Detection of logins from new devices.
 
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
@@ -21,14 +21,15 @@ use crate::{
     },
 };
 
-/// How many organizations are told of one login: it waits for that.
+/// The most organizations that are notified of one login, because the login waits for it.
 const MOST_TOLD: i64 = 20;
 
-/// Tells the organizations of a user that they are about to log in from a device that was not seen
-/// before, or not for long.
+/// Notifies the organizations of a user that they are about to log in from a device that was not seen
+/// before, or not recently.
 ///
-/// Only those that the user knew of when they last logged in: whoever adds somebody does not get to know by
-/// that where they are. Who did not log in for that long that nobody remembers is told of everywhere.
+/// Only organizations that the user was a member of at their last login are notified: adding a user to an
+/// organization must not reveal where they are. If the last login is too long ago to be stored, all of them
+/// are.
 pub(super) fn announce_new_device(
     connection: &mut AnyConnection,
     session: &Session,
@@ -61,7 +62,7 @@ pub(super) fn announce_new_device(
     Ok(())
 }
 
-/// When the user last logged in.
+/// The time of the user's last login.
 fn last_login(connection: &mut AnyConnection, session: &Session) -> Result<Option<Timestamp>, QueryError> {
     let last: Option<DbTs> = sessions::table
         .filter(sessions::user_id.eq(DbId::from(session.user_id)))
@@ -72,7 +73,7 @@ fn last_login(connection: &mut AnyConnection, session: &Session) -> Result<Optio
     Ok(last.map(Timestamp::from))
 }
 
-/// Whether the user had a session from there not long ago, which may be over.
+/// Returns whether the user recently had a session from there, which may have ended.
 fn is_known(connection: &mut AnyConnection, session: &Session) -> Result<bool, QueryError> {
     let before = sessions::table
         .filter(sessions::user_id.eq(DbId::from(session.user_id)))

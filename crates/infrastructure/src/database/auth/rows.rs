@@ -1,4 +1,4 @@
-//! How sessions, tokens and second factors lie in their tables.
+//! The rows of sessions, tokens and second factors.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -100,7 +100,7 @@ impl From<TwoFactorRow> for TwoFactor {
     }
 }
 
-/// The hash behind stored bytes.
+/// Reads a stored hash.
 pub(in crate::database) fn stored_hash(bytes: &[u8]) -> Result<TokenHash, QueryError> {
     <[u8; 32]>::try_from(bytes).map(TokenHash::from).map_err(QueryError::unreadable)
 }

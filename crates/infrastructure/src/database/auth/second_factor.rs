@@ -1,4 +1,4 @@
-//! Second factors in the database: what changes.
+//! Writes second factors to the database.
 
 use diesel::{prelude::*, query_dsl::methods::FilterDsl};
 use launchway_domain::{auth::TokenHash, clock::Timestamp, ids::UserId, secret::Sealed};
@@ -11,7 +11,7 @@ use crate::database::{
     schema::{recovery_codes, two_factor, users},
 };
 
-/// Sets a second factor up anew, unless one is enabled.
+/// Starts a new enrolment of a second factor, unless one is enabled.
 pub(super) fn begin(
     connection: &mut AnyConnection,
     user_id: UserId,
@@ -28,7 +28,7 @@ pub(super) fn begin(
     guarded(each_backend!(connection, backend => upsert.execute(backend))?)
 }
 
-/// Demands the second factor that is being set up.
+/// Enables the second factor that is being enrolled.
 pub(super) fn enable(
     connection: &mut AnyConnection,
     user_id: UserId,
@@ -75,7 +75,7 @@ fn mark_user(
     Ok(())
 }
 
-/// Remembers that the code of a time step was used, and refuses that step and earlier ones.
+/// Records that the code of a time step was used, and rejects that step and earlier ones.
 pub(super) fn use_step(connection: &mut AnyConnection, user_id: UserId, step: i64) -> Result<(), QueryError> {
     guarded(
         diesel::update(two_factor::table)
@@ -107,7 +107,7 @@ pub(super) fn replace_recovery_codes(
     Ok(())
 }
 
-/// Uses a recovery code up.
+/// Deletes a used recovery code.
 pub(super) fn use_recovery_code(
     connection: &mut AnyConnection,
     user_id: UserId,

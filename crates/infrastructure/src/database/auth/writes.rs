@@ -1,4 +1,4 @@
-//! Sessions, tokens and passwords in the database: what changes.
+//! Writes sessions, tokens and passwords to the database.
 
 use chrono::TimeDelta;
 use diesel::{dsl::exists, prelude::*};
@@ -20,10 +20,10 @@ use crate::database::{
     schema::{api_tokens, installation, memberships, password_setups, passwords, sessions, users},
 };
 
-/// How long a session that is over is kept: it tells whether a device is known.
+/// The retention of ended sessions: they show whether a device is known.
 const KEPT: TimeDelta = DEVICE_KNOWN_FOR;
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::ClaimInstallation { admin, at } => claim_installation(connection, *admin, *at),
@@ -84,7 +84,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
     }
 }
 
-/// What recognises a session's token.
+/// Returns the token hash of a session.
 pub(in crate::database) fn token_hash_of(
     connection: &mut AnyConnection,
     id: SessionId,
@@ -126,8 +126,8 @@ fn set_password(
     Ok(())
 }
 
-/// Writes the hash over itself: on PostgreSQL that locks the row, so that a change of the
-/// password waits for this transaction or is seen by it.
+/// Writes the hash over itself: on PostgreSQL that locks the row, so that a change of the password waits
+/// for this transaction or is seen by it.
 fn confirm_password(
     connection: &mut AnyConnection,
     user_id: UserId,
@@ -159,8 +159,8 @@ fn offer_password_setup(connection: &mut AnyConnection, setup: &PasswordSetup) -
     Ok(())
 }
 
-/// Whether somebody uses the account. On PostgreSQL nobody begins to until this transaction ends:
-/// whatever refers to the user waits for the row.
+/// Returns whether the account is in use. On PostgreSQL no use begins until this transaction ends: whatever
+/// refers to the user waits for the row.
 fn is_in_use(connection: &mut AnyConnection, user_id: UserId) -> Result<bool, QueryError> {
     let user_id = DbId::from(user_id);
     let user = users::table.find(user_id).filter(users::deleted_at.is_null()).select(users::id);
@@ -176,14 +176,14 @@ fn is_in_use(connection: &mut AnyConnection, user_id: UserId) -> Result<bool, Qu
     Ok(diesel::select(exists(password).or(exists(membership))).get_result(connection)?)
 }
 
-/// Uses the token up. It proves no address: an admin handed it out.
+/// Deletes the used token. It does not verify the email address, because an admin handed it out.
 fn redeem_password_setup(
     connection: &mut AnyConnection,
     user_id: UserId,
     token: &TokenHash,
     at: Timestamp,
 ) -> Result<(), QueryError> {
-    // The user first, as with an offer, so that the two do not wait for each other.
+    // The user first, as when a setup is offered, to avoid deadlocks.
     guarded(
         diesel::update(users::table)
             .filter(users::id.eq(DbId::from(user_id)))
@@ -200,7 +200,7 @@ fn redeem_password_setup(
     )
 }
 
-/// Removes the sessions of a user that were over at that moment, so that the table stays small.
+/// Deletes the sessions of a user that had ended at that time, so that the table stays small.
 fn forget_sessions(
     connection: &mut AnyConnection,
     user_id: UserId,

@@ -1,4 +1,4 @@
-//! Saying how deployments ended.
+//! Events of finished deployments.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -23,8 +23,8 @@ use crate::{
 
 diesel::alias!(deployments as replacements: Replacements);
 
-/// Says how each of the deployments ended that are in a state in which they are over. Who moves them
-/// there does it once, so that this is said once.
+/// Emits an event for each of the deployments that is in a final state. The caller moves them there once,
+/// so that there is one event each.
 pub(super) fn announce_ends(
     connection: &mut AnyConnection,
     ids: Vec<DbId>,
@@ -64,7 +64,7 @@ pub(super) fn announce_ends(
     Ok(())
 }
 
-/// Why a deployment ended so, by what its job says; empty when nothing is to be said about it.
+/// Returns the reason of a deployment's end, derived from its job; empty if there is none to give.
 pub(super) fn why_ended(
     state: DeploymentState,
     job: Option<JobState>,
@@ -85,11 +85,11 @@ pub(super) fn why_ended(
     }
 }
 
-/// What the job of a deployment says: where it is, why its last attempt came to nothing, and which
-/// deployment's job took its place.
+/// The job's view of a deployment: its state, the reason why its last attempt failed, and the deployment
+/// whose job superseded it.
 type Cause = (Option<String>, Option<String>, Option<DbId>);
 
-/// What is known of a deployment that ended.
+/// The data of a finished deployment.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = deployments)]
 struct EndRow {

@@ -1,4 +1,4 @@
-//! Deployments whose job went its own way.
+//! Deployments whose state no longer matches their job.
 
 use std::collections::BTreeSet;
 
@@ -28,10 +28,10 @@ use crate::database::{
 
 diesel::alias!(deployments as successors: Successors);
 
-/// How many deployments follow at once, oldest first. The next call goes on behind them.
+/// The most deployments that one call updates, oldest first. The next call continues after them.
 const AT_ONCE: i64 = 1000;
 
-/// Lets deployments follow their jobs.
+/// Updates deployments to the state of their jobs.
 pub(super) fn follow_jobs(
     connection: &mut AnyConnection,
     application: Option<ApplicationId>,
@@ -65,16 +65,16 @@ pub(super) fn follow_jobs(
     if over.is_empty() { Ok(()) } else { announce_ends(connection, over, at) }
 }
 
-/// A deployment that is not where its job is.
+/// A deployment whose state does not match its job's.
 struct Stray {
     id: DeploymentId,
     application_id: ApplicationId,
-    /// Whether its version serves: then it goes forward only, whatever becomes of its job.
+    /// True if its version is live: then it only goes forward, whatever the end of its job.
     is_live: bool,
     job: JobState,
-    /// Why the last attempt of the job came to nothing.
+    /// The reason why the last attempt of the job failed.
     reason: Option<String>,
-    /// The deployment whose job took the place of this one's.
+    /// The deployment whose job superseded this one's.
     replaced_by: Option<DeploymentId>,
 }
 
@@ -88,7 +88,7 @@ impl Stray {
         }
     }
 
-    /// What the log says about it.
+    /// Returns the log line about it.
     fn line(&self, at: Timestamp) -> Option<NewLine> {
         let to = self.moves_to();
         let (level, end) = match to {
@@ -106,8 +106,8 @@ impl Stray {
 
 type StrayRow = (DbId, DbId, Option<DbId>, String, Option<String>, Option<DbId>);
 
-/// The deployments that are not where their jobs are. On PostgreSQL nobody else changes them until
-/// this transaction ends.
+/// The deployments whose state does not match their jobs'. On PostgreSQL no other transaction changes them
+/// until this one ends.
 fn held_strays(
     connection: &mut AnyConnection,
     application: Option<ApplicationId>,
@@ -116,7 +116,7 @@ fn held_strays(
         Some(application) => BTreeSet::from([application.into()]),
         None => stray_applications(connection)?,
     };
-    // In an order, so that two who do this do not wait for each other.
+    // In a fixed order, to avoid deadlocks.
     for application in &applications {
         hold_one(connection, DbId(*application))?;
     }
@@ -164,8 +164,8 @@ fn stray_applications(connection: &mut AnyConnection) -> Result<BTreeSet<Uuid>, 
     Ok(ids.into_iter().map(|id| id.0).collect())
 }
 
-/// Of an open deployment, its application and its job: the job waits again, or is over. One whose
-/// version is live has no need to wait: the next attempt goes on from there.
+/// Selects open deployments whose job is queued again or has finished, over the deployment, its application
+/// and its job. One whose version is live need not be queued again: the next attempt continues from there.
 fn went_its_own_way() -> SqlLiteral<Bool> {
     sql("((jobs.state = 'queued' AND deployments.status <> 'queued' \
            AND (applications.live_deployment_id IS NULL OR applications.live_deployment_id <> deployments.id)) \

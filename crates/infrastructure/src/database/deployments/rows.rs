@@ -1,4 +1,4 @@
-//! How deployments lie in their table.
+//! The rows of deployments.
 
 use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Bool};
 use launchway_domain::{
@@ -95,7 +95,7 @@ impl TryFrom<DeploymentRow> for Deployment {
     }
 }
 
-/// The columns of what becomes known on the way. What is absent stays as it is.
+/// The columns of facts that are found out during a deployment. Absent ones stay unchanged.
 #[derive(AsChangeset, Default)]
 #[diesel(table_name = deployments)]
 pub(super) struct FactColumns<'a> {
@@ -109,7 +109,7 @@ pub(super) struct FactColumns<'a> {
 }
 
 impl<'a> FactColumns<'a> {
-    /// The same with a container, which may have no address any more.
+    /// Sets the columns of a container, which may have no address any more.
     pub(super) fn with_container(self, container: Option<&'a ContainerRecord>) -> Self {
         let Some(container) = container else { return self };
         Self {
@@ -123,7 +123,7 @@ impl<'a> FactColumns<'a> {
     }
 }
 
-/// How a kind is called.
+/// Returns the stored name of a kind.
 pub(super) fn kind_name(kind: DeploymentKind) -> &'static str {
     match kind {
         DeploymentKind::Fresh => "fresh",
@@ -131,8 +131,8 @@ pub(super) fn kind_name(kind: DeploymentKind) -> &'static str {
     }
 }
 
-/// The deployments that are not over. Spelled out, because a planner that sees parameters cannot
-/// tell that the partial index applies.
+/// Selects open deployments. Written as a literal, because with parameters the planner does not see that
+/// the partial index applies.
 pub(in crate::database) fn is_open() -> SqlLiteral<Bool> {
     sql("deployments.status IN ('queued', 'cloning', 'building', 'deploying')")
 }

@@ -1,4 +1,4 @@
-//! Deployments in the database: what changes.
+//! Writes deployments to the database.
 
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
@@ -25,7 +25,7 @@ use crate::database::{
     schema::{applications, deployments},
 };
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Insert(deployment) => insert(connection, deployment),
@@ -37,8 +37,8 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
     }
 }
 
-/// The application of a deployment; `None` for an unknown one. On PostgreSQL nobody else changes the
-/// application or its deployments until this transaction ends.
+/// Returns the application of a deployment; `None` for an unknown one. On PostgreSQL no other transaction
+/// changes the application or its deployments until this one ends.
 pub(in crate::database) fn held_application_of(
     connection: &mut AnyConnection,
     id: DeploymentId,

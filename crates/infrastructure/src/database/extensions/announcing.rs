@@ -1,4 +1,4 @@
-//! Saying how runs ended.
+//! Events of finished executions.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// Says how each of the runs ended, but for those that were cancelled: who did that knows. Who ends
-/// them does it once, so that this is said once.
+/// Emits an event for each of the finished runs, except cancelled ones: the user who cancelled one knows.
+/// The caller ends them once, so that there is one event each.
 pub(super) fn announce_ends(
     connection: &mut AnyConnection,
     ids: Vec<DbId>,
@@ -46,7 +46,7 @@ pub(super) fn announce_ends(
     Ok(())
 }
 
-/// What is known of a run that ended.
+/// The data of a finished run.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = extension_executions)]
 struct EndRow {

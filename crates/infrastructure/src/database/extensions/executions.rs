@@ -1,4 +1,4 @@
-//! Runs of extensions in the database: what is read.
+//! Reads runs of extensions from the database.
 
 use async_trait::async_trait;
 use diesel::prelude::*;

@@ -1,4 +1,4 @@
-//! Ports of the host that containers of extensions publish, each held by one extension of one organization.
+//! Host ports that containers of extensions publish, each held by one extension of one organization.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ fn protocol(is_udp: bool) -> &'static str {
 #[async_trait]
 impl HostPorts for Database {
     async fn allocate(&self, policy: PortPolicy, request: PortRequest) -> Result<Vec<HostPort>, PortError> {
-        // A refusal is an answer: nothing was written that would have to be undone.
+        // A rejection is a result: nothing was written that would have to be rolled back.
         let given = self.write(move |connection| allocate(connection, policy, &request)).await?;
         Ok(given?)
     }
@@ -117,7 +117,7 @@ fn allocate(
     Ok(Ok(records.into_iter().map(|record| record.port).collect()))
 }
 
-/// Every record, in the order of the ports. There are at most as many as the range has ports.
+/// Returns every record, sorted by port. There are at most as many as the range has ports.
 fn held(connection: &mut AnyConnection) -> Result<Vec<PortRecord>, QueryError> {
     let rows: Vec<PortRow> = extension_ports::table
         .order((extension_ports::port.asc(), extension_ports::protocol.asc()))

@@ -1,8 +1,8 @@
-//! What runs print.
+//! The output of runs.
 //!
-//! **Invariant:** the lines of a run have the numbers from 1 to the run's last without a gap. Who
-//! appends moves that number first, and on PostgreSQL thereby waits for whoever is about to append
-//! there: a line never becomes visible behind one with a greater number.
+//! **Invariant:** the lines of a run are numbered contiguously from 1 to the run's last number. Appending
+//! updates that number first, and on PostgreSQL thereby waits for other transactions that append there: a
+//! line never becomes visible after one with a greater number.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,7 +26,7 @@ use crate::database::{
     schema::{execution_logs, execution_steps, extension_executions},
 };
 
-/// How much of a log is shown, in bytes.
+/// The most bytes of a log that are shown.
 const SHOWN: i64 = ExecutionDetail::SHOWN as i64;
 
 #[async_trait]
@@ -63,8 +63,8 @@ impl From<LineRow> for ExecutionLine {
     }
 }
 
-/// A line that is to be kept, at its place. It owns its text, because Diesel remembers prepared
-/// statements only by types that borrow nothing.
+/// A line to insert, with its number. It owns its text, because Diesel caches prepared statements only by
+/// types that borrow nothing.
 #[derive(Insertable)]
 #[diesel(table_name = execution_logs, treat_none_as_default_value = false)]
 struct NewRow {
@@ -78,7 +78,7 @@ struct NewRow {
     created_at: DbTs,
 }
 
-/// The lines behind a number, oldest first, at most `limit`.
+/// Returns the lines after a number, oldest first, at most `limit`.
 pub(super) fn lines_after(
     connection: &mut AnyConnection,
     execution: ExecutionId,
@@ -95,7 +95,7 @@ pub(super) fn lines_after(
     Ok(rows.into_iter().map(ExecutionLine::from).collect())
 }
 
-/// The newest of what each of the runs has said up to its last number.
+/// Returns the tail of the output of each run, up to its last number.
 pub(super) fn of_runs(
     connection: &mut AnyConnection,
     executions: &[Execution],
@@ -109,13 +109,14 @@ pub(super) fn of_runs(
         .order((execution_logs::execution_id.asc(), execution_logs::number.asc()))
         .select((execution_logs::execution_id, execution_logs::number, execution_logs::log))
         .load(connection)?;
-    // What came after the run was read is not its log yet: who polls from its last number gets it.
+    // Lines that were appended after the run was read are left out: a client that polls from its last
+    // number gets them.
     let known =
         lines.into_iter().filter(|(id, number, _)| last.get(&id.0).is_some_and(|last| number <= last));
     Ok(joined(known.map(|(id, _, text)| (id, text))))
 }
 
-/// The newest of what each step of a run printed.
+/// Returns the tail of the output of each step of a run.
 pub(super) fn of_steps(
     connection: &mut AnyConnection,
     execution: ExecutionId,
@@ -130,7 +131,7 @@ pub(super) fn of_steps(
     Ok(joined(lines.into_iter()))
 }
 
-/// The lines of each, with their ends: as much as is shown.
+/// Joins the lines of each, terminated, and keeps as much as is shown.
 fn joined(lines: impl Iterator<Item = (DbId, String)>) -> HashMap<Uuid, String> {
     let mut texts: HashMap<Uuid, String> = HashMap::new();
     for (id, line) in lines {
@@ -141,7 +142,7 @@ fn joined(lines: impl Iterator<Item = (DbId, String)>) -> HashMap<Uuid, String> 
     texts.into_iter().map(|(id, text)| (id, shown(text))).collect()
 }
 
-/// The end of a text, from the beginning of a line if one begins there, and never from within a
+/// Returns the tail of a text, from the beginning of a line if one begins there, and never from within a
 /// character.
 fn shown(text: String) -> String {
     let Some(from) = text.len().checked_sub(ExecutionDetail::SHOWN).filter(|from| *from > 0) else {
@@ -154,7 +155,7 @@ fn shown(text: String) -> String {
     text.get(start..).unwrap_or_default().to_owned()
 }
 
-/// Puts lines behind all others of a run.
+/// Appends lines to the log of a run.
 fn append(
     connection: &mut AnyConnection,
     execution: ExecutionId,
@@ -186,13 +187,13 @@ fn append(
     Ok(())
 }
 
-/// How long a line is with its end, in bytes.
+/// Returns the size of a line with its terminator, in bytes.
 fn size(line: &NewExecutionLine) -> i64 {
     line.text.len() as i64 + 1
 }
 
-/// Moves the end of a run's log behind the lines, and returns where it was: the last number, and the
-/// bytes up to there.
+/// Advances the end of a run's log by the lines, and returns where it was: the last number and the bytes up
+/// to there.
 fn make_room(
     connection: &mut AnyConnection,
     execution: ExecutionId,
@@ -210,7 +211,7 @@ fn make_room(
     Ok((last - more, end - bytes))
 }
 
-/// The same for the steps that the lines came from, in an order.
+/// Advances the ends of the steps' logs, in a fixed order.
 fn make_room_for_steps(
     connection: &mut AnyConnection,
     execution: ExecutionId,

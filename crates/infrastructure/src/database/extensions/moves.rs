@@ -1,7 +1,6 @@
-//! How runs and their steps move on.
+//! State changes of runs and their steps.
 //!
-//! Who changes a run and its steps changes the run first, so that on PostgreSQL no two wait for each
-//! other crosswise.
+//! A transaction that changes a run and its steps changes the run first, to avoid deadlocks on PostgreSQL.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +22,10 @@ use crate::database::{
     schema::{execution_steps, extension_executions, jobs},
 };
 
-/// How many runs follow their jobs at once, oldest first. The next call goes on behind them.
+/// The most runs that one call updates from their jobs, oldest first. The next call continues after them.
 const AT_ONCE: i64 = 1000;
 
-/// The names of the states that may move on to `to`.
+/// The names of the states from which `to` can be reached.
 fn before(to: ExecutionState) -> Vec<&'static str> {
     ExecutionState::before(to).into_iter().map(ExecutionState::as_str).collect()
 }
@@ -112,12 +111,12 @@ pub(super) fn finish(
     announce_ends(connection, vec![id.into()], at)
 }
 
-/// Nothing ends in a state from which it goes on.
+/// Rejects a state that is not final.
 fn require_over(state: ExecutionState) -> Result<(), QueryError> {
     if state.is_over() { Ok(()) } else { Err(StoreError::Stale.into()) }
 }
 
-/// Cancels the steps of runs that wait, and ends the one of each that runs.
+/// Cancels the pending steps of runs, and ends the running one of each.
 ///
 /// In this order, because on PostgreSQL one may begin meanwhile.
 fn end_steps(
@@ -146,7 +145,7 @@ fn end_steps(
     Ok(())
 }
 
-/// Ends the runs whose jobs are over, as they did.
+/// Ends the runs whose jobs have finished, with the job's outcome.
 pub(super) fn follow_jobs(connection: &mut AnyConnection, at: Timestamp) -> Result<(), QueryError> {
     let mut by_end: BTreeMap<(&'static str, String), (ExecutionState, Vec<DbId>)> = BTreeMap::new();
     for (id, job, reason) in strays(connection)? {
@@ -168,8 +167,8 @@ pub(super) fn follow_jobs(connection: &mut AnyConnection, at: Timestamp) -> Resu
     Ok(())
 }
 
-/// The runs that are not over although their job is, with how it ended and why. On PostgreSQL nobody
-/// else changes them until this transaction ends.
+/// Returns the open runs whose job has finished, with its outcome and reason. On PostgreSQL no other
+/// transaction changes them until this one ends.
 fn strays(connection: &mut AnyConnection) -> Result<Vec<(DbId, JobState, Option<String>)>, QueryError> {
     let rows: Vec<(DbId, String, Option<String>)> = extension_executions::table
         .inner_join(jobs::table.on(jobs::id.eq(extension_executions::job_id)))
@@ -189,8 +188,7 @@ fn strays(connection: &mut AnyConnection) -> Result<Vec<(DbId, JobState, Option<
     rows.into_iter().filter(|(id, ..)| held.contains(id)).map(stray).collect()
 }
 
-/// Those of the runs that are still not over, held in an order, so that two who do this do not wait
-/// for each other.
+/// Returns those of the runs that are still open, locked in a fixed order to avoid deadlocks.
 fn held_open(connection: &mut AnyConnection, ids: Vec<DbId>) -> Result<Vec<DbId>, QueryError> {
     let open = extension_executions::table
         .filter(extension_executions::id.eq_any(ids))
@@ -203,7 +201,7 @@ fn held_open(connection: &mut AnyConnection, ids: Vec<DbId>) -> Result<Vec<DbId>
     })
 }
 
-/// How a run ends whose job ended so.
+/// Returns the outcome of a run for the outcome of its job.
 fn end_of(job: JobState, reason: Option<String>) -> (ExecutionState, String) {
     match job {
         JobState::Cancelled => (ExecutionState::Cancelled, String::new()),
@@ -211,7 +209,7 @@ fn end_of(job: JobState, reason: Option<String>) -> (ExecutionState, String) {
             let reason = reason.as_deref().unwrap_or("the worker was lost");
             (ExecutionState::Failed, clean(reason.as_bytes()))
         }
-        // Who carries out a run ends it with its job, and nothing takes the place of a run's job.
+        // A worker ends a run together with its job, and no other job supersedes a run's job.
         JobState::Succeeded | JobState::Superseded | JobState::Queued | JobState::Running => {
             (ExecutionState::Failed, "its job ended without an outcome".to_owned())
         }

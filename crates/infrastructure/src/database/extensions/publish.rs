@@ -1,4 +1,4 @@
-//! How extensions come: into the catalog, and as forks.
+//! Adds extensions to the catalog, and forks.
 
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
@@ -17,9 +17,9 @@ use crate::database::{
     schema::{extension_installations, extension_variables, extensions},
 };
 
-/// Puts an entry into the catalog, or brings the one with its key up to date.
+/// Inserts an entry into the catalog, or updates the one with its key.
 pub(super) fn publish(connection: &mut AnyConnection, extension: &Extension) -> Result<(), QueryError> {
-    // Replicas start together; the later ones wait and then find their entries there.
+    // Replicas start together; the later ones wait and then find their entries.
     hold(connection, Lock::Catalog)?;
     let renewed: Vec<DbId> = diesel::update(extensions::table)
         .filter(extensions::key.eq(extension.key.as_str()))
@@ -51,7 +51,7 @@ pub(super) fn publish(connection: &mut AnyConnection, extension: &Extension) -> 
     }
 }
 
-/// The entry is there as it is; or a fork has its key.
+/// Succeeds if the entry is unchanged; fails if a fork has its key.
 fn require_entry(connection: &mut AnyConnection, key: &ExtensionKey) -> Result<(), QueryError> {
     let entry = extensions::table
         .filter(extensions::key.eq(key.as_str()))
@@ -60,7 +60,7 @@ fn require_entry(connection: &mut AnyConnection, key: &ExtensionKey) -> Result<(
     if is_there { Ok(()) } else { Err(StoreError::Taken(Unique::ExtensionKey).into()) }
 }
 
-/// Takes the entries with other keys than these from the catalog.
+/// Removes the entries with other keys than these from the catalog.
 pub(super) fn withdraw(
     connection: &mut AnyConnection,
     keep: &[ExtensionKey],
@@ -75,14 +75,14 @@ pub(super) fn withdraw(
         .filter(extensions::organization_id.is_null())
         .filter(extensions::deleted_at.is_null())
         .filter(extensions::key.ne_all(keep.iter().map(ExtensionKey::as_str)))
-        // Who has something of it has to be able to remove that.
+        // An organization that has installed it must be able to remove it.
         .filter(extensions::key.ne_all(installed))
         .set((extensions::deleted_at.eq(DbTs(at)), extensions::updated_at.eq(DbTs(at))))
         .execute(connection)?;
     Ok(())
 }
 
-/// Gives an organization a fork. `Stale` when it is gone.
+/// Inserts a fork of an organization. `Stale` when the organization is gone.
 pub(super) fn fork(connection: &mut AnyConnection, extension: &Extension) -> Result<(), QueryError> {
     let organization = extension.organization_id.ok_or(StoreError::Stale)?;
     organizations::require(connection, organization)?;

@@ -1,4 +1,4 @@
-//! How runs come.
+//! Requests of runs.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -15,8 +15,7 @@ use crate::database::{
     schema::{execution_steps, extension_executions, extension_installations, extensions},
 };
 
-/// Notes a run that is to be made, with its steps. `Stale` when the extension or the organization is
-/// gone.
+/// Inserts a requested run with its steps. `Stale` when the extension or the organization is gone.
 pub(super) fn request(
     connection: &mut AnyConnection,
     execution: &Execution,
@@ -30,7 +29,7 @@ pub(super) fn request(
     if installs { install(connection, execution, &key) } else { Ok(()) }
 }
 
-/// The key of what is to be run. On PostgreSQL it is not deleted until this transaction ends.
+/// Returns the key of the extension to run. On PostgreSQL it is not deleted until this transaction ends.
 fn held_key(connection: &mut AnyConnection, execution: &Execution) -> Result<ExtensionKey, QueryError> {
     let organization = DbId::from(execution.scope.id());
     let extension = extensions::table
@@ -61,7 +60,7 @@ fn insert(connection: &mut AnyConnection, execution: &Execution) -> Result<(), Q
             extension_executions::shown_values.eq(&execution.shown_values),
             extension_executions::sealed_values.eq(&execution.sealed_values.0),
             extension_executions::definition.eq(&execution.definition),
-            // It has not said anything yet.
+            // There is no output yet.
             extension_executions::log_seq.eq(0),
             extension_executions::log_bytes.eq(0),
             extension_executions::started_at.eq(execution.started_at.map(DbTs)),

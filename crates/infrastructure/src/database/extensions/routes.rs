@@ -1,5 +1,5 @@
-//! The names that lead to containers of extensions. Each lies beside those of applications too, so
-//! that nobody has the name of another; there it comes and goes with its route.
+//! The host names of extension containers. Each is also stored in the table of the applications' names, so
+//! that all names are unique; there it is inserted and deleted with its route.
 
 use std::net::IpAddr;
 
@@ -55,7 +55,7 @@ impl TryFrom<RouteRow> for ExtensionRoute {
     }
 }
 
-/// Every route, in the order of their ids.
+/// Returns every route, sorted by id.
 pub(super) fn all(connection: &mut AnyConnection) -> Result<Vec<ExtensionRoute>, QueryError> {
     let rows: Vec<RouteRow> = extension_routes::table
         .order(extension_routes::id.asc())
@@ -64,10 +64,10 @@ pub(super) fn all(connection: &mut AnyConnection) -> Result<Vec<ExtensionRoute>,
     rows.into_iter().map(ExtensionRoute::try_from).collect()
 }
 
-/// Adds a route, or puts it in the place of one that the same extension has for the same
-/// organization. `Taken(Domain)` when the name leads elsewhere.
+/// Inserts a route, or replaces one that the same extension has for the same organization. `Taken(Domain)`
+/// when the name is in use.
 ///
-/// It replaces the id as well: who still has the old one looked at the old container.
+/// The id is replaced as well, because holders of the old one mean the old container.
 pub(super) fn add(connection: &mut AnyConnection, route: &ExtensionRoute) -> Result<(), QueryError> {
     let target = || {
         (
@@ -100,7 +100,7 @@ pub(super) fn add(connection: &mut AnyConnection, route: &ExtensionRoute) -> Res
     })?;
     taken_unless(added == 1)?;
     let host = (hosts::host.eq(route.host.as_str()), hosts::extension_route_id.eq(DbId::from(route.id)));
-    // A name that leads to a route leads to this one, because no two have the same.
+    // A name that belongs to a route belongs to this one, because names are unique.
     let named = each_backend!(connection, backend => {
         let upsert = diesel::insert_into(hosts::table)
             .values(host)
@@ -116,7 +116,7 @@ fn taken_unless(is_ours: bool) -> Result<(), QueryError> {
     if is_ours { Ok(()) } else { Err(StoreError::Taken(Unique::Domain).into()) }
 }
 
-/// Says where the container of a name is now.
+/// Sets the container address of a name.
 pub(super) fn lead_to(
     connection: &mut AnyConnection,
     id: ExtensionRouteId,
@@ -128,8 +128,8 @@ pub(super) fn lead_to(
     Ok(())
 }
 
-/// Removes what leads to containers that an extension made for an organization: one name, or all.
-/// Returns how many.
+/// Removes the routes to containers that an extension made for an organization: one name, or all. Returns
+/// their number.
 pub(super) fn remove(
     connection: &mut AnyConnection,
     scope: Scope,
@@ -147,7 +147,7 @@ pub(super) fn remove(
     })
 }
 
-/// Removes whatever leads to containers that extensions made for an organization.
+/// Removes all routes to containers that extensions made for an organization.
 pub(super) fn remove_all(connection: &mut AnyConnection, scope: Scope) -> Result<(), QueryError> {
     diesel::delete(extension_routes::table)
         .filter(extension_routes::organization_id.eq(DbId::from(scope.id())))

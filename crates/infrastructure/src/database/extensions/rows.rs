@@ -1,4 +1,4 @@
-//! How extensions lie in their tables.
+//! The rows of extensions.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -18,7 +18,7 @@ use crate::database::{
     search::lower_case,
 };
 
-/// What stands between the texts that a search looks at. Descriptions have lines, but none of these.
+/// The separator between searched texts. Descriptions contain line breaks, but not this character.
 pub(super) const SEPARATOR: char = '\u{1f}';
 
 #[derive(Queryable, Selectable)]
@@ -59,7 +59,7 @@ impl ExtensionRow {
         self.id.into()
     }
 
-    /// The extension with what it asks for.
+    /// Returns the extension with its variables.
     pub(super) fn with(self, variables: Vec<ExtensionVariable>) -> Result<Extension, QueryError> {
         Ok(Extension {
             id: self.id,
@@ -87,7 +87,7 @@ impl ExtensionRow {
     }
 }
 
-/// The columns that a definition and its reading fill: all of them change together.
+/// The columns that come from a definition: all of them change together.
 #[derive(AsChangeset, Insertable)]
 #[diesel(table_name = extensions, treat_none_as_null = true, treat_none_as_default_value = false)]
 pub(super) struct DefinitionColumns<'a> {

@@ -1,4 +1,4 @@
-//! Extensions in the database: what changes.
+//! Writes extensions to the database.
 
 use diesel::{
     dsl::{exists, sql},
@@ -21,7 +21,7 @@ use crate::database::{
     schema::{extension_executions, extension_installations, extensions},
 };
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Publish(extension) => publish::publish(connection, extension),
@@ -75,7 +75,7 @@ fn uninstall(
 ) -> Result<(), QueryError> {
     routes::remove(connection, scope, key, None)?;
     if with_volumes {
-        // A run that was asked for meanwhile makes something again.
+        // A run that was requested meanwhile creates objects again.
         let called_so = extensions::table.filter(extensions::key.eq(key.as_str())).select(extensions::id);
         let called_so: Vec<DbId> = called_so.load(connection)?;
         let runs = extension_executions::table
@@ -91,10 +91,10 @@ fn uninstall(
     Ok(())
 }
 
-/// Takes the forks of an organization away with it. Refuses while it has something that an extension
-/// made, or is about to get it.
+/// Deletes the forks of an organization with it. Fails while an extension has made something for it, or is
+/// about to.
 ///
-/// Whoever deletes an organization holds it, so that nobody asks for a run meanwhile.
+/// The caller that deletes an organization locks it, so that no run is requested meanwhile.
 pub(in crate::database) fn leave(
     connection: &mut AnyConnection,
     scope: Scope,
@@ -117,8 +117,8 @@ pub(in crate::database) fn leave(
     routes::remove_all(connection, scope)
 }
 
-/// The runs that are not over. Spelled out, because a planner that sees parameters cannot tell that
-/// the partial index applies.
+/// Selects open runs. Written as a literal, because with parameters the planner does not see that the
+/// partial index applies.
 pub(super) fn is_open() -> SqlLiteral<Bool> {
     sql("extension_executions.status IN ('pending', 'running')")
 }

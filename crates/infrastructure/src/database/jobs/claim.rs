@@ -1,4 +1,4 @@
-//! Taking the next job.
+//! Claims the next job.
 
 use std::collections::HashMap;
 
@@ -24,10 +24,10 @@ use crate::database::{
 
 diesel::alias!(jobs as busy: Busy);
 
-/// How often a claim looks again when the job that it chose was changed meanwhile.
+/// The number of times that a claim chooses again when the chosen job was changed meanwhile.
 const LOOKS: u32 = 8;
 
-/// Takes the next job. One claim at a time, so that counting what runs is exact.
+/// Claims the next job. Claims are serialized, so that counting running jobs is exact.
 pub(super) fn claim(
     connection: &mut AnyConnection,
     worker: WorkerId,
@@ -50,7 +50,7 @@ pub(super) fn claim(
     Ok(None)
 }
 
-/// The pools that have a job which is due.
+/// Returns the pools that have a job which is due.
 fn pools_with_work(connection: &mut AnyConnection, now: Timestamp) -> Result<Vec<Pool>, QueryError> {
     let pools: Vec<String> = jobs::table
         .filter(waits())
@@ -63,12 +63,12 @@ fn pools_with_work(connection: &mut AnyConnection, now: Timestamp) -> Result<Vec
         .into_iter()
         .map(|pool| Pool::try_from(pool).map_err(QueryError::unreadable))
         .collect::<Result<Vec<_>, _>>()?;
-    // Short ones first: what brings an application back must not wait behind its own build.
+    // Short ones first: restarting an application must not wait for its own build.
     pools.sort_by_key(|pool| *pool != Pool::Operations);
     Ok(pools)
 }
 
-/// The organization whose turn it is among those that have a job of `pool` that may run.
+/// Returns the next organization in turn among those that have a job of `pool` that may run.
 fn next_organization(
     connection: &mut AnyConnection,
     pool: Pool,
@@ -109,7 +109,7 @@ fn next_organization(
     Ok(next.map(|(.., id)| id))
 }
 
-/// The job of that organization that was to run first.
+/// Returns the job of that organization that is due first.
 fn next_job(
     connection: &mut AnyConnection,
     organization: DbId,
@@ -132,7 +132,7 @@ fn next_job(
     Ok(row.map(Job::from))
 }
 
-/// Makes the job the worker's; `None` when it does not wait any more.
+/// Assigns the job to the worker; `None` when it is not queued any more.
 fn take(
     connection: &mut AnyConnection,
     job: &Job,

@@ -18,11 +18,11 @@ use crate::database::{
     schema::jobs,
 };
 
-/// How long the worker of a lease from a clock that was ahead has to give a sign of life: several
-/// times as long as it takes.
+/// The time in which a worker must renew a lease that comes from a clock that was ahead: several times the
+/// interval of renewals.
 const SIGN_OF_LIFE: TimeDelta = TimeDelta::minutes(1);
 
-/// Why an attempt ended without an outcome, and what follows.
+/// The reason why an attempt ended without an outcome, and the time of the next one.
 pub(super) struct Interruption {
     reason: String,
     counts: bool,
@@ -31,28 +31,28 @@ pub(super) struct Interruption {
 }
 
 impl Interruption {
-    /// The worker has to stop.
+    /// The worker is shutting down.
     pub(super) fn stopped(at: Timestamp) -> Self {
         Self { reason: "the worker had to stop".to_owned(), counts: false, at, run_at: at }
     }
 
-    /// It did not work, and may do so later.
+    /// The attempt failed with a retryable error.
     pub(super) fn failed(reason: &str, at: Timestamp, run_at: Timestamp) -> Self {
         Self { reason: reason.to_owned(), counts: true, at, run_at }
     }
 
-    /// Something that the job needs does not answer.
+    /// A dependency of the job is unavailable.
     pub(super) fn postponed(reason: &str, at: Timestamp, run_at: Timestamp) -> Self {
         Self { reason: reason.to_owned(), counts: false, at, run_at }
     }
 
-    /// The worker is gone.
+    /// The worker's lease expired.
     fn lost(at: Timestamp) -> Self {
         Self { reason: "the worker was lost".to_owned(), counts: true, at, run_at: at }
     }
 }
 
-/// Takes the jobs of lost workers.
+/// Requeues the jobs of lost workers.
 pub(super) fn rescue(
     connection: &mut AnyConnection,
     instance: InstanceId,
@@ -63,7 +63,7 @@ pub(super) fn rescue(
     let has_ended = jobs::lease_until.le(DbTs(now));
     let is_left_over =
         jobs::lease_instance.eq(DbId::from(instance)).and(jobs::lease_boot.ne(DbId::from(boot)));
-    // In the order of the locks that follow, so that two who rescue do not wait for each other.
+    // In the order of the locks that follow, to avoid deadlocks between two rescues.
     let lost: Vec<LeaseRow> = jobs::table
         .filter(runs())
         .filter(has_ended.or(is_left_over))
@@ -74,7 +74,7 @@ pub(super) fn rescue(
     for lease in lost.iter().filter_map(LeaseRow::lease) {
         match give_back(connection, &lease, &Interruption::lost(now)) {
             Ok(job) => rescued.push(Rescued { job, lost_by: lease.worker }),
-            // Somebody else was faster.
+            // Another transaction was faster.
             Err(QueryError::Store(StoreError::Stale)) => {}
             Err(error) => return Err(error),
         }
@@ -82,7 +82,8 @@ pub(super) fn rescue(
     Ok(rescued)
 }
 
-/// Brings near what lies too far ahead, because a clock was set back after it had been written.
+/// Moves times that are too far in the future to the present. They come from a clock that was set back
+/// later.
 fn undo_the_future(connection: &mut AnyConnection, now: Timestamp) -> Result<(), QueryError> {
     let due = diesel::update(jobs::table)
         .filter(waits())
@@ -95,12 +96,12 @@ fn undo_the_future(connection: &mut AnyConnection, now: Timestamp) -> Result<(),
         .set(jobs::lease_until.eq(DbTs(now + SIGN_OF_LIFE)))
         .execute(connection)?;
     if due + doubtful > 0 {
-        tracing::warn!(due, doubtful, "the clock was set back: jobs do not wait for it");
+        tracing::warn!(due, doubtful, "clock was set back, job times moved to the present");
     }
     Ok(())
 }
 
-/// Ends the attempt, and returns the job as it is then.
+/// Ends the attempt, and returns the updated job.
 pub(super) fn give_back(
     connection: &mut AnyConnection,
     lease: &Lease,
@@ -112,12 +113,12 @@ pub(super) fn give_back(
     let job = held_job(connection, lease.job)?.ok_or(StoreError::Stale)?;
     let newer = waiting_in_place_of(connection, &job)?;
     let event = job.interrupted(newer, interruption.counts);
-    // Only what runs has a lease that holds, so the guard of the change tells the same.
+    // Only a running job has a valid lease, so the guard of the update checks the same.
     let Ok(state) = job.state.after(event) else { return Err(StoreError::Stale.into()) };
     let job = Job {
         state,
         excused: job.excused + i32::from(!interruption.counts),
-        // What has to be taken back keeps its place: nothing may be done on top of it.
+        // A job that has to be reverted keeps its due time: nothing may be done on top of it.
         run_at: match event {
             Event::PutBack if !job.kind.has_to_be_taken_back() => interruption.run_at,
             _ => job.run_at,
@@ -125,7 +126,7 @@ pub(super) fn give_back(
         finished_at: state.is_over().then_some(interruption.at),
         superseded_by: newer.filter(|_| event == Event::Supersede),
         reason: Some(interruption.reason.clone()),
-        // What waits is wanted: the next attempt takes back what was done.
+        // A queued job is wanted: the next attempt reverts the earlier one.
         cancel_requested_at: job.cancel_requested_at.filter(|_| event != Event::PutBack),
         ..job
     };
@@ -147,7 +148,7 @@ pub(super) fn give_back(
     Ok(job)
 }
 
-/// What a job that does not run has in place of a lease.
+/// The values of the lease columns of a job that does not run.
 pub(super) type NoLease = (
     diesel::dsl::Eq<jobs::lease_instance, Option<DbId>>,
     diesel::dsl::Eq<jobs::lease_boot, Option<DbId>>,
@@ -164,8 +165,8 @@ pub(super) fn no_lease() -> NoLease {
     )
 }
 
-/// The replaceable job of the same subject and kind that waits. It is newer than one that runs,
-/// because nothing else of them waited when that one was claimed.
+/// Returns the replaceable queued job of the same subject and kind. It is newer than a running one, because
+/// none was queued when that one was claimed.
 fn waiting_in_place_of(connection: &mut AnyConnection, job: &Job) -> Result<Option<JobId>, QueryError> {
     let waiting: Option<DbId> = jobs::table
         .filter(jobs::subject.eq(DbId::from(job.subject)))

@@ -1,4 +1,4 @@
-//! How jobs lie in their table.
+//! The rows of jobs.
 
 use diesel::{
     dsl::{auto_type, sql},
@@ -86,7 +86,7 @@ pub(super) struct LeaseRow {
 }
 
 impl LeaseRow {
-    /// `None` for a job that does not run.
+    /// Returns the lease; `None` for a job that does not run.
     pub(super) fn lease(&self) -> Option<Lease> {
         let worker = WorkerId {
             instance: self.lease_instance?.into(),
@@ -97,23 +97,23 @@ impl LeaseRow {
     }
 }
 
-/// The jobs that wait. Spelled out, as the other two are, because a planner that sees a parameter
-/// cannot tell that the partial indexes apply.
+/// Selects queued jobs. Written as a literal, like the other two, because with a parameter the planner does
+/// not see that the partial indexes apply.
 pub(super) fn waits() -> SqlLiteral<Bool> {
     sql("jobs.state = 'queued'")
 }
 
-/// The jobs that wait and that a newer one supersedes.
+/// Selects queued jobs that a newer one supersedes.
 pub(super) fn waits_replaceable() -> SqlLiteral<Bool> {
     sql("jobs.state = 'queued' AND jobs.replaceable")
 }
 
-/// The jobs that run.
+/// Selects running jobs.
 pub(in crate::database) fn runs() -> SqlLiteral<Bool> {
     sql("jobs.state = 'running'")
 }
 
-/// The job on which the lease still holds.
+/// Selects the job on which the lease is still valid.
 #[auto_type(no_type_alias)]
 pub(super) fn held_by(lease: &Lease) -> _ {
     let id: DbId = DbId::from(lease.job);
@@ -130,7 +130,7 @@ pub(super) fn held_by(lease: &Lease) -> _ {
         .and(jobs::lease_worker.eq(worker))
 }
 
-/// One job, which on PostgreSQL nobody else changes until this transaction ends.
+/// Returns one job, which on PostgreSQL no other transaction changes until this one ends.
 pub(super) fn held_job(connection: &mut AnyConnection, id: JobId) -> Result<Option<Job>, QueryError> {
     let job = jobs::table.find(DbId::from(id)).select(JobRow::as_select());
     let row = match connection {

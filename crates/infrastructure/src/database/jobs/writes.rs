@@ -1,4 +1,4 @@
-//! Jobs in the database: what changes together with other things.
+//! Writes jobs to the database, together with other changes.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -21,7 +21,7 @@ use crate::database::{
     schema::{job_turns, jobs},
 };
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Enqueue(job) => enqueue(connection, job),
@@ -64,7 +64,7 @@ fn enqueue(connection: &mut AnyConnection, job: &NewJob) -> Result<(), QueryErro
     Ok(())
 }
 
-/// Ends what waits in the place that `job` takes.
+/// Ends the queued job that `job` supersedes.
 fn supersede(connection: &mut AnyConnection, job: &NewJob) -> Result<(), QueryError> {
     diesel::update(jobs::table)
         .filter(jobs::subject.eq(DbId::from(job.subject)))
@@ -98,7 +98,7 @@ fn request_cancel(
     Ok(())
 }
 
-/// Refuses a lease that does not hold. On PostgreSQL it holds until this transaction ends.
+/// Rejects a lease that is not valid. On PostgreSQL it stays valid until this transaction ends.
 fn prove(connection: &mut AnyConnection, lease: &Lease) -> Result<(), QueryError> {
     hold_subject_of(connection, lease.job)?;
     let held = jobs::table.filter(held_by(lease)).select(jobs::id);
@@ -110,7 +110,7 @@ fn prove(connection: &mut AnyConnection, lease: &Lease) -> Result<(), QueryError
     guarded(found.into_iter().count())
 }
 
-/// Takes the lock of a job's subject before that of its row, because what else is in the unit may
+/// Takes the lock of a job's subject before that of its row, because other writes of the transaction may
 /// need it.
 fn hold_subject_of(connection: &mut AnyConnection, id: JobId) -> Result<(), QueryError> {
     if matches!(connection, AnyConnection::Sqlite(_)) {
@@ -136,7 +136,7 @@ fn request_cancel_all(
         .load(connection)?;
     for id in open {
         match request_cancel(connection, scope, id.into(), at) {
-            // It came to its end between the two statements.
+            // It finished between the two statements.
             Err(QueryError::Store(StoreError::Stale)) => {}
             outcome => outcome?,
         }

@@ -1,4 +1,4 @@
-//! Logs in the database: how they grow.
+//! Appends to logs in the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,17 +19,17 @@ use crate::database::{
     search::lower_case,
 };
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     let Write::Append(lines) = write;
-    // What else is in the unit may need these locks, which come before those of heads.
+    // Other writes of the transaction may need these locks, which come before those of heads.
     for application in applications_of(lines) {
         hold_one(connection, DbId(application))?;
     }
     append(connection, lines)
 }
 
-/// Appends lines, and forgets the oldest ones of logs that take more than `limits`.
+/// Appends lines, and deletes the oldest ones of logs that exceed `limits`.
 pub(in crate::database) fn append_within(
     connection: &mut AnyConnection,
     lines: &[NewLine],
@@ -44,8 +44,7 @@ fn applications_of(lines: &[NewLine]) -> BTreeSet<Uuid> {
     lines.iter().map(|line| line.application_id.into()).collect()
 }
 
-/// Puts lines behind all others of their applications. Those of an application that is gone are
-/// dropped.
+/// Appends lines to the logs of their applications. Those of a deleted application are dropped.
 pub(in crate::database) fn append(
     connection: &mut AnyConnection,
     lines: &[NewLine],
@@ -90,14 +89,14 @@ fn those_that_are_there(
     Ok(there.into_iter().map(|id| id.0).collect())
 }
 
-/// Makes room for the lines at the ends of their applications' logs, and returns where these were.
-/// On PostgreSQL nobody else appends there until this transaction ends.
+/// Advances the ends of the applications' logs by the lines, and returns where they were. On PostgreSQL no
+/// other transaction appends there until this one ends.
 fn hold_ends(connection: &mut AnyConnection, lines: &[&NewLine]) -> Result<BTreeMap<Uuid, i64>, QueryError> {
     let mut more: BTreeMap<Uuid, i64> = BTreeMap::new();
     for line in lines {
         *more.entry(line.application_id.into()).or_default() += 1;
     }
-    // In their order, so that two who append do not wait for each other.
+    // In a fixed order, to avoid deadlocks.
     let hold = |(application, more)| Ok((application, hold_end(connection, application, more)? - more));
     more.into_iter().map(hold).collect()
 }
@@ -125,7 +124,7 @@ fn deployment_of(line: &NewLine) -> Deployment {
     (line.deployment_id.into(), line.application_id.into())
 }
 
-/// Where the log of a deployment ends.
+/// The end of a deployment's log.
 #[derive(Default, Clone, Copy)]
 struct DeploymentEnd {
     last_number: i64,
@@ -141,8 +140,8 @@ impl DeploymentEnd {
     }
 }
 
-/// Where the logs of the lines' deployments end. They change only with those of their applications,
-/// so that whoever holds these has them too.
+/// Returns the ends of the logs of the lines' deployments. They change only together with those of their
+/// applications, so the locks on these cover them.
 fn deployment_ends(
     connection: &mut AnyConnection,
     lines: &[&NewLine],
@@ -201,7 +200,7 @@ fn row(line: &NewLine, number: i64, deployment_number: i64) -> NewRow {
     }
 }
 
-/// The text in lower case, unless the databases can make it themselves: they know A to Z.
+/// Returns the text in lower case, or `None` if the databases can compute it: they know A to Z.
 fn searchable(text: &str) -> Option<String> {
     if text.is_ascii() {
         return None;

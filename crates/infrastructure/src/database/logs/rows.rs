@@ -1,4 +1,4 @@
-//! How lines lie in their table.
+//! The rows of log lines.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -40,8 +40,8 @@ impl From<LineRow> for LogLine {
     }
 }
 
-/// A line that is to be kept, at its place. It owns its text, because Diesel remembers prepared
-/// statements only by types that borrow nothing.
+/// A line to insert, with its number. It owns its text, because Diesel caches prepared statements only by
+/// types that borrow nothing.
 #[derive(Insertable)]
 #[diesel(table_name = application_logs, treat_none_as_default_value = false)]
 pub(super) struct NewRow {

@@ -1,4 +1,4 @@
-//! Logs in the database: how their oldest lines go.
+//! Deletes the oldest lines of logs in the database.
 
 use diesel::{dsl::max, prelude::*};
 
@@ -10,12 +10,12 @@ use crate::database::{
     schema::{application_logs, deployment_log_heads, log_heads},
 };
 
-/// How many lines go at once, because others wait meanwhile.
+/// The most lines that one call deletes, because other writers wait meanwhile.
 const MOST_LINES: i64 = 10_000;
-/// Of how many applications.
+/// The most applications whose logs one call trims.
 const MOST_APPLICATIONS: i64 = 100;
 
-/// Forgets lines so that applications keep the newest `keep`. Returns how many.
+/// Deletes lines so that applications keep the newest `keep`. Returns the number of deleted lines.
 pub(super) fn trim(connection: &mut AnyConnection, keep: i64) -> Result<usize, QueryError> {
     let keep = keep.max(0);
     let mut left = MOST_LINES;
@@ -31,8 +31,8 @@ pub(super) fn trim(connection: &mut AnyConnection, keep: i64) -> Result<usize, Q
     Ok(forgotten)
 }
 
-/// The applications with more than `keep` lines. On PostgreSQL nobody else appends to them or trims
-/// them until this transaction ends.
+/// Returns the applications with more than `keep` lines. On PostgreSQL no other transaction appends to them
+/// or trims them until this one ends.
 fn held_long_ones(connection: &mut AnyConnection, keep: i64) -> Result<Vec<(DbId, i64, i64)>, QueryError> {
     let long = log_heads::table
         .filter((log_heads::last_number - log_heads::first_number).ge(keep))
@@ -45,7 +45,7 @@ fn held_long_ones(connection: &mut AnyConnection, keep: i64) -> Result<Vec<(DbId
     })
 }
 
-/// Forgets the lines from `first` to `last`, which are the oldest.
+/// Deletes the lines from `first` to `last`, which are the oldest.
 pub(super) fn forget(
     connection: &mut AnyConnection,
     application: DbId,

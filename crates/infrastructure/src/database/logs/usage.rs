@@ -1,7 +1,7 @@
-//! Logs in the database: the bytes that they take.
+//! The bytes that logs take in the database.
 //!
 //! **Invariant:** `log_usage` has the bytes of the kept lines of each application. It changes in the
-//! transaction that appends or forgets lines, by whoever holds the head of that log.
+//! transaction that appends or deletes lines, under the lock on the head of that log.
 
 use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::BigInt, upsert::excluded};
 use launchway_domain::{
@@ -19,13 +19,13 @@ use crate::database::{
     schema::{application_logs, applications, log_heads, log_usage},
 };
 
-/// The bytes that a line takes beside its text: those of its row and of its index entries.
+/// The bytes that a line takes in addition to its text: those of its row and of its index entries.
 pub(super) const LINE_OVERHEAD: i64 = 100;
-/// The lines that are looked at together, and how often, because others wait meanwhile.
+/// The lines per step, and the most steps, because other writers wait meanwhile.
 const STEP: i64 = 1000;
 const MOST_STEPS: usize = 20;
 
-/// Returns the bytes of one line, or, summed, of several, as the database counts them.
+/// Returns the SQL for the bytes of one line, or of the sum of several.
 pub(super) fn line_bytes(connection: &AnyConnection, is_sum: bool) -> SqlLiteral<BigInt> {
     sql(match (connection, is_sum) {
         (AnyConnection::Sqlite(_), false) => "LENGTH(CAST(application_logs.log AS BLOB)) + 100",
@@ -35,7 +35,7 @@ pub(super) fn line_bytes(connection: &AnyConnection, is_sum: bool) -> SqlLiteral
     })
 }
 
-/// Adds to the bytes of an application's log; a negative number takes away.
+/// Adds to the bytes of an application's log; a negative number subtracts.
 pub(super) fn add(connection: &mut AnyConnection, application: DbId, bytes: i64) -> Result<(), QueryError> {
     let row = (log_usage::application_id.eq(application), log_usage::bytes.eq(bytes));
     each_backend!(connection, backend => diesel::insert_into(log_usage::table)
@@ -47,8 +47,8 @@ pub(super) fn add(connection: &mut AnyConnection, application: DbId, bytes: i64)
     Ok(())
 }
 
-/// Forgets the oldest lines of logs that take more than they may, and says so in each of them. The heads
-/// of `appended` are held.
+/// Deletes the oldest lines of logs that exceed their limit, and appends a line about it to each. The heads
+/// of `appended` are locked.
 pub(super) fn enforce(
     connection: &mut AnyConnection,
     appended: impl Iterator<Item = Uuid>,
@@ -65,8 +65,7 @@ pub(super) fn enforce(
     Ok(())
 }
 
-/// Returns the bytes that have to go. A tenth more than necessary, so that this does not happen with every
-/// line.
+/// Returns the bytes to free: a tenth more than necessary, so that this does not happen with every line.
 fn excess(bytes: i64, limit: u64) -> Option<i64> {
     let limit = i64::try_from(limit).ok().filter(|limit| *limit > 0)?;
     (bytes > limit).then(|| bytes - (limit - limit / 10))
@@ -102,8 +101,8 @@ fn enforce_organization(
     Ok(())
 }
 
-/// Holds the head of another log. Returns whether that was possible at once: two who append must not wait
-/// for each other.
+/// Tries to lock the head of another log without waiting, and returns whether that worked: two transactions
+/// that append must not wait for each other.
 fn try_hold(connection: &mut AnyConnection, application: DbId) -> Result<bool, QueryError> {
     let head = log_heads::table.find(application).select(log_heads::application_id);
     let held: Option<DbId> = match connection {
@@ -113,7 +112,7 @@ fn try_hold(connection: &mut AnyConnection, application: DbId) -> Result<bool, Q
     Ok(held.is_some())
 }
 
-/// Forgets oldest lines until `excess` bytes are free, and appends a line that says how many went.
+/// Deletes the oldest lines until `excess` bytes are free, and appends a line with their number.
 fn shorten(
     connection: &mut AnyConnection,
     application: DbId,
@@ -147,7 +146,7 @@ fn shorten(
     note(connection, application, lines, freed, setting)
 }
 
-/// Appends the line that says what went, behind the newest line that is left.
+/// Appends the line about the deleted lines after the newest line that is left.
 fn note(
     connection: &mut AnyConnection,
     application: DbId,

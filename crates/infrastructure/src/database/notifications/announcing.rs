@@ -1,4 +1,4 @@
-//! Saying that something happened.
+//! Emits events.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -19,8 +19,8 @@ use crate::{
 
 /// The condition that an organization, named by a column, has an active channel.
 ///
-/// Whoever gathers what is known of an event asks for it with the same query, so that an organization
-/// whom nobody tells anything costs a look at two indexes.
+/// It is part of the query that collects the data of an event, so that an organization without a channel
+/// costs only two index lookups.
 macro_rules! is_told {
     ($organization:expr) => {
         diesel::dsl::exists(
@@ -37,7 +37,7 @@ macro_rules! is_told {
 }
 pub(in crate::database) use is_told;
 
-/// Makes a delivery for every active channel of the organization. Without one nothing is written.
+/// Inserts a delivery for every active channel of the organization. Without one nothing is written.
 pub(in crate::database) fn announce(connection: &mut AnyConnection, event: &Event) -> Result<(), QueryError> {
     let channels = active_channels(connection, event.organization_id)?;
     if channels.is_empty() {
@@ -55,7 +55,7 @@ pub(in crate::database) fn announce(connection: &mut AnyConnection, event: &Even
     channels.into_iter().try_for_each(|channel| insert_delivery(connection, event, channel))
 }
 
-/// A way by which somebody is told: which configuration, and of which kind.
+/// The id and the kind of an active channel.
 type ActiveChannel = (DbId, String);
 
 fn active_channels(
@@ -65,7 +65,7 @@ fn active_channels(
     let of_webhook =
         webhook_configs::organization_id.eq(organizations::id).and(webhook_configs::is_active.eq(true));
     let of_mail = smtp_configs::organization_id.eq(organizations::id).and(smtp_configs::is_active.eq(true));
-    // Mail is at each webhook, and alone if there is none.
+    // The mail channel is joined to each webhook, and is alone if there is none.
     let found: Vec<(Option<ActiveChannel>, Option<DbId>)> = organizations::table
         .left_join(webhook_configs::table.on(of_webhook))
         .left_join(smtp_configs::table.on(of_mail))

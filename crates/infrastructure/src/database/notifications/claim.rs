@@ -1,7 +1,7 @@
-//! Taking what is due.
+//! Claims due deliveries.
 //!
-//! However much waits, a claim looks at the first deliveries of each channel only: from channel to
-//! channel by one index, and then at as many of a channel as it has places.
+//! However many are pending, a claim reads only the first deliveries of each channel: it goes from channel
+//! to channel by one index, and reads as many of a channel as it has free slots.
 
 #[cfg(test)]
 mod plans;
@@ -30,7 +30,7 @@ use crate::database::{
     schema::{deliveries, events, smtp_configs, webhook_configs},
 };
 
-/// Takes up to `most` deliveries. One claim at a time, so that counting what is under way is exact.
+/// Claims up to `most` deliveries. Claims are serialized, so that counting deliveries in progress is exact.
 pub(super) fn claim(
     connection: &mut AnyConnection,
     sender: SenderId,
@@ -41,7 +41,7 @@ pub(super) fn claim(
     let places = free_places(connection, now)?;
     let mut due: Vec<Due> = Vec::new();
     let mut channels: HashMap<Uuid, Channel> = HashMap::new();
-    // As many channels as deliveries are wanted: every later one has more under way, or what is due later.
+    // As many channels as deliveries are wanted: every later one has more in progress, or is due later.
     for some in places.chunks(most.max(1)) {
         if channels.len() >= most {
             break;
@@ -52,7 +52,7 @@ pub(super) fn claim(
         }
         channels.extend(known);
     }
-    // Who has the fewest under way is served next: who answers slowly keeps nobody waiting.
+    // The channel with the fewest deliveries in progress is next, so that slow receivers delay no other.
     due.sort_unstable_by_key(|due| (due.under_way, due.next_at.0, due.id.0));
     due.truncate(most);
     let ids: Vec<DbId> = due.iter().map(|due| due.id).collect();
@@ -65,7 +65,7 @@ pub(super) fn claim(
     Ok(in_order)
 }
 
-/// A channel for which something waits, and when the first of it is due.
+/// A channel with pending deliveries, and the time at which the first is due.
 #[derive(QueryableByName)]
 struct Head {
     #[diesel(sql_type = Id)]
@@ -74,7 +74,7 @@ struct Head {
     next_at: DbTs,
 }
 
-/// From each channel to the next one, and of each the first moment: what lies between is not looked at.
+/// A loose index scan: from each channel to the next, reading only the first due time of each.
 const HEADS: &str = "\
     WITH RECURSIVE channels (config_id) AS (
         SELECT lowest.config_id FROM (
@@ -96,8 +96,8 @@ const HEADS: &str = "\
     ) AS next_at
     FROM channels WHERE channels.config_id IS NOT NULL";
 
-/// The channels that have something due and a free place, and how many: first those with the fewest under
-/// way, and of them those that have waited longest.
+/// Returns the channels that have something due and a free slot, with the number of free slots: first those
+/// with the fewest deliveries in progress, and of them those that have waited longest.
 fn free_places(connection: &mut AnyConnection, now: Timestamp) -> Result<Vec<(DbId, i64)>, QueryError> {
     let mut heads: Vec<Head> = diesel::sql_query(HEADS).load(connection)?;
     heads.retain(|head| head.next_at.0 <= now);
@@ -116,7 +116,7 @@ fn free_places(connection: &mut AnyConnection, now: Timestamp) -> Result<Vec<(Db
     Ok(heads.into_iter().map(free).filter(|(_, free)| *free > 0).collect())
 }
 
-/// Those of the channels that are there and active. What waits for the others is ended.
+/// Returns those of the channels that exist and are active. Pending deliveries of the others are ended.
 fn active_channels(
     connection: &mut AnyConnection,
     some: &[(DbId, i64)],
@@ -158,12 +158,12 @@ fn active_channels(
 struct Due {
     id: DbId,
     next_at: DbTs,
-    /// How many of its channel are under way when it is taken.
+    /// The deliveries of its channel that are in progress when it is claimed.
     under_way: i64,
 }
 
-/// The deliveries of a channel that were due first. On PostgreSQL nobody else changes them until this
-/// transaction ends; what somebody is about to change is passed over.
+/// Returns the deliveries of a channel that were due first. On PostgreSQL no other transaction changes them
+/// until this one ends; locked ones are skipped.
 fn first_due(
     connection: &mut AnyConnection,
     config: DbId,
@@ -210,7 +210,7 @@ fn take(
 
 type TakenRow = (DbId, DbId, i32, i32);
 
-/// The deliveries that were taken, by their ids.
+/// Returns the claimed deliveries by their ids.
 fn taken(
     connection: &mut AnyConnection,
     ids: Vec<DbId>,

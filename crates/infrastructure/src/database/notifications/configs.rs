@@ -1,4 +1,4 @@
-//! Where messages go by HTTP, and what signs them.
+//! Configurations of HTTP channels, and their signing secrets.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ pub(super) fn insert(
     }
 }
 
-/// The columns that change. What is absent stays as it is.
+/// The columns that change. Absent ones stay unchanged.
 #[derive(AsChangeset)]
 #[diesel(table_name = webhook_configs)]
 pub(super) struct WebhookChanges<'a> {
@@ -78,7 +78,7 @@ pub(super) fn delete(
     remove(connection, config, REMOVED, at)
 }
 
-/// Removes a configuration with its secrets, and ends what waits for it.
+/// Removes a configuration with its secrets, and ends its pending deliveries.
 pub(super) fn remove(
     connection: &mut AnyConnection,
     config: DbId,
@@ -89,8 +89,8 @@ pub(super) fn remove(
     end_waiting(connection, config, reason, at)
 }
 
-/// An organization's configuration of a kind, which on PostgreSQL nobody else changes until this
-/// transaction ends.
+/// Returns an organization's configuration of a kind, which on PostgreSQL no other transaction changes
+/// until this one ends.
 fn held(connection: &mut AnyConnection, scope: Scope, kind: WebhookKind) -> Result<DbId, QueryError> {
     let config = webhook_configs::table
         .filter(webhook_configs::organization_id.eq(DbId::from(scope.id())))
@@ -150,7 +150,7 @@ pub(super) fn replace_secret(
     insert_secret(connection, config, secret, at)
 }
 
-/// What signs the messages of each configuration now, newest first.
+/// Returns the current signing secrets of each configuration, newest first.
 pub(super) fn secrets_of(
     connection: &mut AnyConnection,
     configs: Vec<DbId>,

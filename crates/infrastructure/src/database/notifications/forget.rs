@@ -1,4 +1,4 @@
-//! Forgetting what was over long ago.
+//! Deletes old deliveries.
 
 use diesel::{
     dsl::{exists, not},
@@ -14,18 +14,19 @@ use crate::database::{
     schema::{deliveries, events, signing_secrets},
 };
 
-/// How many deliveries are forgotten at once, those that were over first. The next call goes on behind
+/// The most deliveries that one call deletes, those that finished first. The next call continues after
 /// them.
 const AT_ONCE: i64 = 1000;
 
-/// Forgets deliveries that were over in such a state before such a moment, events with their last
-/// delivery, and secrets that sign no more. Returns how many deliveries.
+/// Deletes deliveries that finished in such a state before such a time, events with their last delivery,
+/// and expired signing secrets. Returns the number of deliveries.
 pub(super) fn forget(
     connection: &mut AnyConnection,
     over: [(DeliveryState, Timestamp); 2],
     now: Timestamp,
 ) -> Result<usize, QueryError> {
-    // One at a time: of two who take the last deliveries of an event, none would see it go.
+    // One at a time: of two transactions that delete the last deliveries of an event, neither would see
+    // that the event is unused.
     hold(connection, Lock::Deliveries)?;
     let mut old: Vec<(DbId, DbId)> = Vec::new();
     for (state, before) in over {
@@ -35,7 +36,7 @@ pub(super) fn forget(
     let (ids, about): (Vec<DbId>, Vec<DbId>) = old.into_iter().unzip();
     let forgotten = diesel::delete(deliveries::table)
         .filter(deliveries::id.eq_any(ids))
-        // On PostgreSQL somebody may have asked for it again meanwhile.
+        // On PostgreSQL a user may have requested it again meanwhile.
         .filter(deliveries::finished_at.is_not_null())
         .execute(connection)?;
     let delivery = deliveries::table.filter(deliveries::event_id.eq(events::id));

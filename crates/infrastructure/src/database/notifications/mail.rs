@@ -1,4 +1,4 @@
-//! Where messages go by mail.
+//! Configurations of mail channels.
 
 use diesel::prelude::*;
 use launchway_domain::{

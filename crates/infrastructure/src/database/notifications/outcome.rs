@@ -1,4 +1,4 @@
-//! What becomes of deliveries that were claimed, and of those that nobody claims any more.
+//! The outcome of claimed deliveries, and of those that are no longer claimed.
 
 use std::collections::HashMap;
 
@@ -21,11 +21,11 @@ use crate::database::{
     schema::{deliveries, delivery_attempts, events, smtp_configs, webhook_configs},
 };
 
-/// Why nobody tries any more: the organization did that.
+/// The error of deliveries that end because the organization disabled the channel.
 pub(super) const SWITCHED_OFF: &str = "the channel was switched off";
-/// Why nobody tries any more: the organization did that.
+/// The error of deliveries that end because the organization deleted the channel.
 pub(super) const REMOVED: &str = "the channel was removed";
-/// Why nobody tries any more: the receiver said so.
+/// The error of deliveries that end because the receiver answered that it wants no more.
 const UNWANTED: &str = "the receiver wants no messages any more, and the channel was switched off";
 
 pub(super) fn keep_body(
@@ -34,7 +34,7 @@ pub(super) fn keep_body(
     body: &str,
 ) -> Result<String, QueryError> {
     let id = DbId::from(event);
-    // On PostgreSQL the later of two waits for the other, and then finds words.
+    // On PostgreSQL the later of two waits for the other, and then finds a body.
     diesel::update(events::table)
         .filter(events::id.eq(id))
         .filter(events::body.is_null())
@@ -45,7 +45,7 @@ pub(super) fn keep_body(
     Ok(kept.flatten().ok_or(StoreError::Stale)?)
 }
 
-/// Where a delivery goes.
+/// The next state of a delivery.
 enum After {
     Delivered,
     Waits(Timestamp),
@@ -75,7 +75,7 @@ pub(super) fn record(
             Some(reason) => After::Dead(reason.to_owned()),
         },
         Next::GiveUp => After::Dead(given_up(failures)),
-        // Who wants nothing any more was somebody else's address.
+        // The answer came from the channel's previous address.
         Next::Disable if was_changed(connection, config, attempt.at)? => {
             is_disabled = false;
             After::Waits(ended_at)
@@ -87,13 +87,13 @@ pub(super) fn record(
     if is_disabled { disable(connection, config, ended_at) } else { Ok(()) }
 }
 
-/// As much of what went wrong as is kept.
+/// Shortens an error to the stored length.
 fn shortened(error: &str) -> String {
-    // PostgreSQL has no text with that character.
+    // PostgreSQL cannot store that character.
     error.chars().filter(|c| *c != '\0').take(Attempt::LONGEST_ERROR).collect()
 }
 
-/// Without what went wrong, which may be the receiver's words: not everyone who sees this sees those.
+/// Leaves the error out, which may quote the receiver: not every user who sees this may see that.
 fn given_up(failures: i32) -> String {
     if failures == 1 {
         "given up after 1 attempt".to_owned()
@@ -102,7 +102,7 @@ fn given_up(failures: i32) -> String {
     }
 }
 
-/// Whether a channel was changed after an attempt had begun.
+/// Returns whether a channel was changed after an attempt had begun.
 fn was_changed(connection: &mut AnyConnection, config: DbId, began: Timestamp) -> Result<bool, QueryError> {
     let changed: Option<DbTs> = webhook_configs::table
         .find(config)
@@ -164,7 +164,7 @@ fn insert_attempt(
     Ok(())
 }
 
-/// Switches a channel off whose receiver wants nothing any more.
+/// Disables a channel whose receiver wants no more messages.
 fn disable(connection: &mut AnyConnection, config: DbId, at: Timestamp) -> Result<(), QueryError> {
     diesel::update(webhook_configs::table.find(config))
         .set((webhook_configs::is_active.eq(false), webhook_configs::updated_at.eq(DbTs(at))))
@@ -175,7 +175,7 @@ fn disable(connection: &mut AnyConnection, config: DbId, at: Timestamp) -> Resul
     end_waiting(connection, config, UNWANTED, at)
 }
 
-/// Ends what waits for a channel.
+/// Ends the pending deliveries of a channel.
 pub(super) fn end_waiting(
     connection: &mut AnyConnection,
     config: DbId,
@@ -194,7 +194,7 @@ pub(super) fn end_waiting(
     Ok(())
 }
 
-/// Why nothing goes to a channel; `None` for one that is active.
+/// Returns the reason why a channel is off; `None` for an active one.
 pub(super) fn why_off(
     connection: &mut AnyConnection,
     config: DbId,
@@ -217,13 +217,13 @@ pub(super) fn why_off(
     })
 }
 
-/// Takes the deliveries of lost senders. Returns how many.
+/// Requeues the deliveries of lost senders. Returns their number.
 pub(super) fn rescue(
     connection: &mut AnyConnection,
     sender: SenderId,
     now: Timestamp,
 ) -> Result<usize, QueryError> {
-    // One at a time, so that two who rescue do not wait for each other.
+    // One at a time, to avoid deadlocks between two rescues.
     hold(connection, Lock::Deliveries)?;
     let has_ended = || deliveries::lease_until.le(DbTs(now));
     let is_left_over = || {
@@ -241,7 +241,7 @@ pub(super) fn rescue(
     }
     let mut rescued = 0;
     for (config, ids) in by_config {
-        // Asked again, because on PostgreSQL one may have been recorded since.
+        // Checked again, because on PostgreSQL one may have been recorded since.
         let still_lost = diesel::update(deliveries::table)
             .filter(deliveries::id.eq_any(ids))
             .filter(is_sent())

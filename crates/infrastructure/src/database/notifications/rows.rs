@@ -1,4 +1,4 @@
-//! How notifications lie in their tables.
+//! The rows of notifications.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -118,13 +118,13 @@ fn read_recipients(stored: &str) -> Result<Recipients, QueryError> {
     Recipients::try_from(addresses.map_err(QueryError::unreadable)?).map_err(QueryError::unreadable)
 }
 
-/// How recipients are stored.
+/// Serializes recipients for storage.
 pub(super) fn recipients_text(recipients: &Recipients) -> Result<String, QueryError> {
     let texts: Vec<&str> = recipients.addresses().iter().map(EmailAddress::as_str).collect();
     serde_json::to_string(&texts).map_err(QueryError::unreadable)
 }
 
-/// A delivery, and what kind of thing it is about.
+/// A delivery with the kind of its event.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = deliveries)]
 pub(super) struct DeliveryRow {
@@ -151,7 +151,7 @@ impl DeliveryRow {
         self.id.into()
     }
 
-    /// The delivery with what was tried.
+    /// Returns the delivery with its attempts.
     pub(super) fn with(self, attempts: Vec<Attempt>) -> Delivery {
         Delivery {
             id: self.id,
@@ -230,25 +230,25 @@ fn read_facts(stored: &str) -> Result<Facts, QueryError> {
     Ok(texts.into_iter().filter_map(|(name, value)| Some((Fact::try_from(name).ok()?, value))).collect())
 }
 
-/// How facts are stored.
+/// Serializes facts for storage.
 pub(super) fn facts_text(facts: &Facts) -> Result<String, QueryError> {
     let texts: BTreeMap<&str, &str> =
         facts.iter().map(|(fact, value)| (fact.as_str(), value.as_str())).collect();
     serde_json::to_string(&texts).map_err(QueryError::unreadable)
 }
 
-/// The deliveries that wait. Spelled out, as the next, because a planner that sees a parameter cannot
-/// tell that the partial indexes apply.
+/// Selects pending deliveries. Written as a literal, like the next, because with a parameter the planner
+/// does not see that the partial indexes apply.
 pub(super) fn waits() -> SqlLiteral<Bool> {
     sql("deliveries.state = 'pending'")
 }
 
-/// The deliveries that somebody is at.
+/// Selects deliveries that are being sent.
 pub(super) fn is_sent() -> SqlLiteral<Bool> {
     sql("deliveries.state = 'sending'")
 }
 
-/// The delivery on which the claim still holds.
+/// Selects the delivery on which the claim is still valid.
 #[auto_type(no_type_alias)]
 pub(super) fn held_by(claim: &Claim) -> _ {
     let id: DbId = DbId::from(claim.delivery);
@@ -263,7 +263,7 @@ pub(super) fn held_by(claim: &Claim) -> _ {
         .and(deliveries::lease_boot.eq(boot))
 }
 
-/// What a delivery that nobody is at has in place of a lease.
+/// The values of the lease columns of a delivery that is not being sent.
 pub(super) type NoLease = (
     diesel::dsl::Eq<deliveries::lease_instance, Option<DbId>>,
     diesel::dsl::Eq<deliveries::lease_boot, Option<DbId>>,

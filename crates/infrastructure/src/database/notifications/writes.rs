@@ -1,4 +1,4 @@
-//! Notifications in the database: what changes.
+//! Writes notifications to the database.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -22,10 +22,10 @@ use crate::database::{
     schema::{deliveries, smtp_configs, webhook_configs},
 };
 
-/// Why nobody tries any more: there is nobody to tell.
+/// The error of deliveries that end because their organization was deleted.
 const ORGANIZATION_DELETED: &str = "the organization was deleted";
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Announce(event) => announce(connection, event),
@@ -77,9 +77,9 @@ fn replay(
     )
 }
 
-/// Takes the channels of an organization away with it, and ends what waits for them.
+/// Deletes the channels of an organization with it, and ends their pending deliveries.
 ///
-/// Whoever deletes an organization holds it, so that nobody makes another one meanwhile.
+/// The caller that deletes an organization locks it, so that no channel is created meanwhile.
 pub(in crate::database) fn leave(
     connection: &mut AnyConnection,
     scope: Scope,

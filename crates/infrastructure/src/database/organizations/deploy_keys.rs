@@ -72,7 +72,7 @@ fn columns(key: &DeployKey) -> Columns<'_> {
     )
 }
 
-/// Gives an organization that is there its first key.
+/// Inserts the first key of an organization that is not deleted.
 pub(super) fn insert_first(connection: &mut AnyConnection, key: &DeployKey) -> Result<(), QueryError> {
     let organization_id = deploy_keys::organization_id.eq(DbId::from(key.organization_id));
     guarded(each_backend!(connection, backend => diesel::insert_into(deploy_keys::table)
@@ -82,7 +82,7 @@ pub(super) fn insert_first(connection: &mut AnyConnection, key: &DeployKey) -> R
         .execute(backend))?)
 }
 
-/// Gives an organization that is there another key.
+/// Replaces the key of an organization that is not deleted.
 pub(super) fn replace(connection: &mut AnyConnection, key: &DeployKey) -> Result<(), QueryError> {
     let organization_id = deploy_keys::organization_id.eq(DbId::from(key.organization_id));
     each_backend!(connection, backend => diesel::insert_into(deploy_keys::table)

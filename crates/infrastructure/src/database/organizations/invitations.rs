@@ -105,7 +105,7 @@ fn detail(
     })
 }
 
-/// Invites a user to an organization that the caller holds. An earlier invitation is void.
+/// Inserts an invitation to an organization that the caller has locked. An earlier one becomes void.
 pub(super) fn insert(connection: &mut AnyConnection, invitation: &Invitation) -> Result<(), QueryError> {
     let [organization_id, user_id] = [DbId::from(invitation.organization_id), DbId::from(invitation.user_id)];
     let membership = memberships::table
@@ -133,7 +133,7 @@ pub(super) fn insert(connection: &mut AnyConnection, invitation: &Invitation) ->
     Ok(())
 }
 
-/// Makes a membership of an invitation.
+/// Turns an invitation into a membership.
 pub(super) fn accept(
     connection: &mut AnyConnection,
     id: InvitationId,
@@ -144,7 +144,7 @@ pub(super) fn accept(
 ) -> Result<(), QueryError> {
     let found = find(connection, id, user_id, at)?;
     hold(connection, found.organization_id)?;
-    // Again, because somebody may have withdrawn it while this waited for the organization.
+    // Again, because it may have been withdrawn while this waited for the organization.
     let invitation = find(connection, id, user_id, at)?;
     let is_verified: bool =
         users::table.find(DbId::from(user_id)).select(users::is_verified).first(connection)?;
@@ -152,13 +152,13 @@ pub(super) fn accept(
     if !is_proved {
         return Err(StoreError::Refused(Rule::InvitationToken).into());
     }
-    // Guarded, because its user may decline it at the same moment.
+    // Guarded, because its user may decline it at the same time.
     guarded(diesel::delete(invitations::table.find(DbId::from(id))).execute(connection)?)?;
     let Invitation { organization_id, role, .. } = invitation;
     insert_membership(connection, &Membership::new(membership, organization_id, user_id, role, at))
 }
 
-/// Ends an invitation that its user does not want.
+/// Deletes an invitation that its user declines.
 pub(super) fn decline(
     connection: &mut AnyConnection,
     id: InvitationId,
@@ -174,7 +174,7 @@ pub(super) fn decline(
     )
 }
 
-/// Ends an invitation that its organization does not want any more.
+/// Deletes an invitation that its organization withdraws.
 pub(super) fn withdraw(
     connection: &mut AnyConnection,
     scope: Scope,
@@ -190,7 +190,7 @@ pub(super) fn withdraw(
     )
 }
 
-/// Removes the invitation of somebody who is a member now.
+/// Deletes the invitation of a user who is a member now.
 pub(super) fn forget(
     connection: &mut AnyConnection,
     organization: OrganizationId,
@@ -203,7 +203,7 @@ pub(super) fn forget(
     Ok(())
 }
 
-/// Removes the invitations by somebody who is no admin any more.
+/// Deletes the invitations by a user who is no admin any more.
 pub(super) fn forget_those_by(
     connection: &mut AnyConnection,
     scope: Scope,
@@ -216,7 +216,7 @@ pub(super) fn forget_those_by(
     Ok(())
 }
 
-/// Removes the invitations of an organization.
+/// Deletes the invitations of an organization.
 pub(super) fn forget_all(connection: &mut AnyConnection, organization: DbId) -> Result<(), QueryError> {
     diesel::delete(invitations::table)
         .filter(invitations::organization_id.eq(organization))

@@ -1,4 +1,4 @@
-//! How organizations and memberships lie in their tables.
+//! The rows of organizations and memberships.
 
 use diesel::prelude::*;
 use launchway_domain::{

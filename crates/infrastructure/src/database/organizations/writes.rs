@@ -1,4 +1,4 @@
-//! Organizations and memberships in the database: what changes.
+//! Writes organizations and memberships to the database.
 
 use diesel::{
     dsl::{auto_type, exists, not},
@@ -20,7 +20,7 @@ use crate::database::{
     schema::{api_tokens, applications, memberships, organizations, password_setups, users},
 };
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Insert(organization) => insert(connection, organization),
@@ -77,8 +77,8 @@ fn not_deleted(id: DbId) -> _ {
         .select(organizations::id)
 }
 
-/// Refuses an organization that is gone. On PostgreSQL nobody else deletes it or changes who its
-/// members are until this transaction ends.
+/// Fails if an organization is deleted. On PostgreSQL no other transaction deletes it or changes its
+/// members until this one ends.
 pub(super) fn hold(connection: &mut AnyConnection, id: OrganizationId) -> Result<(), QueryError> {
     let organization = not_deleted(id.into());
     let found: Option<DbId> = match connection {
@@ -89,7 +89,7 @@ pub(super) fn hold(connection: &mut AnyConnection, id: OrganizationId) -> Result
     guarded(found.into_iter().count())
 }
 
-/// Refuses an organization that is gone. On PostgreSQL it is not deleted until this transaction ends.
+/// Fails if an organization is deleted. On PostgreSQL it is not deleted until this transaction ends.
 pub(in crate::database) fn require(
     connection: &mut AnyConnection,
     id: OrganizationId,
@@ -97,14 +97,14 @@ pub(in crate::database) fn require(
     let organization = not_deleted(id.into());
     let found: Option<DbId> = match connection {
         AnyConnection::Sqlite(sqlite) => organization.get_result(sqlite),
-        // Others may be busy for it as well; only who changes it or its members has to wait.
+        // A shared lock: only changes of the organization or its members have to wait.
         AnyConnection::Postgres(postgres) => organization.for_share().get_result(postgres),
     }
     .optional()?;
     guarded(found.into_iter().count())
 }
 
-/// Refuses who is no member. On PostgreSQL the organization is not deleted and nobody leaves it until
+/// Fails if the user is no member. On PostgreSQL the organization is not deleted and no member leaves until
 /// this transaction ends.
 pub(in crate::database) fn require_member(
     connection: &mut AnyConnection,
@@ -113,7 +113,7 @@ pub(in crate::database) fn require_member(
 ) -> Result<(), QueryError> {
     require(connection, organization_id)?;
     let id = DbId::from(organization_id);
-    // A statement of its own: the one that waited sees the members as they were when it began.
+    // A separate statement, because the one that waited sees the members as of its start.
     let membership = memberships::table
         .inner_join(users::table.on(users::id.eq(memberships::user_id)))
         .filter(memberships::organization_id.eq(id))
@@ -125,7 +125,7 @@ pub(in crate::database) fn require_member(
     guarded(is_member.into())
 }
 
-/// Refuses what was just done, which undoes it, if it left nobody to administer the organization.
+/// Fails, and thereby rolls the change back, if the organization is left without an admin.
 fn require_an_admin(connection: &mut AnyConnection, scope: Scope) -> Result<(), QueryError> {
     let admins = memberships::table
         .inner_join(users::table.on(users::id.eq(memberships::user_id)))
@@ -198,7 +198,7 @@ fn delete(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result
     invitations::forget_all(connection, id)?;
     extensions::leave(connection, scope, at.0)?;
     notifications::leave(connection, scope, at.0)?;
-    // In an order, so that two who delete organizations do not wait for each other.
+    // In a fixed order, to avoid deadlocks.
     let invited: Vec<DbId> = password_setups::table
         .inner_join(memberships::table.on(memberships::user_id.eq(password_setups::user_id)))
         .filter(memberships::organization_id.eq(id))
@@ -219,7 +219,7 @@ fn delete(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result
     invited.into_iter().try_for_each(|user_id| void_password_setup(connection, user_id))
 }
 
-/// A statement of its own: the one before waited for who was about to make an application.
+/// A separate statement, because the one before waited for transactions that create an application.
 fn require_no_application(connection: &mut AnyConnection, id: DbId) -> Result<(), QueryError> {
     let applications = applications::table
         .filter(applications::organization_id.eq(id))
@@ -288,10 +288,10 @@ fn remove_member(
     void_password_setup(connection, user_id)
 }
 
-/// Voids what was offered to someone who left, unless they are still a member elsewhere.
+/// Voids the password setup of a user who left, unless they are still a member elsewhere.
 fn void_password_setup(connection: &mut AnyConnection, user_id: DbId) -> Result<(), QueryError> {
     if let AnyConnection::Postgres(postgres) = connection {
-        // Of two organizations that let them go at once, the later one has to see what the other did.
+        // If two organizations remove them at once, the later one has to see the change of the other.
         let _held: Option<DbId> = password_setups::table
             .find(user_id)
             .select(password_setups::user_id)

@@ -110,7 +110,7 @@ allow_tables_to_appear_in_same_query!(deliveries, events);
 allow_tables_to_appear_in_same_query!(deliveries, organizations);
 allow_tables_to_appear_in_same_query!(events, organizations);
 
-// Whom to tell is looked up together with what happened.
+// Active channels are looked up in the query that collects the data of an event.
 allow_tables_to_appear_in_same_query!(extension_executions, extensions, webhook_configs);
 allow_tables_to_appear_in_same_query!(extension_executions, organizations);
 allow_tables_to_appear_in_same_query!(extension_executions, users);

@@ -1,4 +1,4 @@
-//! Which tables there are, by the database's own account.
+//! Reads the tables from the database's own catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use diesel::{
 use super::TablesError;
 use crate::database::connection::AnyConnection;
 
-/// Triggers move it whenever other tables are filled, so that it is filled when they are.
+/// Triggers change it whenever other tables are filled, so it is filled last.
 const LAST: &str = "identity_epoch";
 
-/// Diesel's own, which migrations fill.
+/// Diesel's own table, which migrations fill.
 const OF_MIGRATIONS: &str = "__diesel_schema_migrations";
 
 /// A table of a database.
@@ -21,16 +21,16 @@ const OF_MIGRATIONS: &str = "__diesel_schema_migrations";
 pub struct Table {
     /// Its name.
     pub name: String,
-    /// Its columns, in the order of their names.
+    /// Its columns, sorted by name.
     pub(super) columns: Vec<Column>,
     /// The columns of its primary key.
     pub(super) key: Vec<Column>,
-    /// Whether its rows may refer to other rows of it.
+    /// True if its rows may reference other rows of it.
     pub(super) refers_to_itself: bool,
 }
 
 impl Table {
-    /// The names of its columns, in their order.
+    /// Returns the names of its columns, sorted.
     #[must_use]
     pub fn column_names(&self) -> Vec<String> {
         self.columns.iter().map(|column| column.name.clone()).collect()
@@ -44,13 +44,13 @@ pub(super) struct Column {
     pub(super) stored: Stored,
 }
 
-/// How a database keeps a value.
+/// The storage type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stored {
     Integer,
     Text,
     Bytes,
-    /// Only on PostgreSQL, as are the rest.
+    /// Only on PostgreSQL, like the following ones.
     Uuid,
     Moment,
     Truth,
@@ -78,7 +78,7 @@ struct FoundColumn {
     column_name: String,
     #[diesel(sql_type = Text)]
     type_name: String,
-    /// From 1; 0 for what is not part of the primary key.
+    /// From 1; 0 for a column that is not part of the primary key.
     #[diesel(sql_type = Integer)]
     key_position: i32,
 }
@@ -91,12 +91,12 @@ struct FoundReference {
     target: String,
 }
 
-/// Whether there are any tables.
+/// Returns whether there are any tables.
 pub(super) fn has_tables(connection: &mut AnyConnection) -> Result<bool, TablesError> {
     Ok(!columns(connection)?.is_empty())
 }
 
-/// Every table, those that others refer to first.
+/// Returns every table, referenced ones first.
 pub(super) fn read(connection: &mut AnyConnection) -> Result<Vec<Table>, TablesError> {
     let mut found: BTreeMap<String, Vec<FoundColumn>> = BTreeMap::new();
     for column in columns(connection)? {
@@ -136,7 +136,7 @@ fn table(name: String, mut found: Vec<FoundColumn>, refers_to_itself: bool) -> R
     Ok(Table { name, columns, key: key.into_values().collect(), refers_to_itself })
 }
 
-/// Puts a table behind those that it refers to.
+/// Inserts a table after those that it references.
 fn in_order(
     mut tables: BTreeMap<String, Table>,
     targets: &BTreeMap<String, BTreeSet<String>>,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_comes_behind_those_that_it_refers_to_and_the_epoch_last() {
+    fn tables_follow_those_they_reference_and_the_epoch_is_last() {
         let names = ["a", "b", "c", LAST, "z"];
         let ordered = in_order(tables(&names), &targets(&[("a", "c"), ("c", "z"), ("b", "a")])).unwrap();
         let ordered: Vec<_> = ordered.iter().map(|table| table.name.as_str()).collect();

@@ -1,13 +1,13 @@
-//! A database as a copy of another one.
+//! Copies a database.
 
 use super::{Filler, TableDigest, Tables, TablesError};
 use crate::{database::DatabaseUrl, files::remove};
 
-/// Copies everything from one database to another one, which has to be empty. What was copied is read again from there
-/// and compared before it is kept. Says what each table came down to.
+/// Copies everything from one database to another one, which has to be empty. The copy is read back and
+/// compared before it is committed. Returns the digest of each table.
 ///
 /// # Errors
-/// [`TablesError`]; then the other database is as it was, and this one is in any case.
+/// [`TablesError`]; then the target is unchanged. The source is never changed.
 pub fn copy(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Vec<(String, TableDigest)>, TablesError> {
     let mut source = Tables::snapshot(from)?;
     let schema = source.schema()?;
@@ -17,7 +17,7 @@ pub fn copy(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Vec<(String, TableDi
         for suffix in ["", "-wal", "-shm"] {
             let mut name = file.clone().into_os_string();
             name.push(suffix);
-            // What went wrong before is told; the next attempt finds what is left.
+            // The original error is reported; the next attempt finds what is left.
             let _left = remove(name.as_ref());
         }
     }

@@ -1,4 +1,4 @@
-//! Every column that holds what was sealed with the secret key.
+//! The columns that hold values sealed with the secret key.
 
 use diesel::{RunQueryDsl as _, sql_query, sql_types::Text};
 use serde_json::Value;
@@ -18,13 +18,13 @@ pub struct SealedColumn {
     pub table: &'static str,
     /// Its name.
     pub column: &'static str,
-    /// What the place that a value is sealed for begins with.
+    /// The prefix of the associated data of a value.
     place: &'static str,
-    /// The columns that the place goes on with.
+    /// The columns that follow in the associated data.
     ids: &'static [&'static str],
 }
 
-/// All of them. A test fills every table, and looks for sealed values elsewhere.
+/// All sealed columns. A test fills every table, and looks for sealed values elsewhere.
 pub const SEALED: [SealedColumn; 12] = [
     sealed("key_check", "sealed", "key_check.sealed", &[]),
     sealed("two_factor", "secret", "two_factor.secret", &["user_id"]),
@@ -55,7 +55,7 @@ const fn sealed(
 }
 
 impl SealedColumn {
-    /// The place that a row's value is sealed for.
+    /// Returns the associated data of a row's value.
     fn place(&self, table: &Table, row: &[Value]) -> Option<String> {
         let mut place = self.place.to_owned();
         for id in self.ids {
@@ -72,11 +72,11 @@ impl SealedColumn {
 }
 
 impl Tables {
-    /// Hands out every value of a sealed column with its place, and keeps what is given back for it. Says how many there
-    /// were, and how many were changed.
+    /// Calls `change` with every value of a sealed column and its associated data, and stores the returned
+    /// values. Returns the number of values, and of changed ones.
     ///
     /// # Errors
-    /// [`TablesError::Table`] when the database refuses, and whatever `change` says.
+    /// [`TablesError::Table`] when the database fails, and the errors of `change`.
     pub fn change_sealed(
         &mut self,
         column: &SealedColumn,

@@ -2,7 +2,7 @@
 
 use super::catalogue::{Column, Stored, Table};
 
-/// Each row as a JSON array in the column `line`.
+/// Selects each row as a JSON array in the column `line`.
 pub(super) fn select_from_sqlite(table: &Table) -> String {
     let values = table.columns.iter().map(|column| {
         let name = quoted(&column.name);
@@ -59,7 +59,7 @@ pub(super) fn insert_into_postgres(table: &Table) -> String {
     insert(table, values, POSTGRES_LINES)
 }
 
-/// Changes `column` of the rows that a JSON array of lines names: each has the new value and then the key.
+/// Updates `column` of the rows that a JSON array of lines names: each has the new value and then the key.
 pub(super) fn update_sqlite(table: &Table, column: &Column) -> String {
     update(table, column, of_sqlite_line, SQLITE_LINES)
 }
@@ -113,7 +113,7 @@ fn insert(table: &Table, values: impl Iterator<Item = String>, lines: &str) -> S
     format!("INSERT INTO {} ({}) SELECT {} FROM {lines}", quoted(&table.name), joined(names), joined(values))
 }
 
-/// A name, whatever it may mean to SQL.
+/// Quotes an SQL identifier.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,4 +1,4 @@
-//! Whether an application missed a commit that its branch is at.
+//! Detects applications that missed the current commit of their branch.
 
 use diesel::{
     dsl::{exists, sql},
@@ -15,8 +15,8 @@ use crate::database::{
     schema::{applications, deployments, jobs, webhook_skips},
 };
 
-/// The newest deployment: what it goes back to, where it is, what it is made of, and when it was
-/// wished for.
+/// The newest deployment: the version that it rolls back to, its state, its commit, and the time of its
+/// request.
 type Newest = (Option<DbId>, String, Option<String>, DbTs);
 
 /// See [`RequireMissed`](launchway_domain::webhooks::Write::RequireMissed).
@@ -37,13 +37,13 @@ pub(super) fn is_missed(connection: &mut AnyConnection, head: &BranchHead) -> Re
         .first(connection)
         .optional()?;
     let Some((rollback_to, status, commit, created_at)) = newest else { return Ok(true) };
-    // Of what somebody called off before it began, nobody knows the commit.
+    // The commit of a deployment that was cancelled before it began is unknown.
     let was_called_off = status == DeploymentState::Cancelled.as_str() && commit.is_none();
     if rollback_to.is_some() || was_called_off {
         return Ok(false);
     }
     let stopped_since = jobs::table
-        // Spelled out, so that a planner can tell that the partial index applies.
+        // Written as a literal, so that the planner sees that the partial index applies.
         .filter(sql::<Bool>("jobs.kind = 'stop'"))
         .filter(jobs::subject.eq(application))
         .filter(jobs::enqueued_at.ge(created_at));
@@ -61,7 +61,7 @@ fn is_followed(connection: &mut AnyConnection, head: &BranchHead) -> Result<bool
     Ok(diesel::select(exists(follows)).get_result(connection)?)
 }
 
-/// Whether the commit was deployed, is perhaps being deployed, or was not wanted.
+/// Returns whether the commit was deployed, may be being deployed, or was skipped.
 fn has_dealt_with(connection: &mut AnyConnection, head: &BranchHead) -> Result<bool, QueryError> {
     let application = DbId::from(head.application);
     let of_application = || deployments::table.filter(deployments::application_id.eq(application));

@@ -1,4 +1,4 @@
-//! Webhooks in the database: what changes.
+//! Writes webhooks to the database.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -20,7 +20,7 @@ use crate::database::{
     schema::{webhook_deliveries, webhook_secrets, webhook_skips},
 };
 
-/// Carries out one change.
+/// Applies one change.
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::FirstSecret(secret) => {
@@ -35,7 +35,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
     }
 }
 
-/// Gives a repository a secret, unless it has one. Returns how many it got.
+/// Inserts a secret of a repository, unless it has one. Returns the number of inserted secrets.
 fn insert(
     connection: &mut AnyConnection,
     secret: &KeptSecret,
@@ -56,7 +56,7 @@ fn insert(
 }
 
 fn replace(connection: &mut AnyConnection, secret: &KeptSecret, until: Timestamp) -> Result<(), QueryError> {
-    // Two who replace it at once do so one after the other.
+    // Concurrent replacements are serialized.
     hold_one(connection, secret.organization_id.into())?;
     organizations::require(connection, secret.organization_id)?;
     let organization = webhook_secrets::organization_id.eq(DbId::from(secret.organization_id));
@@ -112,7 +112,7 @@ fn take(
 ) -> Result<(), QueryError> {
     hold_one(connection, application.into())?;
     let application = DbId::from(application);
-    // One that is too old to count is in the way no more.
+    // A delivery that is too old to count must not conflict.
     diesel::delete(webhook_deliveries::table)
         .filter(webhook_deliveries::application_id.eq(application))
         .filter(webhook_deliveries::taken_at.le(DbTs(since)))

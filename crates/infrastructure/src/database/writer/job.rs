@@ -1,4 +1,4 @@
-//! A change that waits for the writer.
+//! A change in the queue of the writer.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -12,17 +12,17 @@ use crate::database::{connection::AnyConnection, error::QueryError};
 
 /// A change of any result type.
 pub(super) trait Job: Send {
-    /// Makes the change. Whether to keep what it did.
+    /// Makes the change. Returns whether to keep it.
     fn run(&mut self, connection: &mut AnyConnection) -> bool;
 
-    /// Reports that the change failed because the disk is full.
+    /// Returns whether the change failed because the disk is full.
     fn met_full_storage(&self) -> bool;
 
-    /// Tells the caller how it went, once the fate of the transaction around it is known.
+    /// Sends the caller the result, once the result of the surrounding transaction is known.
     fn answer(self: Box<Self>, transaction: Result<(), Arc<QueryError>>);
 }
 
-/// A change, its result while the transaction is not yet durable, and who waits for it.
+/// A change, its result while the transaction is not yet durable, and the channel to its caller.
 pub(super) struct Task<T, F> {
     work: Option<F>,
     outcome: Option<Result<T, QueryError>>,

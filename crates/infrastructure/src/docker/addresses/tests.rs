@@ -33,7 +33,7 @@ fn the_address_after_the_last_one_is_chosen() {
         (None, set(&["10.0.0.2", "10.0.0.4"]), "10.0.0.3"),
         (Some("10.0.0.7"), set(&[]), "10.0.0.8"),
         (Some("10.0.0.7"), set(&["10.0.0.8"]), "10.0.0.9"),
-        // Behind the last one of ours begins the engine's own part.
+        // The engine's own part begins after our last one.
         (Some("10.0.0.191"), set(&["10.0.0.2"]), "10.0.0.3"),
         (Some("10.0.0.250"), set(&[]), "10.0.0.2"),
     ] {

@@ -8,24 +8,24 @@ use std::{
 
 use tokio::time::sleep;
 
-/// The time after the longest build from which on nobody uses a control group any more.
+/// The time after the longest build after which a control group counts as unused.
 const STALE_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// The number of attempts to remove a group that is in use, and the time between two.
 const REMOVAL_ATTEMPTS: u32 = 60;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(500);
 
-/// The place of the control groups of this machine.
+/// The directories of the control groups of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::docker) struct Hierarchy {
     /// The folder in which a group has `pids.max`.
     pids: PathBuf,
-    /// Every folder in which the engine makes a group of the same name.
+    /// Every folder in which the engine creates a group of the same name.
     all: Vec<PathBuf>,
 }
 
 impl Hierarchy {
-    /// Finds the place, and makes sure that this process may use it.
+    /// Finds the directories, and checks that this process may write to them.
     pub(super) fn find(root: &Path, is_unified: bool) -> io::Result<Self> {
         let found = match is_unified {
             true => Self { pids: root.to_owned(), all: vec![root.to_owned()] },
@@ -36,7 +36,7 @@ impl Hierarchy {
             }
         };
         if is_unified {
-            // A group has `pids.max` only if its parent passes the controller on.
+            // A group has `pids.max` only if its parent enables the controller.
             fs::write(root.join("cgroup.subtree_control"), "+pids")?;
         }
         let probe = found.pids.join(format!("launchway-probe-{}", std::process::id()));
@@ -46,7 +46,7 @@ impl Hierarchy {
         has_limit.map(|_file| found)
     }
 
-    /// Removes groups of builds that ended with their server. One with processes in it stays.
+    /// Removes the groups of builds that ended with their server. One with processes in it stays.
     pub(super) fn remove_stale(&self, prefix: &str, longest: Duration) {
         let Ok(entries) = fs::read_dir(&self.pids) else { return };
         for entry in entries.filter_map(Result::ok) {
@@ -58,7 +58,7 @@ impl Hierarchy {
         }
     }
 
-    /// Returns whether nothing is left of the group.
+    /// Removes a group, and returns whether nothing is left of it.
     fn remove(&self, name: &str) -> bool {
         let mut is_gone = true;
         for folder in &self.all {
@@ -74,11 +74,11 @@ impl Hierarchy {
     }
 }
 
-/// The control group of one build. It is removed with this value.
+/// The control group of one build. It is removed on drop.
 #[derive(Debug)]
 pub(in crate::docker) struct BuildCgroup {
     hierarchy: Hierarchy,
-    /// The group, from the root of the control groups on.
+    /// The path of the group, relative to the root of the control groups.
     path: String,
     limit: u32,
 }
@@ -104,7 +104,7 @@ impl BuildCgroup {
         self.path.trim_start_matches('/')
     }
 
-    /// Returns whether there were ever as many processes as there may be. Kernels before 6.1 do not know.
+    /// Returns whether the limit of processes was ever reached. Kernels before 6.1 do not report it.
     pub(super) fn reached_limit(&self) -> bool {
         let peak = fs::read_to_string(self.folder().join("pids.peak")).ok();
         peak.and_then(|peak| peak.trim().parse().ok()).is_some_and(|peak: u32| peak >= self.limit)
@@ -116,7 +116,7 @@ impl Drop for BuildCgroup {
         if self.hierarchy.remove(self.name()) {
             return;
         }
-        // The engine ends the step of a build that was given up a moment later.
+        // The engine stops the step of a cancelled build a little later.
         let (hierarchy, name) = (self.hierarchy.clone(), self.name().to_owned());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
@@ -126,7 +126,7 @@ impl Drop for BuildCgroup {
                         return;
                     }
                 }
-                tracing::warn!(group = name, "control group of a build could not be removed");
+                tracing::warn!(group = name, "control group removal failed");
             });
         }
     }

@@ -23,16 +23,16 @@ pub(in crate::docker) enum Compose {
     Program(PathBuf),
 }
 
-/// Services that are to be started.
+/// A project whose services are to be started.
 #[derive(Debug)]
 pub(in crate::docker) struct NewProject<'a> {
-    /// Of our own making.
+    /// A name of our own making.
     pub(in crate::docker) name: &'a str,
-    /// The compose file, of our own making too. It holds secrets, so that no disk sees it.
+    /// The compose file, also of our own making. It contains secrets, so it is never written to disk.
     pub(in crate::docker) file: Vec<u8>,
-    /// Those to start, with what they depend on; all without.
+    /// The services to start, with their dependencies; all if empty.
     pub(in crate::docker) services: &'a [&'a ServiceName],
-    /// Where the client runs: a folder of ours, in which no `.env` is.
+    /// The working directory of the client: a folder of ours without a `.env`.
     pub(in crate::docker) folder: &'a Path,
 }
 
@@ -46,7 +46,7 @@ impl Docker {
         Ok(Self::is_there(call).await?.then(|| Compose::Program(program.to_owned())))
     }
 
-    /// Makes and starts services. Those that run already, as the file wants them, go on.
+    /// Creates and starts services. Those that run already with the same configuration are left alone.
     pub(in crate::docker) async fn compose_up(
         &self,
         compose: &Compose,
@@ -72,7 +72,7 @@ impl Docker {
         self.environment.iter().fold(call, |call, (name, value)| call.env(name, value))
     }
 
-    /// Returns whether a question for the version is answered by one. The engine is not asked.
+    /// Returns whether the client answers a request for its version. Does not involve the engine.
     async fn is_there(call: Invocation) -> Result<bool, Failure> {
         match answer(call).await {
             Ok(version) => {

@@ -22,69 +22,69 @@ use crate::{
     process::Invocation,
 };
 
-/// How long a program has to end by itself, in seconds.
+/// The grace period of stopping a program, in seconds.
 const GRACE: &str = "10";
 
-/// The weight of a container when processors are scarce. A service of the machine has 1024, so that the
-/// server, its proxy and its database come first.
+/// The CPU weight of a container. A service of the machine has 1024, so that the server, its proxy and its
+/// database come first.
 pub(in crate::docker) const CONTAINER_CPU_SHARES: u32 = 512;
 
-/// What root may do inside: what images need that prepare files and then become another user, and
-/// low ports. Without `NET_RAW` nobody forges packets; without `MKNOD`, `SETFCAP`, `SETPCAP`,
-/// `SYS_CHROOT` and `AUDIT_WRITE` nobody misses anything.
+/// The capabilities of root in a container: those that images need to prepare files and switch to another
+/// user, and low ports. Without `NET_RAW`, containers cannot forge packets; `MKNOD`, `SETFCAP`, `SETPCAP`,
+/// `SYS_CHROOT` and `AUDIT_WRITE` are not missed.
 pub(in crate::docker) const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
 
-/// What is read of a container: not its environment, which is secret.
+/// The fields that are read of a container. The environment is not among them, because it is secret.
 const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"restarts":{{json .RestartCount}},"policy":{{json .HostConfig.RestartPolicy.Name}},"state":{{json .State}},"labels":{{json .Config.Labels}},"networks":{{json .NetworkSettings.Networks}},"ports":{{json .HostConfig.PortBindings}}}"#;
 
-/// A container that is to be made.
+/// A container to be created.
 #[derive(Debug)]
 pub(in crate::docker) struct NewContainer<'a> {
     pub(in crate::docker) name: &'a str,
     pub(in crate::docker) labels: &'a [Label],
     pub(in crate::docker) limits: &'a ContainerLimits,
     pub(in crate::docker) environment: &'a ContainerEnvironment,
-    /// The address in its network; one of the engine's choice without.
+    /// Its address in the network; assigned by the engine if `None`.
     pub(in crate::docker) address: Option<Ipv4Addr>,
     pub(in crate::docker) program: Program<'a>,
     pub(in crate::docker) surroundings: Surroundings<'a>,
 }
 
-/// What a container runs.
+/// The program of a container.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::docker) enum Program<'a> {
-    /// What an image of a deployment says.
+    /// The default command of a deployment's image.
     Own(&'a ImageName),
-    /// What a shell runs in such an image instead.
+    /// A shell command in a deployment's image.
     Shell(&'a ImageName, &'a RunCommand),
-    /// What any image says, with these words in place of its own if there are some.
+    /// The default command of any image, or these arguments if there are some.
     Words(&'a ImageId, &'a [String]),
 }
 
-/// What is around a container. Nothing is around those of deployments.
+/// Additional settings of a container. Those of deployments have none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::docker) struct Surroundings<'a> {
-    /// Whether the engine starts it again whenever it ends, unless somebody stops it.
+    /// True if the engine restarts it whenever it ends, unless it is stopped.
     pub(in crate::docker) is_kept: bool,
-    /// What it answers to in its network.
+    /// Its alias in the network.
     pub(in crate::docker) alias: Option<&'a str>,
     pub(in crate::docker) volumes: &'a [MountedVolume],
-    /// By which ports of the loopback it is reached.
+    /// The loopback ports that it publishes.
     pub(in crate::docker) ports: &'a [HostPort],
 }
 
-/// A volume in a container, by a name of our own making.
+/// A volume in a container, with a name of our own making.
 #[derive(Debug, Clone)]
 pub(in crate::docker) struct MountedVolume {
     pub(in crate::docker) name: String,
-    /// Where in the container, without a colon.
+    /// The path in the container, without a colon.
     pub(in crate::docker) path: String,
     pub(in crate::docker) is_read_only: bool,
 }
 
 impl Docker {
-    /// Makes a container in a network and starts it. When that fails, it may be there all the same.
+    /// Creates a container in a network and starts it. It may exist even if that fails.
     pub(in crate::docker) async fn run(
         &self,
         container: &NewContainer<'_>,
@@ -93,7 +93,7 @@ impl Docker {
         self.make(&["run", "--detach"], container, network).await
     }
 
-    /// Makes a container in a network. It does not run yet.
+    /// Creates a container in a network, without starting it.
     pub(in crate::docker) async fn create(
         &self,
         container: &NewContainer<'_>,
@@ -102,8 +102,8 @@ impl Docker {
         self.make(&["create"], container, network).await
     }
 
-    /// There is no `--init`: an image with a supervisor of its own insists on being the first
-    /// process, and a missing program would be told as an exit code only.
+    /// There is no `--init`: an image with a supervisor of its own insists on being PID 1, and a missing
+    /// program would be reported as an exit code only.
     async fn make(
         &self,
         words: &[&str],
@@ -114,8 +114,8 @@ impl Docker {
             .call(words)
             .args(["--pull", "never", "--name", container.name])
             .args(["--network", network.as_str(), "--restart", container.surroundings.policy()])
-            // Nobody asks how it went, and an image may want a thousand checks a second, for which
-            // the engine pays.
+            // The result is not used, and an image may ask for a thousand checks a second, which the engine
+            // would have to run.
             .arg("--no-healthcheck")
             .args(["--security-opt", "no-new-privileges", "--cap-drop", "ALL"]);
         if let Some(address) = container.address {
@@ -150,8 +150,8 @@ impl Docker {
         self.answer(call).await?.trim().parse().map_err(|_not_an_id| unreadable())
     }
 
-    /// Starts a container and hands over what it prints until it ends. An error may also mean that
-    /// its program failed.
+    /// Starts a container and writes its output until it ends. An error may also mean that its program
+    /// failed.
     pub(in crate::docker) async fn start_attached(
         &self,
         container: &ContainerId,
@@ -168,12 +168,12 @@ impl Docker {
         }
     }
 
-    /// From now on the engine starts the container again by `policy`.
+    /// Sets the restart policy of the container.
     pub(in crate::docker) async fn keep(&self, container: &ContainerId, policy: &str) -> Result<(), Failure> {
         self.answer(self.call(&["update", "--restart", policy, container.as_str()])).await.map(drop)
     }
 
-    /// Starts a container that stands still. One that runs goes on.
+    /// Starts a stopped container. A running one is left alone.
     pub(in crate::docker) async fn start(&self, container: &ContainerId) -> Result<(), Failure> {
         let mut patience = Patience::new();
         loop {
@@ -184,12 +184,12 @@ impl Docker {
         }
     }
 
-    /// Lets the processes of a paused container go on.
+    /// Resumes a paused container.
     pub(in crate::docker) async fn unpause(&self, container: &ContainerId) -> Result<(), Failure> {
         self.answer(self.call(&["unpause", container.as_str()])).await.map(drop)
     }
 
-    /// Gives a container another name, of our own making too.
+    /// Renames a container to a name of our own making.
     pub(in crate::docker) async fn rename(&self, container: &ContainerId, name: &str) -> Result<(), Failure> {
         self.answer(self.call(&["rename", container.as_str(), name])).await.map(drop)
     }
@@ -208,7 +208,7 @@ impl Docker {
         self.answer(self.call(&["stop", "-t", GRACE, container.as_str()])).await.map(drop)
     }
 
-    /// The same within the time that the container itself was given.
+    /// Stops a container with the grace period that it was created with.
     pub(in crate::docker) async fn stop_in_its_own_time(
         &self,
         container: &ContainerId,
@@ -216,7 +216,7 @@ impl Docker {
         self.answer(self.call(&["stop", container.as_str()])).await.map(drop)
     }
 
-    /// Ends containers at once and removes them with what they wrote. One that is gone is no error.
+    /// Kills containers and removes them with their anonymous volumes. One that is gone is no error.
     pub(in crate::docker) async fn remove(&self, containers: &[ContainerId]) -> Result<(), Failure> {
         if containers.is_empty() {
             return Ok(());
@@ -228,10 +228,10 @@ impl Docker {
         }
     }
 
-    /// The containers with all of these labels, whether they run or not.
+    /// Returns the containers with all of these labels, whether they run or not.
     ///
-    /// Only those with a name of ours: a Dockerfile may put any label on the containers in which
-    /// its steps run, but the engine gives those their names.
+    /// Only those with a name of ours: a Dockerfile may put any label on the containers in which its steps
+    /// run, but the engine names those.
     pub(in crate::docker) async fn containers(&self, labels: &[Label]) -> Result<Vec<ContainerId>, Failure> {
         let call = self.call(&["ps", "--all", "--quiet", "--no-trunc", "--filter", "name=^/?launchway-"]);
         let listed = self.listed(with_labels(call, labels)).await?;
@@ -239,7 +239,7 @@ impl Docker {
         ids.map(|id| id.trim().parse()).collect::<Result<_, _>>().map_err(|_not_an_id| unreadable())
     }
 
-    /// How each container is that is still there.
+    /// Returns the record of each container that still exists.
     pub(in crate::docker) async fn inspect(&self, containers: &[ContainerId]) -> Result<Vec<Value>, Failure> {
         if containers.is_empty() {
             return Ok(Vec::new());
@@ -251,7 +251,7 @@ impl Docker {
         self.existing_records(call.args(containers.iter().map(ContainerId::as_str))).await
     }
 
-    /// `None` as soon as one of them is not there.
+    /// Returns `None` as soon as one of them does not exist.
     async fn inspect_by_socket(&self, containers: &[ContainerId]) -> Option<Vec<Value>> {
         let socket = self.socket().await?;
         let mut records = Vec::with_capacity(containers.len());
@@ -266,8 +266,8 @@ impl Docker {
         read(&socket.container(container).await?)
     }
 
-    /// Lists every container of a network, whoever made it, by the network's id and its name: one
-    /// that was never started is there by the name alone.
+    /// Lists every container of a network, whoever created it, by the network's id and its name: one that
+    /// was never started is found by the name only.
     pub(in crate::docker) async fn containers_in(
         &self,
         network: &NetworkId,
@@ -283,7 +283,7 @@ impl Docker {
         ids.map(|id| id.trim().parse()).collect::<Result<_, _>>().map_err(|_not_an_id| unreadable())
     }
 
-    /// Everything that a container printed since a moment, each line behind its time.
+    /// Writes everything that a container printed since a time, each line after its timestamp.
     pub(in crate::docker) async fn logs_since(
         &self,
         container: &ContainerId,
@@ -302,7 +302,7 @@ impl Docker {
         self.tell(call.arg(container.as_str()), output).await
     }
 
-    /// The last lines that a container printed, each behind its time.
+    /// Writes the last lines that a container printed, each after its timestamp.
     pub(in crate::docker) async fn last_logs(
         &self,
         container: &ContainerId,
@@ -317,7 +317,7 @@ impl Docker {
     }
 
     /// Reads logs by the socket of the engine. `None` where there is none, and if the engine answers with
-    /// an error: the client is asked then, whose complaints are known.
+    /// an error: the client is used then, whose error messages are known.
     async fn logs_at_socket(
         &self,
         container: &ContainerId,
@@ -332,8 +332,8 @@ impl Docker {
         }
     }
 
-    /// Hands over what happens to containers with these labels, from a moment in nanoseconds since
-    /// 1970 on. Returns when the limit is reached or the engine is gone.
+    /// Writes the events of containers with these labels, from a time in nanoseconds since 1970 on. Returns
+    /// when the timeout is reached or the engine is gone.
     pub(in crate::docker) async fn events(
         &self,
         labels: &[Label],
@@ -352,7 +352,7 @@ impl Docker {
     }
 }
 
-/// What [`FORMAT`] reads, from the engine's own answer.
+/// Converts the engine's own answer to the fields of [`FORMAT`].
 fn read(container: &Value) -> Option<Value> {
     Some(json!({
         "id": container.get("Id")?,

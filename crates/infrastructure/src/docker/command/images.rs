@@ -20,7 +20,7 @@ use crate::{
 
 /// The longest part of an engine's message that is logged, in characters.
 const LONGEST_SHOWN: usize = 500;
-/// The weight of a build when processors are scarce. A service of the machine has 1024.
+/// The CPU weight of a build. A service of the machine has 1024.
 const BUILD_CPU_SHARES: u32 = 256;
 
 /// An image, by the engine's id: `sha256:…`.
@@ -34,7 +34,7 @@ impl ImageId {
         is_id.then(|| Self(text.trim().to_owned()))
     }
 
-    /// The id in a record of docker.
+    /// Reads the id from a record of docker.
     pub(in crate::docker) fn read(record: &Value) -> Option<Self> {
         Self::parse(record.get("id")?.as_str()?)
     }
@@ -44,7 +44,7 @@ impl ImageId {
     }
 }
 
-/// An image that is to be built.
+/// An image to be built.
 #[derive(Debug)]
 pub(in crate::docker) struct NewImage<'a> {
     pub(in crate::docker) name: &'a ImageName,
@@ -53,24 +53,24 @@ pub(in crate::docker) struct NewImage<'a> {
     pub(in crate::docker) limits: BuildLimits,
     /// The parent of the control groups of its steps.
     pub(in crate::docker) cgroup_parent: Option<&'a str>,
-    /// The images whose steps need not be repeated.
+    /// The images whose layers may be reused.
     pub(in crate::docker) known: &'a [ImageName],
     pub(in crate::docker) dockerfile: Vec<u8>,
-    /// The stage at which the build ends; the last one without.
+    /// The target stage of the build; the last one if `None`.
     pub(in crate::docker) target: Option<&'a str>,
-    /// The folder whose files may be copied; none without.
+    /// The build context; empty if `None`.
     pub(in crate::docker) folder: Option<&'a Path>,
 }
 
 impl Docker {
-    /// Whether the client can build without BuildKit. Asks no engine.
+    /// Returns whether the client can build without BuildKit. Does not involve the engine.
     pub(in crate::docker) async fn has_legacy_builder(&self) -> Result<bool, Failure> {
         let help = self.answer(self.call(&["build", "--help"]).env("DOCKER_BUILDKIT", "0")).await?;
         // BuildKit takes this option too, ignores it, and does not show it.
         Ok(help.contains("--memory-swap"))
     }
 
-    /// Returns driver and version of the engine's control groups, its kernel and its host name.
+    /// Returns the cgroup driver, the cgroup version, the kernel and the host name of the engine.
     pub(in crate::docker) async fn cgroup_settings(&self) -> Result<String, Failure> {
         const FORMAT: &str = "{{.CgroupDriver}} {{.CgroupVersion}} {{.KernelVersion}} {{.Name}}";
         self.answer(self.call(&["info", "--format", FORMAT])).await
@@ -103,8 +103,7 @@ impl Docker {
     ) -> Invocation {
         let call = self.call_within(limit, &["build"]);
         let mut call = if builder == Builder::BuildKit {
-            // The builder inside the engine, whichever the operator uses otherwise: only what it
-            // makes is there to be run.
+            // The builder inside the engine, whatever the operator's default: only its images can be run.
             call.env("DOCKER_BUILDKIT", "1").env("BUILDX_BUILDER", "default").args(["--progress", "plain"])
         } else {
             let memory = image.limits.memory.to_string();
@@ -115,10 +114,10 @@ impl Docker {
             };
             let call = call
                 .args(["--force-rm", "--memory", &memory, "--memory-swap", &memory])
-                // Not the engine's own network, in which everybody's builds would meet.
+                // Not the engine's own network, which the builds of all organizations would share.
                 .args(["--network", network.as_str()]);
-            // Steps of nobody else's are taken over. A name that is not there yet is as good as none,
-            // but without any the engine would look at all images.
+            // Layers of other applications are not reused. A name that does not exist yet has no effect,
+            // but without any name the engine would consider all images.
             let names = std::iter::once(image.name).chain(image.known);
             names.fold(call, |call, name| call.args(["--cache-from", name.as_str()]))
         };
@@ -142,8 +141,8 @@ impl Docker {
         call.input(image.dockerfile.as_slice())
     }
 
-    /// Pulls an image. Whatever the engine says when that fails may be a registry's own words, and goes to
-    /// the server's log only.
+    /// Pulls an image. The engine's message of a failure may quote a registry, and goes to the server's log
+    /// only.
     pub(in crate::docker) async fn pull(
         &self,
         image: &PermittedImage,
@@ -155,7 +154,7 @@ impl Docker {
             Ok(finished) => finished,
             Err(error) => return Err(PullError::Engine(self.diagnose(Failure::Client(error)).await)),
         };
-        // Words alone do not tell an engine that is away from a registry that says so.
+        // The message alone does not distinguish an engine that is down from a registry that says so.
         if let Err(why) = self.ping().await {
             return Err(PullError::Engine(Failure::Unavailable(why)));
         }
@@ -170,21 +169,21 @@ impl Docker {
         self.answer(self.call(&["tag", image.as_str(), name.as_str()])).await.map(drop)
     }
 
-    /// Whether an image has exactly this reference. An id, or the beginning of one, is none.
+    /// Returns whether an image has exactly this reference. An id, or the beginning of one, does not count.
     pub(in crate::docker) async fn has_image(&self, reference: &str) -> Result<bool, Failure> {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}", "--filter"]);
         let listed = self.answer(call.arg(format!("reference={reference}"))).await?;
         Ok(listed.lines().any(|line| ImageId::parse(line).is_some()))
     }
 
-    /// The images that were made for an application, newest first.
+    /// Returns the images that were built for an application, newest first.
     pub(in crate::docker) async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageName>, Failure> {
         let call = self.call(&["image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "--filter"]);
         let listed = self.answer(call.arg(format!("reference=launchway/{}:*", owner.application))).await?;
         Ok(listed.lines().filter_map(|name| name.trim().parse().ok()).collect())
     }
 
-    /// The images with all of these labels, whether they have a name or not.
+    /// Returns the images with all of these labels, whether they have a name or not.
     pub(in crate::docker) async fn images(&self, labels: &[Label]) -> Result<Vec<ImageId>, Failure> {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}"]);
         let listed = self.listed(with_labels(call, labels)).await?;
@@ -192,7 +191,7 @@ impl Docker {
         ids.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
     }
 
-    /// Labels and names of each image that is still there.
+    /// Returns the labels and names of each image that still exists.
     pub(in crate::docker) async fn inspect_images(&self, images: &[ImageId]) -> Result<Vec<Value>, Failure> {
         const FORMAT: &str =
             r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}},"names":{{json .RepoTags}}}"#;
@@ -203,16 +202,16 @@ impl Docker {
         self.existing_records(call.args(images.iter().map(ImageId::as_str))).await
     }
 
-    /// The id and the labels of the image that has exactly this reference, one that docker lists;
-    /// `None` if it is not here.
+    /// Returns the id and the labels of the image that has exactly this reference, in the form that docker
+    /// lists; `None` if it is not present.
     pub(in crate::docker) async fn inspect_image(&self, reference: &str) -> Result<Option<Value>, Failure> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}}}"#;
         let call = self.call(&["image", "inspect", "--format", FORMAT, reference]);
         Ok(self.existing_records(call).await?.pop())
     }
 
-    /// The id, the triggers and the platform of an image; `None` if it is not here. The
-    /// reference is one that docker lists, so that it is neither an option nor an id.
+    /// Returns the id, the triggers and the platform of an image; `None` if it is not present. The
+    /// reference is in the form that docker lists, so that it is neither an option nor an id.
     pub(in crate::docker) async fn inspect_base(&self, reference: &str) -> Result<Option<Value>, Failure> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"triggers":{{json .Config.OnBuild}},"os":{{json .Os}},"architecture":{{json .Architecture}}}"#;
         if let Some(record) = self.base_by_socket(reference).await {
@@ -233,7 +232,7 @@ impl Docker {
         }))
     }
 
-    /// Takes a name from an image, and removes the image with its last one.
+    /// Removes a name of an image, and the image with its last name.
     pub(in crate::docker) async fn remove_image(&self, image: &ImageName) -> Result<(), Failure> {
         self.answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Docker, unreadable, with_labels};
 use crate::docker::{addresses::AddressRange, complaints::Failure, labels::Label};
 
-/// The length of an id that Swarm gives out, in base 36.
+/// The length of a Swarm id, in base 36.
 const SWARM_ID: usize = 25;
 
 /// A network, by the engine's id.
@@ -30,7 +30,7 @@ impl NetworkId {
 }
 
 impl Docker {
-    /// The networks with all of these labels; every network without labels.
+    /// Returns the networks with all of these labels; every network without labels.
     pub(in crate::docker) async fn networks(&self, labels: &[Label]) -> Result<Vec<NetworkId>, Failure> {
         let call = self.call(&["network", "ls", "--quiet", "--no-trunc"]);
         let listed = self.answer(with_labels(call, labels)).await?;
@@ -38,7 +38,7 @@ impl Docker {
         ids.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
     }
 
-    /// Whose and how old each network is that is still there, and its subnets.
+    /// Returns the labels, the age and the subnets of each network that still exists.
     pub(in crate::docker) async fn inspect_networks(
         &self,
         networks: &[NetworkId],
@@ -72,7 +72,7 @@ impl Docker {
         NetworkId::parse(&id).ok_or_else(unreadable)
     }
 
-    /// Connects a container to a network, by an address of the engine's choice without one.
+    /// Connects a container to a network, at an address of the engine's choice if there is none.
     pub(in crate::docker) async fn connect(
         &self,
         network: &NetworkId,
@@ -90,7 +90,7 @@ impl Docker {
         self.answer(call.args([network.as_str(), container.as_str()])).await.map(drop)
     }
 
-    /// Takes a container out of a network, with what the engine keeps of it there.
+    /// Disconnects a container from a network, with the engine's record of it.
     pub(in crate::docker) async fn disconnect(
         &self,
         network: &str,

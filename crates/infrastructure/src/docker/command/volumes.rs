@@ -4,7 +4,7 @@ use super::{Docker, with_labels};
 use crate::docker::{complaints::Failure, labels::Label};
 
 impl Docker {
-    /// Makes a volume with a name of our own making. One that is there stays as it is.
+    /// Creates a volume with a name of our own making. An existing one is left alone.
     pub(in crate::docker) async fn create_volume(&self, name: &str, labels: &[Label]) -> Result<(), Failure> {
         let mut call = self.call(&["volume", "create"]);
         for label in labels {
@@ -13,10 +13,10 @@ impl Docker {
         self.answer(call.arg(name)).await.map(drop)
     }
 
-    /// The names of the volumes with all of these labels.
+    /// Returns the names of the volumes with all of these labels.
     pub(in crate::docker) async fn volumes(&self, labels: &[Label]) -> Result<Vec<String>, Failure> {
         let listed = self.answer(with_labels(self.call(&["volume", "ls", "--quiet"]), labels)).await?;
-        // Ours have such names; what else is labelled like them is not touched.
+        // Ours have such names; other volumes with the same labels are not touched.
         let ours = listed.lines().map(str::trim).filter(|name| name.starts_with("launchway-"));
         Ok(ours.map(str::to_owned).collect())
     }

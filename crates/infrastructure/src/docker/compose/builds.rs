@@ -1,4 +1,4 @@
-//! Where the image of a service comes from.
+//! The source of a service's image.
 
 use launchway_domain::{
     applications::{BasePath, DockerfilePath, ImageRef},
@@ -8,22 +8,22 @@ use launchway_domain::{
 
 use super::fields::{self, Fields};
 
-/// Where an image comes from.
+/// The source of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ImageSource {
-    /// It is built, and others may call it so.
+    /// It is built, optionally with a name for other services.
     Build(Build, Option<String>),
-    /// It is in a registry, or one that another service builds.
+    /// It comes from a registry, or another service builds it.
     Image(ImageRef),
 }
 
-/// How an image is built.
+/// The build of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Build {
-    /// The folder, as it is written: relative to that of the compose file.
+    /// The context folder as written: relative to that of the compose file.
     context: String,
     pub(super) dockerfile: DockerfilePath,
-    /// Those without a value take that of the application's build variable.
+    /// Arguments without a value get that of the application's build variable.
     pub(super) arguments: Vec<(String, Option<String>)>,
     pub(super) target: Option<String>,
 }
@@ -74,7 +74,7 @@ impl Build {
         Ok(Self { context, dockerfile: dockerfile.unwrap_or_default(), arguments, target })
     }
 
-    /// The folder of the repository, when the compose file is in `folder` of it.
+    /// Returns the context folder in the repository, for a compose file in `folder`.
     pub(super) fn folder(&self, folder: &str) -> Result<BasePath, StepError> {
         let refused = || {
             StepError::Refused(format!(
@@ -98,8 +98,7 @@ impl Build {
     }
 }
 
-/// Whether docker takes this for the name of a build argument, and an application for that of a
-/// variable.
+/// Returns whether the name is valid for both a build argument of docker and a variable of an application.
 fn is_name(name: &str) -> bool {
     let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(is_of_names)

@@ -2,7 +2,7 @@
 
 use super::{interpolation::Interpolation, service::is_variable};
 
-/// The variables of a file, in its order.
+/// Returns the variables of a file, in its order.
 pub(super) fn read(
     text: &str,
     path: &str,
@@ -22,7 +22,7 @@ pub(super) fn read(
             return Err(at("it has to be `NAME=value`"));
         }
         let value = match value {
-            // As compose does: the variable of the same name is passed on.
+            // As in compose: the variable of the same name is passed on.
             None => interpolation.value(name).map(str::to_owned),
             Some(value) => Some(unquoted(value.trim(), interpolation).map_err(|what| at(&what))?),
         };
@@ -31,7 +31,7 @@ pub(super) fn read(
     Ok(variables)
 }
 
-/// Single quotes keep everything, double quotes and none replace variables.
+/// Single quotes are literal; in double quotes and without quotes, variables are replaced.
 fn unquoted(value: &str, interpolation: &mut Interpolation<'_>) -> Result<String, String> {
     if let Some(inside) = value.strip_prefix('\'') {
         let (inside, _comment) = inside.split_once('\'').ok_or("a quote is not closed")?;

@@ -1,5 +1,5 @@
-//! The compose file of an extension: what it may say, which is less than that of a repository, and
-//! what compose sees of it.
+//! The compose file of an extension: its allowed keys, which are fewer than those of a repository's, and
+//! the generated file.
 
 #[cfg(test)]
 mod tests;
@@ -29,8 +29,8 @@ use crate::docker::{
     labels::{Label, Role},
 };
 
-/// What a service may say. The rest is the same for all of them: the network of the organization,
-/// the limits of every container, and nothing of this machine.
+/// The allowed keys of a service. The rest is the same for all services: the network of the organization,
+/// the limits of every container, and no access to this machine.
 const ALLOWED: [&str; 10] = [
     "command",
     "depends_on",
@@ -44,7 +44,7 @@ const ALLOWED: [&str; 10] = [
     "volumes",
 ];
 
-/// A compose file in which everything is allowed.
+/// A compose file that was checked.
 #[derive(Debug)]
 pub(in crate::docker) struct ExtensionFile {
     file: ComposeFile,
@@ -53,7 +53,7 @@ pub(in crate::docker) struct ExtensionFile {
 }
 
 impl ExtensionFile {
-    /// Reads a file in which `values` are known, and no others.
+    /// Parses a file in which only `values` are known.
     pub(in crate::docker) fn read(text: &str, values: &Variables) -> Result<Self, String> {
         let tree =
             Node::read(text.as_bytes(), Aliases::Allowed).map_err(|unreadable| unreadable.to_string())?;
@@ -98,7 +98,7 @@ impl ExtensionFile {
     }
 }
 
-/// Refuses what a service may not say, and reads its ports: those of a repository are not published.
+/// Rejects keys that a service must not have, and reads its ports: those of a repository are not published.
 fn checked(name: &str, node: &Node) -> Result<(String, Vec<PublishedPort>), String> {
     let mut fields = Fields::of(node, &format!("the service `{name}`"))?;
     let ports = fields.take_as("ports", |node, place| {
@@ -150,27 +150,27 @@ fn require_named_volumes(name: &ServiceName, service: &Service) -> Result<(), St
     }
 }
 
-/// Everything that the composition of an extension is written down by.
+/// The inputs of the generated compose file of an extension.
 pub(in crate::docker) struct ExtensionRendering<'a> {
     pub(in crate::docker) file: &'a ExtensionFile,
     pub(in crate::docker) images: &'a BTreeMap<ServiceName, ImageId>,
     pub(in crate::docker) values: &'a Variables,
-    /// The network that everything is in.
+    /// The network of all services.
     pub(in crate::docker) network: &'a str,
     pub(in crate::docker) limits: &'a ContainerLimits,
-    /// What the engine calls the container of a service, and a volume.
+    /// The name of the container of a service, and of a volume.
     pub(in crate::docker) container: &'a (dyn Fn(&ServiceName) -> String + Sync),
     pub(in crate::docker) volume: &'a (dyn Fn(&str) -> String + Sync),
-    /// What marks the container of a service.
+    /// The labels of the container of a service.
     pub(in crate::docker) labels: &'a (dyn Fn(&ServiceName) -> Vec<Label> + Sync),
-    /// The addresses of services; one of the engine's choice for those without.
+    /// The addresses of services; the engine assigns those of the others.
     pub(in crate::docker) addresses: &'a BTreeMap<ServiceName, Ipv4Addr>,
     /// The host ports of services.
     pub(in crate::docker) ports: &'a BTreeMap<ServiceName, Vec<HostPort>>,
 }
 
 impl ExtensionRendering<'_> {
-    /// The file.
+    /// Renders the file.
     pub(in crate::docker) fn render(&self) -> Result<Vec<u8>, String> {
         let file = &self.file.file;
         let order = file.order()?;
@@ -221,7 +221,7 @@ impl ExtensionRendering<'_> {
         Ok(rendered.into())
     }
 
-    /// What a service is told. A name without a value passes on the value of that name.
+    /// Returns the environment of a service. A name without a value takes the value of that name.
     fn environment(&self, service: &Service) -> BTreeMap<String, String> {
         let known = Interpolation::new(self.values);
         let told = service.environment.iter().filter_map(|(name, value)| {
@@ -235,7 +235,7 @@ impl ExtensionRendering<'_> {
         let mut labels: Map<String, Value> =
             service.labels.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
         let role = Role { service: name.clone(), place, restart: service.restart.clone(), is_web: false };
-        // Ours count, whatever the file or an image says.
+        // Our labels override those of the file or an image.
         let address = Label::of_address(self.addresses.get(name).copied());
         for label in (self.labels)(name).into_iter().chain(role.labels()).chain([address]) {
             labels.insert(label.name().to_owned(), label.value().into());

@@ -1,8 +1,8 @@
-//! Takes a map of a compose file apart, key by key: what nobody takes is not allowed.
+//! Parses a map of a compose file key by key; keys that were not taken are rejected.
 
 use launchway_domain::yaml::{Content, Node, shortened};
 
-/// Why some keys are missing from the list of what is allowed, for who wonders.
+/// Explanations for some keys that are not allowed.
 const REASONS: &[(&str, &str)] = &[
     ("cap_add", "a container gets no more rights than every other"),
     ("configs", "put the file into the image"),
@@ -24,16 +24,16 @@ const REASONS: &[(&str, &str)] = &[
     ("volumes_from", "name a volume in both services"),
 ];
 
-/// The entries of a map that nobody has taken yet.
+/// The entries of a map that were not taken yet.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
-    /// What the map is, such as "the service `db`".
+    /// The description of the map, such as "the service `db`".
     place: String,
     left: Vec<(&'a str, &'a Node)>,
 }
 
 impl<'a> Fields<'a> {
-    /// The entries of `node`; none when it says nothing.
+    /// Returns the entries of `node`; none if it is empty.
     pub(super) fn of(node: &'a Node, place: &str) -> Result<Self, String> {
         let left = match &node.content {
             Content::Map(entries) => entries.iter().map(|(key, value)| (key.as_str(), value)).collect(),
@@ -43,24 +43,24 @@ impl<'a> Fields<'a> {
         Ok(Self { place: place.to_owned(), left })
     }
 
-    /// What the map is.
+    /// Returns the description of the map.
     pub(super) fn place(&self) -> &str {
         &self.place
     }
 
-    /// Whether an entry is there that says something.
+    /// Returns whether there is an entry that is not empty.
     pub(super) fn has(&self, key: &str) -> bool {
         self.left.iter().any(|(known, node)| *known == key && !node.is_nothing())
     }
 
-    /// Takes an entry. One that says nothing is as good as none.
+    /// Takes an entry. An empty one counts as absent.
     pub(super) fn take(&mut self, key: &str) -> Option<&'a Node> {
         let place = self.left.iter().position(|(known, _)| *known == key)?;
         let (_, node) = self.left.remove(place);
         (!node.is_nothing()).then_some(node)
     }
 
-    /// Takes an entry that is read by `read`, which is told what it is.
+    /// Takes an entry and parses it with `read`, which gets its description for errors.
     pub(super) fn take_as<T>(
         &mut self,
         key: &str,
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
         self.take(key).map(|node| read(node, &place)).transpose()
     }
 
-    /// Everything else is ours alone, or not allowed. What begins with `x-` is nobody's.
+    /// Rejects the remaining entries, except those that begin with `x-`.
     pub(super) fn finish(self) -> Result<(), String> {
         let place = &self.place;
         match self.left.iter().find(|(key, _)| !key.starts_with("x-")) {
@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A text.
+/// Reads a text.
 pub(super) fn text(node: &Node, place: &str) -> Result<String, String> {
     match &node.content {
         Content::Scalar { text, .. } if text.contains('\0') => {
@@ -96,7 +96,7 @@ pub(super) fn text(node: &Node, place: &str) -> Result<String, String> {
     }
 }
 
-/// A truth value.
+/// Reads a boolean.
 pub(super) fn truth(node: &Node, place: &str) -> Result<bool, String> {
     match text(node, place)?.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Ok(true),
@@ -105,7 +105,7 @@ pub(super) fn truth(node: &Node, place: &str) -> Result<bool, String> {
     }
 }
 
-/// A text as a list of one, or a list of texts.
+/// Reads a list of texts, or a single text.
 pub(super) fn texts(node: &Node, place: &str) -> Result<Vec<String>, String> {
     match &node.content {
         Content::List(items) => items.iter().map(|item| text(item, place)).collect(),
@@ -114,7 +114,7 @@ pub(super) fn texts(node: &Node, place: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// `NAME: value`, or a list of `NAME=value`. Without a value it is `None`.
+/// Reads `NAME: value`, or a list of `NAME=value`. A missing value is `None`.
 pub(super) fn pairs(node: &Node, place: &str) -> Result<Vec<(String, Option<String>)>, String> {
     match &node.content {
         Content::Map(entries) => {

@@ -1,4 +1,4 @@
-//! A compose file that is allowed, as a whole.
+//! A checked compose file.
 
 #[cfg(test)]
 mod tests;
@@ -18,21 +18,21 @@ use super::{
     service::Service,
 };
 
-/// How many services a file may have.
+/// The most services of a file.
 const MOST_SERVICES: usize = 20;
 
-/// A compose file in which everything is allowed.
+/// A compose file that was checked.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ComposeFile {
     pub(super) services: BTreeMap<ServiceName, Service>,
     /// The named volumes that services use.
     pub(super) volumes: BTreeSet<String>,
-    /// What is done otherwise than the file says, as lines for the log.
+    /// The differences from the file as written, as lines for the log.
     pub(super) remarks: Vec<String>,
 }
 
 impl ComposeFile {
-    /// Reads a file in which `variables` are known, and no others.
+    /// Parses a file in which only `variables` are known.
     pub(super) fn read(bytes: &[u8], variables: &Variables) -> Result<Self, String> {
         let tree = Node::read(bytes, Aliases::Allowed).map_err(|unreadable| unreadable.to_string())?;
         let mut interpolation = Interpolation::new(variables);
@@ -56,8 +56,7 @@ impl ComposeFile {
         Ok(file)
     }
 
-    /// The service that gets the traffic: the one that listens on `port`, or else the one that is
-    /// labelled so.
+    /// Returns the service that gets the traffic: the one that listens on `port`, or else the labelled one.
     pub(super) fn web(&self, port: u16) -> Result<&ServiceName, String> {
         let that = |is_it: &dyn Fn(&Service) -> bool| -> Vec<&ServiceName> {
             self.services.iter().filter(|(_, service)| is_it(service)).map(|(name, _)| name).collect()
@@ -82,7 +81,7 @@ impl ComposeFile {
         }
     }
 
-    /// The services in the order in which they can be started: each behind those it depends on.
+    /// Returns the services in the order in which they can be started: each after its dependencies.
     pub(super) fn order(&self) -> Result<Vec<&ServiceName>, String> {
         let mut order: Vec<&ServiceName> = Vec::new();
         while order.len() < self.services.len() {
@@ -99,10 +98,10 @@ impl ComposeFile {
         Ok(order)
     }
 
-    /// The services that can run without `web`.
+    /// Returns the services that can run without `web`.
     pub(super) fn companions(&self, web: &ServiceName) -> Vec<&ServiceName> {
         let mut waiting: BTreeSet<&ServiceName> = BTreeSet::from([web]);
-        // In the order of starting, whoever waits for one of them comes behind it.
+        // In the order of starting, a dependent service comes after its dependencies.
         for name in self.order().unwrap_or_default() {
             let needs = self.services.get(name).map(|service| &service.depends_on);
             if needs.is_some_and(|needs| needs.keys().any(|needed| waiting.contains(needed))) {
@@ -112,7 +111,7 @@ impl ComposeFile {
         self.services.keys().filter(|name| !waiting.contains(name)).collect()
     }
 
-    /// Whether some service waits until this one has done its work.
+    /// Returns whether another service waits until this one has completed.
     pub(super) fn is_a_task(&self, name: &ServiceName) -> bool {
         let conditions = self.services.values().filter_map(|service| service.depends_on.get(name));
         conditions.into_iter().any(|condition| condition == "service_completed_successfully")
@@ -174,7 +173,7 @@ impl ComposeFile {
     }
 }
 
-/// The named volumes that a service uses.
+/// Returns the named volumes that a service uses.
 fn volumes_of(service: &Service) -> impl Iterator<Item = &String> {
     service.mounts.iter().filter_map(|mount| match mount {
         Mount::Volume { name, .. } => name.as_ref(),
@@ -208,7 +207,7 @@ fn declared_networks(node: &Node) -> Result<BTreeSet<String>, String> {
     declared(node, "network", "bridge")
 }
 
-/// Names whose only setting is the driver that everybody has.
+/// Reads names whose only setting may be the default driver.
 fn declared(node: &Node, what: &str, driver: &str) -> Result<BTreeSet<String>, String> {
     let entries = match &node.content {
         Content::Map(entries) => entries,

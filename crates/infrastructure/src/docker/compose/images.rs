@@ -1,4 +1,4 @@
-//! Makes the image of each service.
+//! Builds or pulls the image of each service.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use super::{
 };
 
 impl Compositions {
-    /// The image of each service. One that is built may be named by another service.
+    /// Returns the image of each service. Another service may refer to a built one by its name.
     pub(super) async fn make_images(
         &self,
         plan: &CompositionPlan,
@@ -58,7 +58,7 @@ impl Compositions {
     }
 }
 
-/// The application's build variables, and those of the file, which count.
+/// Returns the application's build variables, overridden by those of the file.
 fn arguments(build: &Build, variables: &Variables) -> Result<Variables, StepError> {
     let given = variables.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut all: BTreeMap<String, String> = given.collect();

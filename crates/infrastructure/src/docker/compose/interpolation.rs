@@ -1,4 +1,4 @@
-//! Replaces `${VARIABLE}` in a compose file, by the application's variables and no others.
+//! Replaces `${VARIABLE}` in a compose file by the application's variables only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use launchway_domain::applications::Variables;
 
 use launchway_domain::yaml::{Content, Node};
 
-/// How long everything that is put in may be together.
+/// The most bytes of all inserted values together.
 const MOST: usize = 1024 * 1024;
-/// How deep `${A:-${B}}` may stand in each other.
+/// The deepest nesting of `${A:-${B}}`.
 const DEEPEST: usize = 8;
 
-/// Replaces variables, and remembers which were not there.
+/// Replaces variables, and records the missing ones.
 #[derive(Debug)]
 pub(super) struct Interpolation<'a> {
     variables: BTreeMap<&'a str, &'a str>,
@@ -24,17 +24,17 @@ impl<'a> Interpolation<'a> {
         Self { variables: variables.iter().collect(), unset: BTreeSet::new(), left: MOST }
     }
 
-    /// The value of a variable, for who passes it on.
+    /// Returns the value of a variable, to pass it on.
     pub(super) fn value(&self, name: &str) -> Option<&'a str> {
         self.variables.get(name).copied()
     }
 
-    /// The variables that were wanted, are not there and have no default.
+    /// Returns the referenced variables that are missing and have no default.
     pub(super) fn unset(self) -> BTreeSet<String> {
         self.unset
     }
 
-    /// The node with every text in it replaced. Keys stay as they are.
+    /// Returns the node with every text in it replaced. Keys stay unchanged.
     pub(super) fn node(&mut self, node: &Node) -> Result<Node, String> {
         let content = match &node.content {
             Content::Scalar { text, is_plain } => {
@@ -51,7 +51,7 @@ impl<'a> Interpolation<'a> {
         Ok(Node { line: node.line, content })
     }
 
-    /// The text with its variables replaced, and `$$` as `$`.
+    /// Returns the text with its variables replaced, and `$$` as `$`.
     pub(super) fn text(&mut self, text: &str) -> Result<String, String> {
         self.replaced(text, 0)
     }
@@ -99,7 +99,7 @@ impl<'a> Interpolation<'a> {
         }
     }
 
-    /// What stands between `${` and `}`.
+    /// Evaluates the text between `${` and `}`.
     fn braced(&mut self, inside: &str, whole: &str, depth: usize) -> Result<String, String> {
         let (name, rest) = name_at_the_beginning_of(inside);
         if name.is_empty() {
@@ -131,7 +131,7 @@ fn name_at_the_beginning_of(text: &str) -> (&str, &str) {
     if name.starts_with(|c: char| c.is_ascii_digit()) { ("", text) } else { (name, rest) }
 }
 
-/// What stands before the brace that closes, and behind it.
+/// Splits a text at the closing brace.
 fn closed(text: &str) -> Option<(&str, &str)> {
     let mut open = 1;
     let mut before = ' ';

@@ -1,4 +1,4 @@
-//! What is mounted into a service: volumes and memory, and nothing of this machine.
+//! The mounts of a service: volumes and tmpfs, and nothing of this machine.
 
 use launchway_domain::yaml::{Content, Node, shortened};
 use serde_json::{Value, json};
@@ -8,17 +8,17 @@ use super::{
     quantities,
 };
 
-/// Something that is mounted into a service.
+/// A mount of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mount {
-    /// A volume by its name in the file; one of the container's own without.
+    /// A volume by its name in the file; an anonymous one if `None`.
     Volume { name: Option<String>, target: String, is_read_only: bool },
-    /// Memory, of so many bytes if that is said.
+    /// A tmpfs, with its size in bytes if given.
     Memory { target: String, size: Option<u64> },
 }
 
 impl Mount {
-    /// One of `volumes`.
+    /// Reads an entry of `volumes`.
     pub(super) fn read(node: &Node, place: &str) -> Result<Self, String> {
         match &node.content {
             Content::Map(_) => Self::read_long(node, place),
@@ -26,7 +26,7 @@ impl Mount {
         }
     }
 
-    /// `[name:]/path[:ro|rw]`.
+    /// Reads `[name:]/path[:ro|rw]`.
     fn read_short(text: &str, place: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(':').collect();
         let (name, target, mode) = match parts.as_slice() {
@@ -73,7 +73,7 @@ impl Mount {
         Ok(mount)
     }
 
-    /// One of `tmpfs`: `/path[:size=…]`.
+    /// Reads an entry of `tmpfs`: `/path[:size=…]`.
     pub(super) fn read_memory(text: &str, place: &str) -> Result<Self, String> {
         let (target, options) = text.split_once(':').unwrap_or((text, ""));
         let mut size = None;
@@ -85,7 +85,7 @@ impl Mount {
         Ok(Self::Memory { target: path(target, place)?, size })
     }
 
-    /// As the engine's file has it. Volumes go by the same name there.
+    /// Renders the mount for the generated file. Volumes have the same name there.
     pub(super) fn render(&self, most_memory: u64) -> Value {
         match self {
             Self::Volume { name: Some(name), target, is_read_only } => {
@@ -107,7 +107,7 @@ fn sized(node: &Node, place: &str) -> Result<u64, String> {
     quantities::size(&text).ok_or_else(|| format!("{place} has to be a size, such as `64m`"))
 }
 
-/// The name of a volume. What looks like a path would be a folder of this machine.
+/// Returns the name of a volume. A text that looks like a path would be a folder of this machine.
 fn named(name: &str, place: &str) -> Result<String, String> {
     if name.starts_with(['/', '.', '~', '\\']) || name.contains(['/', '\\']) {
         return Err(of_this_machine(place));
@@ -120,7 +120,7 @@ fn named(name: &str, place: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a volume may be called so.
+/// Returns whether the name is valid for a volume.
 pub(super) fn is_name(name: &str) -> bool {
     let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.len() <= 63 && name.bytes().all(is_of_names)

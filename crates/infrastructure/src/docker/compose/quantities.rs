@@ -1,8 +1,8 @@
-//! Sizes, durations and ports as compose files have them.
+//! Parses sizes, durations and ports of compose files.
 
 use std::time::Duration;
 
-/// The most ports that one range may hold.
+/// The most ports in one range.
 const WIDEST_RANGE: u16 = 100;
 
 /// A size in bytes: `64m`, `1.5gb`, `1024`.
@@ -21,7 +21,7 @@ pub(super) fn size(text: &str) -> Option<u64> {
         Err(_) => {
             let number: f64 = digits.parse().ok()?;
             let bytes = number * Duration::from_secs(factor).as_secs_f64();
-            // Through a duration, which refuses what no number of bytes can be.
+            // Through a duration, which rejects numbers that are no valid size.
             Some(Duration::try_from_secs_f64(bytes).ok()?.as_secs())
         }
     }

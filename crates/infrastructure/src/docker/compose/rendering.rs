@@ -1,6 +1,6 @@
-//! Writes the compose file that the engine sees.
+//! Generates the compose file that the engine gets.
 //!
-//! It is JSON, which is YAML too, so that no value can be taken for anything but what it is.
+//! It is JSON, which is also YAML, so that no value can be misinterpreted.
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
@@ -17,15 +17,15 @@ use crate::docker::{
     labels::{Label, Role},
 };
 
-/// The largest file that is written. Compose takes long for larger ones.
+/// The largest generated file. Compose is slow with larger ones.
 const LARGEST: usize = 2 * 1024 * 1024;
 
-/// How long the engine waits between two checks of a service that does not say.
+/// The health check interval of a service that does not set one.
 const USUAL_INTERVAL: &str = "30s";
-/// The same when only its image says how it is checked, and others wait for it.
+/// The health check interval if only the image has a check, and other services wait for it.
 const AWAITED_INTERVAL: &str = "5s";
 
-/// Everything that a composition is written down by.
+/// The inputs of the generated compose file.
 #[derive(Debug)]
 pub(super) struct Rendering<'a> {
     pub(super) owner: &'a Owner,
@@ -33,25 +33,25 @@ pub(super) struct Rendering<'a> {
     pub(super) kept: &'a Kept,
     pub(super) web: &'a ServiceName,
     pub(super) variables: &'a Variables,
-    /// What marks every container.
+    /// The labels of every container.
     pub(super) labels: &'a [Label],
     pub(super) limits: &'a ContainerLimits,
     /// The address of the service that gets the traffic.
     pub(super) address: Option<Ipv4Addr>,
 }
 
-/// The name of a composition: of its project, its network, and the beginning of its containers'.
+/// Returns the name of a composition: of its project, its network, and the prefix of its containers' names.
 pub(super) fn project_name(owner: &Owner) -> String {
     format!("launchway-{}-{}", owner.deployment, owner.attempt)
 }
 
-/// The engine's name of an application's volume.
+/// Returns the engine's name of an application's volume.
 pub(super) fn volume_name(owner: &Owner, volume: &str) -> String {
     format!("launchway-{}-{volume}", owner.application)
 }
 
 impl Rendering<'_> {
-    /// The file.
+    /// Renders the file.
     pub(super) fn render(&self) -> Result<Vec<u8>, String> {
         let order = self.file.order()?;
         let services = self.file.services.iter().map(|(name, service)| {
@@ -69,8 +69,8 @@ impl Rendering<'_> {
         }))
     }
 
-    /// What a service is told: the application's variables if it gets the traffic, what its files
-    /// say, and what it says itself, of which the last counts.
+    /// Returns the environment of a service: the application's variables if it gets the traffic, then those
+    /// of its env files, then its own, of which the last takes precedence.
     pub(super) fn environment(&self, name: &ServiceName) -> Result<BTreeMap<String, String>, String> {
         let mut interpolation = Interpolation::new(self.variables);
         let mut environment = BTreeMap::new();
@@ -80,7 +80,7 @@ impl Rendering<'_> {
         }
         let Some(service) = self.file.services.get(name) else { return Ok(environment) };
         for file in &service.env_files {
-            // One that is missing here was missing in the repository, and is not required.
+            // A file that is missing here was missing in the repository, and is not required.
             let Some(text) = self.kept.env_files.get(&file.path) else { continue };
             environment.extend(env_files::read(text, &file.path, &mut interpolation)?);
         }
@@ -132,7 +132,7 @@ impl Rendering<'_> {
         let aliases: Vec<&str> =
             service.networks.iter().flat_map(|(_, aliases)| aliases).map(String::as_str).collect();
         let ours = self.labels.iter().cloned().chain(role.labels());
-        // Ours count, whatever the file or an image says.
+        // Our labels override those of the file or an image.
         for label in ours.chain([address, Label::of_aliases(&aliases)]) {
             labels.insert(label.name().to_owned(), label.value().into());
         }
@@ -140,7 +140,7 @@ impl Rendering<'_> {
     }
 }
 
-/// The text of a file, as compose reads it.
+/// Serializes a file for compose.
 pub(super) fn written(mut file: Value) -> Result<Vec<u8>, String> {
     escape_dollars(&mut file);
     let text = escape_unprintables(&format!("{file:#}"));
@@ -150,7 +150,7 @@ pub(super) fn written(mut file: Value) -> Result<Vec<u8>, String> {
     Ok(text.into_bytes())
 }
 
-/// What holds for every service, whatever its file says.
+/// Returns the settings of every service, whatever its file says.
 pub(super) fn protections(dropped_capabilities: &[String]) -> [(String, Value); 5] {
     [
         ("pull_policy", json!("never")),
@@ -162,7 +162,7 @@ pub(super) fn protections(dropped_capabilities: &[String]) -> [(String, Value); 
     .map(|(key, value)| (key.to_owned(), value))
 }
 
-/// What a service waits for.
+/// Returns the dependencies of a service.
 pub(super) fn depends_on(service: &Service) -> Option<(String, Value)> {
     let all = service.depends_on.iter();
     let all = all.map(|(name, condition)| (name.to_string(), json!({ "condition": condition })));
@@ -170,8 +170,8 @@ pub(super) fn depends_on(service: &Service) -> Option<(String, Value)> {
     (!all.is_empty()).then(|| ("depends_on".to_owned(), all.into()))
 }
 
-/// How the engine checks a service. An image may want to be checked a thousand times a second, so
-/// that the time between two checks is always said here, and nothing is checked for nobody.
+/// Returns the health check of a service. An image may ask for a thousand checks a second, so the interval
+/// is always set here, and a check that no service waits for is disabled.
 pub(super) fn health_check(file: &ComposeFile, name: &ServiceName, service: &Service) -> Value {
     let is_awaited =
         |other: &Service| other.depends_on.get(name).is_some_and(|condition| condition == "service_healthy");
@@ -187,7 +187,7 @@ pub(super) fn health_check(file: &ComposeFile, name: &ServiceName, service: &Ser
     }
 }
 
-/// What a service may do: what every container may, without what it does not want.
+/// Returns the capabilities of a service: those of every container, without those that it drops.
 fn capabilities(dropped: &[String]) -> Value {
     let is_kept = |name: &&&str| !dropped.iter().any(|dropped| dropped == "ALL" || dropped == **name);
     CAPABILITIES.iter().filter(is_kept).copied().collect()
@@ -203,8 +203,8 @@ fn escape_dollars(value: &mut Value) {
     }
 }
 
-/// JSON allows characters that YAML does not, or takes for the end of a line. All of them are
-/// written by their numbers.
+/// JSON allows characters that YAML does not, or takes for a line break. All of them are escaped by their
+/// code points.
 fn escape_unprintables(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {

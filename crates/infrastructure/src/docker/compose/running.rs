@@ -1,4 +1,4 @@
-//! Brings services up, and runs commands beside them.
+//! Starts services, and runs commands beside them.
 
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
@@ -29,12 +29,12 @@ use crate::{
     process::ProcessError,
 };
 
-/// How long to wait between two looks at services.
+/// The interval between two inspections of services.
 const PAUSE: Duration = Duration::from_millis(300);
-/// How many of a failed service's last lines are shown.
+/// The number of a failed service's last log lines that are shown.
 const LAST_WORDS: usize = 20;
 
-/// What compose tells of its own work is for nobody.
+/// Discards the progress output of compose.
 struct Silence;
 
 #[async_trait]
@@ -43,7 +43,7 @@ impl Output for Silence {
 }
 
 impl Compositions {
-    /// Makes and starts `services` with what they depend on; all without.
+    /// Creates and starts `services` with their dependencies; all if empty.
     pub(super) async fn bring_up(
         &self,
         plan: &CompositionPlan,
@@ -94,7 +94,7 @@ impl Compositions {
         }
     }
 
-    /// The address that the service which gets the traffic has from an earlier call of this attempt.
+    /// Returns the address of the service that gets the traffic, from an earlier call of this attempt.
     async fn address_of_web(&self, plan: &CompositionPlan) -> Result<Option<Ipv4Addr>, StepError> {
         let mut marks = labels::of(self.engine.options.instance, &plan.owner);
         marks.push(Label::of_web());
@@ -103,7 +103,7 @@ impl Compositions {
         Ok(records.iter().find_map(|record| labels::address(record.get("labels")?)))
     }
 
-    /// Makes and starts services of a file of our own making; all without.
+    /// Creates and starts services of a generated file; all if empty.
     pub(in crate::docker) async fn bring_project_up(
         &self,
         name: &str,
@@ -123,8 +123,8 @@ impl Compositions {
         })
     }
 
-    /// Waits until everything is ready that the service which gets the traffic waits for: it is not
-    /// started yet, so that compose has no reason to.
+    /// Waits until all dependencies of the service that gets the traffic are ready: it is not started yet,
+    /// so compose has no reason to wait.
     pub(super) async fn wait_for_what_is_needed(
         &self,
         plan: &CompositionPlan,
@@ -152,7 +152,7 @@ impl Compositions {
         }
     }
 
-    /// The container that gets the traffic.
+    /// Returns the container that gets the traffic.
     pub(super) async fn web_container(&self, plan: &CompositionPlan) -> Result<Container, StepError> {
         let mut marks = labels::of(self.engine.options.instance, &plan.owner);
         marks.push(Label::of_web());
@@ -204,8 +204,8 @@ impl Compositions {
         }
     }
 
-    /// The network of a composition. It has no label of its organization alone, by which it would be
-    /// taken for the organization's own.
+    /// Returns the network of a composition. It has no label of the organization alone, which would make it
+    /// the organization's own network.
     async fn network_of(&self, plan: &CompositionPlan) -> Result<Network, StepError> {
         let owner = &plan.owner;
         let mut labels = labels::of_image(self.engine.options.instance, owner);
@@ -213,7 +213,7 @@ impl Compositions {
         self.engine.network_called(&project_name(owner), &labels, &plan.reserved).await
     }
 
-    /// Version 1 of compose would look for a missing image in a registry, where anybody may have put
+    /// Version 1 of compose would look for a missing image in a registry, where anyone may have published
     /// one of that name.
     async fn require_images(&self, allowed: &Allowed) -> Result<(), StepError> {
         for (service, image) in &allowed.kept.images {
@@ -240,7 +240,7 @@ impl Compositions {
         Ok(())
     }
 
-    /// Shows what services printed that have ended.
+    /// Shows the last log lines of failed services.
     pub(in crate::docker) async fn tell_last_words(&self, marks: &[Label], output: &Arc<dyn Output>) {
         for member in self.engine.members(marks).await.unwrap_or_default() {
             if is_well(&member) {
@@ -259,7 +259,7 @@ pub(in crate::docker) fn is_about_the_address(error: &StepError) -> bool {
     matches!(error, StepError::Refused(why) | StepError::Fault(why) if why.contains(TAKEN_ADDRESS))
 }
 
-/// Whether a service is as another one needs it; refused when it will never be.
+/// Returns whether a service meets the condition of another one; fails if it never will.
 fn is_ready(service: &ServiceName, condition: &str, member: Option<&Member>) -> Result<bool, String> {
     let Some(member) = member else { return Err(format!("the service `{service}` is gone")) };
     match (condition, member.condition, member.health.as_deref()) {
@@ -281,7 +281,7 @@ fn is_well(member: &Member) -> bool {
     matches!(member.condition, Condition::Running { .. } | Condition::Exited(Exit { code: 0, .. }))
 }
 
-/// Variables as a command can be told them.
+/// Returns the variables that a command can have.
 fn fitting(environment: BTreeMap<String, String>) -> Result<Variables, StepError> {
     // Compose takes names with dots, which no shell can use.
     let is_plain = |name: &String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -291,7 +291,7 @@ fn fitting(environment: BTreeMap<String, String>) -> Result<Variables, StepError
         .map_err(|error| StepError::Refused(format!("the variables of the web service: {error}")))
 }
 
-/// What compose complains about, without what it says around that.
+/// Extracts the error of compose from its output.
 fn told(text: &str) -> Failure {
     let complaints = text.lines().filter_map(|line| line.trim().strip_prefix("ERROR: "));
     let first = complaints.map(str::trim).find(|line| !line.is_empty());

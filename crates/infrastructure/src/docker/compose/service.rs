@@ -1,4 +1,4 @@
-//! One service of a compose file, with everything that it may say.
+//! One service of a compose file, with its allowed keys.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,43 +19,43 @@ use super::{
 };
 use crate::docker::command::{CONTAINER_CPU_SHARES, CPU_PERIOD, cpu_quota};
 
-/// The longest time that a service may take to end, and that its checks may take.
+/// The longest duration in a health check.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
-/// The longest time that a service may take to end.
+/// The longest grace period of a service.
 const LONGEST_GRACE: Duration = Duration::from_secs(60);
-/// The shortest time between two checks: the engine spends more on each than the service does, and
-/// nothing limits it.
+/// The shortest health check interval: each check costs the engine more than the service, and nothing
+/// limits the engine.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
-/// How much may be mounted into a service.
+/// The most mounts of a service.
 const MOST_MOUNTS: usize = 50;
-/// When a service that others depend on is ready.
+/// The conditions under which a dependency is ready.
 const CONDITIONS: [&str; 3] = ["service_started", "service_healthy", "service_completed_successfully"];
 
 /// A service.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Service {
     pub(super) image: ImageSource,
-    /// What the engine's file says in the same words.
+    /// The settings that are copied to the generated file.
     pub(super) settings: Map<String, Value>,
-    /// Those without a value take that of the application's variable.
+    /// Variables without a value get that of the application's variable.
     pub(super) environment: Vec<(String, Option<String>)>,
     pub(super) env_files: Vec<EnvFile>,
-    /// What it depends on, and in which condition that has to be.
+    /// Its dependencies, and the condition of each.
     pub(super) depends_on: BTreeMap<ServiceName, String>,
     /// The TCP ports on which it listens.
     pub(super) ports: BTreeSet<u16>,
     pub(super) mounts: Vec<Mount>,
-    /// The networks of the file that it is in, with its other names there.
+    /// The networks of the file that it is in, with its aliases there.
     pub(super) networks: Vec<(String, Vec<String>)>,
     pub(super) labels: Vec<(String, String)>,
-    /// Whether it is labelled as the one that gets the traffic.
+    /// True if it is labelled as the service that gets the traffic.
     pub(super) is_labelled: bool,
-    /// When the engine is to start it again; not said without.
+    /// The restart policy, if given.
     pub(super) restart: Option<String>,
     pub(super) limits: Limits,
-    /// What it does not want to be able to do.
+    /// The capabilities that it drops.
     pub(super) dropped_capabilities: Vec<String>,
-    /// Keys that are read and not followed.
+    /// Keys that are read and ignored.
     pub(super) ignored: Vec<&'static str>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct EnvFile {
     pub(super) is_required: bool,
 }
 
-/// What a service may use, where it wants less than it may have.
+/// The limits of a service, where they are below those of every container.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Limits {
     pub(super) memory: Option<u64>,
@@ -101,7 +101,7 @@ impl Service {
     }
 }
 
-/// Ports are still to be read, for they tell who gets the traffic.
+/// Ports are not taken here, because they determine the service that gets the traffic.
 fn ignored(fields: &mut Fields<'_>) -> Vec<&'static str> {
     let mut ignored = Vec::new();
     if fields.has("ports") {
@@ -113,7 +113,7 @@ fn ignored(fields: &mut Fields<'_>) -> Vec<&'static str> {
     ignored
 }
 
-/// What is checked and then said to the engine in the same words.
+/// Reads the settings that are checked and copied to the generated file.
 fn settings(fields: &mut Fields<'_>) -> Result<Map<String, Value>, String> {
     let mut settings = Map::new();
     let mut set = |key: &str, value: Option<Value>| {
@@ -141,7 +141,7 @@ fn settings(fields: &mut Fields<'_>) -> Result<Map<String, Value>, String> {
     Ok(settings)
 }
 
-/// A command: one text, or a list of words.
+/// Reads a command: one text, or a list of words.
 fn words(node: &Node, place: &str) -> Result<Value, String> {
     match &node.content {
         Content::List(_) => Ok(fields::texts(node, place)?.into()),
@@ -149,7 +149,7 @@ fn words(node: &Node, place: &str) -> Result<Value, String> {
     }
 }
 
-/// A short text of letters, digits and a few `others`.
+/// Reads a short text of ASCII letters, digits and a few `others`.
 fn plain(node: &Node, place: &str, others: &str) -> Result<Value, String> {
     let text = fields::text(node, place)?;
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c));
@@ -213,7 +213,7 @@ fn environment(node: &Node, place: &str) -> Result<Vec<(String, Option<String>)>
     }
 }
 
-/// Whether a variable may be called so.
+/// Returns whether the name is valid for a variable.
 pub(super) fn is_variable(name: &str) -> bool {
     let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(is_of_names)
@@ -255,7 +255,7 @@ fn depends_on(node: &Node, place: &str) -> Result<BTreeMap<ServiceName, String>,
     read.collect()
 }
 
-/// Ports that it exposes, and those of its own that it publishes.
+/// Returns the ports that it exposes, and the container ports of those that it publishes.
 fn ports(fields: &mut Fields<'_>) -> Result<BTreeSet<u16>, String> {
     let misread = |place: &str| format!("{place} has to hold ports, such as `8080` or `80:8080`");
     let of_text = |text: &str, place: &str| quantities::container_ports(text).ok_or_else(|| misread(place));
@@ -319,7 +319,7 @@ fn networks(node: &Node, place: &str) -> Result<Vec<(String, Vec<String>)>, Stri
     read.collect()
 }
 
-/// Labels that are passed on, and whether one of ours is among them.
+/// Returns the labels that are passed on, and whether the web label is among them.
 fn labels(node: &Node, place: &str) -> Result<(Vec<(String, String)>, bool), String> {
     let (mut labels, mut is_labelled) = (Vec::new(), false);
     for (name, value) in fields::pairs(node, place)? {
@@ -391,7 +391,7 @@ impl Limits {
     }
 }
 
-/// At least what the engine wants a container to have.
+/// Reads a size that is at least the engine's minimum for a container.
 fn bytes(node: &Node, place: &str) -> Result<u64, String> {
     const LEAST: u64 = 6 * 1024 * 1024;
     let size = quantities::size(&fields::text(node, place)?);
@@ -407,7 +407,7 @@ fn share(node: &Node, place: &str) -> Result<f64, String> {
 }
 
 impl Limits {
-    /// As the engine's file has them, none above what every container has.
+    /// Renders the limits for the generated file, none above those of every container.
     pub(super) fn render(&self, most: &crate::docker::ContainerLimits) -> Map<String, Value> {
         let memory = self.memory.map_or(most.memory, |wanted| wanted.min(most.memory));
         let pids = self.pids.filter(|wanted| *wanted > 0).map_or(most.pids, |wanted| wanted.min(most.pids));

@@ -1,4 +1,4 @@
-//! Finds a compose file and the files that it names, in the checkout and nowhere else.
+//! Finds a compose file and the files that it refers to, in the checkout only.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use tokio::task::spawn_blocking;
 use super::file::ComposeFile;
 use crate::docker::context::file_beneath;
 
-/// What compose looks for, in its order.
+/// The file names that compose looks for, in its order.
 const USUAL_NAMES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
-/// The largest compose file, and the largest of the files that it names.
+/// The largest compose file, and the largest of the files that it refers to.
 const LARGEST: u64 = 256 * 1024;
-/// How large the files with variables may be together. One that is written in two ways, such as
-/// `a.env` and `./a.env`, is two.
+/// The size of all env files together. One that is written in two ways, such as `a.env` and `./a.env`,
+/// counts twice.
 const LARGEST_TOGETHER: usize = 1024 * 1024;
-/// How many files with variables there may be.
+/// The most env files.
 const MOST_ENV_FILES: usize = 100;
 
 /// A compose file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FoundFile {
-    /// Where, in the base path.
+    /// Its path, relative to the base path.
     pub(super) path: String,
     /// The folder of the checkout that paths in it are relative to.
     pub(super) folder: String,
@@ -47,7 +47,7 @@ pub(super) async fn find(source: &ComposeSource) -> Result<FoundFile, StepError>
     Err(StepError::Refused(format!("there is no compose file in `{}`: looked for {names}", source.base_path)))
 }
 
-/// The texts of all files with variables that services name.
+/// Returns the texts of all env files that services refer to.
 pub(super) async fn env_files(
     source: &ComposeSource,
     found: &FoundFile,

@@ -1,7 +1,7 @@
-//! What is kept of each composition, so that it can be started again later.
+//! Stores the files of each composition, so that it can be started again later.
 //!
-//! **Invariant:** only what the repository holds is kept, and the names of images. The values of an
-//! application's variables are put in whenever services are started, and no file has them.
+//! **Invariant:** only files of the repository and the names of images are stored. The values of an
+//! application's variables are inserted whenever services are started, and are in no file.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,15 +17,15 @@ use launchway_domain::{
 };
 use serde_json::{Value, json};
 
-/// How many compositions of an application are kept.
+/// The most compositions of an application that are kept.
 const MOST_KEPT: usize = 100;
 
-/// What a deployment was composed of.
+/// The stored composition of a deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// The compose file of the repository, as it was.
+    /// The unchanged compose file of the repository.
     pub(super) file: String,
-    /// The files with variables that it names, by their paths in it.
+    /// The env files that it refers to, by their paths in it.
     pub(super) env_files: BTreeMap<String, String>,
     /// The image of each service.
     pub(super) images: BTreeMap<ServiceName, ImageName>,
@@ -33,14 +33,14 @@ pub(super) struct Kept {
     pub(super) volumes: BTreeSet<String>,
 }
 
-/// The folder in which compositions are kept.
+/// The folder of stored compositions.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     folder: PathBuf,
 }
 
 impl Store {
-    /// Uses `folder`, and makes it if need be.
+    /// Opens `folder`, and creates it if necessary.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         Ok(Self { folder: folder.to_owned() })
@@ -50,7 +50,7 @@ impl Store {
         &self.folder
     }
 
-    /// Keeps a composition; it is there whole or not at all. Blocks.
+    /// Stores a composition atomically. Blocks.
     pub(super) fn keep(
         &self,
         (application, deployment): (ApplicationId, DeploymentId),
@@ -69,7 +69,7 @@ impl Store {
         forget_the_oldest(&folder, MOST_KEPT)
     }
 
-    /// What a deployment was composed of; `None` when it was no composition. Blocks.
+    /// Returns the stored composition of a deployment; `None` when it was no composition. Blocks.
     pub(super) fn find(
         &self,
         application: ApplicationId,
@@ -83,7 +83,7 @@ impl Store {
         kept.map(Some).ok_or_else(|| io::Error::other("what was kept of a composition is damaged"))
     }
 
-    /// Removes everything of an application. Blocks.
+    /// Removes all compositions of an application. Blocks.
     pub(super) fn forget(&self, application: ApplicationId) -> io::Result<()> {
         match fs::remove_dir_all(self.folder_of(application)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -100,7 +100,7 @@ impl Store {
     }
 }
 
-/// Ids rise with time, and so do the names of files.
+/// Removes the oldest compositions. Ids rise with time, and so do the names of files.
 fn forget_the_oldest(folder: &Path, most: usize) -> io::Result<()> {
     let files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     let mut kept: Vec<_> =

@@ -1,8 +1,7 @@
-//! Every container of this installation, by one request.
+//! Lists every container of this installation in one request.
 //!
-//! A list tells the state of a container, and neither how often the engine has restarted it nor how it
-//! ended. Those are inspected once, and again whenever the list does not prove that the container was
-//! neither started nor ended since.
+//! A list has the state of a container, but neither its restart count nor its exit. Those are inspected
+//! once, and again whenever the list does not prove that the container was neither started nor ended since.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -31,14 +30,13 @@ use crate::docker::{
     socket::Socket,
 };
 
-/// The time in which an engine that is well lists its containers.
+/// The timeout of a list of containers.
 const LIST_TIME: Duration = Duration::from_secs(10);
-/// The beginning of the name of each container that we made. The engine gives those of a build other
-/// names.
+/// The prefix of the name of each container that we create. The engine gives those of a build other names.
 pub(in crate::docker) const NAME_PREFIX: &str = "launchway-";
 
-/// The filters of a list: each key names one, and each of its values is one that passes it. Of
-/// several labels a container has to have all.
+/// The filters of a list: each key names one, and any of its values passes it. Of several labels a
+/// container must have all.
 pub(in crate::docker) type Filters = BTreeMap<&'static str, Vec<String>>;
 
 /// A container in a list of the engine.
@@ -83,7 +81,7 @@ impl ListedContainer {
         names.any(|name| name.trim_start_matches('/').starts_with(NAME_PREFIX))
     }
 
-    /// The condition, as far as the list and what is remembered tell.
+    /// Returns the condition, if the list and the earlier inspection are enough to know it.
     fn condition(&self, known: Option<&Inspected>, now: Moment) -> Option<Condition> {
         let known =
             known.filter(|known| known.state == self.state && is_unchanged(&self.status, known.seen, now));
@@ -102,7 +100,7 @@ impl ListedContainer {
     }
 }
 
-/// The part of a container that a list does not have, and the moment up to which it was true.
+/// The data of a container that a list does not have, and the time at which it was true.
 #[derive(Debug, Clone)]
 struct Inspected {
     seen: Moment,
@@ -165,7 +163,7 @@ impl DockerEngine {
         Ok(found)
     }
 
-    /// Inspects a container of which the list does not tell enough.
+    /// Inspects a container for which the list is not enough.
     async fn inspect_listed(
         &self,
         socket: &Socket,
@@ -218,9 +216,9 @@ fn found_container(
 ) -> Option<Found> {
     let labels = &container.labels;
     let owner = labels::owner(labels);
-    // Those of extensions are no deployment's, and looked after by others.
+    // Those of extensions belong to no deployment, and are managed elsewhere.
     if owner.is_none() && !labels::is_of_extension(labels) {
-        tracing::warn!(id = container.id, "a container has labels that cannot be read");
+        tracing::warn!(id = container.id, kind = "container", "engine object has invalid labels");
     }
     let is_kept = inspected.is_some_and(|inspected| inspected.is_kept);
     Some(Found {

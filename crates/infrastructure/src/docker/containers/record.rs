@@ -15,7 +15,7 @@ use crate::docker::{
     networks::Network,
 };
 
-/// A container's part of a network. It stays, without an address, while the container is stopped.
+/// A container's endpoint in a network. It stays, without an address, while the container is stopped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(in crate::docker) struct Endpoint {
@@ -40,12 +40,12 @@ struct EndpointConfiguration {
 pub(in crate::docker) type Endpoints = BTreeMap<String, Endpoint>;
 
 impl Endpoint {
-    /// The address that the container has, or had when the engine last looked.
+    /// Returns the address that the container has, or had when it was last inspected.
     pub(in crate::docker) fn address(&self) -> Option<IpAddr> {
         self.address.parse().ok()
     }
 
-    /// The address that it gets at every start.
+    /// Returns the static address, which it gets at every start.
     pub(in crate::docker) fn assigned(&self) -> Option<Ipv4Addr> {
         self.configuration.as_ref()?.address.parse().ok()
     }
@@ -59,14 +59,14 @@ impl Endpoint {
     }
 }
 
-/// The networks in a record.
+/// Returns the networks in a record.
 pub(in crate::docker) fn endpoints(record: &Value) -> Endpoints {
     let networks = record.get("networks").filter(|networks| networks.is_object());
     networks.and_then(|networks| Endpoints::deserialize(networks).ok()).unwrap_or_default()
 }
 
-/// The endpoint in the network that we put a container into, if it is there. Somebody may have put
-/// the container into others beside it, or instead.
+/// Returns the endpoint in the network that we created a container in, if it is there. A user may have
+/// connected the container to other networks as well, or instead.
 pub(in crate::docker) fn own_endpoint<'a>(
     labels: &impl LabelSet,
     endpoints: &'a Endpoints,
@@ -82,7 +82,7 @@ pub(in crate::docker) fn own_endpoint<'a>(
     }
 }
 
-/// A started container; `None` when docker's record of it cannot be read.
+/// Returns a started container; `None` when docker's record of it cannot be read.
 pub(in crate::docker) fn read(record: &Value, network: Option<&Network>) -> Option<Container> {
     let endpoints = endpoints(record);
     let endpoint = own_endpoint(record.get("labels").unwrap_or(&Value::Null), &endpoints);
@@ -94,7 +94,7 @@ pub(in crate::docker) fn read(record: &Value, network: Option<&Network>) -> Opti
     })
 }
 
-/// Returns the condition of a container by docker's record of it.
+/// Returns the condition of a container from docker's record of it.
 pub(in crate::docker) fn condition(record: &Value) -> Condition {
     let state = record.get("state").unwrap_or(&Value::Null);
     let is = |key: &str| state.get(key).and_then(Value::as_bool).unwrap_or_default();
@@ -108,7 +108,7 @@ pub(in crate::docker) fn condition(record: &Value) -> Condition {
         out_of_memory: is("OOMKilled"),
         restarts,
     };
-    // Docker calls a container running that waits for its next start, or that is paused.
+    // Docker reports a container as running that waits for its next start, or that is paused.
     if is("Restarting") {
         return Condition::Restarting(exit);
     }
@@ -128,7 +128,7 @@ pub(in crate::docker) fn condition(record: &Value) -> Condition {
     }
 }
 
-/// Returns whether the engine starts the container again when it ends.
+/// Returns whether the engine restarts the container when it ends.
 pub(in crate::docker) fn is_kept(record: &Value) -> bool {
     record.get("policy").and_then(Value::as_str).is_some_and(|policy| !matches!(policy, "" | "no"))
 }

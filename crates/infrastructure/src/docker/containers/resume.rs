@@ -1,4 +1,4 @@
-//! Brings containers up again that are there and do not run.
+//! Starts existing containers that do not run.
 
 use launchway_domain::deployments::{Condition, Container, ContainerId, Owner, StepError};
 use serde_json::Value;
@@ -16,15 +16,15 @@ use crate::docker::{
     networks::Network,
 };
 
-/// The most steps that it takes from any condition to a running container.
+/// The most steps from any condition to a running container.
 const MOST_STEPS: usize = 6;
-/// Parts of complaints about what an engine that was killed has left behind. They stay until the
+/// Parts of error messages about remains that a killed engine has left behind. They stay until the
 /// container is removed.
 const LEFTOVERS: [&str; 2] = ["failed to start shim", "already exists"];
 
 impl DockerEngine {
-    /// Brings a container up, and before and after it the other containers of its composition that
-    /// are to be up, in the order of starting.
+    /// Starts a container, and before and after it the other containers of its composition that should run,
+    /// in the order of starting.
     pub(super) async fn resume_container(&self, container: &ContainerId) -> Result<Container, StepError> {
         let group = self.group(container).await?;
         if group.is_empty() {
@@ -41,7 +41,7 @@ impl DockerEngine {
         self.started(container).await
     }
 
-    /// Returns the container as it is after a start.
+    /// Returns the state of the container after a start.
     pub(super) async fn started(&self, container: &ContainerId) -> Result<Container, StepError> {
         let record = self.record(container).await?.ok_or_else(gone)?;
         if let Some(container) = read(&record, None) {
@@ -61,7 +61,7 @@ impl DockerEngine {
                 Condition::Running { .. } | Condition::Restarting(_) => return Ok(()),
                 Condition::Paused => {
                     let unpaused = self.docker.unpause(container).await;
-                    // Somebody else may have done it at the same moment.
+                    // Another process may have done it at the same time.
                     unpaused
                         .or_else(|failure| if failure.says("is not paused") { Ok(()) } else { Err(failure) })
                         .map_err(cannot_be_started)?;
@@ -84,9 +84,9 @@ impl DockerEngine {
         Err(StepError::Fault("the container did not stay as it was brought up".to_owned()))
     }
 
-    /// Connects a container to its network if it is in none of ours, with the address that it was made
-    /// with. A container that a route can name gets an address of its own if it has none yet, and loses
-    /// its connections for that.
+    /// Connects a container to its network if it is in none of ours, with the address that it was created
+    /// with. A container that can be routed to gets a static address if it has none yet, and loses its
+    /// connections for that.
     pub(super) async fn attach(&self, container: &ContainerId, record: &Value) -> Result<(), StepError> {
         let labels = record.get("labels").unwrap_or(&Value::Null);
         let role = Role::read(labels);
@@ -96,7 +96,7 @@ impl DockerEngine {
         if endpoint.is_some_and(|endpoint| endpoint.assigned().is_some() || !is_named_by_routes) {
             return Ok(());
         }
-        // Somebody else's network is not ours to change.
+        // Networks of others are not ours to change.
         let Some(owner) = labels::owner(labels) else { return Ok(()) };
         let network = self.existing_network(&owner, role.is_some()).await?.ok_or_else(network_is_gone)?;
         // An image may come with any label, but only those of a composition are always ours.
@@ -124,7 +124,7 @@ impl DockerEngine {
         self.addresses.hold(network.id.as_str(), address).ok_or_else(address_is_taken)
     }
 
-    /// Takes a container out of the networks that are ours, with what the engine keeps of its last run.
+    /// Disconnects a container from our networks, with the engine's records of its last run.
     async fn detach(&self, container: &ContainerId, record: &Value) -> Result<(), StepError> {
         let labels = record.get("labels").unwrap_or(&Value::Null);
         let all = endpoints(record);
@@ -139,7 +139,7 @@ impl DockerEngine {
         }
     }
 
-    /// The network that a container was made in, if it is there.
+    /// Returns the network that a container was created in, if it exists.
     async fn existing_network(&self, owner: &Owner, is_composed: bool) -> Result<Option<Network>, StepError> {
         let instance = self.options.instance;
         let labels = match is_composed {
@@ -150,7 +150,7 @@ impl DockerEngine {
     }
 }
 
-/// The engine names every container by the beginning of its id too, by itself.
+/// The engine also adds the prefix of a container's id as an alias.
 fn is_a_name(alias: &str, container: &ContainerId) -> bool {
     !container.as_str().starts_with(alias)
 }
@@ -167,7 +167,7 @@ fn network_is_gone() -> StepError {
     StepError::Refused("the network of the container is gone".to_owned())
 }
 
-/// Refuses what cannot be mended, so that the container is made anew.
+/// Rejects a container that cannot be repaired, so that another is created.
 fn cannot_be_started(failure: Failure) -> StepError {
     if failure.is_about_a_missing_network() {
         network_is_gone()

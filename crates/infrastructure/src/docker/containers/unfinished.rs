@@ -1,4 +1,4 @@
-//! What a call has begun and must not leave behind.
+//! Cleanup of containers after a call that did not finish.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::{
     docker::{command::Docker, labels::Label},
 };
 
-/// When what a dropped call made is looked for: the engine may still be making it at first.
+/// The delays before looking for the container of a dropped call: the engine may still be creating it at
+/// first.
 const LOOKS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
 
-/// A call that makes a container. Should it be dropped before it has ended, its container is
-/// removed in the background; what is missed there, because this process ends too, is found by its
-/// labels later.
+/// A guard for a call that creates a container. If it is dropped before it has ended, its container is
+/// removed in the background. If this process ends too, the container is found by its labels later.
 #[derive(Debug)]
 pub(in crate::docker) struct Unfinished {
     docker: Docker,
@@ -29,21 +29,21 @@ impl Unfinished {
         Self::called(docker, &HEXLOWER.encode(&SystemEntropy.bits_256()[..8]))
     }
 
-    /// One of several calls that make the same containers: each of them goes on with what an
-    /// earlier one made.
+    /// Returns the guard of one of several calls that create the same containers: each of them continues
+    /// with the containers of an earlier one.
     pub(in crate::docker) fn called(docker: &Docker, call: &str) -> Self {
         Self { docker: docker.clone(), label: Label::of_call(call), has_ended: false }
     }
 
-    /// What marks the container of this call, and no other.
+    /// Returns the label of this call's container.
     pub(in crate::docker) fn label(&self) -> Label {
         self.label.clone()
     }
 
-    /// The call has ended; its container stays or goes.
+    /// Ends the call, and removes its container unless it stays.
     pub(in crate::docker) async fn end(mut self, stays: bool) {
         if !stays && !remove(&self.docker, &self.label).await {
-            tracing::warn!(label = self.label.as_str(), "a container could not be removed yet");
+            tracing::warn!(label = self.label.as_str(), "container removal failed");
         }
         self.has_ended = true;
     }

@@ -1,13 +1,13 @@
-//! The time for which a container is as it is, by the engine's own words for it.
+//! The time since the last change of a container's state, from the engine's description of it.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// The difference that is allowed between two clocks.
+/// The allowed difference between two clocks.
 const SLACK: Duration = Duration::from_secs(1);
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
-/// A moment by the clock on the wall, which may be set, and by one that cannot be.
+/// A point in time by the system clock, which may be set, and by a monotonic one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     wall: SystemTime,
@@ -19,15 +19,15 @@ impl Moment {
         Self { wall: SystemTime::now(), steady: Instant::now() }
     }
 
-    /// The time since an earlier moment; the longer one, should the clocks disagree.
+    /// Returns the time since an earlier point; the longer one if the clocks disagree.
     fn since(self, earlier: Self) -> Duration {
         let wall = self.wall.duration_since(earlier.wall).unwrap_or_default();
         wall.max(self.steady.duration_since(earlier.steady))
     }
 }
 
-/// Returns whether a container has neither been started nor ended between two moments, by the status
-/// that a list has told at the later one: `Up 3 minutes`, or `Exited (1) 2 hours ago`.
+/// Returns whether a container has neither been started nor ended between two points in time, by the status
+/// in a list at the later one: `Up 3 minutes`, or `Exited (1) 2 hours ago`.
 ///
 /// A container that was started after `seen` cannot have been up for longer than the time since then.
 pub(super) fn is_unchanged(status: &str, seen: Moment, now: Moment) -> bool {
@@ -41,7 +41,7 @@ pub(super) fn is_unchanged(status: &str, seen: Moment, now: Moment) -> bool {
     lasted.is_some_and(|lasted| lasted > now.since(seen) + SLACK)
 }
 
-/// The shortest time that the engine rounds to these words.
+/// Returns the shortest time that the engine rounds to these words.
 fn at_least(words: &str) -> Option<Duration> {
     let seconds = match words {
         "Less than a second" => 0,

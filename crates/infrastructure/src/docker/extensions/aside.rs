@@ -1,4 +1,4 @@
-//! Setting containers aside, and bringing them back.
+//! Sets containers aside, and restores them.
 
 use launchway_domain::{
     deployments::StepError,
@@ -9,8 +9,8 @@ use super::{ExtensionObjects, Made, done_or_gone, names};
 use crate::docker::complaints::Failure;
 
 impl ExtensionObjects {
-    /// Makes room: of what is `replaced`, that which an earlier try at the same step made goes, and
-    /// everything else is set aside.
+    /// Of the containers that are `replaced`, removes those of an earlier attempt at the same step, and
+    /// sets all others aside.
     pub(super) async fn set_aside(
         &self,
         run: &Run,
@@ -23,7 +23,7 @@ impl ExtensionObjects {
             .filter(|made| names::aside(&made.name).is_none() && replaced(made))
             .partition(|made| made.is_by(run, order));
         self.remove(own.into_iter()).await?;
-        // The name says whether it ran, so that it gets the name first.
+        // The name records whether it ran, so it is renamed first.
         for made in &earlier {
             let name = names::set_aside(&made.name, run, order, made.is_running);
             done_or_gone(self.engine.docker.rename(&made.id, &name).await)?;
@@ -36,8 +36,8 @@ impl ExtensionObjects {
         Ok(())
     }
 
-    /// Takes a step back that made or removed containers: those that it made go, and those that it
-    /// set aside come back as they were.
+    /// Reverts a step that created or removed containers: removes those that it created, and restores those
+    /// that it set aside.
     pub(crate) async fn bring_back(&self, run: &Run, order: i32) -> Result<(), StepError> {
         let all = self.all(&self.whose_run(run).marks()).await?;
         self.remove(all.iter().filter(|made| names::aside(&made.name).is_none() && made.is_by(run, order)))
@@ -46,7 +46,7 @@ impl ExtensionObjects {
             let Some(aside) = names::aside(&made.name).filter(|aside| aside.is_by(run, order)) else {
                 continue;
             };
-            // It is called as before only once it is as before.
+            // It gets its name back only after its state is restored.
             if aside.ran {
                 self.engine.docker.start(&made.id).await.map_err(Failure::or_fault)?;
             }
@@ -55,14 +55,14 @@ impl ExtensionObjects {
         Ok(())
     }
 
-    /// Removes what the steps of a run set aside.
+    /// Removes the containers that the steps of a run set aside.
     pub(crate) async fn forget_aside(&self, run: &Run) -> Result<(), StepError> {
         let all = self.all(&self.whose_run(run).marks()).await?;
         self.remove(all.iter().filter(|made| names::aside(&made.name).is_some_and(|aside| aside.is_of(run))))
             .await
     }
 
-    /// The container that stands alone under this name.
+    /// Returns the container with this name that belongs to no composition.
     pub(super) async fn named(&self, run: &Run, name: &ObjectName) -> Result<Option<Made>, StepError> {
         let whose = self.whose_run(run);
         let wanted = whose.named(name);

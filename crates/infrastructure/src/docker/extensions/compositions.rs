@@ -1,4 +1,4 @@
-//! Compositions.
+//! Compositions of extensions.
 
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::docker::{
 };
 
 impl ExtensionObjects {
-    /// Runs the services of a compose file in place of those that the composition had.
+    /// Runs the services of a compose file, replacing the earlier ones of the composition.
     pub(crate) async fn up(
         &self,
         run: &Run,
@@ -65,14 +65,14 @@ impl ExtensionObjects {
         done
     }
 
-    /// Sets everything of a composition aside, and puts nothing in its place.
+    /// Sets all containers of a composition aside, without a replacement.
     pub(crate) async fn down(&self, run: &Run, order: i32, project: &ObjectName) -> Result<(), StepError> {
         self.set_aside(run, order, |made| is_in_project(made, project)).await
     }
 
     async fn bring_up(&self, up: &Up<'_>, call: Label, output: &Arc<dyn Output>) -> Result<(), StepError> {
         let organization = up.run.organization;
-        // Compose looks for it by its name, and does not make it.
+        // Compose looks it up by name, and does not create it.
         let network = format!("launchway-{organization}");
         let marks = [Label::of_instance(self.engine.options.instance), Label::of_organization(organization)];
         let made_in = self.engine.network_called(&network, &marks, &[]).await?;
@@ -133,7 +133,7 @@ impl ExtensionObjects {
     }
 }
 
-/// Services that are to be run.
+/// The parameters of starting services.
 struct Up<'a> {
     run: &'a Run,
     order: i32,
@@ -145,7 +145,7 @@ struct Up<'a> {
     ports: &'a BTreeMap<ServiceName, Vec<HostPort>>,
 }
 
-/// What the file may refer to: what the run was told, and nothing of this machine.
+/// Returns the variables for the file: the values of the run, and nothing of this machine.
 fn variables(run: &Run) -> Result<Variables, StepError> {
     let values = run.values.expose().clone();
     values.try_into().map_err(|error| StepError::Refused(format!("the values: {error}")))

@@ -1,4 +1,4 @@
-//! Containers that stand alone.
+//! Containers of extensions that belong to no composition.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +18,11 @@ use crate::docker::{
     networks::Network,
 };
 
-/// How long a container may run that a step waits for. Whoever waits for the step gives up before.
+/// The timeout of a container that a step waits for. The step itself times out before.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 impl ExtensionObjects {
-    /// Gets an image.
+    /// Pulls an image.
     pub(crate) async fn pull(&self, image: &ImageRef, output: &Arc<dyn Output>) -> Result<(), StepError> {
         self.engine.obtain_unmarked(image, output).await.map(drop)
     }
@@ -71,31 +71,31 @@ impl ExtensionObjects {
         done
     }
 
-    /// Starts a container that stands still.
+    /// Starts a stopped container.
     pub(crate) async fn start(&self, run: &Run, name: &ObjectName) -> Result<(), StepError> {
         let made = self.named(run, name).await?.ok_or_else(|| unknown(name))?;
         self.engine.docker.start(&made.id).await.map_err(port_is_taken)
     }
 
-    /// Stops a container, which stays.
+    /// Stops a container, without removing it.
     pub(crate) async fn stop(&self, run: &Run, name: &ObjectName) -> Result<(), StepError> {
         let made = self.named(run, name).await?.ok_or_else(|| unknown(name))?;
         done_or_gone(self.engine.docker.stop(&made.id).await)
     }
 
-    /// Whether a container runs; `None` when there is none.
+    /// Returns whether a container runs; `None` when there is none.
     pub(crate) async fn is_running(&self, run: &Run, name: &ObjectName) -> Result<Option<bool>, StepError> {
         Ok(self.named(run, name).await?.map(|made| made.is_running))
     }
 
-    /// Sets a container aside, if there is one, and puts nothing in its place.
+    /// Sets a container aside, if there is one, without a replacement.
     pub(crate) async fn put_away(&self, run: &Run, order: i32, name: &ObjectName) -> Result<(), StepError> {
         let name = self.whose_run(run).named(name);
         self.set_aside(run, order, |made| made.name == name).await
     }
 
-    /// Makes a container in its organization's network. One that stays runs; the other is started by
-    /// who wants to see what it prints.
+    /// Creates a container in its organization's network. One that stays is started; any other is started
+    /// by the caller, which attaches to its output.
     async fn make(
         &self,
         new: &New<'_>,
@@ -108,7 +108,7 @@ impl ExtensionObjects {
         let mut refused = Vec::new();
         loop {
             let network = self.engine.network(organization, &[]).await?;
-            // The engine has a part of the network for what no route names.
+            // The engine has its own part of the network for containers that cannot be routed to.
             let assignment = match !new.spec.is_detached && network.is_divided() {
                 true => None,
                 false => self.engine.assign(&network, organization, &[]).await?,
@@ -142,7 +142,7 @@ impl ExtensionObjects {
                         || patience.bears(&failure).await =>
                 {
                     refused.extend(assignment);
-                    // It may have been made, and not started.
+                    // It may have been created but not started.
                     let found = docker.containers(std::slice::from_ref(&call)).await;
                     docker.remove(&found.map_err(Failure::or_fault)?).await.map_err(Failure::or_fault)?;
                 }
@@ -162,7 +162,8 @@ impl ExtensionObjects {
         let Err(failure) = self.engine.docker.start_attached(&id, LONGEST, output).await else {
             return Ok(0);
         };
-        // Docker ends like the program or for reasons of its own; only the container knows which.
+        // Docker exits with the code of the program or of its own error; only the container's record shows
+        // which.
         let record = self.engine.record(&id).await?;
         let was_started = record.as_ref().is_some_and(|record| {
             let state = |key: &str| record.get("state")?.get(key)?.as_str();
@@ -180,7 +181,7 @@ impl ExtensionObjects {
             execution: new.run.execution.to_string(),
             step: new.order.to_string(),
             project: String::new(),
-            // One that does not stay answers to nothing.
+            // A container that does not stay has no alias.
             alias: if new.spec.is_detached { new.spec.name.to_string() } else { String::new() },
         };
         // Of two labels with one name the last counts.
@@ -189,7 +190,7 @@ impl ExtensionObjects {
     }
 }
 
-/// A container that is to be made.
+/// A container to be created.
 struct New<'a> {
     run: &'a Run,
     order: i32,
@@ -204,14 +205,14 @@ fn unknown(name: &ObjectName) -> StepError {
     StepError::Refused(format!("this extension has made no container `{name}` for this organization"))
 }
 
-/// A port that another program has is nobody's fault.
+/// A port that another program uses is a retryable error.
 pub(super) fn port_is_taken(failure: Failure) -> StepError {
     let is_taken =
         ["port is already allocated", "address already in use"].iter().any(|words| failure.says(words));
     if is_taken { failure.or_refused() } else { failure.or_fault() }
 }
 
-/// Whether a container belongs to a composition, and is not set aside.
+/// Returns whether a container belongs to a composition, and is not set aside.
 pub(super) fn is_in_project(made: &Made, project: &ObjectName) -> bool {
     made.origin.project == project.as_str() && names::aside(&made.name).is_none()
 }

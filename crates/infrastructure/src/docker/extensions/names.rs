@@ -1,4 +1,4 @@
-//! What the engine calls the things of extensions.
+//! The names of extensions' objects on the engine.
 
 use data_encoding::HEXLOWER;
 use launchway_domain::{
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::docker::labels::{self, Label};
 
-/// Whose things are: those of one organization and one extension.
+/// The owner of objects: one organization and one extension.
 #[derive(Debug, Clone)]
 pub(super) struct Whose {
     pub(super) instance: InstanceId,
@@ -19,28 +19,28 @@ pub(super) struct Whose {
 }
 
 impl Whose {
-    /// The labels of everything that is theirs.
+    /// The labels of all their objects.
     pub(super) fn marks(&self) -> Vec<Label> {
         labels::of_extension(self.instance, self.organization, &self.extension)
     }
 
-    /// A container or volume that stands alone.
+    /// Returns the name of a container or volume that belongs to no composition.
     pub(super) fn named(&self, name: &ObjectName) -> String {
         format!("{}-{name}", self.prefix())
     }
 
-    /// The container of a service. What stands alone has no `_` in its name.
+    /// Returns the name of a service's container. Names without a composition contain no `_`.
     pub(super) fn service(&self, project: &ObjectName, service: &ServiceName) -> String {
         format!("{}-{project}_{service}", self.prefix())
     }
 
-    /// The volume of a composition.
+    /// Returns the name of a composition's volume.
     pub(super) fn volume(&self, project: &ObjectName, volume: &str) -> String {
         format!("{}-{project}_{volume}", self.prefix())
     }
 
-    /// The project of compose. It is another one for each step of each run, so that compose takes
-    /// nothing that was there before for its own.
+    /// Returns the name of the compose project. It differs for each step of each run, so that compose does
+    /// not take over anything that existed before.
     pub(super) fn project(&self, project: &ObjectName, run: &Run, order: i32) -> String {
         format!("{}-{project}_{}_{order}", self.prefix(), run.execution)
     }
@@ -52,36 +52,36 @@ impl Whose {
     }
 }
 
-/// What the name of a container says that was set aside.
+/// The parsed name of a container that was set aside.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Aside<'a> {
-    /// What it was called.
+    /// Its original name.
     pub(super) name: &'a str,
     execution: &'a str,
     order: &'a str,
-    /// Whether it ran.
+    /// True if it was running.
     pub(super) ran: bool,
 }
 
 impl Aside<'_> {
-    /// Whether a step of this run set it aside.
+    /// Returns whether a step of this run set it aside.
     pub(super) fn is_of(&self, run: &Run) -> bool {
         self.execution == run.execution.to_string()
     }
 
-    /// Whether this step of it did.
+    /// Returns whether this step of the run set it aside.
     pub(super) fn is_by(&self, run: &Run, order: i32) -> bool {
         self.is_of(run) && self.order == order.to_string()
     }
 }
 
-/// What a container is called while it is set aside.
+/// Returns the name of a container while it is set aside.
 pub(super) fn set_aside(name: &str, run: &Run, order: i32, ran: bool) -> String {
     let state = if ran { "on" } else { "off" };
     format!("{name}.aside.{}.{order}.{state}", run.execution)
 }
 
-/// Reads such a name; `None` for every other.
+/// Parses such a name; `None` for every other.
 pub(super) fn aside(name: &str) -> Option<Aside<'_>> {
     let mut parts = name.rsplitn(5, '.');
     let ran = match parts.next()? {

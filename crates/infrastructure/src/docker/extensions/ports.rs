@@ -1,4 +1,4 @@
-//! Host ports of containers of extensions: held in the records before a container publishes them.
+//! Host ports of containers of extensions: reserved in the records before a container publishes them.
 
 use std::{collections::BTreeSet, net::TcpListener, net::UdpSocket, sync::Arc};
 
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use super::ExtensionObjects;
 
-/// The most ports that are passed over because another program of the host has them.
+/// The most ports that are skipped because another program of the host uses them.
 const MOST_TRIES: usize = 32;
 
 impl ExtensionObjects {
-    /// Holds the host ports of a step, each with the name of its container, and prints those that
-    /// were chosen. Returns them in the order of `wanted`.
+    /// Reserves the host ports of a step, each with the name of its container, and prints those that were
+    /// chosen. Returns them in the order of `wanted`.
     pub(super) async fn hold_ports(
         &self,
         run: &Run,
@@ -65,7 +65,7 @@ impl ExtensionObjects {
         )))
     }
 
-    /// Gives back the host ports that no container of the extension publishes any more.
+    /// Releases the host ports that no container of the extension publishes any more.
     pub(crate) async fn release_ports(
         &self,
         organization: OrganizationId,
@@ -76,8 +76,8 @@ impl ExtensionObjects {
         released.map_err(|error| not_held(error.into()))
     }
 
-    /// Returns the host ports of every container of the extension, also of those that are stopped or
-    /// set aside: they may come back.
+    /// Returns the host ports of every container of the extension, also of those that are stopped or set
+    /// aside, because they may be restored.
     async fn published(
         &self,
         organization: OrganizationId,
@@ -102,7 +102,7 @@ fn bindings(record: &Value) -> Vec<PortKey> {
     bound.iter().flat_map(of_port).collect()
 }
 
-/// Reports that another program of the host has the port.
+/// Returns whether another program of the host uses the port.
 fn is_busy(port: &HostPort) -> bool {
     let address = ("127.0.0.1", port.host.get());
     let bound =

@@ -9,14 +9,14 @@ use tokio::{net::UnixStream, task::JoinHandle};
 
 use crate::docker::{command::unreadable, complaints::Failure};
 
-/// The reason why a request came to nothing.
+/// An error of a request.
 #[derive(Debug)]
 pub(in crate::docker) enum SocketError {
     /// There is no engine, or it does not answer.
     Unavailable(String),
-    /// The engine answered something else.
+    /// The engine answered with another status.
     Status(StatusCode),
-    /// The answer cannot be read.
+    /// The response cannot be parsed.
     Unreadable,
 }
 
@@ -30,7 +30,7 @@ impl From<SocketError> for Failure {
     }
 }
 
-/// A connection to the engine, for one request after another.
+/// A connection to the engine, for consecutive requests.
 #[derive(Debug)]
 pub(in crate::docker) struct Connection {
     sender: http1::SendRequest<String>,
@@ -43,12 +43,12 @@ impl Connection {
             .await
             .map_err(|error| SocketError::Unavailable(format!("{}: {error}", socket.display())))?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        // Whoever sends hears of an error as well.
+        // The sender gets the error as well.
         let driver = tokio::spawn(async move { drop(connection.await) });
         Ok(Self { sender, driver })
     }
 
-    /// Sends a `GET` request. Only an answer with the status 200 is one.
+    /// Sends a `GET` request. Fails unless the status is 200.
     pub(super) async fn get(&mut self, target: &str) -> Result<Response<Incoming>, SocketError> {
         let request = Request::get(target).header(HOST, "docker").body(String::new());
         let request = request.map_err(|_not_a_target| SocketError::Unreadable)?;
@@ -64,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// Sends a `GET` request, and reads the answer if it is not longer than `longest` bytes.
+    /// Sends a `GET` request, and reads the response if it is not longer than `longest` bytes.
     pub(super) async fn read(&mut self, target: &str, longest: usize) -> Result<Bytes, SocketError> {
         let response = self.get(target).await?;
         let body = Limited::new(response.into_body(), longest).collect().await;
@@ -78,7 +78,7 @@ impl Drop for Connection {
     }
 }
 
-/// The most that is read of an answer which is none.
+/// The most bytes that are read of an error response.
 const LONGEST_COMPLAINT: usize = 64 * 1024;
 
 fn broken(error: hyper::Error) -> SocketError {

@@ -1,8 +1,9 @@
 //! The output of a container, in the form in which the engine sends it.
 //!
-//! Without a terminal, the engine puts pieces of both outputs into one stream, each behind a header: the
-//! output's number, three zeros and the length of the piece. With a terminal there is one output, sent as
-//! it is. A stream with times begins with a digit in that case, and never with the number of an output.
+//! Without a terminal, the engine multiplexes both outputs into one stream, each piece after a header: the
+//! number of the output, three zeros and the length of the piece. With a terminal there is one output, sent
+//! unchanged. A stream with timestamps begins with a digit in that case, and never with the number of an
+//! output.
 
 use std::sync::Arc;
 
@@ -11,19 +12,18 @@ use launchway_domain::deployments::Output;
 use super::connection::SocketError;
 
 const HEADER: usize = 8;
-/// The number by which the engine marks a complaint of its own.
+/// The stream number of an error message of the engine itself.
 const COMPLAINT: u8 = 3;
-/// The longest line that is waited for.
+/// The longest incomplete line that is buffered.
 const LONGEST_BEGUN: usize = 128 * 1024;
 
-/// Takes a stream apart, and hands whole lines to an [`Output`], so that those of two outputs do not run
-/// into each other.
+/// Decodes a stream, and writes whole lines to an [`Output`], so that those of two outputs are not mixed.
 pub(super) struct LogDecoder {
     sink: Arc<dyn Output>,
     /// True if pieces have headers; unknown before the first byte.
     has_headers: Option<bool>,
     header: Vec<u8>,
-    /// The output that the current piece is of, and the number of its bytes that are still to come.
+    /// The output of the current piece, and the number of its bytes that are still to come.
     current: usize,
     left: usize,
     /// The beginning of a line, for each output.
@@ -36,7 +36,7 @@ impl LogDecoder {
         Self { sink, has_headers: None, header: Vec::with_capacity(HEADER), current: 0, left: 0, begun }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Decodes the next bytes of the stream.
     pub(super) async fn push(&mut self, mut bytes: &[u8]) -> Result<(), SocketError> {
         let Some(first) = bytes.first() else { return Ok(()) };
         if !*self.has_headers.get_or_insert(*first <= COMPLAINT) {
@@ -62,7 +62,7 @@ impl LogDecoder {
         Ok(())
     }
 
-    /// Hands over lines without an end. Fails if the stream ended within a piece.
+    /// Writes the unterminated lines. Fails if the stream ended within a piece.
     pub(super) async fn finish(mut self) -> Result<(), SocketError> {
         for begun in std::mem::take(&mut self.begun) {
             if !begun.is_empty() {

@@ -1,4 +1,4 @@
-//! A mail as it goes over the wire.
+//! A mail in the format of the wire.
 
 use launchway_domain::{
     notifications::{Mail, SendError},
@@ -18,11 +18,11 @@ use super::super::text::one_line;
 /// The longest subject, in characters.
 const SUBJECT: usize = 250;
 
-/// Who sends it, who gets it, and all of its text with the headers.
+/// The envelope and the message with its headers.
 pub(super) struct Letter {
     pub(super) from: Address,
     pub(super) to: Vec<Address>,
-    /// Who cannot get it, and why, in words.
+    /// The recipients that were skipped, each with the reason.
     pub(super) left_out: Vec<String>,
     pub(super) text: Vec<u8>,
 }
@@ -44,7 +44,7 @@ impl Letter {
             .subject(one_line(&mail.subject, SUBJECT))
             .message_id(Some(message_id(&mail.message_id, &from)))
             .raw_header(HeaderValue::new(
-                // Nobody's holiday notice answers it.
+                // Keeps vacation notices from answering it.
                 HeaderName::new_from_ascii_str("Auto-Submitted"),
                 "auto-generated".to_owned(),
             ))
@@ -58,14 +58,14 @@ impl Letter {
             .map_err(|error| SendError::Unreachable(format!("The mail cannot be written: {error}")))?;
         let mut text = message.formatted();
         if text.ends_with(b"\r\n") {
-            // What ends a mail on the wire begins with the end of its last line.
+            // The terminator of a mail on the wire begins with the end of its last line.
             text.truncate(text.len() - 2);
         }
         Ok(Self { from, to, left_out, text })
     }
 }
 
-/// The address, with its domain as name servers know it.
+/// Parses the address, with its domain in the form of DNS.
 fn address(address: &EmailAddress) -> Result<Address, SendError> {
     let text = address.as_str();
     let odd = || SendError::Unreachable(format!("`{text}` is no address that mail can be sent to"));
@@ -77,7 +77,7 @@ fn address(address: &EmailAddress) -> Result<Address, SendError> {
     Address::new(local, domain).map_err(|_invalid| odd())
 }
 
-/// The id within the sender's domain, so that it is nobody else's.
+/// Returns the message id within the sender's domain, so that it is globally unique.
 fn message_id(id: &str, from: &Address) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let id: String = id.chars().filter(is_plain).collect();

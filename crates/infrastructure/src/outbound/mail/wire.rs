@@ -1,4 +1,4 @@
-//! A connection as whoever speaks SMTP wants it.
+//! The connection that the SMTP client uses.
 
 use std::{
     fmt, io,
@@ -12,14 +12,14 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf, WriteHalf, sp
 
 use super::super::tls::Stream;
 
-/// How much a server may say in a conversation, in bytes: a line without an end would otherwise be
-/// kept for as long as it grows.
+/// The most bytes that a server may send in a session: a line without an end would otherwise be buffered
+/// for as long as it grows.
 const MOST: u64 = 16 * 1024;
-/// And in lines: with every one of an answer, the answer is read from its beginning again.
+/// The most lines: with every line of a response, the response is parsed from its beginning again.
 const LINES: usize = 256;
 
-/// A server that was asked to encrypt does not greet again, but whoever begins a conversation waits
-/// for a greeting.
+/// A server does not send its greeting again after `STARTTLS`, but the client waits for one at the start of
+/// a session.
 const GREETING: &[u8] = b"220 encrypted\r\n";
 
 pub(super) struct Wire {
@@ -30,12 +30,12 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// For a conversation that the server begins.
+    /// For a session that the server begins.
     pub(super) fn new(stream: Box<dyn Stream>, peer: SocketAddr) -> Self {
         Self::after(b"", stream, peer)
     }
 
-    /// For a conversation that begins anew because it is encrypted now.
+    /// For a session that starts again because it is encrypted now.
     pub(super) fn encrypted_midway(stream: Box<dyn Stream>, peer: SocketAddr) -> Self {
         Self::after(GREETING, stream, peer)
     }

@@ -1,4 +1,4 @@
-//! Everybody at once: people who want the same names.
+//! Concurrent changes of the same names.
 
 use std::collections::BTreeSet;
 
@@ -26,13 +26,13 @@ contract!(
     of_many_who_take_a_domain_at_once_one_gets_it,
     of_many_who_want_an_automatic_host_at_once_each_gets_its_own,
     who_want_each_others_domains_do_not_wait_crosswise,
-    who_want_the_same_domains_in_another_order_do_not_wait_crosswise,
+    taking_the_same_domains_in_another_order_does_not_deadlock,
     whatever_happens_at_once_all_names_fit_together,
 );
 
 const CALLERS: usize = 8;
 
-/// The same database as two servers have it. A SQLite file has one.
+/// Returns the database as two servers open it. A SQLite file has one server.
 fn servers(fresh: &Fresh) -> [Database; 2] {
     let db = fresh.database.clone();
     let replica = if fresh.folder().is_some() { db.clone() } else { fresh.open_again() };
@@ -89,8 +89,8 @@ struct Deadlocks {
     deadlocks: i64,
 }
 
-/// How often PostgreSQL had to end a transaction because two waited for each other. A unit that this
-/// happens to is made again, so that its outcome does not tell.
+/// Returns the number of deadlocks that PostgreSQL resolved. Their transactions are retried, so the outcome
+/// does not show them.
 async fn deadlocks(db: &Database) -> i64 {
     let told = db.read(|connection| match connection {
         AnyConnection::Sqlite(_) => Ok(0),
@@ -115,7 +115,7 @@ async fn who_want_each_others_domains_do_not_wait_crosswise(fresh: &Fresh) {
             move_to(&db, &one, Some("two.example.com")),
             move_to(&replica, &two, Some("one.example.com")),
         );
-        // As long as somebody has a name, nobody else gets it.
+        // As long as a name is taken, no other application gets it.
         assert!(is_taken(&outcomes.0, Unique::Domain), "{outcomes:?}");
         assert!(is_taken(&outcomes.1, Unique::Domain), "{outcomes:?}");
     }
@@ -123,7 +123,7 @@ async fn who_want_each_others_domains_do_not_wait_crosswise(fresh: &Fresh) {
     assert_eq!((again(&db, &one).await, again(&db, &two).await), (one, two));
 }
 
-async fn who_want_the_same_domains_in_another_order_do_not_wait_crosswise(fresh: &Fresh) {
+async fn taking_the_same_domains_in_another_order_does_not_deadlock(fresh: &Fresh) {
     let [db, replica] = servers(fresh);
     let ada = Resident::of(&db, "ada").await;
     for round in 0..20 {
@@ -139,7 +139,7 @@ async fn who_want_the_same_domains_in_another_order_do_not_wait_crosswise(fresh:
     assert_eq!(deadlocks(&db).await, 0);
 }
 
-/// One who does something of everything, with few names.
+/// A caller that makes changes of all kinds, with few names.
 struct Caller {
     db: Database,
     ada: Resident,
@@ -162,7 +162,7 @@ impl Caller {
         assert!(fits(&outcome), "{outcome:?}");
     }
 
-    /// Makes an application, and deletes it.
+    /// Creates an application, and deletes it.
     async fn come_and_go(&self, domain: &str) -> Result<(), StoreError> {
         let name = format!("guest{}", "_".repeat(self.number + 1));
         let builder = an_application_of(&self.ada).named(&name).at_domain(domain);
@@ -172,7 +172,7 @@ impl Caller {
     }
 }
 
-/// What others did may stand against a change; nothing else is wrong.
+/// Concurrent changes may conflict; no other error is allowed.
 fn fits(outcome: &Result<(), StoreError>) -> bool {
     outcome.is_ok() || is_stale(outcome) || is_taken(outcome, Unique::Domain)
 }

@@ -1,4 +1,4 @@
-//! Further domains: how applications get and lose them.
+//! Additional domains of applications.
 
 use launchway_domain::{
     applications::{Application, Write},
@@ -36,7 +36,7 @@ pub(crate) async fn remove(db: &Database, application: &Application, domain: &st
     commit(db, Write::RemoveDomain { scope, id: application.id, domain: parsed(domain), at: at(8) }).await
 }
 
-/// Gives an application another domain, or none.
+/// Sets the domain of an application, or removes it.
 pub(crate) async fn move_to(
     db: &Database,
     application: &Application,
@@ -89,7 +89,7 @@ async fn an_application_has_a_hundred_further_domains_and_no_more(db: Database) 
     assert_eq!(full.further_domains.len(), Application::MOST_FURTHER_DOMAINS);
     assert!(is_full(&add(&db, &web, "101.example.com").await));
     assert_eq!(again(&db, &web).await, full);
-    // What was refused is nobody's.
+    // A name whose change was rejected stays free.
     let other = stored(&db, &ada, "other").await;
     add(&db, &other, "101.example.com").await.unwrap();
     // The domain itself is none of them.

@@ -1,4 +1,4 @@
-//! Hosts: which names lead to which application of the installation.
+//! The host names of applications.
 
 use launchway_domain::{
     applications::{Application, ApplicationRepository as _, AutomaticHost, NamedApplication},
@@ -24,7 +24,7 @@ contract!(
     a_search_does_not_look_at_automatic_hosts,
 );
 
-/// The names of every application, in order.
+/// Returns the names of every application, in order.
 pub(super) async fn named(db: &Database) -> Vec<(ApplicationId, Vec<String>)> {
     let in_order = |NamedApplication { id, mut hosts }: NamedApplication| {
         hosts.sort();
@@ -35,7 +35,7 @@ pub(super) async fn named(db: &Database) -> Vec<(ApplicationId, Vec<String>)> {
     named
 }
 
-/// The same, as the applications themselves say it.
+/// Returns the names in the form of [`named`], from the applications themselves.
 pub(super) fn names_of(applications: &[Application]) -> Vec<(ApplicationId, Vec<String>)> {
     let names = |application: &Application| {
         let mut hosts: Vec<_> = application.hosts().map(str::to_owned).collect();
@@ -113,7 +113,7 @@ async fn an_automatic_host_that_is_taken_gets_the_first_free_number(db: Database
         all.push(again(&db, &application).await);
     }
     assert_eq!(named(&db).await, names_of(&all));
-    // What nobody has any more comes first.
+    // Names that became free are used first.
     for (gone, expected) in [(&all[1], "my-shop-2"), (&all[0], "my-shop")] {
         delete(&db, gone, 1).await.unwrap();
         let application = stored(&db, &ada, &format!("my--shop{}", "-".repeat(expected.len()))).await;

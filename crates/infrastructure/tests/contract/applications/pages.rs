@@ -23,7 +23,7 @@ contract!(
     a_page_shows_whose_the_applications_are,
     a_page_shows_no_applications_of_others,
     a_filter_picks_the_environment_and_the_state,
-    a_search_looks_at_name_repository_and_domains_and_ignores_case,
+    search_covers_name_repository_and_domains_ignoring_case,
     nothing_in_a_search_has_a_meaning_of_its_own,
 );
 
@@ -42,7 +42,7 @@ async fn found(db: &Database, scope: Scope, filter: &ApplicationFilter) -> Vec<S
     page.items.into_iter().map(|item| item.application.blueprint.name.into()).collect()
 }
 
-/// The names of all applications of an organization.
+/// Returns the names of all applications of an organization.
 pub(super) async fn names(db: &Database, scope: Scope) -> Vec<String> {
     found(db, scope, &ApplicationFilter::default()).await
 }
@@ -112,12 +112,12 @@ async fn a_filter_picks_the_environment_and_the_state(db: Database) {
     assert_eq!(found(&db, ada.scope(), &none).await, [""; 0]);
 }
 
-/// The names of the applications that a search finds.
+/// Returns the names of the applications that a search finds.
 pub(crate) async fn searched(db: &Database, scope: Scope, search: &str) -> Vec<String> {
     found(db, scope, &ApplicationFilter { search: Some(search.to_owned()), ..Default::default() }).await
 }
 
-async fn a_search_looks_at_name_repository_and_domains_and_ignores_case(db: Database) {
+async fn search_covers_name_repository_and_domains_ignoring_case(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let application = an_application_of(&ada)
         .named("Shop Front")

@@ -1,4 +1,4 @@
-//! Applications that are stopped, or broke down.
+//! Applications that are stopped or failed.
 
 use launchway_domain::{
     applications::{
@@ -45,7 +45,7 @@ async fn set_health(
     seconds: i64,
 ) -> Result<(), StoreError> {
     let write = Write::SetHealth { deployment, health, at: at(seconds) };
-    // Without an entry: what a version does by itself is in its log.
+    // Without an audit entry: what a version does on its own is in its log.
     db.commit(vec![write.into()]).await
 }
 
@@ -53,7 +53,7 @@ fn broken(reason: &str) -> Health {
     Health::Broken(reason.to_owned())
 }
 
-/// The reason that the detail of an application, its page and the detail of its deployment show.
+/// Returns the reason that the detail of an application, its page and the detail of its deployment show.
 async fn shown_reason(db: &Database, deployment: &Deployment) -> Option<String> {
     let (scope, id) = (Scope::of_record(deployment.organization_id), deployment.application_id);
     let detail = super::detail(db, scope, id).await.unwrap().summary.breakdown;

@@ -1,4 +1,4 @@
-//! Pages of the trail: what `AuditRepository::page` promises.
+//! Contract of `AuditRepository::page`.
 
 use std::collections::BTreeMap;
 
@@ -24,21 +24,21 @@ contract!(
     filters_together_show_what_passes_all,
     a_filtered_list_has_pages_too,
     a_stretch_of_time_holds_both_its_ends,
-    a_search_looks_at_every_text_of_an_entry_and_at_each_by_itself,
+    search_covers_each_text_of_an_entry_separately,
     a_search_takes_every_character_for_itself,
     case_does_not_matter_in_any_script,
     the_name_of_an_actor_is_compared_as_a_whole,
     what_no_text_can_hold_is_found_nowhere,
 );
 
-/// An organization with a trail.
+/// An organization with audit entries.
 struct Trail {
     chain: OrganizationId,
     db: Database,
 }
 
 impl Trail {
-    /// The entries one second apart, each changed by one of `changes`, with its place for a message.
+    /// Appends entries one second apart, each changed by one of `changes`, with its index as the message.
     async fn of(db: &Database, changes: &[&dyn Fn(&mut Entry)]) -> Self {
         let chain = id();
         let mut writes = Vec::new();
@@ -74,13 +74,13 @@ impl Trail {
         page
     }
 
-    /// The messages of a page, and the number of all.
+    /// Returns the messages of a page, and the total number.
     async fn messages(&self, filter: &Filter, number: i64, size: i64) -> (Vec<String>, i64) {
         let page = self.page(filter, number, size).await;
         (page.items.into_iter().map(|entry| entry.message).collect(), page.total)
     }
 
-    /// The messages of all entries that pass the filter, newest first.
+    /// Returns the messages of all entries that pass the filter, newest first.
     async fn passing(&self, filter: &Filter) -> Vec<String> {
         let (messages, total) = self.messages(filter, 1, 100).await;
         assert_eq!(messages.len() as i64, total);
@@ -246,7 +246,7 @@ async fn a_stretch_of_time_holds_both_its_ends(db: Database) {
     assert_eq!(trail.passing(&filter).await, ["3"]);
 }
 
-async fn a_search_looks_at_every_text_of_an_entry_and_at_each_by_itself(db: Database) {
+async fn search_covers_each_text_of_an_entry_separately(db: Database) {
     let noted = |value: &str| BTreeMap::from([("name".to_owned(), value.to_owned())]);
     let trail = Trail::of(
         &db,

@@ -1,4 +1,4 @@
-//! Deployments that go on: from where to where, and with what.
+//! State changes of deployments.
 
 use launchway_domain::{
     applications::Port,
@@ -16,16 +16,16 @@ use crate::{
 };
 
 contract!(
-    every_legal_move_is_made_and_every_other_is_stale_and_changes_nothing,
+    legal_moves_succeed_and_all_others_are_stale,
     what_becomes_known_is_added_to_what_is_known,
-    facts_without_a_move_are_recorded_while_the_deployment_is_not_over,
+    facts_are_recorded_while_the_deployment_is_open,
     an_unknown_deployment_goes_nowhere,
     of_two_who_move_a_deployment_at_once_one_does,
     only_what_is_deploying_goes_live,
-    what_is_to_be_done_only_by_who_has_the_job_is_not_done_without_it,
+    guarded_writes_fail_without_the_lease,
 );
 
-async fn every_legal_move_is_made_and_every_other_is_stale_and_changes_nothing(db: Database) {
+async fn legal_moves_succeed_and_all_others_are_stale(db: Database) {
     let application = web(&db).await;
     let mut number = 0;
     for from in S::ALL {
@@ -78,7 +78,7 @@ async fn what_becomes_known_is_added_to_what_is_known(db: Database) {
     }
 }
 
-async fn facts_without_a_move_are_recorded_while_the_deployment_is_not_over(db: Database) {
+async fn facts_are_recorded_while_the_deployment_is_open(db: Database) {
     let application = web(&db).await;
     for (number, state) in (1..).zip(S::ALL) {
         let deployment = a_deployment().of(&application).numbered(number).in_state(state).build();
@@ -132,7 +132,7 @@ async fn only_what_is_deploying_goes_live(db: Database) {
     advance(&db, late.id, S::Cancelled, 4).await.unwrap();
 }
 
-async fn what_is_to_be_done_only_by_who_has_the_job_is_not_done_without_it(db: Database) {
+async fn guarded_writes_fail_without_the_lease(db: Database) {
     let application = web(&db).await;
     let deployment = deploy(&db, &application, 1).await;
     let worker = jobs::WorkerId { instance: id(), boot: id(), worker: 1 };

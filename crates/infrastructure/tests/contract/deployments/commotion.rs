@@ -1,4 +1,4 @@
-//! Everybody at once: people who deploy and cancel, workers, and who looks after what they leave.
+//! Concurrent users who deploy and cancel, workers, and cleanup.
 
 use launchway_domain::{
     applications::{Application, ApplicationState},
@@ -25,7 +25,7 @@ const APPLICATIONS: usize = 3;
 const CALLERS: usize = 8;
 const ROUNDS: usize = 20;
 
-/// One who does something of everything.
+/// A caller that makes changes of all kinds.
 struct Caller {
     db: Database,
     applications: Vec<Application>,
@@ -44,7 +44,7 @@ impl Caller {
         }
     }
 
-    /// What others did may make a change stale; nothing else is wrong.
+    /// Concurrent changes may make this one stale; no other error is allowed.
     async fn commit(&self, writes: Vec<store::Write>) {
         let outcome = self.db.commit(audited(writes)).await;
         assert!(matches!(outcome, Ok(()) | Err(StoreError::Stale)), "{outcome:?}");
@@ -147,8 +147,8 @@ async fn nobody_gets_in_the_way_of_others_and_all_states_fit_together(fresh: &Fr
     }
 }
 
-/// Asserts that an application is what its newest open deployment is, and that of each deployment
-/// and its job neither is over alone.
+/// Asserts that an application has the state of its newest open deployment, and that each deployment and
+/// its job have finished together.
 async fn assert_fits(db: &Database, application: &Application) {
     let deployments = page(db, scope(application), application.id, (1, 100)).await.items;
     assert!(!deployments.is_empty());

@@ -1,4 +1,4 @@
-//! The containers that deployments are recorded with.
+//! The recorded containers of deployments.
 
 use std::collections::HashSet;
 
@@ -53,7 +53,7 @@ async fn replace(
     db.commit(vec![write.into()]).await
 }
 
-/// A deployment of [`web`] that is live by the container "web".
+/// A deployment of [`web`] that is live with the container "web".
 async fn a_live_one(db: &Database) -> Deployment {
     let application = web(db).await;
     let deployment = a_deployment().of(&application).with_image().run_by(a_container("web")).build();

@@ -1,4 +1,4 @@
-//! How an application is, by what becomes of its deployments.
+//! The state of an application, derived from its deployments.
 
 use launchway_domain::{
     applications::{Application, ApplicationState as A, Progress},
@@ -11,13 +11,13 @@ use crate::{applications::again, applications::set_stopped, builders::at};
 
 contract!(
     an_application_without_a_version_is_what_its_deployment_is,
-    a_deployment_that_comes_to_nothing_leaves_an_application_without_a_version_failed,
+    a_failed_first_deployment_fails_the_application,
     what_goes_live_runs,
-    an_application_that_runs_is_not_changed_by_what_is_on_its_way,
-    a_stopped_application_shows_what_is_on_its_way_and_is_stopped_when_that_comes_to_nothing,
+    open_deployments_do_not_change_a_running_application,
+    a_stopped_application_shows_its_open_deployment_meanwhile,
     what_goes_live_starts_a_stopped_application,
     the_newest_open_deployment_tells_how_an_application_is,
-    an_older_deployment_that_ends_does_not_hide_the_one_on_its_way,
+    an_older_deployment_that_ends_does_not_hide_an_open_one,
     when_the_newest_ends_the_one_that_is_still_on_its_way_tells,
 );
 
@@ -47,7 +47,7 @@ async fn an_application_without_a_version_is_what_its_deployment_is(db: Database
     }
 }
 
-async fn a_deployment_that_comes_to_nothing_leaves_an_application_without_a_version_failed(db: Database) {
+async fn a_failed_first_deployment_fails_the_application(db: Database) {
     let application = web(&db).await;
     for (number, end) in [(1, S::Failed), (2, S::Cancelled)] {
         let deployment = deploy(&db, &application, number).await;
@@ -69,7 +69,7 @@ async fn what_goes_live_runs(db: Database) {
     assert_eq!(again(&db, &application).await, live);
 }
 
-async fn an_application_that_runs_is_not_changed_by_what_is_on_its_way(db: Database) {
+async fn open_deployments_do_not_change_a_running_application(db: Database) {
     let application = web(&db).await;
     let first = deploy(&db, &application, 1).await;
     bring_to_life(&db, first.id, 2).await;
@@ -87,9 +87,7 @@ async fn an_application_that_runs_is_not_changed_by_what_is_on_its_way(db: Datab
     assert_eq!((newer.live, newer.status), (Some(next.id), running.status));
 }
 
-async fn a_stopped_application_shows_what_is_on_its_way_and_is_stopped_when_that_comes_to_nothing(
-    db: Database,
-) {
+async fn a_stopped_application_shows_its_open_deployment_meanwhile(db: Database) {
     let application = web(&db).await;
     let first = deploy(&db, &application, 1).await;
     bring_to_life(&db, first.id, 2).await;
@@ -130,7 +128,7 @@ async fn the_newest_open_deployment_tells_how_an_application_is(db: Database) {
     assert_eq!(is(&db, &application).await, CLONING);
 }
 
-async fn an_older_deployment_that_ends_does_not_hide_the_one_on_its_way(db: Database) {
+async fn an_older_deployment_that_ends_does_not_hide_an_open_one(db: Database) {
     let application = web(&db).await;
     for (number, end) in [(1, S::Failed), (3, S::Cancelled)] {
         let old = deploy(&db, &application, number).await;

@@ -1,4 +1,4 @@
-//! Deployments whose job went its own way.
+//! Deployments whose state no longer matches their job.
 
 use launchway_domain::{
     applications::{Application, ApplicationState as A, Progress},
@@ -23,7 +23,7 @@ use crate::{
 contract!(
     what_is_where_its_job_is_stays,
     a_deployment_waits_again_when_its_job_does,
-    a_deployment_whose_job_was_superseded_is_cancelled_and_says_by_what,
+    a_superseded_deployment_is_cancelled_and_names_its_successor,
     a_deployment_whose_job_was_cancelled_is_cancelled,
     a_deployment_whose_job_failed_fails_and_says_why,
     a_deployment_that_its_job_left_behind_fails,
@@ -32,7 +32,7 @@ contract!(
     deployments_of_one_application_follow_alone,
     a_running_application_is_not_changed_by_what_follows,
     deployments_of_a_deleted_application_follow_without_a_word,
-    more_than_a_thousand_deployments_follow_one_call_after_the_other,
+    more_than_a_thousand_deployments_take_several_calls,
 );
 
 pub(super) fn job_of(deployment: &Deployment) -> NewJob {
@@ -49,7 +49,7 @@ pub(super) fn job_of(deployment: &Deployment) -> NewJob {
     }
 }
 
-/// A deployment that waits, with its job.
+/// A queued deployment with its job.
 pub(crate) async fn queued(db: &Database, application: &Application, number: u32) -> Deployment {
     let deployment = deploy(db, application, number).await;
     db.commit(vec![jobs::Write::Enqueue(job_of(&deployment)).into()]).await.unwrap();
@@ -62,7 +62,7 @@ async fn claim(db: &Database) -> ClaimedJob {
     db.claim(&worker, limits, at(1), at(100)).await.unwrap().unwrap()
 }
 
-/// A deployment that a worker is at.
+/// A deployment whose job a worker runs.
 pub(crate) async fn building(
     db: &Database,
     application: &Application,
@@ -84,7 +84,7 @@ pub(crate) async fn follow(db: &Database, application: Option<ApplicationId>) {
     db.commit(vec![Write::FollowJobs { application, at: at(9) }.into()]).await.unwrap();
 }
 
-/// Asserts where a deployment went, and what its log says about it.
+/// Asserts the state of a deployment, and its log line.
 async fn assert_went(db: &Database, before: &Deployment, to: S, line: Option<(Level, &str)>) {
     let after = now(db, before).await;
     let mut expected = Deployment { updated_at: at(9), ..before.clone() };
@@ -119,7 +119,7 @@ async fn a_deployment_waits_again_when_its_job_does(db: Database) {
     assert_eq!(again(&db, &application).await.status.state, A::UnderWay(Progress::Queued));
 }
 
-async fn a_deployment_whose_job_was_superseded_is_cancelled_and_says_by_what(db: Database) {
+async fn a_superseded_deployment_is_cancelled_and_names_its_successor(db: Database) {
     let application = web(&db).await;
     let waiting = queued(&db, &application, 1).await;
     let newer = queued(&db, &application, 2).await;
@@ -228,7 +228,7 @@ async fn deployments_of_a_deleted_application_follow_without_a_word(db: Database
     assert!(!standing[0].is_open);
 }
 
-async fn more_than_a_thousand_deployments_follow_one_call_after_the_other(db: Database) {
+async fn more_than_a_thousand_deployments_take_several_calls(db: Database) {
     let application = web(&db).await;
     let a_stray =
         |number: u32| a_deployment().of(&application).numbered(number).created_at(at(number.into())).build();

@@ -1,4 +1,4 @@
-//! Live versions, and what the records say about what is left of deployments.
+//! Live versions, and the records about the retention of deployments.
 
 use launchway_domain::{
     deployments::{
@@ -106,7 +106,7 @@ async fn many_are_told_at_once_and_the_unknown_are_left_out(db: Database) {
     assert_eq!(told.iter().map(|one| one.deployment).collect::<Vec<_>>(), [deployment.id]);
 }
 
-/// The places of those that are kept when so many are.
+/// Returns the indexes of those that are kept with this number of versions.
 async fn kept(db: &Database, deployments: &[Deployment], versions: u16) -> Vec<usize> {
     let ids: Vec<DeploymentId> = deployments.iter().map(|deployment| deployment.id).collect();
     let told = db.standing(&ids, KeptVersions(versions)).await.unwrap();

@@ -1,4 +1,4 @@
-//! The catalog: how its entries come, change, go and come back.
+//! Adding, updating, withdrawing and restoring catalog entries.
 
 use launchway_domain::{
     extensions::{Extension, ExtensionRepository, Validation},
@@ -16,7 +16,7 @@ use crate::{
 contract!(
     an_entry_is_read_as_it_was_published_by_everyone,
     an_entry_with_the_same_content_stays_as_it_is,
-    an_entry_with_other_content_changes_and_keeps_its_id_and_when_it_came,
+    a_changed_entry_keeps_its_id_and_creation_time,
     the_catalog_tells_keys_states_and_hashes_of_its_entries,
     entries_that_are_not_kept_are_withdrawn_and_forks_stay,
     an_entry_that_was_withdrawn_comes_back_as_the_same,
@@ -43,7 +43,7 @@ async fn an_entry_is_read_as_it_was_published_by_everyone(db: Database) {
     assert_eq!(ExtensionRepository::by_id(&db, ada.scope(), id()).await.unwrap(), None);
 }
 
-/// The same entry as it comes with the next version of Launchway: with an id and moments of its own.
+/// The same entry of the next version of Launchway: with another id and other timestamps.
 fn renewed(entry: &Extension, seconds: i64) -> Extension {
     let mut next = Extension {
         id: id(),
@@ -65,7 +65,7 @@ async fn an_entry_with_the_same_content_stays_as_it_is(db: Database) {
     assert_eq!(by_key(&db, ada.scope(), "hello-note").await, Some(entry));
 }
 
-async fn an_entry_with_other_content_changes_and_keeps_its_id_and_when_it_came(db: Database) {
+async fn a_changed_entry_keeps_its_id_and_creation_time(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let entry = an_entry(&db).await;
     let next = an_extension().named("Hello again").asking_for("a").asking_for("b").defined_by("new");

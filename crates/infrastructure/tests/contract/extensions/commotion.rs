@@ -1,4 +1,4 @@
-//! Everybody at once: lines of one run, names that several want, and replicas that start.
+//! Concurrency: lines of one run, contended names, and replicas that start.
 
 use std::sync::{
     Arc,
@@ -29,12 +29,12 @@ contract!(
     appends_at_once_leave_no_gap_and_who_polls_misses_nothing,
     a_step_that_begins_while_its_run_ends_does_not_go_on,
     of_many_who_end_a_run_one_does,
-    of_an_application_and_an_extension_that_want_a_name_one_gets_it,
-    runs_of_the_same_extension_that_name_their_containers_at_once_both_succeed,
+    an_application_and_an_extension_cannot_share_a_name,
+    concurrent_runs_of_an_extension_may_both_add_a_route,
     replicas_that_publish_at_once_have_one_catalog,
 );
 
-/// The same database as two servers have it. A SQLite file has one.
+/// Returns the database as two servers open it. A SQLite file has one server.
 fn servers(fresh: &Fresh) -> [Database; 2] {
     let db = fresh.database.clone();
     let replica = if fresh.folder().is_some() { db.clone() } else { fresh.open_again() };
@@ -123,7 +123,7 @@ async fn of_many_who_end_a_run_one_does(fresh: &Fresh) {
     assert_eq!(outcomes.iter().filter(|outcome| is_stale(outcome)).count(), CALLERS - 1, "{outcomes:?}");
 }
 
-async fn of_an_application_and_an_extension_that_want_a_name_one_gets_it(fresh: &Fresh) {
+async fn an_application_and_an_extension_cannot_share_a_name(fresh: &Fresh) {
     let [db, replica] = servers(fresh);
     let ada = Resident::of(&db, "ada").await;
     for round in 0..10 {
@@ -137,7 +137,7 @@ async fn of_an_application_and_an_extension_that_want_a_name_one_gets_it(fresh: 
     }
 }
 
-async fn runs_of_the_same_extension_that_name_their_containers_at_once_both_succeed(fresh: &Fresh) {
+async fn concurrent_runs_of_an_extension_may_both_add_a_route(fresh: &Fresh) {
     let [db, replica] = servers(fresh);
     let ada = Resident::of(&db, "ada").await;
     for _ in 0..10 {

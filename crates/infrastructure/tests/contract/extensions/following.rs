@@ -1,4 +1,4 @@
-//! Runs whose job went its own way.
+//! Runs whose state no longer matches their job.
 
 use launchway_domain::{
     extensions::{Extension, Write},
@@ -43,7 +43,7 @@ fn requested((execution, steps): &RunWithSteps) -> [store::Write; 2] {
     [request.into(), jobs::Write::Enqueue(job_of(execution)).into()]
 }
 
-/// A run that waits, with its job.
+/// A pending run with its job.
 pub(crate) async fn queued(
     db: &Database,
     resident: &Resident,
@@ -61,7 +61,7 @@ pub(crate) async fn claim(db: &Database) -> ClaimedJob {
     db.claim(&worker, limits, at(1), at(100)).await.unwrap().unwrap()
 }
 
-/// A run that a worker is at: in its second step.
+/// A run that a worker executes: in its second step.
 async fn running(db: &Database) -> (RunWithSteps, ClaimedJob) {
     let ada = Resident::of(db, "ada").await;
     let (run, _) = queued(db, &ada, &an_entry(db).await, 1).await;
@@ -162,7 +162,7 @@ async fn what_is_over_does_not_follow(db: Database) {
     assert_eq!(now(&db, &run.0).await, before);
 }
 
-/// Runs whose jobs are cancelled while they wait.
+/// Runs whose jobs were cancelled while they were queued.
 async fn strays(db: &Database, many: u32) -> Vec<Execution> {
     let ada = Resident::of(db, "ada").await;
     let entry = an_entry(db).await;

@@ -1,4 +1,4 @@
-//! Forks: how they come and go, and who sees them.
+//! Creation, deletion and visibility of forks.
 
 use launchway_domain::{
     extensions::{Extension, ExtensionRepository},

@@ -55,7 +55,7 @@ async fn used(db: &Database, resident: &Resident) -> u64 {
     usage.into_iter().find(|(resource, _)| *resource == Resource::ExtensionPorts).unwrap().1
 }
 
-/// The same database as two servers have it. A SQLite file has one.
+/// Returns the database as two servers open it. A SQLite file has one server.
 fn servers(fresh: &Fresh) -> [Database; 2] {
     let db = fresh.database.clone();
     let replica = if fresh.folder().is_some() { db.clone() } else { fresh.open_again() };

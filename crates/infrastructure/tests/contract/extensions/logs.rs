@@ -1,4 +1,4 @@
-//! What runs print: how it is kept, and how much of it is shown.
+//! The stored and shown output of runs.
 
 use launchway_domain::{
     extensions::{ExecutionDetail, ExecutionLine, ExecutionLog as _, ExecutionRepository},
@@ -18,7 +18,7 @@ contract!(
     lines_are_read_as_they_were_appended,
     any_number_of_lines_is_appended,
     each_run_counts_its_own_lines,
-    the_lines_behind_a_number_come_oldest_first_and_no_more_than_asked_for,
+    lines_after_a_number_are_oldest_first_and_limited,
     lines_of_what_is_not_there_are_refused_as_a_whole,
     the_newest_64_kib_are_shown_from_the_beginning_of_a_line,
     a_log_of_exactly_64_kib_is_shown_whole,
@@ -92,7 +92,7 @@ async fn each_run_counts_its_own_lines(db: Database) {
     }
 }
 
-async fn the_lines_behind_a_number_come_oldest_first_and_no_more_than_asked_for(db: Database) {
+async fn lines_after_a_number_are_oldest_first_and_limited(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let (run, _) = a_run(&db, &ada).await;
     db.append(run.id, counted(1..=7)).await.unwrap();
@@ -124,7 +124,7 @@ async fn lines_of_what_is_not_there_are_refused_as_a_whole(db: Database) {
 
 const SHOWN: usize = ExecutionDetail::SHOWN;
 
-/// What is shown of a run that printed those lines, in two calls.
+/// Returns the shown output of a run that printed those lines, in two calls.
 async fn shown(db: &Database, texts: &[String]) -> String {
     let ada = Resident::of(db, "ada").await;
     let (run, _) = a_run(db, &ada).await;

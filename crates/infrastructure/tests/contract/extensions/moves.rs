@@ -1,4 +1,4 @@
-//! How runs and their steps move on, and what does not.
+//! Allowed and rejected state changes of runs and their steps.
 
 use launchway_domain::ids::ExecutionId;
 use launchway_infrastructure::database::Database;
@@ -12,7 +12,7 @@ contract!(
     a_run_begins_on_a_machine,
     a_step_begins_and_ends,
     a_run_ends_as_it_is_told,
-    steps_that_wait_are_cancelled_with_their_run_and_one_that_runs_ends_as_it_does,
+    pending_steps_are_cancelled_and_the_running_one_ends,
     steps_that_are_over_stay_as_they_are,
     no_run_makes_a_move_that_the_domain_does_not_know,
     no_step_makes_a_move_that_the_domain_does_not_know,
@@ -67,7 +67,7 @@ async fn a_run_ends_as_it_is_told(db: Database) {
     }
 }
 
-async fn steps_that_wait_are_cancelled_with_their_run_and_one_that_runs_ends_as_it_does(db: Database) {
+async fn pending_steps_are_cancelled_and_the_running_one_ends(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     for (number, end) in [(1, S::Completed), (2, S::Failed), (3, S::Cancelled)] {
         let (run, mut steps) = a_run_of(&ada, &an_entry(&db).await).numbered(number).with_steps();
@@ -98,7 +98,7 @@ async fn steps_that_are_over_stay_as_they_are(db: Database) {
     assert_eq!(now(&db, &run).await.1, before);
 }
 
-/// Brings a run that waits to a state.
+/// Advances a pending run to a state.
 async fn bring_run(db: &Database, id: ExecutionId, to: S) {
     if to != S::Pending {
         begin(db, id).await.unwrap();

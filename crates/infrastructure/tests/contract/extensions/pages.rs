@@ -14,10 +14,10 @@ use crate::builders::Resident;
 contract!(
     extensions_come_by_name_whatever_its_case_and_ties_by_key,
     pages_divide_the_extensions_and_tell_how_many_there_are,
-    each_extension_of_a_page_has_its_own_variables_in_their_order,
+    extensions_of_a_page_have_their_own_variables_in_order,
     a_page_shows_the_catalog_and_the_forks_of_the_organization,
     a_filter_picks_the_category_and_the_kind,
-    a_search_looks_at_key_name_description_and_author_and_ignores_case,
+    search_covers_key_name_description_and_author,
     nothing_in_a_search_has_a_meaning_of_its_own,
 );
 
@@ -72,7 +72,7 @@ async fn pages_divide_the_extensions_and_tell_how_many_there_are(db: Database) {
     assert_eq!((beyond.items, beyond.total), (vec![], 7));
 }
 
-async fn each_extension_of_a_page_has_its_own_variables_in_their_order(db: Database) {
+async fn extensions_of_a_page_have_their_own_variables_in_order(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let entries = [
         an_extension().keyed("a").asking_for("z").asking_for("a").asking_for("m").build(),
@@ -119,7 +119,7 @@ async fn searched(db: &Database, scope: Scope, search: &str) -> Vec<String> {
     found(db, scope, &ExtensionFilter { search: Some(search.to_owned()), ..ExtensionFilter::default() }).await
 }
 
-async fn a_search_looks_at_key_name_description_and_author_and_ignores_case(db: Database) {
+async fn search_covers_key_name_description_and_author(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let entries = [
         an_extension().keyed("k-redis").named("First").described("One").written_by("ann"),

@@ -1,4 +1,4 @@
-//! Runs: how they come, and how they are read.
+//! Requests and reads of runs.
 
 use launchway_domain::{
     extensions::{ExecutionDetail, ExecutionRepository, PrintedStep},

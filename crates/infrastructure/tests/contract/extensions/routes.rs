@@ -1,4 +1,4 @@
-//! The names that lead to containers of extensions, and those of applications beside them.
+//! The host names of extension containers, and those of applications beside them.
 
 use launchway_domain::{
     applications::{ApplicationRepository as _, Port},
@@ -33,7 +33,7 @@ contract!(
     uninstalling_takes_the_names_of_the_extension_alone,
 );
 
-/// A name that leads to a container that an extension made for that person's organization.
+/// A route to a container that an extension created for that user's organization.
 pub(crate) fn a_route(resident: &Resident, extension: &str, host: &str) -> ExtensionRoute {
     ExtensionRoute {
         id: id(),
@@ -59,7 +59,7 @@ async fn lead_to(db: &Database, id: ExtensionRouteId, last: u8) {
     quietly(db, Write::MoveRoute { id, address: [10, 0, 0, last].into() }).await.unwrap();
 }
 
-/// Every route, by its name.
+/// Returns every route, sorted by name.
 async fn routes(db: &Database) -> Vec<ExtensionRoute> {
     let mut routes = ExtensionRepository::routes(db).await.unwrap();
     routes.sort_by(|one, other| one.host.cmp(&other.host));

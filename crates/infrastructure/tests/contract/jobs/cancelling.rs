@@ -1,4 +1,4 @@
-//! Work that is not wanted any more.
+//! Cancellation of jobs.
 
 use launchway_domain::{
     ids::JobId,

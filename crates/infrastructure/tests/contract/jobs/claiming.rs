@@ -1,4 +1,4 @@
-//! Who gets which job.
+//! Claiming jobs.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ contract!(
     an_empty_queue_gives_nothing,
     each_job_is_claimed_once_however_many_claim,
     of_one_subject_one_runs_even_among_many_claims,
-    the_database_itself_refuses_a_second_running_job_of_a_subject,
+    the_database_rejects_a_second_running_job_of_a_subject,
     a_job_that_is_due_later_is_not_claimed_before,
     what_was_to_run_first_runs_first,
     a_busy_subject_does_not_hold_up_the_others,
@@ -46,7 +46,7 @@ async fn an_empty_queue_gives_nothing(db: Database) {
     assert_eq!(claim(&db, a_worker(), 0).await, None);
 }
 
-/// Lets 32 workers claim until nothing is left, and returns what each claim got.
+/// Lets 32 workers claim until nothing is left, and returns the result of each claim.
 async fn claim_by_many(fresh: &Fresh, limits: ClaimLimits) -> Vec<Lease> {
     let replica = fresh.open_again();
     let mut tasks = JoinSet::new();
@@ -89,7 +89,7 @@ async fn of_one_subject_one_runs_even_among_many_claims(fresh: &Fresh) {
     assert_eq!(claim(db, a_worker(), 0).await, None);
 }
 
-async fn the_database_itself_refuses_a_second_running_job_of_a_subject(db: Database) {
+async fn the_database_rejects_a_second_running_job_of_a_subject(db: Database) {
     let scope = somebody(&db).await;
     let subject = id();
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Everything at once, by several processes.
+//! Concurrent operations of all kinds, by several processes.
 
 use launchway_domain::{
     ids::{JobId, SubjectId},
@@ -17,12 +17,12 @@ use crate::{
 
 contract!(whatever_happens_at_once_breaks_no_promise_and_loses_no_job);
 
-/// Whoever was too late is told so; nothing else may go wrong.
+/// A stale write is allowed; no other error is.
 fn expect_done_or_stale<T>(outcome: Result<T, StoreError>) {
     assert!(matches!(outcome, Ok(_) | Err(StoreError::Stale)), "{:?}", outcome.err());
 }
 
-/// Pushes to every subject, and regrets some of the pushes.
+/// Enqueues a job for every subject, and cancels some of them.
 async fn push(db: Database, subjects: Vec<(Scope, SubjectId)>) -> Vec<(Scope, JobId)> {
     let mut pushed = vec![];
     for round in 0..6 {
@@ -38,7 +38,7 @@ async fn push(db: Database, subjects: Vec<(Scope, SubjectId)>) -> Vec<(Scope, Jo
     pushed
 }
 
-/// Works on whatever it gets, and ends it in one of the ways there are.
+/// Works on the jobs that it claims, and ends them in all possible ways.
 async fn work(db: Database, number: i32) {
     let limits = ClaimLimits { builds: 5, operations: 0, per_organization: 3 };
     for round in 0..30 {
@@ -58,7 +58,7 @@ async fn work(db: Database, number: i32) {
     }
 }
 
-/// Takes everything from everyone, again and again.
+/// Rescues the jobs of all workers, repeatedly.
 async fn rescue(db: Database) {
     for _ in 0..20 {
         db.rescue(id(), id(), at(1000)).await.unwrap();

@@ -1,4 +1,4 @@
-//! How jobs come into the queue.
+//! Enqueuing jobs.
 
 use launchway_domain::{
     auth,

@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! Fairness between organizations.
 
 use launchway_domain::{
     jobs::{ClaimLimits, JobQueue as _, JobState, Outcome, Write},
@@ -90,7 +90,7 @@ async fn among_equals_who_was_served_longest_ago_goes_first(db: Database) {
         scopes.push(scope.id());
     }
     let mut served = vec![];
-    // At the same moment by the clock.
+    // At the same time by the clock.
     while let Some(claimed) = claim(&db, a_worker(), 1).await {
         served.push(claimed.job.scope.id());
         settle(&db, claimed.lease, Outcome::Succeeded, 1).await.unwrap();

@@ -1,4 +1,4 @@
-//! Jobs that were over long ago.
+//! Deletion of old jobs.
 
 use launchway_domain::jobs::{JobKind, JobQueue as _, JobState, NewJob, Outcome};
 use launchway_infrastructure::database::Database;

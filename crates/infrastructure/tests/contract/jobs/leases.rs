@@ -1,4 +1,4 @@
-//! What the holder of a lease may do, and who does not hold one any more may not.
+//! The rights of a lease, which end with it.
 
 use launchway_domain::{
     auth,
@@ -22,7 +22,7 @@ contract!(
     a_released_job_waits_again_and_the_attempt_does_not_count,
     a_retried_job_waits_until_it_is_due_and_the_attempt_counts,
     the_third_retry_is_the_end,
-    a_job_that_is_given_back_is_superseded_when_a_newer_one_waits,
+    a_returned_job_is_superseded_by_a_newer_queued_one,
 );
 
 async fn a_heartbeat_extends_the_lease(db: Database) {
@@ -84,7 +84,7 @@ async fn of_who_proves_a_lease_and_who_takes_it_away_one_is_first(db: Database) 
     }
 }
 
-/// Asserts that nobody can do anything with the lease.
+/// Asserts that every operation with the lease fails.
 async fn assert_void(db: &Database, lease: Lease) {
     assert_eq!(db.heartbeat(&lease, at(1000)).await.unwrap(), Heartbeat::Lost, "{lease:?}");
     assert!(is_stale(&settle(db, lease, Outcome::Succeeded, 1).await), "{lease:?}");
@@ -174,7 +174,7 @@ async fn the_third_retry_is_the_end(db: Database) {
     assert_eq!((job.reason.as_deref(), job.finished_at), (Some("three"), Some(at(3))));
 }
 
-async fn a_job_that_is_given_back_is_superseded_when_a_newer_one_waits(db: Database) {
+async fn a_returned_job_is_superseded_by_a_newer_queued_one(db: Database) {
     let scope = somebody(&db).await;
     let mut old = running(&db, scope).await;
     for release in [true, false] {

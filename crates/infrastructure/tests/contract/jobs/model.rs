@@ -1,4 +1,4 @@
-//! The queue against a simple model of it, through whatever may happen in whatever order.
+//! Model-based test of the queue: random operations in random order.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -39,7 +39,7 @@ enum Step {
     Postpone(Index, i64),
     Release(Index),
     Cancel(Index),
-    /// As the next boot of the workers' instance, or as somebody else.
+    /// As the next boot of the workers' instance, or as another instance.
     Rescue {
         after_restart: bool,
     },
@@ -72,7 +72,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..50)
 }
 
-/// What should be stored, beside what is.
+/// The expected state of the database.
 struct Model {
     db: Database,
     now: i64,
@@ -80,9 +80,9 @@ struct Model {
     scopes: Vec<Scope>,
     subjects: Vec<[SubjectId; SUBJECTS]>,
     jobs: BTreeMap<JobId, Job>,
-    /// The leases that hold, and when they end.
+    /// The valid leases, and when they expire.
     held: HashMap<JobId, (Lease, i64)>,
-    /// Every lease that ever was.
+    /// Every lease so far.
     leases: Vec<Lease>,
     turns: HashMap<Uuid, usize>,
 }
@@ -301,7 +301,7 @@ impl Model {
         }
     }
 
-    /// Compares everything but the wording of reasons.
+    /// Compares everything but the text of reasons.
     async fn assert_is_stored(&self) {
         for job in self.jobs.values() {
             let stored = self.db.get(job.scope, job.id).await.unwrap().unwrap();

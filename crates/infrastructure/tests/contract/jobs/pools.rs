@@ -1,4 +1,4 @@
-//! Pools: jobs that need different things do not hold each other up.
+//! Pools: jobs of different pools do not block each other.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ fn a_job_in(scope: Scope, pool: Pool) -> NewJob {
     NewJob { pool, ..a_job(scope) }
 }
 
-/// Takes every job that may run, and returns the pools of those that were taken, sorted.
+/// Claims every job that may run, and returns their pools, sorted.
 async fn claim_all(db: &Database, limits: ClaimLimits) -> Vec<&'static str> {
     let mut pools = vec![];
     while let Some(claimed) = db.claim(&a_worker(), limits, at(0), at(30)).await.unwrap() {

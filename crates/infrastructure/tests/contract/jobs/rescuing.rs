@@ -1,4 +1,4 @@
-//! Workers that are lost.
+//! Lost workers.
 
 use launchway_domain::{
     ids::BootId,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 contract!(
-    what_an_earlier_boot_of_this_instance_left_is_rescued_at_once,
+    jobs_of_an_earlier_boot_are_rescued_at_once,
     the_leases_of_others_are_rescued_only_when_they_have_ended,
     three_losses_are_the_end,
     a_lost_job_is_superseded_when_a_newer_one_waits,
@@ -22,7 +22,7 @@ contract!(
     a_lost_job_that_was_to_be_cancelled_is_cancelled,
     of_many_rescuers_one_rescues_each_job,
     a_job_from_a_clock_that_was_ahead_is_due_at_once,
-    a_lease_from_a_clock_that_was_ahead_ends_without_a_sign_of_life,
+    a_lease_from_the_future_ends_unless_it_is_renewed,
     what_waits_for_a_moment_goes_on_waiting,
 );
 
@@ -32,7 +32,7 @@ async fn rescue(db: &Database, seconds: i64) -> Vec<Rescued> {
     db.rescue(rescuer.instance, rescuer.boot, at(seconds)).await.unwrap()
 }
 
-async fn what_an_earlier_boot_of_this_instance_left_is_rescued_at_once(db: Database) {
+async fn jobs_of_an_earlier_boot_are_rescued_at_once(db: Database) {
     let scope = somebody(&db).await;
     let left = running(&db, scope).await;
     enqueue(&db, &a_job(scope)).await;
@@ -130,7 +130,7 @@ async fn a_job_from_a_clock_that_was_ahead_is_due_at_once(db: Database) {
     assert_eq!(claim(&db, a_worker(), 1).await.unwrap().job.id, ahead);
 }
 
-async fn a_lease_from_a_clock_that_was_ahead_ends_without_a_sign_of_life(db: Database) {
+async fn a_lease_from_the_future_ends_unless_it_is_renewed(db: Database) {
     let scope = somebody(&db).await;
     for job in [a_job(scope), a_job(scope)] {
         enqueue(&db, &job).await;

@@ -18,7 +18,7 @@ use crate::{
 };
 
 contract!(
-    pages_divide_the_lines_newest_first_and_tell_how_many_there_are,
+    pages_split_the_lines_newest_first_and_have_the_total,
     pages_of_a_deployment_divide_its_lines,
     a_page_beyond_the_last_is_empty,
     an_empty_log_has_an_empty_page,
@@ -47,7 +47,7 @@ async fn found(db: &Database, application: &Application, filter: &LogFilter) -> 
     numbers(&page.items)
 }
 
-/// The numbers on all pages of that size.
+/// Returns the numbers on all pages of that size.
 async fn walked(db: &Database, application: &Application, filter: &LogFilter, size: i64) -> Vec<i64> {
     let mut walked = Vec::new();
     for number in 1.. {
@@ -62,7 +62,7 @@ async fn walked(db: &Database, application: &Application, filter: &LogFilter, si
     walked
 }
 
-async fn pages_divide_the_lines_newest_first_and_tell_how_many_there_are(db: Database) {
+async fn pages_split_the_lines_newest_first_and_have_the_total(db: Database) {
     let (application, one, two) = a_log(&db).await;
     append(&db, counted(&one, 1..=5)).await;
     append(&db, counted(&two, 6..=7)).await;
@@ -213,7 +213,7 @@ async fn filters_hold_together_and_divide_into_pages(db: Database) {
     assert_eq!(walked(&db, &application, &filter, 3).await, [33, 26, 25, 18, 17, 10, 9]);
 }
 
-/// How long the fastest of some reads takes.
+/// Returns the time of the fastest of several reads.
 async fn fastest(read: impl AsyncFn()) -> Duration {
     let mut fastest = Duration::MAX;
     for _ in 0..40 {
@@ -224,7 +224,7 @@ async fn fastest(read: impl AsyncFn()) -> Duration {
     fastest
 }
 
-/// Makes every log called "long" twice as long, as if its lines had been appended once more.
+/// Doubles every log named "long", as if its lines had been appended once more.
 const TWICE_AS_LONG: &str = "
     INSERT INTO application_logs
         (application_id, number, deployment_id, deployment_number, level, log, created_at)

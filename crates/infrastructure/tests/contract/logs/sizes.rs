@@ -1,4 +1,4 @@
-//! Logs that take more bytes than they may.
+//! Logs that exceed their limit in bytes.
 
 use launchway_domain::{
     applications::Application,

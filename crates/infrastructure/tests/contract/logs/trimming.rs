@@ -1,4 +1,4 @@
-//! Lines that are forgotten.
+//! Deletion of old lines.
 
 use launchway_domain::{
     applications::Application,

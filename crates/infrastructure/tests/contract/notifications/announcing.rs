@@ -1,4 +1,4 @@
-//! Saying that something happened.
+//! Emitting events.
 
 use std::collections::BTreeSet;
 

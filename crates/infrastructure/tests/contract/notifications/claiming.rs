@@ -1,4 +1,4 @@
-//! Taking what is due.
+//! Claiming due deliveries.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ contract!(
     a_claim_names_who_took_it_and_for_which_attempt,
     of_a_channel_at_most_two_are_under_way,
     one_slow_channel_holds_nobody_else_up,
-    who_has_the_fewest_under_way_is_served_first_and_of_those_what_was_due_first,
+    claims_prefer_idle_channels_then_the_oldest_delivery,
     no_more_is_claimed_than_is_wanted,
     a_retry_waits_for_its_moment,
     what_waits_goes_to_the_address_that_is_there_now,
@@ -76,7 +76,7 @@ async fn one_slow_channel_holds_nobody_else_up(db: Database) {
     assert!(others.iter().all(|claimed| claimed.event.organization_id == bob.organization.id));
 }
 
-async fn who_has_the_fewest_under_way_is_served_first_and_of_those_what_was_due_first(db: Database) {
+async fn claims_prefer_idle_channels_then_the_oldest_delivery(db: Database) {
     let mut scopes = Vec::new();
     for name in ["ada", "bob", "eve"] {
         scopes.push(a_reader(&db, name).await.scope());
@@ -127,7 +127,7 @@ async fn what_waits_goes_to_the_address_that_is_there_now(db: Database) {
     assert_eq!(Some(config.url), url);
 }
 
-/// Such deliveries come about only on PostgreSQL, by two who meet.
+/// Such deliveries arise only on PostgreSQL, from two concurrent transactions.
 async fn what_waits_for_a_channel_that_is_off_or_gone_is_ended(db: Database) {
     let (ada, bob) = (a_reader(&db, "ada").await, a_reader(&db, "bob").await);
     for scope in [ada.scope(), bob.scope()] {
@@ -149,7 +149,7 @@ async fn what_waits_for_a_channel_that_is_off_or_gone_is_ended(db: Database) {
     assert_eq!(told(&db, 9).await, []);
 }
 
-/// However much waits for a channel, the others get their share of a claim.
+/// However many deliveries of a channel are pending, the others get their share of a claim.
 async fn thousands_of_one_channel_leave_room_for_the_others(db: Database) {
     let (ada, bob) = (a_reader(&db, "ada").await, a_reader(&db, "bob").await);
     let flood = (0..2_000).map(|_| Write::Announce(an_event(ada.scope(), 1)).into()).collect();

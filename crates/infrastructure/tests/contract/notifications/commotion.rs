@@ -1,4 +1,4 @@
-//! Everything at once, by several processes.
+//! Concurrent operations of all kinds, by several processes.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,13 +24,13 @@ use crate::{
 };
 
 contract!(
-    claimers_at_once_take_nothing_twice_and_of_a_channel_no_more_than_two,
-    whatever_happens_at_once_loses_no_delivery_and_leaves_none_waiting_for_nobody,
+    concurrent_claims_take_nothing_twice_and_two_per_channel,
+    concurrent_operations_lose_no_delivery_and_strand_none,
 );
 
 const CLAIMERS: u128 = 8;
 
-/// What is under way, as those know who hold it.
+/// The deliveries in progress, as seen by the senders that hold them.
 #[derive(Default)]
 struct UnderWay {
     of_channel: HashMap<Uuid, i64>,
@@ -50,7 +50,7 @@ impl UnderWay {
     }
 }
 
-/// Sends what it gets until there is nothing left, and knows what the others are at.
+/// Sends what it claims until there is nothing left, and checks against the other senders.
 async fn send_all(db: Database, number: u128, under_way: Arc<Mutex<UnderWay>>) -> usize {
     let mut sent = 0;
     let mut idle = 0;
@@ -63,7 +63,7 @@ async fn send_all(db: Database, number: u128, under_way: Arc<Mutex<UnderWay>>) -
         }
         tokio::task::yield_now().await;
         for claimed in claimed {
-            // Said first: until it is recorded, nobody gets its place.
+            // First: until it is recorded, no other delivery gets its slot.
             under_way.lock().unwrap().end(&claimed);
             record(&db, &claimed, Next::Done, 5).await.unwrap();
             sent += 1;
@@ -72,7 +72,7 @@ async fn send_all(db: Database, number: u128, under_way: Arc<Mutex<UnderWay>>) -
     sent
 }
 
-async fn claimers_at_once_take_nothing_twice_and_of_a_channel_no_more_than_two(fresh: &Fresh) {
+async fn concurrent_claims_take_nothing_twice_and_two_per_channel(fresh: &Fresh) {
     let db = &fresh.database;
     let mut scopes = Vec::new();
     for number in 0..5 {
@@ -95,7 +95,7 @@ async fn claimers_at_once_take_nothing_twice_and_of_a_channel_no_more_than_two(f
     }
 }
 
-/// Whoever was too late is told so; nothing else may go wrong.
+/// A stale write is allowed; no other error is.
 fn expect_done_or_stale(outcome: Result<(), StoreError>) {
     assert!(matches!(outcome, Ok(()) | Err(StoreError::Stale)), "{:?}", outcome.err());
 }
@@ -108,7 +108,7 @@ async fn announce_again_and_again(db: Database, scopes: Vec<Scope>) {
     }
 }
 
-/// Switches channels off and on, and asks for everything again that is dead.
+/// Disables and enables channels, and replays everything that is dead.
 async fn switch_again_and_again(db: Database, scopes: Vec<Scope>) {
     for round in 0..10 {
         for scope in &scopes {
@@ -141,12 +141,12 @@ async fn send_somehow(db: Database, number: u128) {
     }
 }
 
-/// Somebody who holds nothing.
+/// A sender that holds nothing.
 fn another_sender() -> SenderId {
     SenderId { instance: id(), boot: id() }
 }
 
-async fn whatever_happens_at_once_loses_no_delivery_and_leaves_none_waiting_for_nobody(fresh: &Fresh) {
+async fn concurrent_operations_lose_no_delivery_and_strand_none(fresh: &Fresh) {
     let db = &fresh.database;
     let mut scopes = Vec::new();
     for name in ["ada", "bob", "eve"] {

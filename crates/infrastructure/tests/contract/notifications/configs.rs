@@ -1,4 +1,4 @@
-//! Where messages go by HTTP.
+//! Configurations of HTTP channels.
 
 use launchway_domain::{
     notifications::{KeptSigningSecret, NotificationRepository as _, WebhookConfig, WebhookKind, Write},
@@ -40,7 +40,7 @@ fn update(scope: Scope, kind: WebhookKind, url: Option<&str>, is_active: Option<
     Write::UpdateWebhook { scope, kind, url, is_active, at: at(9) }
 }
 
-/// Every change that may be made to a place.
+/// Every possible change of a channel.
 fn changes(scope: Scope, kind: WebhookKind) -> [Write; 3] {
     [
         update(scope, kind, Some("other"), Some(false)),

@@ -1,4 +1,4 @@
-//! What is said when deployments end.
+//! Events of finished deployments.
 
 use launchway_domain::{
     applications::Application,
@@ -26,7 +26,7 @@ contract!(
     what_failed_is_told_with_the_reason,
     what_was_cancelled_is_told,
     what_was_replaced_is_told_with_what_took_its_place,
-    what_was_live_when_its_job_was_lost_is_told_to_have_succeeded,
+    a_live_deployment_whose_job_was_lost_has_succeeded,
     what_moves_on_or_waits_again_is_not_told,
     an_end_is_told_once,
     an_end_that_is_undone_is_not_told,
@@ -34,7 +34,7 @@ contract!(
     who_deletes_an_application_ends_its_deployments_and_is_told,
 );
 
-/// The application "web" of somebody who is told by Slack.
+/// The application "web" of an organization with a Slack channel.
 async fn web(db: &Database) -> Application {
     stored(db, &a_reader(db, "ada").await, "web").await
 }
@@ -43,7 +43,7 @@ fn scope(application: &Application) -> Scope {
     Scope::of_record(application.organization_id)
 }
 
-/// The only thing that was told.
+/// Returns the only event that was sent.
 async fn only_told(db: &Database) -> Event {
     let mut told = told(db, 1000).await;
     assert_eq!(told.len(), 1);
@@ -136,7 +136,7 @@ async fn what_was_replaced_is_told_with_what_took_its_place(db: Database) {
     assert_eq!(reason(&event), Some(format!("replaced by deployment {}", newer.id).as_str()));
 }
 
-async fn what_was_live_when_its_job_was_lost_is_told_to_have_succeeded(db: Database) {
+async fn a_live_deployment_whose_job_was_lost_has_succeeded(db: Database) {
     let application = web(&db).await;
     let (deployment, claimed) = building(&db, &application, 1).await;
     advance(&db, deployment.id, S::Deploying, 4).await.unwrap();
@@ -187,7 +187,7 @@ async fn an_end_that_is_undone_is_not_told(db: Database) {
 
 async fn ends_of_many_organizations_are_told_to_each(db: Database) {
     let (ada, bob) = (a_reader(&db, "ada").await, a_reader(&db, "bob").await);
-    // Nobody is told there.
+    // This organization has no channel.
     let eve = Resident::of(&db, "eve").await;
     for resident in [&ada, &bob, &eve] {
         let application = stored(&db, resident, "web").await;

@@ -1,4 +1,4 @@
-//! What is said when somebody logs in from a new device.
+//! Events of logins from a new device.
 
 use chrono::TimeDelta;
 use launchway_domain::{
@@ -14,10 +14,10 @@ use super::{a_reader, deliveries, facts, told};
 use crate::builders::{Resident, a_membership, a_session, at, audited, commit, id, is_stale};
 
 contract!(
-    a_login_from_a_new_device_is_told_to_every_organization_of_the_user,
+    a_login_from_a_new_device_notifies_all_organizations,
     a_known_device_is_not_told,
     another_address_or_program_is_another_device,
-    a_device_is_known_for_ninety_days_after_its_session_was_last_extended,
+    a_device_is_known_for_ninety_days_after_its_last_use,
     a_device_is_known_although_its_session_was_ended,
     devices_of_others_are_not_known,
     a_login_that_fails_is_not_told,
@@ -37,9 +37,9 @@ async fn count(db: &Database, resident: &Resident) -> usize {
     deliveries(db, resident.scope()).await.len()
 }
 
-async fn a_login_from_a_new_device_is_told_to_every_organization_of_the_user(db: Database) {
+async fn a_login_from_a_new_device_notifies_all_organizations(db: Database) {
     let (ada, bob) = (a_reader(&db, "ada").await, a_reader(&db, "bob").await);
-    // They are a member there and told nothing, were a member, or never were.
+    // The user is a member of eve's, which has no channel, was one of zoe's, and never was one of kim's.
     let (eve, zoe, kim) =
         (Resident::of(&db, "eve").await, a_reader(&db, "zoe").await, a_reader(&db, "kim").await);
     for other in [&bob, &eve, &zoe] {
@@ -94,7 +94,7 @@ async fn another_address_or_program_is_another_device(db: Database) {
     }
 }
 
-async fn a_device_is_known_for_ninety_days_after_its_session_was_last_extended(db: Database) {
+async fn a_device_is_known_for_ninety_days_after_its_last_use(db: Database) {
     let ada = a_reader(&db, "ada").await;
     let session = a_login(&ada, "one", at(0));
     open(&db, &session).await;

@@ -1,4 +1,4 @@
-//! What nobody sends any more, and asking for it again.
+//! Deliveries that are no longer sent, and replaying them.
 
 use launchway_domain::{
     ids::DeliveryId,
@@ -20,7 +20,7 @@ use crate::builders::{Resident, at, commit, id, is_stale};
 
 contract!(
     what_waits_for_a_channel_that_is_switched_off_is_dead,
-    what_waits_for_a_channel_that_is_deleted_is_dead_and_stays_readable,
+    deleting_a_channel_ends_its_deliveries_but_keeps_them,
     what_is_being_sent_when_its_channel_goes_is_recorded,
     another_channel_of_the_same_kind_does_not_wake_what_is_dead,
     what_waits_for_an_organization_that_is_deleted_is_dead,
@@ -37,7 +37,7 @@ async fn replay(db: &Database, scope: Scope, id: DeliveryId, seconds: i64) -> Re
     commit(db, Write::Replay { scope, id, at: at(seconds) }).await
 }
 
-/// A delivery that was given up at 3, and its channel is active.
+/// A delivery that was given up at 3, with an active channel.
 async fn a_dead_one(db: &Database, scope: Scope) -> Delivery {
     record(db, &sending(db, scope).await, Next::GiveUp, 3).await.unwrap();
     the_delivery(db, scope).await
@@ -63,7 +63,7 @@ async fn what_waits_for_a_channel_that_is_switched_off_is_dead(db: Database) {
     assert_eq!(claim(&db, 10, 7).await.len(), 1);
 }
 
-async fn what_waits_for_a_channel_that_is_deleted_is_dead_and_stays_readable(db: Database) {
+async fn deleting_a_channel_ends_its_deliveries_but_keeps_them(db: Database) {
     let ada = a_reader(&db, "ada").await;
     record(&db, &sending(&db, ada.scope()).await, Next::Again(at(50)), 3).await.unwrap();
     commit(&db, Write::DeleteWebhook { scope: ada.scope(), kind: KIND, at: at(5) }).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is said when runs of extensions end.
+//! Events of finished runs of extensions.
 
 use launchway_domain::{
     extensions::{ExecutionEnd, ExecutionState as S, Write},

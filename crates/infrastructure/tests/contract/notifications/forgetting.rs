@@ -1,4 +1,4 @@
-//! Forgetting what was over long ago.
+//! Deletion of old deliveries.
 
 use launchway_domain::{
     clock::Timestamp,

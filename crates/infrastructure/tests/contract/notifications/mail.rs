@@ -1,4 +1,4 @@
-//! Where messages go by mail.
+//! Configurations of mail channels.
 
 use launchway_domain::{
     notifications::{

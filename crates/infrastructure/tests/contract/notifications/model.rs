@@ -1,4 +1,4 @@
-//! Deliveries against a simple model of them, through whatever may happen in whatever order.
+//! Model-based test of deliveries: random operations in random order.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 const KINDS: [WebhookKind; 2] = [WebhookKind::Slack, WebhookKind::Generic];
-/// How long a claim holds, in seconds.
+/// The lifetime of a claim, in seconds.
 const LEASE: i64 = 10;
 
 #[derive(Debug, Clone)]
@@ -32,9 +32,9 @@ enum Step {
     Claim {
         most: usize,
     },
-    /// Says what came of an attempt, of one that may be lost since.
+    /// Records the outcome of an attempt, whose claim may be lost.
     Record(Index, After),
-    /// As the next boot of the senders' instance, or as somebody else.
+    /// As the next boot of the senders' instance, or as another instance.
     Rescue {
         after_restart: bool,
     },
@@ -78,10 +78,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..50)
 }
 
-/// A channel of an organization: which of both, by their places.
+/// A channel of an organization: the index of each.
 type Place = (usize, usize);
 
-/// What is known of a delivery, whatever it is about.
+/// The expected state of a delivery, without its event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kept {
     place: Place,
@@ -89,14 +89,14 @@ struct Kept {
     next_at: Timestamp,
     attempt: i32,
     failures: u32,
-    /// The attempts that somebody said something of.
+    /// The attempts with a recorded outcome.
     recorded: Vec<i32>,
     finished_at: Option<Timestamp>,
-    /// Who is at it, and until when.
+    /// The claim of its sender, and when it expires.
     held: Option<(Claim, i64)>,
 }
 
-/// What should be stored, beside what is.
+/// The expected state of the database.
 struct Model {
     db: Database,
     now: i64,
@@ -104,7 +104,7 @@ struct Model {
     scopes: Vec<Scope>,
     is_active: BTreeMap<Place, bool>,
     deliveries: BTreeMap<DeliveryId, Kept>,
-    /// Every claim that ever was.
+    /// Every claim so far.
     claims: Vec<Claim>,
 }
 
@@ -134,7 +134,7 @@ impl Model {
         (kept.state, kept.finished_at, kept.held) = (state, Some(at), None);
     }
 
-    /// Ends what waits for a channel.
+    /// Ends the pending deliveries of a channel.
     fn switch_off(&mut self, place: Place, at: Timestamp) {
         self.is_active.insert(place, false);
         let waits = |kept: &Kept| kept.place == place && kept.state == DeliveryState::Pending;
@@ -169,8 +169,8 @@ impl Model {
         }
     }
 
-    /// What may be claimed, in its order: the first of each channel that has a place, and before the others
-    /// those of channels with the fewest under way.
+    /// Returns the deliveries that may be claimed, in order: the first of each channel that has a free
+    /// slot, and first those of channels with the fewest in progress.
     fn due(&self) -> Vec<(i64, Timestamp, DeliveryId)> {
         let mut due = Vec::new();
         for place in self.is_active.iter().filter(|(_, is_active)| **is_active).map(|(place, _)| *place) {
@@ -190,7 +190,7 @@ impl Model {
         let due = self.due();
         let until = self.now + LEASE;
         let claimed = self.db.claim(sender(1, self.boot), most, at(self.now), at(until)).await.unwrap();
-        // Of two that are due at the same moment either may be first.
+        // Of two that are due at the same time either may be first.
         let moments: Vec<_> =
             claimed.iter().map(|claimed| self.deliveries[&claimed.claim.delivery].next_at).collect();
         let expected: Vec<_> = due.iter().take(most).map(|(_, next_at, _)| *next_at).collect();
@@ -308,7 +308,7 @@ impl Model {
         }
     }
 
-    /// Compares everything but the wording of reasons.
+    /// Compares everything but the text of reasons.
     async fn assert_is_stored(&self) {
         let mut stored = Vec::new();
         for scope in &self.scopes {

@@ -1,4 +1,4 @@
-//! What comes of attempts.
+//! The outcome of attempts.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ async fn a_receiver_that_wants_nothing_switches_its_channel_off(db: Database) {
         of.inspect(|one| assert_eq!(one.reason, if state == DeliveryState::Dead { UNWANTED } else { "" }))
             .count()
     };
-    // The one that came to nothing and the one that waited; another is still being sent.
+    // The failed one and the pending one; another is still being sent.
     assert_eq!((count("slack", DeliveryState::Dead), count("slack", DeliveryState::Sending)), (2, 1));
     assert_eq!((count("discord", DeliveryState::Dead), count("discord", DeliveryState::Pending)), (0, 1));
     announced(&db, ada.scope(), 7).await;

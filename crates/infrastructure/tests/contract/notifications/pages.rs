@@ -1,4 +1,4 @@
-//! Deliveries, page by page.
+//! Pages of deliveries.
 
 use launchway_domain::notifications::{
     ChannelKind, Delivery, DeliveryFilter, DeliveryState, Next, NotificationRepository as _, WebhookKind,
@@ -43,7 +43,7 @@ async fn deliveries_come_newest_first_each_with_its_attempts(db: Database) {
 async fn pages_divide_the_deliveries_and_tell_how_many_there_are(db: Database) {
     let ada = a_reader(&db, "ada").await;
     for seconds in 0..7 {
-        // Some at the same moment: ties are divided as well.
+        // Some at the same time: ties are split across pages as well.
         announced(&db, ada.scope(), seconds / 3).await;
     }
     let all = deliveries(&db, ada.scope()).await;

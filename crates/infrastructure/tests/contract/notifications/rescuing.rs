@@ -1,4 +1,4 @@
-//! Taking deliveries from senders that are lost.
+//! Requeuing the deliveries of lost senders.
 
 use launchway_domain::{
     notifications::{DeliveryQueue as _, DeliveryState, Next, SenderId, WebhookKind, Write},

@@ -1,4 +1,4 @@
-//! What signs messages.
+//! Signing secrets of messages.
 
 use launchway_domain::{
     notifications::{
@@ -13,7 +13,7 @@ use super::{a_secret, a_webhook, announced, claim_one};
 use crate::builders::{Resident, at, commit};
 
 contract!(
-    a_secret_that_was_replaced_signs_for_a_while_behind_the_new_one,
+    a_replaced_secret_keeps_signing_for_a_while,
     the_oldest_secrets_make_room,
     a_place_without_a_secret_gets_one,
     secrets_that_are_replaced_at_once_all_sign,
@@ -23,7 +23,7 @@ contract!(
 
 const KIND: WebhookKind = WebhookKind::Generic;
 
-/// Somebody whose own receiver is told, and the secret that signs.
+/// A user with a webhook channel of their own, and its signing secret.
 async fn a_receiver(db: &Database) -> (Resident, KeptSigningSecret) {
     let ada = Resident::of(db, "ada").await;
     let secret = a_secret("first");
@@ -44,7 +44,7 @@ async fn signing(db: &Database, scope: Scope, seconds: i64) -> Vec<KeptSigningSe
     db.webhook(scope, KIND, at(seconds)).await.unwrap().unwrap().1
 }
 
-async fn a_secret_that_was_replaced_signs_for_a_while_behind_the_new_one(db: Database) {
+async fn a_replaced_secret_keeps_signing_for_a_while(db: Database) {
     let (ada, first) = a_receiver(&db).await;
     assert_eq!(signing(&db, ada.scope(), 5).await, std::slice::from_ref(&first));
     let second = replace(&db, ada.scope(), 100, 10).await;

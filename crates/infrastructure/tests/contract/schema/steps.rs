@@ -1,4 +1,4 @@
-//! What a step makes of the records that it finds.
+//! The effect of migrations on existing records.
 
 use diesel_migrations::MigrationHarness as _;
 use launchway_domain::{
@@ -20,11 +20,11 @@ use crate::{
 contract!(
     applications_that_are_there_get_hosts,
     containers_that_are_there_get_a_port,
-    names_of_applications_stay_when_those_of_extensions_come_and_go,
-    deployments_that_are_there_were_requested_by_nobody_who_is_known,
+    application_names_survive_the_migration_of_extension_names,
+    existing_deployments_get_no_requesting_user,
 );
 
-/// Takes the steps back down to that one, and it too.
+/// Reverts the migrations down to that one, including it.
 async fn revert_to(db: &Database, version: &'static str) {
     let reverted = db.write(move |connection| {
         loop {
@@ -99,7 +99,7 @@ async fn containers_that_are_there_get_a_port(db: Database) {
     }
 }
 
-async fn names_of_applications_stay_when_those_of_extensions_come_and_go(db: Database) {
+async fn application_names_survive_the_migration_of_extension_names(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let web = an_application_of(&ada).at_domain("web.example.com").also_at("a.example.com").build();
     insert(&db, &web).await.unwrap();
@@ -117,7 +117,7 @@ async fn names_of_applications_stay_when_those_of_extensions_come_and_go(db: Dat
     add_route(&db, &route).await.unwrap();
 }
 
-async fn deployments_that_are_there_were_requested_by_nobody_who_is_known(db: Database) {
+async fn existing_deployments_get_no_requesting_user(db: Database) {
     let ada = a_reader(&db, "ada").await;
     let web = an_application_of(&ada).build();
     insert(&db, &web).await.unwrap();
@@ -130,7 +130,7 @@ async fn deployments_that_are_there_were_requested_by_nobody_who_is_known(db: Da
     db.migrate().await.unwrap();
     let after = Deployment { requested_by: String::new(), ..before };
     assert_eq!(get(&db, ada.scope(), after.id).await, Some(after));
-    // Whom to tell, and of what, is gone with the step.
+    // The migration deletes channels and events.
     announced(&db, ada.scope(), 2).await;
     assert_eq!(deliveries(&db, ada.scope()).await, []);
 }

@@ -1,4 +1,4 @@
-//! Deliveries that were taken.
+//! Accepted deliveries.
 
 use launchway_domain::{
     auth,
@@ -29,7 +29,7 @@ fn mark(id: &str, body: &str) -> DeliveryMark {
     DeliveryMark { id: id.parse().ok(), body: BodyHash::of(body.as_bytes()) }
 }
 
-/// Takes a delivery; what is older than 100 seconds does not count.
+/// Accepts a delivery; those older than 100 seconds do not count.
 fn take(application: ApplicationId, mark: &DeliveryMark, seconds: i64) -> Write {
     Write::Take { application, mark: mark.clone(), since: at(seconds - 100), at: at(seconds) }
 }

@@ -1,4 +1,4 @@
-//! Which applications come from a repository, and which follow their branch.
+//! The applications of a repository, and those that follow their branch.
 
 use launchway_domain::{
     applications::Application,
@@ -15,8 +15,8 @@ use crate::{
 };
 
 contract!(
-    applications_are_found_by_their_repository_however_it_is_written,
-    those_of_confirmed_repositories_that_pushes_deploy_are_followers,
+    applications_are_found_by_any_spelling_of_their_repository,
+    auto_deployed_applications_of_verified_repositories_follow,
 );
 
 async fn made(
@@ -35,7 +35,7 @@ fn ids(applications: &[Application]) -> Vec<ApplicationId> {
     applications.iter().map(|application| application.id).collect()
 }
 
-async fn applications_are_found_by_their_repository_however_it_is_written(db: Database) {
+async fn applications_are_found_by_any_spelling_of_their_repository(db: Database) {
     let (ada, bob) = (Resident::of(&db, "ada").await, Resident::of(&db, "bob").await);
     let of = |resident, name, address| an_application_of(resident).named(name).from_git(address);
     let one = made(&db, of(&ada, "one", "https://git.example.com/engine.git"), |_| ()).await;
@@ -55,7 +55,7 @@ async fn applications_are_found_by_their_repository_however_it_is_written(db: Da
     assert_eq!(ids(&db.applications_of(bob.scope(), &key).await.unwrap()), [next_door.id]);
 }
 
-async fn those_of_confirmed_repositories_that_pushes_deploy_are_followers(db: Database) {
+async fn auto_deployed_applications_of_verified_repositories_follow(db: Database) {
     let (ada, bob) = (Resident::of(&db, "ada").await, Resident::of(&db, "bob").await);
     let of = |resident, name, address| an_application_of(resident).named(name).from_git(address);
     let engine = "https://git.example.com/engine";

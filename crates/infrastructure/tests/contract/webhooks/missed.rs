@@ -1,4 +1,4 @@
-//! Whether a commit was missed.
+//! Detection of missed commits.
 
 use launchway_domain::{
     applications::{self, Application, Repository},
@@ -30,7 +30,7 @@ contract!(
     of_those_who_notice_at_once_one_deploys,
 );
 
-/// The branch of the application is at a commit of that digit.
+/// The head of the application's branch, at a commit of that digit.
 fn head(application: &Application, digit: char) -> BranchHead {
     let Repository::Git(repository) = application.blueprint.repository.clone() else {
         panic!("no repository");
@@ -43,7 +43,7 @@ fn head(application: &Application, digit: char) -> BranchHead {
     }
 }
 
-/// What is asked and what is guarded are the same.
+/// Asserts that the query and the guard agree.
 #[track_caller]
 fn agree(asked: bool, guarded: &Result<(), StoreError>) -> bool {
     match (asked, guarded) {
@@ -106,7 +106,7 @@ async fn a_commit_that_has_a_deployment_in_whatever_state_is_not(db: Database) {
     }
 }
 
-/// The deployment fails.
+/// Fails the deployment.
 async fn finish(db: &Database, deployment: &Deployment) {
     advance(db, deployment.id, DeploymentState::Failed, 50).await.unwrap();
 }

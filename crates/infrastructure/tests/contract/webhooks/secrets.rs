@@ -11,7 +11,7 @@ use super::{a_repository, a_secret, confirm, give, replace};
 use crate::builders::{Resident, at, commit, id, is_stale};
 
 contract!(
-    a_secret_is_read_as_it_was_stored_and_only_by_its_organization,
+    a_secret_is_readable_by_its_organization_only,
     a_repository_gets_a_first_secret_once,
     of_those_who_make_a_first_secret_at_once_one_does,
     a_secret_is_replaced_and_the_old_one_stays_valid_for_a_while,
@@ -27,7 +27,7 @@ async fn valid(db: &Database, repository: &RepositoryKey, seconds: i64) -> Vec<K
     db.secrets(std::slice::from_ref(repository), at(seconds)).await.unwrap()
 }
 
-async fn a_secret_is_read_as_it_was_stored_and_only_by_its_organization(db: Database) {
+async fn a_secret_is_readable_by_its_organization_only(db: Database) {
     let (ada, bob) = (Resident::of(&db, "ada").await, Resident::of(&db, "bob").await);
     let engine = a_repository("engine");
     assert_eq!(db.secret(ada.scope(), &engine).await.unwrap(), None);
@@ -73,7 +73,7 @@ async fn a_secret_is_replaced_and_the_old_one_stays_valid_for_a_while(db: Databa
     replace(&db, &third, 130).await.unwrap();
     assert_eq!(db.secret(ada.scope(), &engine).await.unwrap(), Some(third.clone()));
     assert_eq!(valid(&db, &engine, 119).await, [third.clone(), second.clone(), first]);
-    // Until then, and not at that moment.
+    // The end of the validity is exclusive.
     assert_eq!(valid(&db, &engine, 120).await, [third.clone(), second]);
     assert_eq!(valid(&db, &engine, 10_000).await, [third]);
 }

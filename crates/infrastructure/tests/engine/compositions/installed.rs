@@ -1,4 +1,4 @@
-//! Which compose is found, and how it is called.
+//! Finding and invoking the compose client.
 
 use launchway_domain::deployments::StepError;
 use launchway_testkit::docker::{FakeCall, FakeDocker, base_image};
@@ -6,7 +6,7 @@ use launchway_testkit::docker::{FakeCall, FakeDocker, base_image};
 use super::{Composing, plan};
 use crate::installation::owner;
 
-/// A docker that has everything, and `version` as its plugin.
+/// A docker that has every object, and `version` as its plugin.
 fn willing(version: &str) -> String {
     format!(
         r#"id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
@@ -94,7 +94,7 @@ async fn without_either_it_is_told_how_to_get_one() {
 }
 
 #[tokio::test]
-async fn a_hostile_file_is_refused_before_anything_is_asked_of_the_engine() {
+async fn rejects_a_hostile_file_before_calling_the_engine() {
     let docker = FakeDocker::running(&willing("echo v2.26.1"));
     let composing = Composing::with(|options| options.program = docker.program());
     let base = base_image();

@@ -1,4 +1,4 @@
-//! Bringing the services of a composition up again, and removing one attempt.
+//! Restarting the services of a composition, and removing one attempt.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Composing, page, plan};
 use crate::installation::owner;
 
-/// A page that is got from another service, by its other name, and a task that ends.
+/// A page that is requested from another service by its alias, and a task that ends.
 fn services() -> String {
     let base = base_image();
     format!(

@@ -1,4 +1,4 @@
-//! Services that run together, as one.
+//! Services that run together.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn services_reach_each_other_by_their_names_and_serve_at_an_address() {
+async fn services_reach_each_other_by_name_and_have_an_address() {
     let composing = Composing::new();
     let plan = plan(owner());
     let web = composing.run(&plan, &shop()).await;
@@ -38,7 +38,7 @@ async fn services_reach_each_other_by_their_names_and_serve_at_an_address() {
 }
 
 #[tokio::test]
-async fn every_service_has_limits_and_labels_and_cannot_gain_privileges() {
+async fn services_have_limits_and_labels_and_no_new_privileges() {
     let limits = ContainerLimits { memory: 64 << 20, cpus: Some(0.5), pids: 50 };
     let composing = Composing::with(|options| options.limits = limits);
     let plan = plan(owner());
@@ -124,7 +124,7 @@ async fn nobody_else_reaches_them_and_no_secret_is_kept_on_disk() {
 }
 
 #[tokio::test]
-async fn commands_run_beside_the_services_with_what_the_web_service_is_told() {
+async fn commands_run_with_the_environment_of_the_web_service() {
     let composing = Composing::new();
     let mut plan = plan(owner());
     plan.environment = variables(&[("SAID", "by the application")]);
@@ -146,7 +146,7 @@ async fn commands_run_beside_the_services_with_what_the_web_service_is_told() {
 }
 
 #[tokio::test]
-async fn a_service_that_fails_is_told_with_its_last_lines_and_nothing_stays() {
+async fn a_failed_service_shows_its_last_lines_and_is_removed() {
     let composing = Composing::new();
     let plan = plan(owner());
     let base = base_image();
@@ -192,7 +192,7 @@ async fn a_start_that_nobody_waits_for_leaves_no_container_behind() {
 }
 
 #[tokio::test]
-async fn images_are_built_from_the_repository_and_shared_by_their_names() {
+async fn services_share_built_images_by_name() {
     let composing = Composing::new();
     let plan = plan(owner());
     let base = base_image();

@@ -1,4 +1,4 @@
-//! Volumes outlive deployments, and compositions can be gone back to.
+//! Volumes outlive deployments, and compositions can be rolled back to.
 
 use launchway_domain::{
     deployments::{Composer as _, Deployer, StepError},
@@ -11,7 +11,7 @@ use super::{Composing, page, plan, shop};
 use crate::installation::owner;
 
 #[tokio::test]
-async fn a_volume_keeps_its_content_until_the_application_is_forgotten() {
+async fn a_volume_is_kept_until_the_application_is_removed() {
     let composing = Composing::new();
     let first = plan(owner());
     let web = composing.run(&first, &shop()).await;

@@ -1,4 +1,4 @@
-//! Compares our reading of generated files with the engine's own.
+//! Compares our parsing of generated files with the engine's own.
 
 use std::{
     io::Write as _,

@@ -1,4 +1,4 @@
-//! Steps that run a text in a shell.
+//! Steps that run a shell command.
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ fn command(text: &str) -> Action {
     Action::Command { run: text.to_owned(), revert: None }
 }
 
-/// What a step with this `cmd` comes to.
+/// Returns the resolved action of a step with this `cmd`.
 fn resolved(text: &str, values: &Values) -> Action {
     let step = StepSpec {
         name: "Say".to_owned(),
@@ -27,7 +27,7 @@ fn resolved(text: &str, values: &Values) -> Action {
 }
 
 #[tokio::test]
-async fn a_command_runs_in_the_workspace_and_knows_only_what_it_was_told() {
+async fn a_command_runs_in_the_workspace_with_only_its_variables() {
     let extending = Extending::new();
     let run = extending.begin_with(organization(), "note", &[("who", "a b\nc")]).await;
     let workspace = extending.runner.workspace(run.execution);
@@ -92,7 +92,7 @@ async fn a_command_is_taken_back_by_another() {
 }
 
 #[tokio::test]
-async fn a_command_that_nobody_waits_for_ends_with_everything_it_started() {
+async fn cancelling_a_command_ends_its_child_processes() {
     let extending = Extending::new();
     let run = extending.begin(organization(), "note").await;
     let workspace = extending.runner.workspace(run.execution);
@@ -112,7 +112,7 @@ async fn a_command_that_nobody_waits_for_ends_with_everything_it_started() {
     assert_eq!(alive(), last);
 }
 
-/// What people try.
+/// Injection attempts.
 const PAYLOADS: [&str; 62] = [
     "; touch canary",
     "& touch canary",

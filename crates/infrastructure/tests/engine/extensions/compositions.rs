@@ -1,4 +1,4 @@
-//! Compositions: brought up, replaced, taken down and brought back.
+//! Compositions: started, replaced, set aside and restored.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn down() -> Action {
     Action::Compose(ComposeAction::Down { project: "shop".parse().unwrap() })
 }
 
-/// A database that keeps what it is told in a volume, and a page that asks it.
+/// A database that stores values in a volume, and a page that requests them.
 fn shop(port: u16) -> String {
     let base = base_image();
     format!(
@@ -75,7 +75,7 @@ async fn page(port: u16) -> String {
 }
 
 #[tokio::test]
-async fn services_run_together_and_the_earlier_ones_come_back_with_what_they_were_told() {
+async fn reverting_restores_the_earlier_services_and_variables() {
     let (extending, whose, port) = (Extending::new(), organization(), 18_921);
     let file = up(&shop(port));
     let first = extending.begin_with(whose, "shop", &[("word", "hunter2 $x")]).await;
@@ -122,7 +122,7 @@ async fn services_run_together_and_the_earlier_ones_come_back_with_what_they_wer
     assert!(is_free_of("hunter2", extending.folder.path()), "a value is on the disk");
 }
 
-/// Whether no file below a folder has these words.
+/// Returns whether no file below a folder contains these words.
 fn is_free_of(words: &str, folder: &std::path::Path) -> bool {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -177,7 +177,7 @@ async fn what_was_never_there_before_goes_with_the_step() {
 }
 
 #[tokio::test]
-async fn a_service_that_fails_is_told_with_its_last_lines_and_nothing_new_stays() {
+async fn a_failed_service_shows_its_last_lines_and_nothing_stays() {
     let extending = Extending::new();
     let run = extending.begin(organization(), "shop").await;
     let base = base_image();

@@ -1,4 +1,4 @@
-//! Containers that stand alone: made, replaced, set aside and brought back.
+//! Containers outside of compositions: created, replaced, set aside and restored.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ fn remove(name: &str) -> Action {
 }
 
 #[tokio::test]
-async fn a_container_has_what_its_spec_says_and_the_limits_of_every_other() {
+async fn a_container_follows_its_spec_and_has_the_usual_limits() {
     let extending = Extending::new();
     let run = extending.begin(organization(), "postgres").await;
     let mut wanted = spec("db");
@@ -101,7 +101,7 @@ async fn what_had_the_name_is_set_aside_and_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_step_whose_container_cannot_be_made_is_taken_back_like_any_other() {
+async fn a_step_that_cannot_create_its_container_is_revertible() {
     let (extending, whose) = (Extending::new(), organization());
     let first = extending.begin(whose, "postgres").await;
     extending.done(&first, 1, &run_it(spec("db"))).await;

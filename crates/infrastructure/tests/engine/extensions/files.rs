@@ -1,4 +1,4 @@
-//! Steps about files: in the workspace alone, whatever links lie there.
+//! Steps about files: in the workspace only, whatever links it contains.
 
 use std::{
     fs,
@@ -48,7 +48,7 @@ impl Working {
         Self { extending, run, workspace }
     }
 
-    /// Every file and folder of the workspace, with what is in it.
+    /// Returns every file and folder of the workspace, with its contents.
     fn all(&self) -> Vec<String> {
         let (mut all, mut folders) = (Vec::new(), vec![self.workspace.clone()]);
         while let Some(folder) = folders.pop() {
@@ -68,7 +68,7 @@ impl Working {
         all
     }
 
-    /// Performs a step twice, looks, takes it back twice, and looks again.
+    /// Performs a step twice, checks, reverts it twice, and checks again.
     async fn there_and_back(&self, action: &Action, expected: &[&str]) {
         let before = self.all();
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Host ports: only those of the range, each recorded until its container goes.
+//! Host ports: only those of the range, each recorded until its container is removed.
 
 use std::{
     collections::BTreeSet,

@@ -58,7 +58,7 @@ async fn a_name_that_another_extension_answers_to_is_refused() {
 }
 
 #[tokio::test]
-async fn an_organization_reaches_its_own_containers_by_name_and_no_other_organizations() {
+async fn an_organization_reaches_only_its_own_containers_by_name() {
     let (extending, ours, theirs) = (Extending::new(), organization(), organization());
     let serve = || run_it(scripted("web", "echo hello > /www/index.html; exec httpd -f -p 8080 -h /www"));
     let run = extending.begin(ours, "site").await;
@@ -196,7 +196,7 @@ async fn deployments_and_extensions_do_not_see_each_other() {
     assert_eq!(extending.installation.traces.containers(), [again.id.as_str()]);
 }
 
-/// A docker that has everything and succeeds.
+/// A docker that has every object and always succeeds.
 const WILLING: &str = r#"cat >/dev/null
 id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 case "$1 $2" in
@@ -207,7 +207,7 @@ case "$1 $2" in
 esac"#;
 
 #[tokio::test]
-async fn no_value_of_an_environment_and_no_option_of_anybody_is_in_a_command_line() {
+async fn command_lines_contain_no_values_and_no_options_of_users() {
     let fake = FakeDocker::running(WILLING);
     let installation = Installation::with(|options| options.program = fake.program());
     let extending = Extending::with(installation, |_| {});

@@ -1,4 +1,4 @@
-//! Steps about services, told to a program in place of `systemctl`.
+//! Steps about services, with a fake `systemctl`.
 
 use launchway_domain::{
     deployments::StepError,
@@ -13,7 +13,7 @@ fn tell(verb: ServiceVerb) -> Action {
     Action::Service { unit: "my-app@1.service".parse().unwrap(), verb }
 }
 
-/// What changes state, as it was told.
+/// Returns the calls that change state.
 fn changes(fake: &FakeProgram) -> Vec<String> {
     let calls = fake.calls().into_iter().map(|call| call.arguments);
     let mut told: Vec<String> =

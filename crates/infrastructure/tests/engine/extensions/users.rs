@@ -1,4 +1,4 @@
-//! Steps about users, told to programs in place of the machine's own.
+//! Steps about users, with fakes of the machine's programs.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{Extending, organization};
 
-/// A machine whose users are files: the number and the groups of each.
+/// A machine whose users are files: the UID and the groups of each.
 struct Machine {
     extending: Extending,
     programs: Vec<FakeProgram>,
@@ -45,7 +45,7 @@ impl Machine {
         Self { extending, programs, users: folder }
     }
 
-    /// How the programs that change something were called.
+    /// Returns the calls of the programs that change something.
     fn changes(&self) -> Vec<String> {
         let calls = self.programs[2..].iter().flat_map(|program| {
             let name = program.program().file_name().unwrap().to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! Git's own server for its own protocol.
+//! Git's own server for the `git://` protocol.
 
 use std::{net::TcpStream, path::Path, process::Command};
 

@@ -1,4 +1,4 @@
-//! A real ssh server that lets one key in.
+//! A real ssh server that accepts one key.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// Lets the owner of `public_key` in as the user who runs the test.
+    /// Accepts `public_key` for the user who runs the test.
     pub(crate) fn serve(folder: &Path, public_key: &str) -> Self {
         let folder = folder.to_owned();
         fs::create_dir(&folder).unwrap();
@@ -53,7 +53,7 @@ impl Sshd {
         panic!("sshd does not start: {}", fs::read_to_string(folder.join("log")).unwrap_or_default());
     }
 
-    /// A line for a file of known hosts.
+    /// Returns a line for a `known_hosts` file.
     pub(crate) fn known_host(&self) -> String {
         let key = fs::read_to_string(self.folder.join("host_key.pub")).unwrap();
         format!("[127.0.0.1]:{} {key}", self.port)
@@ -81,7 +81,7 @@ fn text_of_config(folder: &Path, port: u16) -> String {
     )
 }
 
-/// Makes a host key at `path`.
+/// Generates a host key at `path`.
 pub(crate) fn make_host_key(path: &Path) {
     let made = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"])

@@ -1,4 +1,4 @@
-//! How both databases go from channel to channel.
+//! Tests of the query plans for going from channel to channel.
 
 use diesel::{
     Connection as _, QueryableByName, RunQueryDsl as _, connection::SimpleConnection as _, pg::PgConnection,
@@ -26,7 +26,7 @@ fn sqlite_reads_nothing_but_the_index_of_what_waits() {
     assert!(steps.iter().all(|step| !step.detail.contains("TEMP B-TREE")));
 }
 
-/// Of ten thousand deliveries of twenty channels, about two are read for each channel.
+/// Of ten thousand deliveries of twenty channels, about two are read per channel.
 #[test]
 fn postgresql_reads_as_much_as_there_are_channels() {
     #[derive(QueryableByName)]
@@ -57,7 +57,7 @@ fn postgresql_reads_as_much_as_there_are_channels() {
     }
 }
 
-/// How many rows a step gave, over all times that it was taken.
+/// Returns the rows of a plan node over all its loops.
 fn rows_of(step: &str) -> usize {
     let after = |name: &str| -> usize {
         let rest = step.split_once(name).unwrap().1;

@@ -1,4 +1,4 @@
-//! Files that are allowed and files that are not.
+//! Tests of allowed and rejected files.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn name(text: &str) -> ServiceName {
     text.parse().unwrap()
 }
 
-/// A file with one service that says this too.
+/// A file with one service that has this line too.
 fn with(line: &str) -> String {
     format!("services:\n  db:\n    image: postgres:16\n    {line}\n")
 }
@@ -60,7 +60,7 @@ fn rendered(text: &str, web: &str, given: &Variables) -> Value {
 }
 
 #[test]
-fn hostile_files_are_refused_with_a_sentence_that_names_what_is_wrong() {
+fn rejects_hostile_files_and_names_the_problem() {
     for (line, told) in [
         ("privileged: true", "the service `db` may not have `privileged`"),
         ("network_mode: host", "the service `db` may not have `network_mode`"),
