@@ -1,4 +1,4 @@
-//! A bare server that answers everything with 1 KiB: what the benchmark puts behind a proxy.
+//! A minimal server that answers every request with 1 KiB: the upstream of the proxy benchmark.
 
 use std::{convert::Infallible, io};
 

@@ -1,4 +1,4 @@
-//! Clients' connections: taken from the listening socket, served, closed.
+//! Accepts, serves and closes connections of clients.
 
 use std::{
     convert::Infallible,
@@ -20,16 +20,16 @@ use tokio::{
 
 use crate::{closing::Phase, exchange::Peer, forward, proxy::Proxy, wire::Wire};
 
-/// Connections that wait to be taken.
+/// The backlog of the listening socket.
 const BACKLOG: u32 = 4_096;
 
-/// As much as is read at once. Heads are limited by `Limits`.
+/// The size of the read buffer. Heads are limited by `Limits`.
 const BUFFER: usize = 64 * 1_024;
 
-/// Until the next try when no connection can be taken: mostly for want of file descriptors.
+/// The delay before the next `accept` after one failed, mostly because file descriptors ran out.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Listens there.
+/// Binds a listening socket.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -41,7 +41,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Takes connections until the proxy leaves.
+/// Accepts connections until the proxy shuts down.
 pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
     loop {
         let taken = async {

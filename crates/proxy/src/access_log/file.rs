@@ -1,8 +1,7 @@
-//! A file that grows to a size and is then put aside.
+//! A log file that is rotated by size.
 //!
-//! Two processes may append to it while one takes over from the other: each write is one call with
-//! whole lines at the end of the file, and only who holds the lock of the file at the path puts it
-//! aside.
+//! Two processes may append to it during a handover: each write is one call with whole lines at the
+//! end of the file, and only the process that holds the lock of the file at the path rotates it.
 
 use std::{
     ffi::OsString,
@@ -16,10 +15,10 @@ use rustix::fs::OFlags;
 
 use super::Lines;
 
-/// How large a file becomes before it is put aside.
+/// The size at which a file is rotated.
 pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
 
-/// How many files are kept beside the current one.
+/// The number of rotated files that are kept.
 const MOST_ASIDE: u32 = 2;
 
 const PRIVATE: u32 = 0o600;
@@ -30,7 +29,7 @@ pub(super) struct RotatedFile {
     path: PathBuf,
     most_bytes: u64,
     file: File,
-    /// Whether the last line has no end, because a disk was full or a machine lost power.
+    /// The last line is incomplete, because the disk was full or the machine lost power.
     is_torn: bool,
 }
 
@@ -41,8 +40,7 @@ impl RotatedFile {
         Ok(Self { path: path.to_owned(), most_bytes, file, is_torn })
     }
 
-    /// Goes on with the file at the path, if that is another one by now: another process put ours
-    /// aside, or a person did.
+    /// Reopens the path if it is another file by now, because another process or an operator rotated ours.
     fn follow(&mut self) -> io::Result<()> {
         if is_at(&self.file, &self.path)? { Ok(()) } else { self.reopen() }
     }
@@ -58,7 +56,7 @@ impl RotatedFile {
         }
         match self.file.try_lock() {
             Ok(()) => {}
-            // The other process is at it, and nobody waits for it.
+            // The other process is rotating; there is no need to wait for it.
             Err(TryLockError::WouldBlock) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
         }

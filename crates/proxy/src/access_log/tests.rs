@@ -1,4 +1,4 @@
-//! Lines that are lost, torn and put aside.
+//! Lost lines, torn lines and rotation.
 
 use std::{
     fs,
@@ -184,7 +184,7 @@ fn a_line_that_was_torn_spoils_no_other() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "whole\ntor\nnext\n");
 }
 
-/// A disk that takes lines only when it is allowed to.
+/// A disk that accepts lines only when the test allows it.
 struct SlowDisk {
     permits: Receiver<io::Result<()>>,
     written: Sender<Vec<u8>>,
@@ -197,7 +197,7 @@ impl Lines for SlowDisk {
     }
 }
 
-/// What was written of requests, and how many were told to be lost.
+/// The number of requests that were logged, and the number that were reported as lost.
 fn noted(written: &Receiver<Vec<u8>>) -> (u64, u64) {
     let text = String::from_utf8(written.iter().flatten().collect()).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! One proxy in another's place.
+//! The handover from one proxy to another.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Which headers an application and a client get.
+//! The headers that an application and a client receive.
 
 use crate::{
     application::scripted,

@@ -1,4 +1,4 @@
-//! How much the proxy bears, and how long: on both sides of each limit.
+//! The limits and timeouts of the proxy, on both sides of each.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::{
 const SHORT: Duration = Duration::from_millis(200);
 const LESS: Duration = Duration::from_millis(120);
 
-/// A client and the application that it has asked, with a request's head behind them.
+/// A client and the application it has sent a request to, after the head of the request.
 async fn asked(proxy: &Proxy, lines: &str) -> (Connection, Connection, Scripted) {
     let mut application = scripted().await;
     proxy.lead("a", application.address).await;

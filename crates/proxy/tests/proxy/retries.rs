@@ -1,4 +1,4 @@
-//! What is tried again when a target does not answer, and what is not.
+//! The cases in which a request is retried, and those in which it is not.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     running::proxy,
 };
 
-/// Shorter than all pauses together.
+/// Shorter than all retry delays together.
 const SOON: Duration = Duration::from_millis(40);
 
 #[tokio::test]

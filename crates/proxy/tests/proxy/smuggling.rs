@@ -1,4 +1,4 @@
-//! What a client may not send, and what of the rest an application really gets.
+//! Requests that are rejected, and the bytes that an application receives of the others.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::{
     running::{proxy, proxy_with},
 };
 
-/// What becomes of a request.
+/// The expected outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It is answered by the proxy itself, and the connection ends.
+    /// The proxy answers it itself, and closes the connection.
     Refused(u16),
-    /// It reaches the application.
+    /// It is forwarded to the application.
     Passed,
 }
 
@@ -35,7 +35,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: Chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", Passed),
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: chunked\r\n\r\n2;a=b\r\nab\r\n0\r\n\r\n", Passed),
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: chunked\r\n\r\n0002\r\nab\r\n00\r\n\r\n", Passed),
-    // Two ways to tell where the body ends.
+    // Two contradictory ends of the body.
     ("POST / HTTP/1.1\r\n⌂Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Content_Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", Refused(400)),

@@ -1,4 +1,4 @@
-//! Files that are there in fewer bytes too.
+//! Compressed files.
 
 use crate::site::Site;
 

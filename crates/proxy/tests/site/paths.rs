@@ -1,4 +1,4 @@
-//! Which path leads to what.
+//! The responses to paths.
 
 use http::Method;
 use launchway_proxy::site::serve;
@@ -26,7 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("docs/.well-known/x", "hidden"),
 ];
 
-/// Path, status, and the body or the place that it redirects to.
+/// Path, status, and the body or the location of the redirect.
 const ROWS: &[(&str, u16, &str)] = &[
     ("/", 200, "home"),
     ("/?a=b", 200, "home"),
