@@ -1,4 +1,4 @@
-//! Secrets that are recognised wherever they turn up.
+//! Secrets that are recognised wherever they appear.
 
 mod command_lines;
 mod net;

@@ -1,4 +1,4 @@
-//! One organization attacks the machine, and another one goes on as before.
+//! One organization attacks the machine, and another one works as before.
 
 mod attacks;
 
@@ -96,7 +96,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section
 }
 
-/// Sends requests to the normal organization's application, deploys it again and again and reads, for so long.
+/// Sends requests to the normal organization's application, deploys it repeatedly and reads, for this time.
 fn measure(tenants: &mut Tenants, time: Duration) -> Beside {
     let load = Load::of(tenants, &[NORMAL], "/", PAUSE);
     let reader = Regular::begin(tenants.client(0), READ);

@@ -33,7 +33,7 @@ const REST: Duration = Duration::from_secs(30);
 /// The time that the deployment of a site may take before it counts as failed.
 const SITE: Duration = Duration::from_secs(60);
 
-/// Measurements beside one state of the engine.
+/// Measurements during one state of the engine.
 struct Beside {
     reads: Waits,
     sites: Vec<Duration>,
@@ -85,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section
 }
 
-/// Deploys the site and reads, for so long.
+/// Deploys the site and reads, for this time.
 fn measure(tenants: &Tenants, time: Duration) -> Beside {
     let reader = Regular::begin(&tenants.stage.admin, READ);
     let (started, mut sites, mut failed_sites) = (Instant::now(), Vec::new(), 0);

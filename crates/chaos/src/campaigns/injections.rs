@@ -1,4 +1,4 @@
-//! Hostile texts in every place of every request.
+//! Hostile texts in every field of every request.
 
 mod bystander;
 mod corpus;
@@ -43,7 +43,7 @@ that only takes notes. A text that reached a shell would leave a file. Another o
 database that names it, or its application, is compared before and after. Both databases; the short form takes one text \
 of twelve for each place, on SQLite, and lets every build fail.";
 
-/// How long everything that was accepted may take to come to its end.
+/// The time within which everything that was accepted must finish.
 const REST: Duration = Duration::from_secs(1800);
 
 pub(crate) fn run(options: &Options) -> Section {
@@ -121,7 +121,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     controls(section, database, &bystander, &marks, &texts);
 }
 
-/// What was answered.
+/// The responses.
 #[derive(Default)]
 struct Outcome {
     places: usize,
@@ -163,7 +163,7 @@ fn tell(section: &mut Section, database: &str, tally: &Outcome) {
     );
 }
 
-/// One of everything, made before anything hostile comes.
+/// Creates one resource of each kind, before anything hostile is sent.
 fn ids(stage: &Stage) -> Ids {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let admin = &stage.admin;
@@ -188,7 +188,7 @@ fn ids(stage: &Stage) -> Ids {
     }
 }
 
-/// Bodies that no client library sends.
+/// Sends bodies that no client library sends.
 fn send_bodies(stage: &Stage, operation: &Operation, ids: &Ids, tally: &mut Outcome) {
     if !operation.about["requestBody"].is_object() {
         return;
