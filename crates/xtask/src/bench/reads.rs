@@ -1,4 +1,4 @@
-//! What authenticated reads cost, next to a bare server with the same body.
+//! The cost of authenticated reads, compared with a bare server with the same body.
 
 use std::{fs, path::Path, process::Command};
 
@@ -23,7 +23,7 @@ const ROUNDS: u32 = 7;
 const SECONDS: u32 = 2;
 const LEAST_RATIO: f64 = 0.35;
 const MOST_MEGABYTES: f64 = 200.0;
-/// How long the tables are.
+/// The number of rows of the tables.
 const ROWS: u32 = 1_000;
 
 /// Loads the server and bare ones in turn and compares their requests per second.
@@ -94,7 +94,7 @@ fn tell(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
     report.figure(Figure::new(format!("{name}: CPU of a bare request"), "µs", 1, theirs.processor()));
 }
 
-/// What each round measured.
+/// The measurements of each round.
 #[derive(Default)]
 struct Loads(Vec<Load>);
 
@@ -108,7 +108,7 @@ impl Loads {
     }
 }
 
-/// A bare server that answers the same.
+/// A bare server that returns the same body.
 struct Rival {
     server: Server,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! A server process that says where it listens and ends with its owner.
+//! A server process that prints its address and is stopped with its owner.
 
 use std::{
     env,
@@ -21,12 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
-    /// When the process was asked for.
+    /// The time at which the process was spawned.
     pub(crate) started: Instant,
 }
 
 impl Server {
-    /// Starts a program without our own settings and waits for the line that names its address.
+    /// Starts a program without our own environment and waits for the line with its address.
     pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
         let line = workspace::shown(command);
         let mut server = Self::start_at(command, 0)?;
@@ -36,7 +36,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts a program without our own settings that was told its port.
+    /// Starts a program without our own environment on a given port.
     pub(crate) fn start_at(command: &mut Command, port: u16) -> Outcome<Self> {
         let line = workspace::shown(command);
         for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("LAUNCHWAY_")) {
@@ -58,7 +58,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Ends the process before its owner is dropped; it is nobody's business any more if it has ended.
+    /// Kills the process before its owner is dropped, and ignores that it may have exited.
     pub(crate) fn end(&mut self) {
         let _ended = self.child.kill().and_then(|()| self.child.wait());
     }
@@ -68,7 +68,7 @@ impl Server {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let port = output.by_ref().lines().map_while(Result::ok).find_map(|line| port_in(&line));
-            // Without a port the sender is dropped, which tells the waiting side.
+            // Without a port the sender is dropped, which ends the wait.
             if let Some(port) = port
                 && sender.send(port).is_ok()
             {
