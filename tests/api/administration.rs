@@ -1,4 +1,4 @@
-//! What an operator does with the server's own files, when nobody can log in.
+//! The operator's commands on the server's own files, when no user can log in.
 
 use std::{
     io::Write as _,

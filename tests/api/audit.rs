@@ -1,4 +1,4 @@
-//! The audit trail: endpoint 9, and its check.
+//! The audit log: `GET /api/v1/audit/logs`, and its verification.
 
 use diesel::{Connection as _, SqliteConnection, connection::SimpleConnection as _};
 use launchway_testkit::{client::Client, people::join, server::TestServer};

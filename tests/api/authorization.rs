@@ -1,4 +1,4 @@
-//! Who may do what: every mounted operation, asked by everyone.
+//! Authorization: every mounted operation, called by every kind of caller.
 
 mod table;
 mod world;

@@ -1,4 +1,4 @@
-//! Without its database the server refuses politely, survives, and recovers by itself.
+//! Without its database the server rejects requests cleanly, keeps running, and recovers.
 
 use launchway_testkit::{
     client::Answer,

@@ -1,4 +1,4 @@
-//! Bodies that are too large, too slow or not what they said they would be.
+//! Bodies that are too large, too slow or malformed.
 
 use std::time::{Duration, Instant};
 
@@ -183,7 +183,7 @@ fn two_lengths_that_contradict_each_other_are_no_request() {
     assert_eq!(caller.theme(), "light");
 }
 
-/// Someone who changes the theme on connections of their own.
+/// A caller who changes the theme on raw connections.
 struct Caller<'a> {
     server: &'a TestServer,
     token: String,
@@ -216,7 +216,7 @@ impl<'a> Caller<'a> {
         )
     }
 
-    /// The theme as it is now.
+    /// Returns the current theme.
     fn theme(&self) -> String {
         let settings = self.server.client().with_token(&self.token).get("/api/v1/user/settings").success();
         settings["theme"].as_str().unwrap().to_owned()

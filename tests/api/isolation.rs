@@ -1,4 +1,4 @@
-//! The organization that a request is about, and who is kept out of it.
+//! The organization of a request, and callers without access to it.
 
 use launchway_testkit::server::{ADMIN_PASSWORD, TestServer};
 use serde_json::json;
@@ -60,7 +60,8 @@ fn who_has_no_token_learns_nothing_about_organizations() {
     }
 }
 
-/// PostgreSQL is changed past the server, as an offline verb does, and the server sees it with the next request.
+/// PostgreSQL is changed directly, as an offline command does, and the server sees it with the next
+/// request.
 #[test]
 fn a_member_who_is_removed_is_out_on_the_very_next_request() {
     let server = TestServer::on_postgres();

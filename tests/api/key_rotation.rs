@@ -1,4 +1,4 @@
-//! Another key for all secrets, whatever happens on the way.
+//! Rotation of the key of all secrets, with interruptions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -66,7 +66,7 @@ impl Secrets {
         secrets
     }
 
-    /// Waits until nothing is under way any more.
+    /// Waits until no job, deployment or run is open.
     fn settle(&self) {
         crate::patience::until("the end of what is under way", || {
             let open = "SELECT state AS value FROM jobs WHERE finished_at IS NULL
@@ -76,19 +76,19 @@ impl Secrets {
         });
     }
 
-    /// What callers are shown of what is sealed.
+    /// Returns the sealed values as callers see them.
     fn shown(&self) -> Vec<Value> {
         self.paths.iter().map(|path| self.admin.get(path).success()).collect()
     }
 
-    /// Everything can be used as before.
+    /// Asserts that every secret still works.
     #[track_caller]
     fn are_all_there(&mut self) {
         self.admin = self.admin.at(self.server.url());
         assert_eq!(self.shown(), self.before);
     }
 
-    /// The sealed values, by the table and the column that they are in.
+    /// Returns the sealed values, by their table and column.
     fn sealed(&self) -> BTreeMap<String, BTreeSet<String>> {
         let kept = Kept::of(&self.server);
         let unpacked = Command::new("tar").args(["-xzf", &kept.file(), "-C"]).arg(kept.folder()).status();
@@ -117,7 +117,7 @@ impl Secrets {
     }
 }
 
-/// Every column that holds sealed values.
+/// Every column with sealed values.
 const SEALED: [&str; 12] = [
     "applications.build_variables",
     "applications.credentials",
@@ -169,7 +169,7 @@ fn every_secret_is_sealed_with_the_new_key_and_none_with_the_old(server: TestSer
     secrets.are_all_there();
 }
 
-/// Ends a command as it is about to make a system call for the `when`th time; tells whether it came so far.
+/// Kills a command at its `when`th call of a system call; returns whether it got so far.
 pub(crate) fn is_killed_at(server: &TestServer, arguments: &[&str], call: &str, when: usize) -> bool {
     let inner = server.command(&[]);
     let mut command = Command::new("strace");

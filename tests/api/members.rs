@@ -1,4 +1,4 @@
-//! Members: endpoint 4 and its neighbours.
+//! Members: `/api/v1/organizations/users`.
 
 use launchway_testkit::{
     client::Client,

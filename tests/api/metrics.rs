@@ -1,4 +1,4 @@
-//! What is counted, and who may see it.
+//! Metrics, and access to them.
 
 use launchway_testkit::{
     client::Client,
@@ -85,7 +85,7 @@ fn from_elsewhere_metrics_are_for_the_administrator_of_the_installation() {
     server.execute("UPDATE users SET kind = 'app_user'");
     let elsewhere = issued_for_it.with_header("via", "1.1 caddy");
     until("the change to the user", || (elsewhere.get("/metrics").status == 403).then_some(()));
-    // On the machine itself nobody is asked, whoever they are.
+    // On the machine itself no authentication is needed.
     for local in [&server.client(), &grace, &server.client().with_token("garbage")] {
         assert_eq!(local.get("/metrics").status, 200);
     }

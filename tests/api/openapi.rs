@@ -1,4 +1,4 @@
-//! The OpenAPI document and the page made of it, and whether the server does what they say.
+//! The OpenAPI document and its page, and the conformance of the server.
 
 use std::{collections::BTreeSet, process::Stdio};
 
@@ -13,7 +13,7 @@ pub(crate) struct Documented {
 }
 
 impl Documented {
-    /// The path with something in the place of its parameters, and what the query cannot do without.
+    /// Returns the path with values for its parameters, and the required query parameters.
     pub(crate) fn filled_path(&self) -> String {
         const SOMETHING: &str = "01980000-0000-7000-8000-0000000000ff";
         let mut path = self.path.clone();
@@ -38,7 +38,7 @@ impl Documented {
     }
 }
 
-/// Every operation of a document.
+/// Returns every operation of a document.
 pub(crate) fn operations(document: &Value) -> Vec<Documented> {
     let paths = document["paths"].as_object().unwrap();
     let operations = paths.iter().flat_map(|(path, item)| {
@@ -223,7 +223,7 @@ fn the_page_names_every_path_and_needs_nothing_from_elsewhere() {
     }
 }
 
-/// What `launchway openapi` prints.
+/// Returns the output of `launchway openapi`.
 pub(crate) fn printed_document() -> Value {
     let nowhere = tempfile::tempdir().unwrap();
     let output = command(nowhere.path(), &[]).arg("openapi").stdin(Stdio::null()).output().unwrap();

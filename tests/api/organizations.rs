@@ -1,4 +1,4 @@
-//! Organizations: endpoints 8 and 13 and their neighbours.
+//! Organizations: `/api/v1/organizations`.
 
 use launchway_testkit::{client::Client, people::join, server::TestServer};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Endpoint 1, and the first administrator: made exactly once.
+//! `POST /api/v1/auth/register`: the first administrator is created exactly once.
 
 use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer};
 use serde_json::{Value, json};
@@ -185,7 +185,7 @@ fn ada() -> Value {
     json!({"email": ADMIN_EMAIL, "username": "ada", "password": ADMIN_PASSWORD})
 }
 
-/// The user that a registration with these fields makes.
+/// Returns the user that a registration with these fields creates.
 fn registered(server: &TestServer, fields: Value) -> Value {
     let mut body = ada();
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());

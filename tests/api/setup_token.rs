@@ -1,4 +1,4 @@
-//! Registration from elsewhere needs the token that only who runs the server can read.
+//! Remote registration requires the token that only the operator of the server can read.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,4 @@
-//! Passwords cannot be guessed for long, and nobody is locked out by a stranger elsewhere.
+//! Passwords cannot be guessed for long, and no one is locked out by a stranger elsewhere.
 
 use launchway_testkit::{
     client::{Answer, Client},

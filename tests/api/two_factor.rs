@@ -1,4 +1,4 @@
-//! Two-factor login, from the set-up to turning it off.
+//! Two-factor login, from the setup to disabling it.
 
 use launchway_testkit::{
     authenticator::Authenticator,

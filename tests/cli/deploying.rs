@@ -1,4 +1,4 @@
-//! `deploy`: from a repository to something that answers.
+//! `deploy`: from a repository to a running application.
 
 use launchway_testkit::repository::{running, web_server};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Organizations, their members, and what happened there.
+//! Organizations, their members, and the audit log.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The picture at the top of the README, made of a deployment as it is seen on a terminal.
+//! The picture at the top of the README, recorded from a deployment on a terminal.
 
 use std::{env, fs, time::Duration};
 
@@ -7,10 +7,10 @@ use launchway_testkit::repository::web_server;
 use crate::{person::Person, recording::Recording, stage::Stage, terminal::Terminal};
 
 const SIZE: (u16, u16) = (26, 100);
-/// How fast somebody types what they know by heart.
+/// The typing speed.
 const STROKE: Duration = Duration::from_millis(70);
 
-/// To make the picture anew: `LAUNCHWAY_TEST_PICTURE=docs/pictures/deploy.svg cargo nextest run -p
+/// To regenerate the picture: `LAUNCHWAY_TEST_PICTURE=docs/pictures/deploy.svg cargo nextest run -p
 /// launchway-tests --test cli picture`, in the workspace's root.
 #[test]
 fn a_deployment_makes_a_picture_that_shows_it_from_the_command_to_the_address() {
@@ -48,7 +48,7 @@ fn a_deployment_makes_a_picture_that_shows_it_from_the_command_to_the_address() 
     }
 }
 
-/// A picture without its markup.
+/// Returns a picture without its markup.
 fn words(svg: &str) -> String {
     svg.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect()
 }

@@ -1,4 +1,4 @@
-//! What a person sees: a scripted session on a real terminal.
+//! A scripted session on a real terminal.
 
 use launchway_testkit::repository::running;
 use vt100::Color;
@@ -8,7 +8,7 @@ use crate::{person::Person, stage::Stage, terminal::Terminal};
 const GREEN: Color = Color::Idx(2);
 const RED: Color = Color::Idx(1);
 
-/// Whether colours or other faces of letters were asked for.
+/// Returns whether the output has colours or other text styles.
 fn has_faces(raw: &str) -> bool {
     raw.split("\u{1b}[").skip(1).any(|rest| {
         rest.find(|c: char| c.is_ascii_alphabetic()).is_some_and(|end| rest[end..].starts_with('m'))

@@ -1,4 +1,4 @@
-//! What is not backed up and not restored, and that nothing is left of it.
+//! Backups and restores that are rejected, without leaving anything behind.
 
 use std::{fs, path::Path};
 
@@ -12,7 +12,7 @@ super::super::on_both_databases!(
     a_key_that_does_not_fit_is_refused_before_anything_is_written,
 );
 
-/// What is in a folder, but for what a look at it leaves.
+/// The content of a folder, except what reading it leaves.
 fn contents(folder: &Path) -> Vec<String> {
     let names = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.map(|name| name.into_string().unwrap());

@@ -1,4 +1,4 @@
-//! Deployments that nobody wants any more.
+//! Cancelled deployments.
 
 use launchway_testkit::client::Answer;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::patience::until;
 
-/// A page that is asked of the service `db`, which keeps its own in `/data`.
+/// Services whose page comes from the service `db`, which stores its own in `/data`.
 fn services(page: &str, more: &str) -> String {
     let base = base_image();
     format!(
@@ -37,7 +37,7 @@ fn services_with_a_volume(page: &str) -> String {
     services(page, "volumes: {data: }").replace("tmpfs: /data", r#"volumes: ["data:/data"]"#)
 }
 
-/// What `web` is built of: a server of the page that it gets from `db`.
+/// The Dockerfile of `web`: a server of the page that it gets from `db`.
 fn web(command: &str) -> String {
     format!("FROM {}\nRUN mkdir -p /www\nCMD {command}\n", base_image())
 }
@@ -183,7 +183,7 @@ fn files_that_are_not_allowed_or_not_clear_fail_and_start_nothing() {
 fn services_stop_and_start_with_their_application_and_commands_reach_them() {
     let stage = Stage::on_sqlite(&[]);
     let (_repository, mut wish) = shop(&stage, &services("reached", ""));
-    // The other service was started, and may take a moment until it listens.
+    // The other service was started, and may not listen yet.
     let reach = "until wget -q -O - http://db:9000/index.html; do sleep 0.2; done; echo before $SAID";
     wish["pre_run_command"] = json!(reach);
     wish["environment_variables"] = json!({"SAID": "it-is-said"});

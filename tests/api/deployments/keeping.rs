@@ -1,4 +1,4 @@
-//! How much of what was deployed stays, and how much room has to be left.
+//! Retention of deployments, and the required free disk space.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde_json::json;
 use super::stage::{DEPLOY, Stage, wish};
 use crate::{front::site, patience::until_within};
 
-/// A short grace period of what nobody wants any more.
+/// A short grace period of orphans.
 const GRACE: (&str, &str) = ("LAUNCHWAY_ORPHAN_GRACE", "4s");
-/// The time that a search behind it may take.
+/// The timeout of a search for orphans.
 const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]

@@ -1,4 +1,4 @@
-//! What deployments and containers print: kept, found again, and told as it comes.
+//! Output of deployments and containers: stored, searched, and streamed.
 
 use launchway_testkit::client::Client;
 use serde_json::Value;
@@ -108,7 +108,7 @@ fn a_log_is_told_as_it_is_written(stage: Stage) {
     wrong.failure(400, "invalid_id");
 }
 
-/// Takes so many lines from a stream; whether its end was told.
+/// Reads `patience` lines from a stream; returns whether its end was sent.
 fn listen(client: &Client, path: &str, patience: usize, told: &mut Vec<(String, String)>) -> bool {
     let (mut id, mut taken) = (String::new(), 0);
     for line in client.lines(path) {
@@ -152,8 +152,8 @@ fn the_last_words_of_a_container_are_kept() {
     until("its last words", || stage.story_of(&first).contains("runtime: goodbye").then_some(()));
 }
 
-/// An application whose container prints when it begins and when it ends, once the first of it is in
-/// the log; with its live deployment.
+/// Creates an application whose container prints when it starts and when it stops, and waits until the
+/// first line is in the log; returns it with its live deployment.
 fn printing(stage: &Stage) -> (String, String) {
     let repository = stage.repository("shop");
     let printing = web_server_by(

@@ -1,4 +1,4 @@
-//! Requests that are sent more than once and carried out once. No engine is needed for that.
+//! Idempotent requests that are sent more than once. These tests need no engine.
 
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};

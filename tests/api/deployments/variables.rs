@@ -1,4 +1,4 @@
-//! Variables arrive as they are, and are shown to nobody else.
+//! Variables are passed unchanged, and are shown to no one else.
 
 use std::fs;
 

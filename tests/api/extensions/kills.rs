@@ -1,4 +1,4 @@
-//! Servers that end in the middle of a run.
+//! Servers that are killed in the middle of a run.
 
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};

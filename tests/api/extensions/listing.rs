@@ -1,4 +1,4 @@
-//! The catalog, and finding things in it.
+//! Listing and searching the catalog.
 
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What acts on the machine is for who administers it.
+//! Actions on the machine are restricted to its administrators.
 
 use launchway_testkit::{people::join, server::TestServer};
 use serde_json::{Value, json};

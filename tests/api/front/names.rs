@@ -1,4 +1,4 @@
-//! The names that applications are reached by.
+//! The domains of applications.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn remove(stage: &Stage, id: &str, domain: &str) -> launchway_testkit::client::A
     stage.admin.send_json("DELETE", DOMAINS, &json!({"id": id, "domain": domain}))
 }
 
-/// A published site, by its name; gives its id.
+/// Publishes a site, by its name; returns its id.
 fn publish(stage: &Stage, name: &str, more: Value) -> String {
     let repository = stage.repository(name);
     repository.write("index.html", format!("the site {name}")).commit();

@@ -1,4 +1,4 @@
-//! Applications are reached whatever happens to the server, to the proxy or to the machine.
+//! Applications stay reachable whatever happens to the server, to the proxy or to the machine.
 
 use std::{fs, process::Stdio};
 
@@ -122,7 +122,7 @@ fn after_everything_was_killed_each_name_leads_to_its_own_container_wherever_tha
     set_back_the_boot(&stage);
     stage.server.restart();
 
-    // Nobody is ever shown the page of the other.
+    // No visitor ever gets the page of the other.
     let own = |host: &str, page: &str| {
         let answer = stage.server.visitor(host).get("/");
         assert!(answer.status == 503 || answer.text.trim_end() == page, "{host}: {answer:?}");
@@ -132,7 +132,7 @@ fn after_everything_was_killed_each_name_leads_to_its_own_container_wherever_tha
     assert_eq!(page(&stage, site), "a site");
 }
 
-/// Starts two containers of a network as an engine might after a reboot: each where the other was.
+/// Starts two containers of a network as an engine might after a reboot: with exchanged addresses.
 fn exchange_addresses([one, other]: &[String; 2]) {
     let network = network_of(one);
     let address = |container: &str| {
@@ -150,7 +150,7 @@ fn exchange_addresses([one, other]: &[String; 2]) {
     assert_eq!((address(one), address(other)), (second, first));
 }
 
-/// Makes the routes those that another boot of the machine left.
+/// Changes the boot id of the stored routes.
 fn set_back_the_boot(stage: &Stage) {
     let file = stage.server.data_dir().join("proxy/routes.json");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
@@ -169,7 +169,7 @@ fn network_of(container: &str) -> String {
     docker(&["inspect", "--format", format, container])
 }
 
-/// An address of a network that nobody has.
+/// An unused address of a network.
 fn moved(network: &str) -> String {
     let subnet = docker(&["network", "inspect", "--format", "{{(index .IPAM.Config 0).Subnet}}", network]);
     let (base, _) = subnet.split_once('/').unwrap();

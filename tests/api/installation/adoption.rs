@@ -73,7 +73,7 @@ fn an_adopting_data_directory_takes_the_id_of_the_database(server: TestServer) {
     assert!(log.contains("data directory adopted the id of the database"), "{log}");
     assert!(log.contains(&stopped.id) && log.contains(&other.id), "{log}");
     assert_eq!(id_in(stopped.server.data_dir()), other.id);
-    // What the engine has of the installation that was given up is nobody's now, and stays.
+    // Resources of the previous installation on the engine have no owner now, and stay.
     assert_eq!((stopped.engine.containers().len(), stopped.engine.networks().len()), (1, 1));
     started(command_with(&stopped.server, &[], &wrong));
 }

@@ -1,4 +1,4 @@
-//! A message is tried until it is taken, and not for ever; what became of it is told.
+//! Deliveries are retried until they succeed or are dead; the API reports their state.
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ fn a_receiver_is_left_alone_for_as_long_as_it_asks(start: Start) {
     // Longer than the schedule, whose longest wait is 120 ms.
     let waited = moment(&attempts[1]) - moment(&attempts[0]);
     assert!(waited >= chrono::TimeDelta::seconds(3), "{waited}");
-    // A day at most, which nobody waits for here.
+    // A day at most, which a test cannot wait for.
     house.postbox.answer_by(|_, _| Reply::Full(503, "retry-after: 99999999\r\n".to_owned(), String::new()));
     add(&house.admin, "heidi@example.com");
     let waiting = until("an attempt", || {
@@ -144,7 +144,7 @@ fn a_receiver_that_is_gone_is_not_asked_again(start: Start) {
     }
     let config = house.admin.get(&format!("{WEBHOOK}/generic")).success();
     assert_eq!(config["is_active"], false);
-    // Nobody is told any more, and a replay says why not.
+    // The channel is switched off: nothing more is sent, and a replay reports why.
     remove(&house.admin, &unlucky);
     assert_eq!(deliveries(&house.admin, "").len(), 2);
     let replay = format!("{DELIVERIES}/{}/replay", text(&dead[0]["id"]));

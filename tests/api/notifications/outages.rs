@@ -1,4 +1,4 @@
-//! Who is told is told, whoever dies on the way.
+//! Deliveries survive crashes of the server and of the receiver.
 
 use launchway_testkit::outside::{Postbox, Reply};
 
@@ -50,7 +50,7 @@ fn a_server_that_is_killed_while_it_sends_sends_again(start: Start) {
     let delivered = settled(&house.admin, "delivered", 1);
     let second = house.postbox.messages()[1].clone();
     assert_eq!((id_of(&second), &second.request.body), (id_of(&first), &first.request.body));
-    // The attempt that was cut off left a gap.
+    // The interrupted attempt is not recorded.
     assert_eq!(delivered[0]["attempts"].as_array().unwrap().len(), 1);
     assert_eq!(delivered[0]["attempts"][0]["number"], 2);
 }

@@ -1,4 +1,4 @@
-//! Nobody is connected to whom the operator does not permit, however it is spelled.
+//! The server connects only to addresses that the operator permits, however they are spelled.
 
 use launchway_testkit::{outside::Receiver, server::TestServer};
 use serde_json::json;
@@ -10,7 +10,7 @@ from_both_databases!(
     a_name_that_does_not_resolve_now_is_accepted_and_leads_nowhere,
 );
 
-/// This machine, as people spell it who want to get past a guard. `§` stands for the port.
+/// This machine, in spellings that try to bypass the check. `§` stands for the port.
 const SPELLINGS: [&str; 17] = [
     "http://127.0.0.1:§/",
     "http://127.1:§/",
@@ -31,7 +31,7 @@ const SPELLINGS: [&str; 17] = [
     "http://localhost:§/",
 ];
 
-/// Places of other machines that are not everyone's.
+/// Non-public addresses of other machines.
 const PRIVATE: [&str; 12] = [
     "http://0.0.0.0/",
     "http://10.0.0.1/",

@@ -1,4 +1,4 @@
-//! `POST /notification/test`: one message, now, and what came of it.
+//! `POST /notification/test`: sends one message at once, and returns the result.
 
 use launchway_testkit::outside::{Postbox, Reply};
 use serde_json::{Value, json};

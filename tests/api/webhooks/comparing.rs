@@ -1,4 +1,4 @@
-//! Branches are compared with what was deployed, because a push may get lost.
+//! Branch polling: branches are compared with the deployed commits, because a push may get lost.
 
 use std::{thread::sleep, time::Duration};
 
@@ -14,9 +14,9 @@ use crate::{
     patience::until,
 };
 
-/// So that a test need not wait for minutes.
+/// A short interval, so that a test does not wait for minutes.
 const OFTEN: (&str, &str) = ("LAUNCHWAY_BRANCH_CHECK", "300ms");
-/// Several rounds.
+/// Several intervals.
 const A_WHILE: Duration = Duration::from_secs(3);
 
 #[test]

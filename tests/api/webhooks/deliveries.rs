@@ -1,4 +1,4 @@
-//! Deliveries that are believed, of every code host.
+//! Accepted deliveries, of every code host.
 
 use launchway_testkit::{
     client::{Answer, Client},
@@ -24,7 +24,7 @@ super::super::on_both_databases!(
     the_trail_and_the_log_name_the_code_host,
 );
 
-/// Asserts the envelope of endpoint 16, and gives the message.
+/// Asserts the envelope of `POST /api/v1/webhook`, and returns the message.
 #[track_caller]
 pub(super) fn handled(answer: &Answer) -> String {
     let body = answer.json();
@@ -47,7 +47,7 @@ const AGAIN: &str = "Duplicate delivery ignored";
 /// An application of a code host: its id, and its secret.
 type Application = (Host, String, String);
 
-/// An admin, who made an application of each code host.
+/// Returns an admin, who created an application of each code host.
 fn with_everyone(server: &TestServer) -> (Client, Vec<Application>) {
     let admin = server.admin();
     let everyone = Host::ALL.map(|host| {
@@ -64,7 +64,7 @@ fn a_push_of_every_code_host_deploys(server: TestServer) {
         let answer = host.push("main", "A change").send(&server.client(), secret);
         assert_eq!(handled(&answer), DONE, "{host:?}");
         assert_eq!(deployments(&admin, id).len(), 2, "{host:?}");
-        // Nobody else's.
+        // No other application.
         for (_, other, _) in &everyone[number + 1..] {
             assert_eq!(deployments(&admin, other).len(), 1, "{host:?}");
         }
@@ -200,7 +200,7 @@ fn a_delivery_that_failed_can_be_sent_again(server: TestServer) {
     assert_eq!(handled(&push.send(&client, &followed.secret)), AGAIN);
 }
 
-/// From now on no deployment can be recorded.
+/// Makes every insertion of a deployment fail.
 fn refuse_deployments(server: &TestServer) {
     server.execute(if is_on_sqlite(server) {
         "CREATE TRIGGER refuse BEFORE INSERT ON deployments BEGIN SELECT RAISE(ABORT, 'no'); END;"

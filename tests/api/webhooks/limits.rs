@@ -1,4 +1,4 @@
-//! How large and how odd a delivery may be.
+//! Limits of the size and content of a delivery.
 
 use launchway_testkit::{client::Answer, server::TestServer};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{
 
 const LARGEST: usize = 5 * 1024 * 1024;
 
-/// The push with something more in it, of that many bytes.
+/// Pads the push to that many bytes.
 fn of_size(push: &Delivery, bytes: usize) -> Delivery {
     let mut payload: Value = serde_json::from_str(&push.body).unwrap();
     payload["padding"] = json!("");

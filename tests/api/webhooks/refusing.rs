@@ -1,4 +1,4 @@
-//! Deliveries that are not believed: none of them leaves a trace.
+//! Rejected deliveries: none of them leaves a trace.
 
 use launchway_testkit::{
     client::Answer,
@@ -22,13 +22,13 @@ super::super::on_both_databases!(
     what_comes_from_the_repository_no_more_is_not_deployed,
 );
 
-/// What is refused, whatever the reason, is answered the same.
+/// All rejections have the same response, whatever the reason.
 #[track_caller]
 fn refused(answer: &Answer) -> String {
     answer.failure(401, "invalid_signature")
 }
 
-/// The delivery with headers that have other signatures than they should.
+/// Returns the delivery with forged signatures.
 fn forgeries(push: &Delivery, secret: &str) -> Vec<(&'static str, Headers, String)> {
     let right = push.headers(secret);
     let is_signature = |name: &str| name.contains("signature") || name.contains("token");
