@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_counted_at_the_first_bound_that_it_does_not_exceed() {
+    fn counts_a_duration_at_the_first_bound_not_exceeded() {
         for (micros, bucket) in [
             (0, 0),
             (5_000, 0),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_shared_while_somebody_holds_them_and_then_forgotten() {
+    fn counters_are_shared_while_referenced_and_then_dropped() {
         let traffic = Traffic::default();
         let first = traffic.counters("shop");
         let second = traffic.counters("shop");

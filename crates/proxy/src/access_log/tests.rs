@@ -110,7 +110,7 @@ fn a_file_is_full_at_its_size_and_not_a_byte_before() {
 }
 
 #[test]
-fn who_takes_over_appends_to_the_same_file_and_both_go_on_after_it_was_put_aside() {
+fn two_processes_append_to_one_file_across_a_rotation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let mut old = RotatedFile::open(&path, 20).unwrap();
@@ -206,7 +206,7 @@ fn noted(written: &Receiver<Vec<u8>>) -> (u64, u64) {
 }
 
 #[test]
-fn requests_never_wait_for_a_slow_disk_and_what_is_lost_is_counted() {
+fn requests_do_not_wait_for_a_slow_disk_and_losses_are_counted() {
     let ((permit, permits), (sender, written)) = (channel(), channel());
     let log = AccessLog::start(10, SlowDisk { permits, written: sender }).unwrap();
     // Nothing can be written yet, so all but a few are lost, and none of these calls waits.

@@ -14,7 +14,7 @@ use crate::{
 const SOON: Duration = Duration::from_millis(40);
 
 #[tokio::test]
-async fn even_a_big_upload_waits_for_another_target_when_nobody_listens() {
+async fn a_large_upload_is_retried_while_the_target_refuses() {
     let (proxy, mut shop) = (proxy().await, scripted().await);
     proxy.lead("shop", nobody().await).await;
     let mut client = connect(proxy.address).await;
@@ -45,7 +45,7 @@ async fn when_nobody_ever_listens_the_answer_comes_soon() {
 }
 
 #[tokio::test]
-async fn a_target_that_breaks_off_is_asked_again_only_where_that_changes_nothing() {
+async fn only_idempotent_requests_are_retried_after_a_broken_response() {
     let (proxy, mut shop) = (proxy().await, scripted().await);
     proxy.lead("shop", shop.address).await;
     for (request, is_asked_again) in [

@@ -164,7 +164,7 @@ async fn a_request_that_comes_byte_by_byte_is_judged_alike() {
 }
 
 #[tokio::test]
-async fn a_bad_request_behind_a_good_one_is_refused_after_it_is_answered() {
+async fn rejects_a_bad_request_after_answering_the_good_one_before() {
     let (proxy, mut application) = (proxy().await, scripted().await);
     proxy.lead("a", application.address).await;
     let both =

@@ -142,7 +142,7 @@ async fn a_site_can_only_be_read() {
 }
 
 #[tokio::test]
-async fn every_answer_forbids_guessing_its_type_and_has_to_be_compared_before_use() {
+async fn every_response_forbids_sniffing_and_requires_revalidation() {
     let site = Site::with(FILES);
     for (path, caching) in
         [("/", "no-cache"), ("/docs", "no-cache"), ("/docs/a%20b.txt", "no-cache"), ("/missing", "no-store")]
