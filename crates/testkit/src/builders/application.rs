@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn applications_of_another_name_environment_or_organization_have_other_ids() {
+    fn ids_depend_on_name_environment_and_organization() {
         let other = an_organization().named("Engines").build();
         let ids = [
             an_application(),

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_another_number_extension_or_organization_have_other_ids_and_jobs() {
+    fn run_ids_depend_on_number_extension_and_organization() {
         let other = an_extension().keyed("other").build();
         let elsewhere = an_organization().named("Engines").build();
         let runs = [
