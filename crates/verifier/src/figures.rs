@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_counts_only_when_everything_should_be_at_rest() {
+    fn open_deployments_count_only_when_all_should_be_final() {
         let mut case = Case::new();
         assert_eq!(case.figures().not_terminal, 0);
         case.evidence.at_rest = true;
