@@ -234,7 +234,7 @@ fn without_the_engines_images_applications_are_deployed_again() {
 }
 
 #[test]
-fn a_backup_can_be_checked_without_a_server_and_is_only_its_owners() {
+fn a_backup_is_private_and_can_be_verified_without_a_server() {
     let server = TestServer::on_sqlite();
     server.admin();
     let kept = Kept::of(&server);

@@ -25,7 +25,7 @@ fn a_body_of_a_mebibyte_is_read_and_one_byte_more_is_not() {
 }
 
 #[test]
-fn a_body_that_is_said_to_be_too_large_is_refused_before_it_is_sent() {
+fn rejects_a_body_by_its_declared_length_before_it_is_sent() {
     let server = TestServer::on_sqlite();
     let caller = Caller::of(&server);
     for length in [MEBIBYTE + 1, 1_000_000_000, usize::MAX >> 1] {

@@ -8,11 +8,11 @@ use crate::shapes::expect_user_with_memberships;
 const UNKNOWN: &str = "01980000-0000-7000-8000-0000000000ff";
 
 super::on_both_databases!(
-    an_organization_of_others_and_one_that_does_not_exist_are_refused_alike,
+    foreign_and_missing_organizations_are_rejected_alike,
     the_own_organization_can_be_named,
 );
 
-fn an_organization_of_others_and_one_that_does_not_exist_are_refused_alike(server: TestServer) {
+fn foreign_and_missing_organizations_are_rejected_alike(server: TestServer) {
     let admin = server.admin();
     let foreign = server.neighbour("admin").organization_id;
     for path in [

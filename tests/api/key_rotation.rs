@@ -20,8 +20,8 @@ use crate::{
 };
 
 super::on_both_databases!(
-    every_secret_is_sealed_with_the_new_key_and_none_with_the_old,
-    a_kill_at_any_moment_leaves_what_works_and_can_be_taken_to_its_end,
+    a_rotation_seals_every_secret_with_the_new_key,
+    an_interrupted_rotation_works_and_can_be_completed,
     the_key_is_changed_only_when_it_fits_and_no_server_runs,
 );
 
@@ -133,7 +133,7 @@ const SEALED: [&str; 12] = [
     "webhook_secrets.secret",
 ];
 
-fn every_secret_is_sealed_with_the_new_key_and_none_with_the_old(server: TestServer) {
+fn a_rotation_seals_every_secret_with_the_new_key(server: TestServer) {
     let mut secrets = Secrets::on(server);
     let before = secrets.sealed();
     assert_eq!(before.keys().map(String::as_str).collect::<Vec<_>>(), SEALED);
@@ -185,7 +185,7 @@ pub(crate) fn is_killed_at(server: &TestServer, arguments: &[&str], call: &str, 
     !output.status.success()
 }
 
-fn a_kill_at_any_moment_leaves_what_works_and_can_be_taken_to_its_end(server: TestServer) {
+fn an_interrupted_rotation_works_and_can_be_completed(server: TestServer) {
     let mut secrets = Secrets::on(server);
     let key = secrets.server.data_dir().join("secret.key");
     let calls: &[&str] = if secrets.server.is_on_sqlite() {

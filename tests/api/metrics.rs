@@ -41,7 +41,7 @@ fn requests_are_counted_by_route_and_not_by_path() {
 }
 
 #[test]
-fn from_elsewhere_metrics_are_for_the_administrator_of_the_installation() {
+fn remote_metrics_require_an_installation_administrator() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let program = |name: &str, permissions: Option<&[&str]>| {

@@ -52,7 +52,7 @@ pub(crate) fn operations(document: &Value) -> Vec<Documented> {
 }
 
 #[test]
-fn the_document_is_the_same_from_the_server_and_from_the_command_line() {
+fn server_and_command_line_print_the_same_document() {
     let server = TestServer::on_sqlite();
     let answer = server.client().get("/api/v1/openapi.json");
     assert_eq!((answer.status, answer.headers["content-type"].as_str()), (200, "application/json"));
@@ -183,7 +183,7 @@ fn only_these_operations_are_for_everyone() {
 }
 
 #[test]
-fn a_guarded_operation_refuses_strangers_before_it_reads_their_body() {
+fn authentication_is_checked_before_the_body_is_read() {
     let server = TestServer::on_sqlite();
     server.admin();
     let guarded: Vec<_> =

@@ -136,7 +136,7 @@ fn the_team_of_a_long_name_has_a_name_that_fits() {
 }
 
 #[test]
-fn a_refused_registration_names_the_field_and_leaves_the_door_open() {
+fn a_rejected_registration_names_the_field_and_can_be_retried() {
     let server = TestServer::on_sqlite();
     for (field, value) in [
         ("email", json!("not an address")),

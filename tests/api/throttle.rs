@@ -116,7 +116,7 @@ fn behind_a_trusted_proxy_the_address_that_it_saw_counts() {
 }
 
 #[test]
-fn after_a_hundred_failures_an_account_has_to_wait_wherever_the_caller_is() {
+fn an_account_is_throttled_everywhere_after_100_failures() {
     let server = TestServer::configured(&[("LAUNCHWAY_TRUSTED_PROXIES", "127.0.0.1")]);
     server.admin();
     let neighbour = server.neighbour("member");

@@ -223,7 +223,7 @@ fn every_unknown_permission_is_named_at_once() {
 }
 
 #[test]
-fn a_token_manages_neither_tokens_nor_passwords_nor_second_factors() {
+fn a_token_cannot_manage_tokens_passwords_or_second_factors() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let (id, program) = issued(&server, &admin, "ci");

@@ -145,7 +145,7 @@ fn the_domain_takes_mockall_only_as_an_option() {
 }
 
 #[test]
-fn embedding_the_core_brings_in_no_server_no_database_and_no_tls() {
+fn the_core_depends_on_no_server_no_database_and_no_tls() {
     let lock = Lock::read();
     let mut problems = Vec::new();
     for folder in ["domain", "application"] {

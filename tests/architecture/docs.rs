@@ -15,7 +15,7 @@ const CODES_END: &str = "// codes:end";
 const PREFIX: &str = "LAUNCHWAY_";
 
 #[test]
-fn every_error_code_is_documented_and_every_documented_one_exists() {
+fn error_codes_match_their_documentation() {
     let code: BTreeSet<_> = module("crates/api/src", "error")
         .iter()
         .flat_map(|path| marked_literals(&workspace::read(path)))
@@ -47,7 +47,7 @@ fn every_setting_is_documented_and_every_documented_one_exists() {
 }
 
 #[test]
-fn every_exit_code_is_documented_and_every_documented_one_exists() {
+fn exit_codes_match_their_documentation() {
     let source = workspace::read("crates/client/src/failure.rs");
     let code: BTreeSet<_> = source.lines().filter_map(exit_code).chain(["0".to_owned()]).collect();
     assert!(code.len() > 1, "\ncure: crates/client/src/failure.rs gives each kind its number\n");
@@ -59,7 +59,7 @@ fn every_exit_code_is_documented_and_every_documented_one_exists() {
 }
 
 #[test]
-fn every_variable_of_the_client_is_documented_and_every_documented_one_exists() {
+fn client_variables_match_their_documentation() {
     let source = workspace::read("crates/client/src/lib.rs");
     let (_, list) = source.split_once("VARIABLES").unwrap_or_default();
     let code = settings(list.split("];").next().unwrap_or_default());

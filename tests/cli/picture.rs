@@ -13,7 +13,7 @@ const STROKE: Duration = Duration::from_millis(70);
 /// To regenerate the picture: `LAUNCHWAY_TEST_PICTURE=docs/pictures/deploy.svg cargo nextest run -p
 /// launchway-tests --test cli picture`, in the workspace's root.
 #[test]
-fn a_deployment_makes_a_picture_that_shows_it_from_the_command_to_the_address() {
+fn records_a_deployment_as_a_picture() {
     let stage = Stage::new();
     let repository = stage.repository("shop");
     repository.write("Dockerfile", web_server("RUN echo installing && sleep 2 && echo installed"));

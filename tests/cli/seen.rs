@@ -41,7 +41,7 @@ fn somebody_new_is_asked_and_sees_how_it_goes_live() {
 }
 
 #[test]
-fn a_line_lives_while_a_step_takes_its_time_and_a_failure_ends_in_red() {
+fn shows_a_live_line_during_a_step_and_failures_in_red() {
     let stage = Stage::new();
     let repository = stage.repository("shop");
     let breaking =

@@ -47,7 +47,7 @@ fn every_asset_is_there() {
 }
 
 #[test]
-fn units_start_the_program_and_read_the_settings_that_are_installed() {
+fn units_use_the_installed_program_and_settings() {
     let installed: BTreeSet<String> = assets().iter().map(|(from, to)| destination(from, to)).collect();
     for unit in ["launchway.service", "launchway-proxy.service"] {
         assert!(installed.contains(&format!("/usr/lib/systemd/system/{unit}")), "{installed:?}");

@@ -94,7 +94,7 @@ fn health_of(container: &str) -> String {
 }
 
 #[test]
-fn the_image_runs_as_nobody_special_is_healthy_and_stops_when_asked() {
+fn the_image_runs_unprivileged_is_healthy_and_stops() {
     let mut built = Built::of_the_binary();
     let version = docker(&["run", "--rm", &built.image, "--version"]);
     assert_eq!(version, format!("launchway {}", env!("CARGO_PKG_VERSION")));

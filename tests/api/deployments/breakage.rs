@@ -84,7 +84,7 @@ fn a_container_that_does_not_come_up_fails_the_deployment() {
 }
 
 #[test]
-fn a_command_that_fails_before_the_switch_prevents_it_and_one_after_it_is_told() {
+fn a_failed_pre_run_prevents_the_switch_a_post_run_is_logged() {
     let live = Live::new(&[]);
     live.repository.commit_page("the new page");
     let broken = json!({"pre_run_command": "echo preparing; exit 3"});

@@ -13,7 +13,7 @@ const GRACE: (&str, &str) = ("LAUNCHWAY_ORPHAN_GRACE", "4s");
 const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
-fn the_newest_images_and_the_live_one_stay_and_can_be_gone_back_to() {
+fn keeps_the_newest_images_and_the_live_one_for_rollbacks() {
     let mut stage = Stage::on_sqlite(&[("LAUNCHWAY_KEEP_IMAGES", "2"), GRACE]);
     let repository = stage.repository("web");
     repository.commit_page("version 1");

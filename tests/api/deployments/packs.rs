@@ -61,7 +61,7 @@ fn an_image_is_deployed_as_it_is_and_can_be_gone_back_to() {
 }
 
 #[test]
-fn files_are_published_without_a_container_and_can_be_gone_back_to() {
+fn publishes_files_without_a_container_and_rolls_back() {
     let stage = Stage::on_sqlite(&[]);
     let site = stage.repository("site");
     site.write("public/index.html", "the first site").write("secret.txt", "not public").commit();

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::{EXTENSIONS, command, definition, end_of, forked, started};
 
-super::with_programs!(only_an_administrator_of_the_installation_acts_on_the_machine);
+super::with_programs!(only_installation_administrators_act_on_the_machine);
 
-fn only_an_administrator_of_the_installation_acts_on_the_machine(server: TestServer) {
+fn only_installation_administrators_act_on_the_machine(server: TestServer) {
     let ada = server.admin();
     let grace = join(&server, &ada, "grace@example.com", "admin").log_in();
     grace.post(&format!("{EXTENSIONS}/hello-note/run"), &json!({})).failure(403, "forbidden");

@@ -82,7 +82,7 @@ fn twenty_switches_of_a_site_fail_no_request() {
 }
 
 #[test]
-fn replaced_containers_broken_deployments_and_restarts_fail_no_request() {
+fn deployments_and_restarts_under_load_fail_no_request() {
     let mut stage = Stage::on_sqlite(&[WITH_A_FRONT]);
     let repository = stage.repository("web");
     commit_slow(&repository, "version 0");

@@ -25,7 +25,7 @@ fn publish(stage: &Stage, name: &str, more: Value) -> String {
 }
 
 #[test]
-fn an_application_is_reached_by_its_automatic_name_and_by_its_domain() {
+fn an_application_is_reachable_by_automatic_and_own_domain() {
     let stage = stage();
     let id = publish(&stage, "My Shop", json!({"domain": "Shop.Example.com"}));
 
@@ -43,7 +43,7 @@ fn an_application_is_reached_by_its_automatic_name_and_by_its_domain() {
 }
 
 #[test]
-fn automatic_names_carry_the_environment_and_a_number_when_they_are_taken() {
+fn automatic_domains_get_environment_and_number_if_taken() {
     let stage = stage();
     let automatic = |id: &str| text(stage.application(id)["domains"].as_array().unwrap().last().unwrap());
     let first = publish(&stage, "web app", json!({}));

@@ -29,7 +29,7 @@ fn both_are_reached(stage: &Stage, [site, web]: [&str; 2]) {
 }
 
 #[test]
-fn the_proxy_goes_on_without_the_server_and_the_server_finds_it_again() {
+fn the_proxy_outlives_the_server_and_is_found_again() {
     let (mut stage, hosts) = furnished();
     let process = stage.server.front_process().unwrap();
     for is_killed in [true, false] {
@@ -55,7 +55,7 @@ fn an_interrupt_ends_both_and_says_so() {
 }
 
 #[test]
-fn a_killed_proxy_is_back_with_its_routes_before_the_server_has_told_them() {
+fn a_killed_proxy_restores_its_routes_without_the_server() {
     let (mut stage, hosts) = furnished();
     stage.server.terminate();
     stage.server.kill_front();
@@ -78,7 +78,7 @@ fn a_proxy_that_dies_is_started_again_by_the_server() {
 }
 
 #[test]
-fn after_a_reboot_no_container_is_reached_until_the_server_has_told_where_they_are() {
+fn no_container_is_reachable_after_a_reboot_without_routes() {
     let (mut stage, [site, web]) = furnished();
     stage.server.terminate();
     stage.server.kill_front();
@@ -97,7 +97,7 @@ fn after_a_reboot_no_container_is_reached_until_the_server_has_told_where_they_a
 }
 
 #[test]
-fn a_container_that_the_engine_gave_another_address_is_reached_there() {
+fn a_container_is_reached_at_its_new_address() {
     let (stage, [_, web]) = furnished();
     let container = container_of(&stage, "web");
     let network = network_of(&container);
@@ -108,7 +108,7 @@ fn a_container_that_the_engine_gave_another_address_is_reached_there() {
 }
 
 #[test]
-fn after_everything_was_killed_each_name_leads_to_its_own_container_wherever_that_is_now() {
+fn every_host_reaches_its_own_container_after_a_crash() {
     let (mut stage, [site, web]) = furnished();
     let repository = stage.repository("shop");
     repository.commit_page("another container");

@@ -288,7 +288,7 @@ fn a_slow_receiver_holds_up_nobody_else(start: Start) {
 }
 
 #[test]
-fn what_hangs_is_given_up_in_time_and_redirects_are_not_followed() {
+fn deliveries_time_out_and_do_not_follow_redirects() {
     let elsewhere = Postbox::taking();
     let target = elsewhere.url();
     let postbox = Postbox::answering(move |number, _| match number {

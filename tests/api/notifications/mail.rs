@@ -226,7 +226,7 @@ fn what_a_mail_server_refuses_for_good_is_dead_at_once(start: Start) {
 }
 
 #[test]
-fn who_logs_in_does_so_encrypted_and_the_password_is_never_shown() {
+fn mail_logins_are_encrypted_and_the_password_is_not_shown() {
     let authority = Authority::new();
     let identity = authority.vouch_for(&["127.0.0.1"]);
     let mail = MailServer::start(&MailServerOptions {

@@ -20,12 +20,12 @@ const OFTEN: (&str, &str) = ("LAUNCHWAY_BRANCH_CHECK", "300ms");
 const A_WHILE: Duration = Duration::from_secs(3);
 
 #[test]
-fn a_push_that_was_missed_is_deployed_at_the_next_start_on_sqlite() {
+fn deploys_a_missed_push_at_the_next_start_on_sqlite() {
     a_push_that_was_missed_is_deployed_at_the_next_start(Stage::on_sqlite(&[]));
 }
 
 #[test]
-fn a_push_that_was_missed_is_deployed_at_the_next_start_on_postgres() {
+fn deploys_a_missed_push_at_the_next_start_on_postgres() {
     a_push_that_was_missed_is_deployed_at_the_next_start(Stage::on_postgres(&[]));
 }
 
@@ -133,7 +133,7 @@ fn a_rollback_a_stop_and_words_that_skip_are_not_undone() {
 }
 
 #[test]
-fn a_repository_that_does_not_answer_holds_nobody_up_and_is_told_of_once() {
+fn an_unreachable_repository_blocks_no_other_and_is_logged_once() {
     let stage = Stage::on_sqlite(&[OFTEN]);
     let (gone, site_repository) = (stage.repository("gone"), stage.repository("site"));
     gone.write("index.html", "one").commit();

@@ -59,7 +59,7 @@ fn a_delivery_of_5_mebibytes_is_read_and_one_byte_more_is_not() {
 }
 
 #[test]
-fn only_so_many_large_deliveries_are_read_at_once_and_small_ones_do_not_wait() {
+fn limits_concurrent_large_deliveries_but_not_small_ones() {
     let followed = Followed::by(TestServer::on_sqlite(), Host::GitHub);
     let push = followed.host.push("main", "A change");
     let begin = || {

@@ -15,8 +15,8 @@ use super::{
 };
 
 super::super::on_both_databases!(
-    who_does_not_know_the_secret_is_refused_and_nothing_is_remembered,
-    an_unknown_repository_and_a_wrong_signature_are_answered_alike,
+    rejects_a_wrong_secret_and_records_nothing,
+    unknown_repositories_and_wrong_signatures_look_alike,
     a_repository_without_a_secret_believes_nobody,
     a_secret_is_of_one_repository,
     what_comes_from_the_repository_no_more_is_not_deployed,
@@ -68,7 +68,7 @@ fn forgeries(push: &Delivery, secret: &str) -> Vec<(&'static str, Headers, Strin
     forgeries
 }
 
-fn who_does_not_know_the_secret_is_refused_and_nothing_is_remembered(server: TestServer) {
+fn rejects_a_wrong_secret_and_records_nothing(server: TestServer) {
     let admin = server.admin();
     for host in Host::ALL {
         let id = create(&admin, &site(&format!("{host:?}"), host.address()));
@@ -89,7 +89,7 @@ fn who_does_not_know_the_secret_is_refused_and_nothing_is_remembered(server: Tes
     }
 }
 
-fn an_unknown_repository_and_a_wrong_signature_are_answered_alike(server: TestServer) {
+fn unknown_repositories_and_wrong_signatures_look_alike(server: TestServer) {
     let followed = Followed::by(server, Host::GitHub);
     let client = followed.client();
     let wrong = followed.host.push("main", "A change").send(&client, "0123456789abcdef0123456789abcdef");
