@@ -58,7 +58,7 @@ pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
                     tokio::spawn(async move { serve(&proxy, stream, peer).await });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a connection");
+                    tracing::warn!(%error, "client accept failed");
                     sleep(PAUSE).await;
                 }
             },
@@ -68,7 +68,7 @@ pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
 
 async fn serve(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection ended at once");
+        tracing::debug!(%error, "client connection setup failed");
         return;
     }
     let wire = Wire::new(stream, Arc::clone(&peer), &proxy.limits);
@@ -100,6 +100,6 @@ async fn serve(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
         connection.as_mut().poll(cx)
     });
     if let Err(error) = ended.await {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "client connection failed");
     }
 }

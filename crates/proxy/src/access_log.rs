@@ -129,7 +129,7 @@ impl<F: Lines> Pen<F> {
         if let Err(error) = self.file.append(lines) {
             // Once, and not for each request: the number of lost lines is logged as soon as possible.
             if lost == 0 {
-                tracing::warn!(%error, "the access log cannot be written");
+                tracing::warn!(%error, "access log write failed");
             }
             self.lost.fetch_add(lost + count, Ordering::Relaxed);
         }

@@ -66,7 +66,7 @@ fn most_connections() -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Shells set the limit low for the sake of old programs, and leave it to others to raise it.
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        tracing::warn!(%error, "cannot raise the number of open files");
+        tracing::warn!(%error, "open file limit raise failed");
     }
     let files = getrlimit(Resource::Nofile)
         .current

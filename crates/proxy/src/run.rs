@@ -164,7 +164,7 @@ async fn abandoned(folder: &Path) {
         sleep(LOOK).await;
         let is_gone = matches!(folder.try_exists(), Ok(false));
         if is_gone && was_gone {
-            tracing::warn!("the folder of this proxy is gone, and so it ends");
+            tracing::warn!("proxy folder was removed, shutting down");
             return;
         }
         was_gone = is_gone;

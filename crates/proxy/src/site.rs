@@ -48,7 +48,7 @@ pub async fn serve<B>(folder: &Path, request: &Request<B>) -> Response<Body> {
             let folder = folder.to_owned();
             // Files make their reader wait, and threads that serve requests never wait.
             spawn_blocking(move || asked.answer(&folder)).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "answering from a site's files failed");
+                tracing::error!(%error, "site response failed");
                 Err(Problem::TooBusy)
             })
         }
@@ -105,11 +105,11 @@ impl Asked {
             OpenError::Missing => Problem::NotFound,
             OpenError::Gone => Problem::Absent,
             OpenError::Busy(error) => {
-                tracing::warn!(%error, "a site's file cannot be opened");
+                tracing::warn!(%error, "site file open failed");
                 Problem::TooBusy
             }
             OpenError::Fault(error) => {
-                tracing::error!(%error, "a site's file cannot be read");
+                tracing::error!(%error, "site file read failed");
                 Problem::Absent
             }
         })

@@ -50,7 +50,7 @@ impl Store {
     /// The file in `folder`, on a machine with this boot id.
     pub(crate) fn in_folder(folder: &Path, boot_id: &Path) -> Self {
         let boot_id = fs::read_to_string(boot_id).unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot tell which boot this is: routes to containers wait after a restart");
+            tracing::warn!(%error, "boot id is unreadable, routes are not trusted after a restart");
             String::new()
         });
         Self { folder: folder.to_owned(), boot_id: boot_id.trim().to_owned() }
@@ -64,13 +64,13 @@ impl Store {
             Ok(document) => {
                 tracing::warn!(
                     format = document.format,
-                    "the kept routes are of another version: waiting for new ones"
+                    "stored routes have an unknown format, waiting for new ones"
                 );
                 Kept::default()
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Kept::default(),
             Err(error) => {
-                tracing::warn!(%error, "cannot read the kept routes: waiting for new ones");
+                tracing::warn!(%error, "stored routes read failed, waiting for new ones");
                 Kept::default()
             }
         }

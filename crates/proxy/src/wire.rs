@@ -59,7 +59,7 @@ impl Wire {
 
     fn look_at(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
         let Err(fault) = self.scanner.feed(&buffer.filled()[start..]) else { return Ok(()) };
-        tracing::debug!(fault.reason, "a client sent what may hide another request");
+        tracing::debug!(fault.reason, "client sent an ambiguous request");
         self.is_spoiled = true;
         buffer.set_filled(start + fault.good);
         if !fault.is_in_head || buffer.remaining() < SPOILER.len() {

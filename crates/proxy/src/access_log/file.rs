@@ -91,7 +91,7 @@ impl Lines for RotatedFile {
         }
         // The lines are written. Whether a full file can be put aside is no matter of theirs.
         if let Err(error) = self.put_aside_if_full() {
-            tracing::warn!(%error, "the access log cannot be put aside");
+            tracing::warn!(%error, "access log rotation failed");
         }
         Ok(())
     }

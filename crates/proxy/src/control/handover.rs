@@ -84,7 +84,7 @@ impl Leaving {
     /// depends on it.
     pub(crate) async fn say_that_we_serve(&mut self) {
         if let Err(error) = self.0.write_all(SERVING).await {
-            tracing::debug!(%error, "the predecessor is gone already");
+            tracing::debug!(%error, "predecessor exited early");
         }
     }
 
@@ -106,7 +106,7 @@ impl Handed {
     pub(crate) async fn until_served(&mut self) {
         let said = timeout(PATIENCE, self.stream.read_exact(&mut [0; SERVING.len()])).await;
         if !matches!(said, Ok(Ok(_))) {
-            tracing::warn!("the proxy that took over does not say that it serves");
+            tracing::warn!("successor did not confirm that it serves");
         }
     }
 }

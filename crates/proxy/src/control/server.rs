@@ -62,12 +62,12 @@ impl Server {
                     let server = self.clone();
                     tokio::spawn(async move {
                         if let Err(error) = server.speak(stream).await {
-                            tracing::debug!(%error, "a connection of the control socket broke");
+                            tracing::debug!(%error, "control connection failed");
                         }
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a connection of the control socket");
+                    tracing::warn!(%error, "control socket accept failed");
                     sleep(PAUSE).await;
                 }
             }

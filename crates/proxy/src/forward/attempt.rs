@@ -55,7 +55,7 @@ impl Forward<'_> {
             Err(Some(SendError::Unanswered)) if is_idempotent && self.is_untouched() => Err(again),
             Err(Some(SendError::Unanswered)) => Err(Failure::Final(self.who_broke_off())),
             Err(Some(SendError::Malformed(error))) => {
-                tracing::debug!(%error, "the application's answer is no HTTP");
+                tracing::debug!(%error, "application sent an invalid response");
                 Err(Failure::Final(Problem::NotAnswering))
             }
         }

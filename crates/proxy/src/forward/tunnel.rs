@@ -40,7 +40,7 @@ pub(super) fn open(
         tokio::select! {
             ended = pass(&proxy, client, application) => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "a tunnel broke");
+                    tracing::debug!(%error, "tunnel failed");
                 }
             }
             () = proxy.closing.reached(Phase::Cutting) => {}

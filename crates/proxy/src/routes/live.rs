@@ -46,7 +46,7 @@ impl LiveRoutes {
     pub(crate) fn load(store: Store) -> Self {
         let ground = Ground::default();
         let table = Table::new(store.load(), &Table::default(), &ground).unwrap_or_else(|error| {
-            tracing::warn!(error, "the kept routes contradict each other: waiting for new ones");
+            tracing::warn!(error, "stored routes are invalid, waiting for new ones");
             Table::default()
         });
         let changes = Arc::new(AsyncMutex::new(store));
