@@ -35,7 +35,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A proxy that starts again must not wait for connections of the last one.
+    // A restarted proxy must not wait for connections of the last one.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)

@@ -84,7 +84,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // It panics nowhere; were it to, there would be nothing left to write.
+            // It never panics; if it did, there would be nothing left to write.
             let _ended = thread.join();
         }
     }

@@ -32,7 +32,7 @@ pub struct Body {
 #[derive(Debug)]
 enum Source {
     Memory(Bytes),
-    // Not behind a `dyn`: nearly every answer is one of these.
+    // Not behind a `dyn`: nearly every response is one of these.
     Upstream(Answer),
     Any(UnsyncBoxBody<Bytes, BoxError>),
 }

@@ -131,7 +131,7 @@ impl<'a> Forward<'a> {
                 Target::Stopped => return self.page(Problem::Stopped),
                 Target::Absent => return self.page(Problem::Absent),
             };
-            // Who waits for another target must not keep this one.
+            // A request that waits for another target must not keep this one alive.
             let tried = Arc::downgrade(&place.upstream);
             drop(place);
             match &failure {

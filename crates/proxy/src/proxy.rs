@@ -64,7 +64,7 @@ impl Proxy {
 /// for the application.
 fn most_connections() -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Shells set the limit low for the sake of old programs, and leave it to others to raise it.
+    // The soft limit is low for the sake of old programs; others are expected to raise it.
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         tracing::warn!(%error, "open file limit raise failed");
     }

@@ -46,7 +46,7 @@ pub async fn serve<B>(folder: &Path, request: &Request<B>) -> Response<Body> {
         Err(problem) => Err(problem),
         Ok(asked) => {
             let folder = folder.to_owned();
-            // Files make their reader wait, and threads that serve requests never wait.
+            // Reading files blocks, which threads that serve requests must not.
             spawn_blocking(move || asked.answer(&folder)).await.unwrap_or_else(|error| {
                 tracing::error!(%error, "site response failed");
                 Err(Problem::TooBusy)

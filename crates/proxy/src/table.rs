@@ -108,7 +108,7 @@ impl Table {
     }
 
     fn place_of(&self, route: &Route, is_trusted: bool, ground: &Ground) -> Place {
-        // Only a container's address can become another's.
+        // Only the address of a container can be reused by another.
         let is_trusted = is_trusted || !matches!(route.target, Target::Container { .. });
         let Some((_, old)) = self.by_application.get(&route.application) else {
             let application =

@@ -79,7 +79,7 @@ impl Wire {
         match self.scanner.place() {
             // The client may have sent more already, and waits for us.
             _ if self.peer.is_busy() => self.reset_patience(),
-            // The first request has to come as soon as its head has to.
+            // The first request has the timeout of a head.
             Place::BeforeFirst | Place::InHead => self.head.poll_over(cx),
             Place::Between => self.idle.poll_over(cx),
             Place::InBody | Place::Beyond => self.reset_patience(),

@@ -86,7 +86,7 @@ fn write_json(line: &impl Serialize, lines: &mut Vec<u8>) {
     let start = lines.len();
     match serde_json::to_writer(&mut *lines, line) {
         Ok(()) => lines.push(b'\n'),
-        // Nothing here can fail to be JSON; half a line would spoil the next.
+        // Serialization cannot fail here; half a line would corrupt the next.
         Err(_) => lines.truncate(start),
     }
 }

@@ -60,14 +60,14 @@ impl RotatedFile {
             Err(TryLockError::WouldBlock) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // The other process may have done it just before.
+        // The other process may have rotated it just before.
         if is_at(&self.file, &self.path)? {
             for number in (1..MOST_ASIDE).rev() {
                 rename_if_there(&self.aside(number), &self.aside(number + 1))?;
             }
             rename_if_there(&self.path, &self.aside(1))?;
         }
-        // Closes the old one, and so gives its lock back.
+        // Closes the old file, which releases its lock.
         self.reopen()
     }
 
@@ -89,7 +89,7 @@ impl Lines for RotatedFile {
             self.is_torn = is_torn(&self.file).unwrap_or(true);
             return Err(error);
         }
-        // The lines are written. Whether a full file can be put aside is no matter of theirs.
+        // The lines are written; a failed rotation does not affect them.
         if let Err(error) = self.put_aside_if_full() {
             tracing::warn!(%error, "access log rotation failed");
         }
@@ -98,7 +98,7 @@ impl Lines for RotatedFile {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // Not through a link, and without waiting, should it be a pipe.
+    // Does not follow a link, and does not block on a FIFO.
     let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
     let file =
         File::options().read(true).append(true).create(true).mode(PRIVATE).custom_flags(flags).open(path)?;

@@ -145,7 +145,7 @@ impl Client {
             match timeout(limit, exchange(&self.folder, request)).await.map_err(io::Error::from)? {
                 // The other process is about to listen on the same socket.
                 Ok(Answer::Moved) if tries < MOST_TRIES => sleep(PAUSE).await,
-                // Nothing is different when it is asked twice, and perhaps another one answers.
+                // Requests are idempotent, and another process may answer the retry.
                 Err(ControlError::Io(error)) if is_end(&error) && tries < MOST_TRIES => sleep(PAUSE).await,
                 Ok(Answer::Refused { reason }) => return Err(ControlError::Refused(reason)),
                 answer => return answer,

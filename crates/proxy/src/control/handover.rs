@@ -52,7 +52,7 @@ pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>
         }
     };
     match timeout(PATIENCE, asked).await? {
-        // It ended while we asked, or is about to.
+        // It ended during the request, or is about to.
         Err(error) if is_absence(&error) => Ok(None),
         asked => asked,
     }

@@ -111,7 +111,7 @@ impl Server {
             }
             Request::Traffic => Answer::Traffic { traffic: routes.traffic() },
             Request::Stop => {
-                // Full means that it ends already.
+                // A full channel means that it is already ending.
                 let _ = self.ends.try_send(End::Stopped);
                 Answer::Done
             }

@@ -85,7 +85,7 @@ impl Forward<'_> {
             false => std::mem::take(self.head.headers_mut()),
         };
         if self.is_chunked {
-            // Without it hyper takes the body of a GET for none.
+            // Without it hyper ignores the body of a GET.
             let headers = request.headers_mut();
             headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }

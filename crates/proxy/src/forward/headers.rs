@@ -79,7 +79,7 @@ pub(super) fn clean_request(headers: &mut HeaderMap, is_tunnel: bool) {
 /// Removes the headers that the client must not receive.
 pub(super) fn clean_response(headers: &mut HeaderMap) {
     if headers.contains_key(header::TRANSFER_ENCODING) {
-        // It was not the length of what came.
+        // It is not the length of a chunked body.
         headers.remove(header::CONTENT_LENGTH);
     }
     clean(headers);

@@ -60,7 +60,7 @@ fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
     let value = parameters.find_map(|parameter| parameter.strip_prefix(['q', 'Q'])?.strip_prefix('='));
     match value.map(str::parse::<f32>) {
         None => 1000,
-        // No number wants nothing: the cast of one that is not a number is 0.
+        // NaN means 0: its cast is 0.
         Some(Ok(weight)) => (weight.clamp(0.0, 1.0) * 1000.0) as u16,
         Some(Err(_)) => 0,
     }

@@ -28,7 +28,7 @@ pub(crate) struct LiveRoutes {
     table: ArcSwap<Table>,
     retired: Mutex<HashMap<String, Vec<Weak<Upstream>>>>,
     ground: Ground,
-    // Held by each change, and for good once another process has the routes.
+    // Held by each change, and for ever once another process owns the routes.
     changes: Arc<AsyncMutex<Store>>,
 }
 
@@ -111,7 +111,7 @@ impl LiveRoutes {
         let new = Table::new(kept, &old, &self.ground).map_err(ChangeError::Refused)?;
         let (before, after) = (old.kept(), new.kept());
         if before != after {
-            // On disk first: what was answered holds, and what was not may.
+            // On disk first: an acknowledged change must survive, an unacknowledged one may.
             let disk = store.clone();
             let saved = spawn_blocking(move || disk.save(&after)).await;
             let saved = saved.map_err(io::Error::other).flatten();
@@ -122,7 +122,7 @@ impl LiveRoutes {
     }
 
     fn swap(&self, old: &Table, new: Table) {
-        // Before the swap: afterwards the last request may be done before anybody could look.
+        // Before the swap: afterwards the last request may end before it is registered.
         self.retire(old, &new);
         self.table.store(Arc::new(new));
     }

@@ -49,7 +49,7 @@ impl Conditions {
             return Verdict::Failed;
         }
         let is_known = if self.match_none.is_empty() {
-            // The very date and no later one: going back to an earlier release makes a file older.
+            // Exactly this date and no later one: a rollback to an earlier release makes a file older.
             modified.is_some() && modified == self.modified_since
         } else {
             self.match_none.iter().any(|list| names(list, tag, Comparison::Weak))
@@ -89,7 +89,7 @@ fn names(list: &HeaderValue, tag: &Tag, comparison: Comparison) -> bool {
             Some(strong) => (strong, true),
             None => (rest, false),
         };
-        // A tag may contain a comma, so the list cannot be cut there.
+        // A tag may contain a comma, so the list cannot be split there.
         let Some(end) = strong.strip_prefix('"').and_then(|inner| inner.find('"')) else { return false };
         let (named, after) = strong.split_at(end + 2);
         if named == tag.as_str() && !(is_weak && comparison == Comparison::Strong) {

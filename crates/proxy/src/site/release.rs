@@ -81,7 +81,7 @@ impl Release {
             tries += 1;
             match openat2(&self.root, path, TO_READ, Mode::empty(), inside) {
                 Err(Errno::AGAIN | Errno::INTR) if tries < MOST_TRIES => {}
-                // Kernels before 5.6, and sandboxes that do not know the call.
+                // Kernels before 5.6, and sandboxes without this system call.
                 Err(Errno::NOSYS | Errno::PERM) => return self.walk(path),
                 found => return found,
             }
@@ -125,7 +125,7 @@ impl From<Errno> for OpenError {
             | Errno::NOTDIR
             | Errno::NAMETOOLONG
             | Errno::ACCESS
-            // A link that leads out, a circle of links, a socket or a device.
+            // A link to the outside, a loop of links, a socket or a device.
             | Errno::XDEV
             | Errno::LOOP
             | Errno::NXIO

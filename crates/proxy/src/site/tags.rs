@@ -59,7 +59,7 @@ impl Tag {
         if !version.is_settled(SystemTime::now()) {
             return hashed(folder, file, version);
         }
-        // Many who ask at once wait for the first of them.
+        // Concurrent requests wait for the first of them.
         let found = REMEMBERED.try_get_with(version, || hashed(folder, file, version));
         found.map_err(|error: Arc<io::Error>| io::Error::new(error.kind(), error))
     }
@@ -129,7 +129,7 @@ mod tests {
         let file = File::open(folder.join("Cargo.toml")).unwrap();
         let metadata = file.metadata().unwrap();
         let tag = Tag::of(folder, &file, &metadata).unwrap();
-        // Were it read again, it would be this one that is read.
+        // A second read would read this file instead.
         let other = File::open(folder.join("src/lib.rs")).unwrap();
         assert_eq!(Tag::of(folder, &other, &metadata).unwrap(), tag);
     }

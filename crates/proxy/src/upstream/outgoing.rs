@@ -77,7 +77,7 @@ pub(crate) struct Stream {
     slot: Arc<Slot>,
     stall: Stall,
     exchange: Arc<Exchange>,
-    // Until the last byte is out the target may not go.
+    // Keeps the upstream alive until the last byte is sent.
     _upstream: Arc<Upstream>,
 }
 

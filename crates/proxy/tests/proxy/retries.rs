@@ -97,7 +97,7 @@ async fn a_kept_connection_that_the_application_closed_is_no_failure() {
             client.send(format!("{method} / HTTP/1.1\r\nHost: shop.example\r\n\r\n").as_bytes()).await;
             let mut upstream = shop.connection().await;
             upstream.until(b"\r\n\r\n").await.unwrap();
-            // It says nothing of closing, and closes.
+            // It closes the connection without announcing it.
             upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
             assert_eq!(client.answer().await.unwrap().status, 200);
             drop(upstream);

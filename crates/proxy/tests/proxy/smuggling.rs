@@ -66,7 +66,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding :chunked\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Transfer_Encoding: x\r\n\r\n", Refused(400)),
-    // Lines that are none, or two.
+    // Invalid line ends.
     ("GET / HTTP/1.1\nHost: a.example\n\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂X: a\nY: b\r\n\r\n", Refused(400)),
@@ -76,7 +76,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     ("GET / HTTP/1.1\r\n X: a\r\n⌂\r\n", Refused(400)),
     ("\nGET / HTTP/1.1\r\n⌂\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\r\n⌂\r\n", Refused(400)),
-    // ⌂eaders that are none.
+    // Invalid headers.
     ("GET / HTTP/1.1\r\n⌂X : a\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂: a\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂no colon\r\n\r\n", Refused(400)),
@@ -86,7 +86,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     ("GET / HTTP/1.1\r\n⌂X: a\u{7f}b\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂X(a): b\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂X\u{e9}: b\r\n\r\n", Refused(400)),
-    // First lines that are none.
+    // Invalid request lines.
     ("CONNECT a.example:80 HTTP/1.1\r\n⌂\r\n", Refused(400)),
     ("GET  / HTTP/1.1\r\n⌂\r\n", Refused(400)),
     ("GET / HTTP/1.1 \r\n⌂\r\n", Refused(400)),
@@ -102,7 +102,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     (" GET / HTTP/1.1\r\n⌂\r\n", Refused(400)),
     ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Refused(400)),
     ("\u{16}\u{3}\u{1}\u{2}\r\n\r\n", Refused(400)),
-    // Hosts that are none.
+    // Invalid hosts.
     ("GET / HTTP/1.1\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂⌂\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\nHost: a.example, b.example\r\n\r\n", Refused(400)),
