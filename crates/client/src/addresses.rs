@@ -17,7 +17,7 @@ pub(crate) fn of(server: &Server, application: &Application, deployment: &str) -
     let path = format!("/deploy/application/deployments/{deployment}/logs");
     let request = server.get(&path).with("search_term", LIVE).with("level", "info").with("embed", "none");
     let logs: Logs = request.with("page_size", 1000).receive()?;
-    // Oldest first: the server says it before the post-run command says anything.
+    // Oldest first: the server logs it before the output of the post-run command.
     let mut told = logs.logs.iter().rev().filter_map(|line| line.log.strip_prefix(LIVE));
     Ok(told.find_map(|url| with(url, &application.domains)).unwrap_or_default())
 }

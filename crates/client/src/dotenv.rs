@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
             _ => name,
         };
         if !is_name(name) {
-            // What stands there may be a secret that lost its name, so it is not repeated.
+            // The line may be a secret without its name, so it is not repeated.
             return Err(self
                 .problem("what is before the `=` is no name: letters, digits and `_`, the first no digit"));
         }

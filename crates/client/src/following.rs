@@ -38,7 +38,7 @@ impl<'a> Following<'a> {
         for page in 1.. {
             let request = self.request().with("page_size", count.clamp(1, BATCH)).with("page", page);
             let logs: Logs = narrow(request).receive()?;
-            // Lines that came between two pages push older ones onto the next page again.
+            // New lines between two pages shift older ones onto the next page again.
             lines.extend(logs.logs.into_iter().filter(|line| known.insert(line.id.clone())));
             if lines.len() >= count as usize || !logs.pagination.has_next {
                 break;
@@ -96,7 +96,7 @@ impl<'a> Following<'a> {
             if !logs.pagination.has_next {
                 return Ok(logs.logs);
             }
-            // It is another one by now if lines came since, and then there is a next page again.
+            // Lines that were added meanwhile change it, and then there is a next page again.
             page = logs.pagination.total_count;
         }
     }

@@ -185,7 +185,7 @@ pub(crate) fn path(repository: Option<&Repository>) -> PathBuf {
 fn literal(value: &Value) -> String {
     match value {
         Value::String(text) => toml::Value::String(text.clone()).to_string(),
-        // Numbers, truth and lists of texts are written alike.
+        // Numbers, booleans and lists of texts have the same syntax in JSON and TOML.
         other => other.to_string(),
     }
 }

@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(proposed(&[(file, "")]), Some(("nixpacks", *port)), "{file}");
         }
         assert_eq!(proposed(&[("README.md", "")]), None);
-        // What was made for a container counts more than what it is written in.
+        // A container definition takes precedence over the language.
         assert_eq!(
             proposed(&[("Dockerfile", "FROM x"), ("compose.yaml", ""), ("go.mod", ""), ("index.html", "")]),
             Some(("dockerfile", 8080))

@@ -78,7 +78,7 @@ fn ask(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .args(arguments)
         .current_dir(folder)
-        // Looking must not disturb whoever works there.
+        // Reading must not take git's locks.
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("LC_ALL", "C")

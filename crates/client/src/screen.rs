@@ -74,7 +74,7 @@ impl Screen {
     /// Writes the live line.
     pub(crate) fn sketch(&self, words: &str) {
         let mut terminal = io::stderr().lock();
-        // A terminal that is gone is no reason to fail.
+        // A closed terminal is no reason to fail.
         let _ = terminal.write_all(words.as_bytes()).and_then(|()| terminal.flush());
     }
 

@@ -56,7 +56,7 @@ impl Server {
         let roots = RootCerts::Specific(std::sync::Arc::new(trusted().to_vec()));
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // A token is for one server, and not for whoever it points to.
+            // A token is for one server, and must not follow a redirect.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_global(Some(TIME_LIMIT))

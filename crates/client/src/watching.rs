@@ -109,7 +109,7 @@ impl<'a> Watch<'a> {
     fn follow(mut self, limit: Option<Span>) -> Outcome<End> {
         let begun = Instant::now();
         loop {
-            // In this order: what is written before the end is there when the end is.
+            // In this order: lines written before the end exist when the end is read.
             let deployment = self.look()?;
             let end = deployment.is_over().then(|| deployment.since().to_owned());
             let mark = self.advance(&deployment);
@@ -170,14 +170,14 @@ impl<'a> Watch<'a> {
                 format!("{cross} Failed after {whole} while {}", doing(step).to_lowercase())
             }
             "cancelled" => format!("{} Cancelled after {whole}", self.screen.tint_remark("✗", Tone::Quiet)),
-            // The steps between were too quick to be seen.
+            // The steps between were too quick to be observed.
             "deployed" if step == "queued" => String::new(),
-            // Another attempt begins; the log says why.
+            // Another attempt begins; the log contains the reason.
             "queued" => String::new(),
             _ => good(done),
         };
         let moment = now.1.clone();
-        // What it was doing when it ended is of more use than that it ended.
+        // The step in which it ended is more useful than the final state.
         if !deployment.is_over() {
             (self.step, self.step_seen) = (now, Instant::now());
         }

@@ -213,7 +213,7 @@ fn change(edit: &Edit, session: &Session<'_>) -> Outcome {
     }
     let application = naming::meant(&session.server, edit.app.as_deref())?;
     let request = session.server.put("/deploy/application").with("id", &application.id);
-    // Deployed by a request of its own, which can be repeated and says which deployment it made.
+    // Deployed by a separate request, which can be retried and returns the deployment.
     let changed = request.with("redeploy", false).body(fields.into()).send()?;
     if edit.no_deploy {
         session.screen.remark("Changed; the next deployment brings it");

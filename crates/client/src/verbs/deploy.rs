@@ -148,7 +148,7 @@ fn change(
     let application = if differences.is_empty() {
         application
     } else {
-        // Deployed by a request of its own, which can be repeated and says which deployment it made.
+        // Deployed by a separate request, which can be retried and returns the deployment.
         let request = session.server.put("/deploy/application").with("id", &application.id);
         request.with("redeploy", false).body(manifest.change(&differences)).receive()?
     };

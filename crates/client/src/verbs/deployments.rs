@@ -135,7 +135,7 @@ pub(crate) fn cancel(cancel: &Cancel, session: &Session<'_>) -> Outcome {
     let application = match cancel.which.as_deref() {
         Some(id) if naming::is_id(id) => match naming::application(&session.server, id) {
             Ok(application) => application,
-            // Then it is that of a deployment.
+            // Then it is the id of a deployment.
             Err(failure) if failure.kind == Kind::Missing => return cancel_one(id, session),
             Err(failure) => return Err(failure),
         },

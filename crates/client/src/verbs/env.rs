@@ -100,7 +100,7 @@ fn list(app: &str, build: bool, show: bool, session: &Session<'_>) -> Outcome {
         true => variables.iter().map(|(name, value)| dotenv::written(name, value)).collect(),
         false => variables.keys().map(|name| format!("{name}\n")).collect(),
     };
-    // A file gets what it is; a terminal gets nothing that steers it.
+    // A file gets the raw value; a terminal gets no control characters.
     let text = if io::stdout().is_terminal() { visible(&text) } else { text };
     session.screen.print(&text)?;
     if !show {

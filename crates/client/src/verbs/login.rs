@@ -115,7 +115,7 @@ fn session_of(login: Login, server: &Server, screen: &Screen) -> Outcome<String>
         server.post("/auth/login").body(body).receive::<LoggedIn>()
     };
     let answer = match ask(login.code.clone()) {
-        // Only who has a second factor is asked for it.
+        // Only asked for if the user has a second factor.
         Err(failure)
             if login.code.is_none() && failure.is("two_factor_required") && screen.is_interactive() =>
         {
@@ -136,7 +136,7 @@ pub(crate) fn log_out(session: &Session<'_>) -> Outcome {
         .hint("unset LAUNCHWAY_TOKEN; revoke it with `launchway tokens revoke`"));
     };
     match session.server.post("/auth/logout").send() {
-        // A token that is void already, or no session, only has to be forgotten.
+        // An invalid token, or one without a session, only has to be forgotten.
         Err(failure) if failure.kind != Kind::Denied => return Err(failure),
         _ => {}
     }

@@ -55,7 +55,7 @@ pub(crate) fn register(wish: Register, options: &Options, screen: &Screen) -> Ou
         door.server.post("/auth/register").body(body).receive::<LoggedIn>()
     };
     let answer = match ask(token) {
-        // Only who is elsewhere is asked for it.
+        // Only asked for on a remote machine.
         Err(failure) if is_token_needed(&failure) && !wish.setup_token && screen.is_interactive() => {
             screen.remark("The server printed a setup token when it started; from elsewhere it is needed");
             ask(Some(prompt::secret("Setup token")?))

@@ -75,7 +75,7 @@ fn set_up(session: &Session<'_>) -> Outcome {
     loop {
         let code = prompt::text(screen, "Code that your authenticator shows", None)?;
         match enable(&code, session) {
-            // A slip of the finger is no reason to begin anew.
+            // A typing error is no reason to start again.
             Err(failure) if failure.is("invalid_credentials") => screen.complain(&failure),
             outcome => return outcome,
         }

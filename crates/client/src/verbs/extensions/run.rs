@@ -58,7 +58,7 @@ pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
     let path = format!("/extensions/{}/run", naming::id(&wish.extension)?);
     let begun = loop {
         let (key, body) = (fresh_key()?, json!({"variables": values}));
-        // However often it is asked for, it is run once.
+        // Idempotent: however often the request is sent, it runs once.
         match ask(session, |server| server.post(&path).body(body.clone()).once(&key)) {
             Err(failure)
                 if failure.is("validation_failed")
