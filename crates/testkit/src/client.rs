@@ -156,7 +156,7 @@ impl Answer {
         let body = self.json();
         assert_eq!((self.status, &body["status"]), (200, &Value::from("success")), "{self:?}");
         assert!(body["message"].is_string() && body.get("data").is_some(), "{self:?}");
-        // Some endpoints show an `error` with nothing in it, too.
+        // Some endpoints return an empty `error`, too.
         let fields = if body.get("error") == Some(&Value::from("")) { 4 } else { 3 };
         assert_eq!(body.as_object().unwrap().len(), fields, "{self:?}");
         self.is_marked();

@@ -216,7 +216,7 @@ pub fn command(data_dir: &Path, settings: &[(String, String)]) -> Command {
     command.env("PATH", "/var/empty");
     command.env("LAUNCHWAY_DATA_DIR", data_dir).env("LAUNCHWAY_BIND", "127.0.0.1:0");
     command.env("LAUNCHWAY_PROXY_BIND", "off");
-    // Images of this registry are never there: their deployments wait, or fail to get one.
+    // Images of this registry never exist: their deployments wait, or fail to pull one.
     command.env("LAUNCHWAY_IMAGE_REGISTRIES", "public,registry.example");
     command.envs(settings.iter().map(|(name, value)| (name, value)));
     command

@@ -76,7 +76,7 @@ impl Connection {
             let Some((name, value)) = line.split_once(':') else { break };
             headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
         }
-        // Merely an encouragement to go on; the answer follows.
+        // Only an interim response; the final one follows.
         if status == 100 {
             return self.head();
         }

@@ -33,7 +33,8 @@ impl Authority {
     pub fn new() -> Self {
         let mut params = CertificateParams::default();
         let key = KeyPair::generate().unwrap();
-        // Of two with the same name one would be thought to have signed badly, and not to be unknown.
+        // Unique: with two authorities of the same name, the error would be a bad signature instead of an
+        // unknown issuer.
         let name = format!("Authority {:?}", key.public_key_raw());
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -136,7 +136,7 @@ impl MailServer {
             "foreign_addresses": options.takes_foreign_addresses,
         });
         let script = write("server.py", include_str!("mail_server.py"));
-        // Everybody on this machine can read the arguments of a program, and a password is among these.
+        // Every user of this machine can read the arguments of a program, and these contain a password.
         let options = write("options.json", &options.to_string());
         // Debian's own, which has the package; another one may come first on the path.
         let mut process = Command::new("/usr/bin/python3")
@@ -159,7 +159,7 @@ impl MailServer {
     #[must_use]
     pub fn taken(&self) -> Vec<TakenMail> {
         let notes = std::fs::read_to_string(self.files.path().join(NOTES)).unwrap();
-        // Behind the last end of a line is what is just being written.
+        // The text after the last line end is still being written.
         let whole = notes.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         whole.map(|line| read(&serde_json::from_str(line).unwrap())).collect()
     }

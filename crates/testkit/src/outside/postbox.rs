@@ -104,7 +104,7 @@ impl Postbox {
     pub fn die(&self) {
         let accepting = self.accepting.lock().unwrap().take().expect("it lives");
         self.inside.is_open.store(false, Ordering::SeqCst);
-        // Whoever waits for the next one gets one, and looks up.
+        // This connection wakes the accepting thread, which then checks the flag.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
         accepting.join().unwrap();
         for (_, socket) in self.inside.sockets.lock().unwrap().drain() {
@@ -207,7 +207,7 @@ impl Inside {
             "HTTP/1.1 {status} So\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n{text}",
             text.len()
         );
-        // Kept before it is said: whoever hears the answer finds the message here.
+        // Stored before the reply is sent: a client that has the reply finds the message here.
         let is_taken = (200..300).contains(&status);
         self.kept.lock().unwrap().push(Message { number, request, is_taken });
         self.taken.fetch_add(usize::from(is_taken), Ordering::SeqCst);

@@ -70,7 +70,7 @@ impl Web {
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let state = shared.clone();
-                // A client that goes away in the middle is no failure of the test.
+                // A client that disconnects early is no failure of the test.
                 std::thread::spawn(move || drop(state.answer(connection)));
             }
         });

@@ -90,7 +90,7 @@ impl TestServer {
                 .unwrap();
             connection
         });
-        // Only who waits already is sure to have it before the server asks again.
+        // Only a session that already waits is sure to get it before the server retries.
         let is_waiting = "SELECT 'yes' AS value FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
         while self.query(is_waiting).is_empty() {
