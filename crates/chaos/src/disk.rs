@@ -111,7 +111,7 @@ impl Change {
             Self::Write { at, bytes: new } => {
                 let mut start = 0;
                 while start < new.len() {
-                    // Sectors begin where the disk says, not where the write does.
+                    // Sectors are aligned to the disk, not to the write.
                     let end = new.len().min(start + SECTOR - (at + start) % SECTOR);
                     if chance.is_hit(50) {
                         put(bytes, at + start, &new[start..end]);

@@ -132,7 +132,7 @@ impl Drop for Engine {
 }
 
 fn spawn(folder: &Path) -> Child {
-    // One that was killed leaves it behind, and its number may be that of another process by now.
+    // A killed engine leaves its pid file behind, and the pid may be reused by now.
     let _absent = fs::remove_file(folder.join("engine.pid"));
     let log = OpenOptions::new().create(true).append(true).open(folder.join("engine.log")).unwrap();
     Command::new("dockerd")

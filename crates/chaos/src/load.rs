@@ -148,7 +148,7 @@ impl Shared {
             return;
         }
         let mut wish = self.site.clone();
-        // Others may have made some before, and it may not be known whether they did.
+        // Other clients may have created some before, acknowledged or not.
         wish["name"] = json!(format!("made-{}", now()));
         if let Some(data) = self.send("POST", DEPLOY, Some(&wish.to_string())) {
             self.accepted(&data["deployments"][0]["id"]);

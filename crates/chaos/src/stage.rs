@@ -138,7 +138,7 @@ impl Stage {
     }
 
     fn deploy_first(&mut self, plan: &Plan) {
-        // The verifier wants to read one, also when there is nothing in it.
+        // The verifier requires the file, even if it is empty.
         let _empty = Ledger::open(&self.ledger()).unwrap();
         if plan.sites > 0 {
             repository::site(&self.folder.path().join("repositories/site"));

@@ -68,7 +68,7 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // It lets go of the thread when it is interrupted; when killed, the thread might be stopped.
+        // It detaches when it is interrupted; when killed, the thread might stay stopped.
         let _told = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         let _ended = self.child.wait();
     }

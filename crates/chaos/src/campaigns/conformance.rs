@@ -51,7 +51,7 @@ fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Opti
     let wish = Wish { document: &document, base: &stage.launch.url, seconds, examples, only: &[] };
     let report = tool.run(&wish, &installation.real);
     let documented = operations(&stage.admin.get("/api/v1/openapi.json").json());
-    // The document itself is read, and not taken for something to be tried.
+    // The tool reads the document itself, and does not test its endpoint.
     let documented = documented.iter().filter(|operation| !operation.path.ends_with("/openapi.json"));
     let documented: Vec<_> = documented.map(Operation::name).collect();
     tell(section, database, &report, &documented);

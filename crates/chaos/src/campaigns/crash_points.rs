@@ -179,7 +179,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Tries one point. Returns whether the deployment had that many calls.
 fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) -> bool {
-    // Only a death can leave something on the engine; errors are tried faster with a site.
+    // Only a crash can leave something on the engine; errors are tried faster with a site.
     let place = if kind.fault == Fault::Death { CONTAINER } else { SITE };
     let application = stage.applications[place].clone();
     let writer = stage.server.thread(WRITER);
@@ -230,14 +230,14 @@ fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bo
             return true;
         }
         if tracer.has_struck() {
-            // Long enough for whoever met the error to have done what it does then.
+            // Long enough for the error handling to complete.
             sleep(Duration::from_millis(300));
             return true;
         }
         let answer = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
         let state = answer.ok().map(|answer| answer.json()["data"]["status"]["status"].clone());
         let is_idle = state.is_some_and(|state| state == "running" || state == "failed");
-        // The job is settled a little later than the application is said to run.
+        // The job is completed slightly after the application is reported as running.
         looks_idle = if is_idle { looks_idle + 1 } else { 0 };
         if looks_idle >= 40 {
             return false;

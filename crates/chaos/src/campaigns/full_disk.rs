@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Section {
     }
     wrapper.extend(["sh", "-c", MOUNT, "sh"]);
     let wrapper = wrapper.into_iter().map(str::to_owned).collect();
-    // Deployments are to meet the full disk, and not to be refused before.
+    // Deployments must meet the full disk, and not be rejected before.
     let floor = ("LAUNCHWAY_MIN_FREE_DISK".to_owned(), "0".to_owned());
     let mut stage =
         Stage::set(options, &Plan { sites: 3, wrapper, settings: vec![floor], ..Plan::default() });
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Section {
             refused += usize::from(stage.redeploy(&application).is_some_and(|status| status >= 500));
             let read = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
             unread += usize::from(!read.is_ok_and(|answer| answer.status == 200));
-            // What others gave back is taken, too.
+            // Space that others freed is filled, too.
             fill(&ballast);
             sleep(Duration::from_millis(50));
         }

@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options) -> Section {
     }
     codes(&mut section, options, count);
     {
-        // None is right here: whom a stranger elsewhere cannot lock out gets in, as it should be.
+        // None is correct here: a user whom a stranger elsewhere cannot lock out would get in, as intended.
         let stage = stage(options, "127.0.0.1");
         let others = |number: usize| {
             (from(&stage, number), credentials(&emails[number % emails.len()], &wrong(number)))

@@ -129,7 +129,7 @@ fn report_reads(section: &mut Section, options: &Options, before: &Waits, during
     );
     let name = "99th percentile of a read, before / meanwhile";
     let times = format!("{:.2} ms / {:.2} ms", millis(before, 99), millis(during, 99));
-    // Beside other tests slow reads are those of the machine.
+    // Beside other tests, slow reads are caused by the machine.
     match options.is_long {
         true => section.goal(
             name,

@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Section {
 
 fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     let database = if postgres.is_some() { "PostgreSQL" } else { "SQLite" };
-    // Whose build fails is not tried again.
+    // A failed build is not retried.
     let short = INERT_ENGINE.replace("echo built", "echo 'returned a non-zero code: 1' >&2; exit 1");
     let engine = FakeDocker::running(if options.is_long { INERT_ENGINE } else { &short });
     let folder = engine.program().parent().unwrap().display().to_string();
@@ -153,7 +153,7 @@ fn tell(section: &mut Section, database: &str, tally: &Outcome) {
     let of = |range: std::ops::Range<u16>| tally.statuses.range(range).map(|(_, count)| count).sum::<usize>();
     section.never(&format!("{database}: answers of 500 and above"), of(500..600));
     section.never(&format!("{database}: requests without an answer"), tally.unanswered);
-    // Were one of them always the case, nothing would be shown.
+    // If one of them were always the case, nothing would be proven.
     let (accepted, refused) = (of(200..300), of(400..500));
     section.goal(
         &format!("{database}: accepted / refused"),
@@ -178,7 +178,7 @@ fn ids(stage: &Stage) -> Ids {
         user: text(&member["user_id"]),
         token: text(&admin.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success()["id"]),
         deployment: text(&deployments["deployments"][0]["id"]),
-        // None is needed whose stream ends: with a hostile text it is never found.
+        // A deployment whose stream ends is not needed: with a hostile text it is never found.
         ended: "01980000-0000-7000-8000-0000000000ff".to_owned(),
         application,
         extension: text(&fork["extension_id"]),

@@ -114,7 +114,7 @@ pub(super) fn copy_database(from: &Path, to: &Path) {
 
 /// Starts a container that the server did not create: it must be found.
 fn leak(section: &mut Section, stage: &mut Stage) {
-    // Or the server would remove it.
+    // Otherwise the server would remove it.
     stage.server.kill();
     let label = format!("launchway.instance={}", stage.instance());
     docker(&["create", "--label", &label, base_image(), "true"]);

@@ -47,7 +47,7 @@ fn forms(value: &str) -> Vec<String> {
         vec![value.to_owned(), HEXLOWER.encode(value.as_bytes()), HEXUPPER.encode(value.as_bytes())];
     for before in 0..3 {
         let bytes = [&vec![0; before][..], value.as_bytes()].concat();
-        // The first and the last character may also hold bits of what is beside the value.
+        // The first and the last character may also contain bits of adjacent data.
         let (first, last) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
         forms.push(BASE64_NOPAD.encode(&bytes)[first..last].to_owned());
         forms.push(BASE64URL_NOPAD.encode(&bytes)[first..last].to_owned());

@@ -200,7 +200,7 @@ impl House {
         let mut shop = wish("shop", "dockerfile", token);
         shop["domain"] = json!(self.ids.domain);
         shop["pre_run_command"] = json!("echo \"preparing with $PASSWORD\"");
-        // The answer, with its variables, is remembered for who asks again.
+        // The response, with its variables, is stored for repeated requests.
         let shop = admin.with_header("idempotency-key", "once").post(DEPLOY, &shop).success();
         self.ids.application = text(&shop["id"]);
         self.ids.deployment = text(&shop["deployments"][0]["id"]);
@@ -291,7 +291,7 @@ fn people(stage: &Stage, cage: &mut Cage) -> (Client, Client) {
     let wrong = cage.fresh("wrong password");
     let guess = json!({"email": crate::stage::EMAIL, "password": wrong});
     assert_eq!(stranger.post(LOGIN, &guess).status, 401);
-    // Requests that go wrong while they hold a secret.
+    // Requests that fail while they contain a secret.
     let torn = format!("{{\"password\": \"{password}\", \"setup_token\": \"{token}\"");
     assert_eq!(stranger.send("POST", LOGIN, Some(&torn)).status, 400);
     let more = json!({"current_password": password, "new_password": wrong, "more": token});

@@ -70,7 +70,7 @@ impl<'a> Sweep<'a> {
     /// Searches every file below a folder.
     pub(crate) fn files(&mut self, place: &'static str, folder: &Path) {
         for path in files_below(folder) {
-            // Some are gone as soon as they were seen.
+            // Some files disappear at once.
             if let Ok(bytes) = fs::read(&path) {
                 self.look(place, &path.display().to_string(), &bytes);
             }

@@ -34,7 +34,7 @@ pub(crate) struct Installation {
 
 impl Installation {
     pub(crate) fn furnished(options: &Options, postgres: Option<String>) -> Self {
-        // The first messages come to nothing, so that there are some to be tried again.
+        // The first deliveries fail, so that there are some to replay.
         let postbox =
             Postbox::answering(|number, _| Reply::Status(if number < 4 * DOOMED { 500 } else { 204 }));
         let settings = [

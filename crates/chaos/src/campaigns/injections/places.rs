@@ -76,7 +76,7 @@ impl Request {
                 both.extend(plain(path, with(name, json!({text: "value"}))));
                 both
             }
-            // How long a head may be is tried elsewhere.
+            // The limit of a head is tested elsewhere.
             Place::Path(_) | Place::Query(_) | Place::Header(_) if text.len() > 1000 => Vec::new(),
             Place::Path(name) => {
                 let template = operation.path.replace(&format!("{{{name}}}"), &encoded(text));
@@ -89,10 +89,10 @@ impl Request {
             }
             Place::Query(name) => {
                 let joint = if path.contains('?') { '&' } else { '?' };
-                // Of a name that comes twice the last one counts.
+                // Of a duplicate key the last one counts.
                 plain(format!("{path}{joint}{name}={}", encoded(text)), body)
             }
-            // One of blanks only would be none at all, and a real request.
+            // A blank value would be empty, and so a valid request.
             Place::Header(_) if text.trim().is_empty() => Vec::new(),
             Place::Header(_) if !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) => Vec::new(),
             Place::Header(name) => {
@@ -127,7 +127,7 @@ impl World<'_> {
     fn body(&self, document: &Value, operation: &Operation) -> Value {
         let schema = body_schema(operation);
         let mut required = required(document, schema);
-        // Most build packs want one.
+        // Most build packs require one.
         required.push("branch".to_owned());
         let fields = fields(document, schema).into_iter().filter(|(name, _)| required.contains(name));
         fields
