@@ -212,7 +212,7 @@ fn parse_fuzz(mut arguments: impl Iterator<Item = String>) -> Result<FuzzOptions
         match argument.as_str() {
             "--seconds" => {
                 let seconds = arguments.next().unwrap_or_default();
-                // To the driver, 0 is for ever.
+                // The driver treats 0 as unlimited.
                 options.seconds = seconds
                     .parse()
                     .ok()

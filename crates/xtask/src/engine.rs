@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_engine_that_runs_already_is_taken_as_it_is() {
-        // Whoever runs the tests has an engine.
+        // A machine that runs the tests has an engine.
         assert!(answers());
         assert!(!Engine::start().unwrap().is_ours());
     }

@@ -74,7 +74,7 @@ fn fuzz(target: &Target, folders: &[PathBuf], seconds: u32) -> Command {
             format!("-max_len={}", target.longest),
             format!("-dict={}", dictionary.display()),
         ])
-        // What watches the program is not part of the stable compiler, but works with it.
+        // The sanitizer is not part of the stable compiler, but works with it.
         .env("RUSTC_BOOTSTRAP", "1");
     command
 }

@@ -100,7 +100,7 @@ fn keep_services_quiet() -> Outcome<Option<Scratch>> {
     if file.exists() {
         return Ok(None);
     }
-    // However we end, the file must not stay.
+    // The file must be removed however we end.
     let farewell = ["rm", "-f", POLICY].map(OsString::from);
     let scratch = Scratch::create(&env::temp_dir(), "install", &farewell)?;
     fs::write(file, "#!/bin/sh\nexit 101\n")
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_of_a_machine_that_has_everything() {
-        // Whoever runs the tests has what the tests need.
+        // A machine that runs the tests meets their requirements.
         assert!(ensure(false).is_ok());
     }
 

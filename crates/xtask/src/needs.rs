@@ -145,7 +145,7 @@ pub(crate) fn missing() -> Vec<&'static Need> {
 /// Returns the folders in which programs are searched.
 pub(crate) fn program_folders() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // An ordinary user's path lacks these two, and daemons live there.
+    // An ordinary user's path lacks these two, which contain daemons.
     env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]).collect()
 }
 

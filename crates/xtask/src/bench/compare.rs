@@ -87,7 +87,7 @@ fn figures(report: &str) -> Option<Vec<Kept>> {
     let (_, rest) = report.split_once(FIGURES)?;
     let rows =
         rest.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-    // The titles and the rule below them are no figures.
+    // Skips the titles and the separator below them.
     rows.skip(2).map(kept).collect()
 }
 

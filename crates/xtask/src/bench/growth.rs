@@ -169,7 +169,7 @@ fn one_round(
     let mut times = vec![Sample::default(); installations.len()];
     for number in 0..WARM_UP + request.requests(effort) {
         for step in 0..installations.len() {
-            // Whoever goes first changes, so that none always meets a warmer machine.
+            // The order alternates, so that none always runs on a warmer machine.
             let which = (step + number as usize + round as usize) % installations.len();
             let milliseconds = ask(&mut installations[which], &mut connections[which], request)?;
             if number >= WARM_UP {

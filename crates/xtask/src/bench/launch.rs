@@ -36,7 +36,7 @@ pub(crate) fn serve_with(data: &Path, settings: &[(&str, String)]) -> Outcome<Se
             .env("LAUNCHWAY_BIND", "127.0.0.1:0")
             // A separate process, which would outlive this one; it is measured separately.
             .env("LAUNCHWAY_PROXY_BIND", "off")
-            // One organization has the machine for itself.
+            // One organization may use the whole machine.
             .env("LAUNCHWAY_QUOTA_APPLICATIONS", "0")
             .env("LAUNCHWAY_QUOTA_BUILDS", "0")
             .envs(settings.iter().map(|(name, value)| (name, value))),

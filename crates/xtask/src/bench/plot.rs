@@ -270,7 +270,7 @@ mod tests {
     fn words_cannot_break_the_drawing() {
         let svg = plot().to_svg();
         assert!(svg.contains("Rows &amp; &lt;time&gt;") && !svg.contains("<time>"));
-        // What is opened is closed.
+        // Every opened element is closed.
         assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     }

@@ -54,7 +54,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
     for round in 1..=effort.rounds(ROUNDS) {
         let mut by_us = || launchway.deploy(&repository.commit(&format!("launchway {round}"))?);
         let mut by_them = || by_hand.deploy(&repository.commit(&format!("by hand {round}"))?);
-        // Whoever goes first changes with every round, so that neither always meets a warmer machine.
+        // The order alternates with every round, so that neither always runs on a warmer machine.
         let (own, other) = if round.is_multiple_of(2) {
             let other = by_them()?;
             (by_us()?, other)
@@ -186,7 +186,7 @@ impl ByHand {
 
 impl Drop for ByHand {
     fn drop(&mut self) {
-        // What is left is named in the next lines of who looks for it: nothing depends on it.
+        // Errors are ignored: nothing depends on leftovers.
         if let Some(live) = self.live.take() {
             let _left = workspace::output(&mut docker(&["rm", "--force", &live]));
         }
@@ -285,7 +285,7 @@ impl Drop for ByLaunchway {
             let found = workspace::output(docker(list).args(["--filter", &label])).unwrap_or_default();
             let found: Vec<&str> = found.lines().collect();
             if !found.is_empty() {
-                // What stays is labelled, and nothing depends on it.
+                // Leftovers are labelled, and nothing depends on them.
                 let _left = workspace::output(docker(remove).args(found));
             }
         }

@@ -39,7 +39,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
         data: folder.join("reads"),
         database: None,
         repository: repository.path().to_owned(),
-        // Nothing is asked for that would be fetched.
+        // No request fetches a repository.
         silent: 1,
     };
     let mut launchway = Installation::prepare(place, ROWS)?;
@@ -137,7 +137,7 @@ impl Rival {
         load(&self.server, 1)?;
         let (mut ours, mut theirs) = (Loads::default(), Loads::default());
         for round in 0..effort.rounds(ROUNDS) {
-            // Whoever goes first changes with every round, so that neither always meets a warmer machine.
+            // The order alternates with every round, so that neither always runs on a warmer machine.
             if round.is_multiple_of(2) {
                 ours.0.push(load(&launchway.server, seconds)?);
                 theirs.0.push(load(&self.server, seconds)?);

@@ -50,7 +50,7 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| Failure::because(format_args!("`{line}` did not start"), error))?;
-        // From here on the child is ours to kill, whatever happens.
+        // From here on the child must be killed, whatever happens.
         Ok(Self { child, port, started })
     }
 
@@ -72,7 +72,7 @@ impl Server {
             if let Some(port) = port
                 && sender.send(port).is_ok()
             {
-                // The server must never wait for a full pipe; its end is ours as well.
+                // Drains the pipe, so that the server never blocks on it.
                 let _ = io::copy(&mut output, &mut io::sink());
             }
         });

@@ -20,7 +20,7 @@ pub(crate) struct Load {
 /// Loads a server with 32 connections for some seconds; every response must be a success.
 pub(crate) fn load(server: &Server, path: &str, token: &str, seconds: u32) -> Outcome<Load> {
     load_by(server, path, &format!("Authorization: Bearer {token}"), 32, seconds).map_err(|failure| {
-        // The token has no business in anybody's terminal.
+        // The token must not be printed.
         Failure::new(failure.to_string().replace(token, "***"))
     })
 }

@@ -51,7 +51,7 @@ impl Request {
     /// Returns the number of requests in a round.
     pub(crate) fn requests(self, effort: Effort) -> u32 {
         match self {
-            // Each stays, so that the shortest tables would not stay short.
+            // Each row stays, so that the smallest tables would grow.
             Self::Create => effort.amount(60, 30),
             _ => effort.amount(600, 100),
         }
