@@ -149,7 +149,7 @@ fn whatever_is_no_valid_bearer_token_is_refused() {
 fn a_login_is_refused_for_its_form_before_it_is_tried() {
     let server = TestServer::on_sqlite();
     server.admin();
-    // More often than wrong passwords would be borne.
+    // More often than wrong passwords would be allowed.
     for _ in 0..12 {
         let message = server.client().post(LOGIN, &json!({"password": 1})).failure(400, "validation_failed");
         assert_eq!(message, "email is required; password must be a string, got a number");

@@ -173,7 +173,7 @@ fn restored(from: fn(&[(&str, &str)]) -> Stage, to: impl FnOnce() -> Option<Fres
     furnished.stage.server.lose_data();
     furnished.stage.server.use_database(to());
     let said = succeed(&furnished.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
-    // Who restores on another machine has to know.
+    // Needed for a restore on another machine.
     assert!(said.contains("  web\n") && said.contains("redeploy") && !said.contains("  site\n"), "{said}");
     furnished.stage.server.restart();
     furnished.stage.reconnect();

@@ -82,7 +82,7 @@ fn a_body_that_does_not_come_in_time_is_given_up() {
         connection.send("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n");
         assert_eq!(connection.try_answer(), None);
     }
-    // Little by little is not in time either.
+    // Slow progress does not extend the timeout.
     let mut connection = caller.connect();
     connection.send(caller.chunked_head());
     let answer = std::thread::scope(|scope| {
@@ -105,7 +105,7 @@ fn a_body_that_does_not_come_in_time_is_given_up() {
 fn a_body_that_ends_early_changes_nothing() {
     let server = TestServer::on_sqlite();
     let caller = Caller::of(&server);
-    // Complete JSON, but fewer bytes than were promised.
+    // Complete JSON, but fewer bytes than declared.
     let mut connection = caller.connect();
     connection.send(caller.head(100)).send("{\"theme\": \"dark\"}").stop_sending();
     if let Some(answer) = connection.try_answer() {

@@ -265,7 +265,7 @@ fn expect_documented(server: &TestServer, admin: &Client, requests: &[Asked<'_>]
         let mut problems = Vec::new();
         compare(&document, schema, &answer.json(), pattern, &mut problems);
         assert!(problems.is_empty(), "{problems:#?}");
-        // Who is refused gets the other documented form.
+        // Rejected callers get the other documented form.
         let failure = &responses["default"]["content"]["application/json"]["schema"];
         compare(&document, failure, &server.client().get("/nothing").json(), pattern, &mut problems);
         assert!(problems.is_empty(), "{problems:#?}");

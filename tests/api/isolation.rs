@@ -83,7 +83,7 @@ fn a_member_who_is_removed_is_out_on_the_very_next_request() {
     server.execute("UPDATE memberships SET deleted_at = created_at WHERE role = 'viewer'");
     inside(&grace).get("/api/v1/user").failure(403, "forbidden");
     program.get("/api/v1/user").failure(401, "unauthenticated");
-    // What acts on the caller works without any organization.
+    // Operations on the caller work without an organization.
     let user = grace.get("/api/v1/user").success();
     expect_user_with_memberships(&user);
     assert_eq!((&user["organizations"], &user["organization_users"]), (&json!([]), &json!([])));

@@ -154,12 +154,12 @@ fn a_rotation_seals_every_secret_with_the_new_key(server: TestServer) {
 
     secrets.server.restart();
     secrets.are_all_there();
-    // The second factor is the same, too, and an answer that was remembered.
+    // The second factor is unchanged, too, and so is a stored response.
     let mut login = credentials(ADMIN_EMAIL, ADMIN_PASSWORD);
     login["totp_code"] = json!(secrets.authenticator.next_code());
     secrets.server.client().post("/api/v1/auth/login", &login).success();
 
-    // The old key is worth nothing any more.
+    // The old key is useless now.
     secrets.server.terminate();
     fs::write(&key, &old).unwrap();
     let said = fail(&secrets.server, &["serve"]);

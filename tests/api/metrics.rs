@@ -55,7 +55,8 @@ fn remote_metrics_require_an_installation_administrator() {
     // It is for metrics and for nothing else.
     issued_for_it.get("/api/v1/deploy/applications").failure(403, "forbidden");
     issued_for_it.get("/api/v1/audit/logs").failure(403, "forbidden");
-    // Only who administers the installation can put it into a token, also as an admin of an organization.
+    // Only an administrator of the installation can put it into a token; an admin of an organization
+    // cannot.
     let wish = json!({"name": "prometheus", "permissions": ["metrics:read"]});
     let refused = grace.post("/api/v1/auth/tokens", &wish).failure(400, "validation_failed");
     assert!(refused.contains("`metrics:read`"), "{refused}");
@@ -81,7 +82,7 @@ fn remote_metrics_require_an_installation_administrator() {
             assert!(answer.status == 200 && answer.text.contains("launchway_"), "{answer:?}");
         }
     }
-    // The token is worth no more than its owner.
+    // The token has no more permissions than its owner.
     server.execute("UPDATE users SET kind = 'app_user'");
     let elsewhere = issued_for_it.with_header("via", "1.1 caddy");
     until("the change to the user", || (elsewhere.get("/metrics").status == 403).then_some(()));

@@ -192,7 +192,7 @@ fn authentication_is_checked_before_the_body_is_read() {
     for operation in guarded {
         let (method, path) = (&operation.method, operation.filled_path());
         for token in ["", "authorization: Bearer garbage\r\n"] {
-            // A body is promised and never sent: who waits for it does not answer.
+            // A body is announced and never sent: a server that waits for it does not answer.
             let mut connection = server.connect();
             connection.send(format!(
                 "{method} {path} HTTP/1.1\r\nhost: localhost\r\n{token}content-length: 100\r\n\r\n"

@@ -87,7 +87,7 @@ const RULES: &[Rule] = &[
         allowed: Allowed::OfOurs(&["launchway-testkit", "launchway-verifier"]),
         never: &["launchway"],
     },
-    // It judges the others, and must not share their mistakes.
+    // It verifies the others, and must not share their mistakes.
     Rule { folder: "verifier", allowed: Allowed::OfOurs(&[]), never: FOR_TESTS },
     Rule { folder: "xtask", allowed: Allowed::Only(&[]), never: &[] },
 ];

@@ -135,7 +135,7 @@ fn an_application_is_stopped_started_and_opened() {
     ada.runs(&["restart", "shop"]).succeeded();
     until("that it runs", || (state(&ada) == "running").then_some(()));
 
-    // A browser that only remembers what it was to show.
+    // A fake browser that records the URL.
     let programs = ada.home().join("programs");
     let shown = ada.home().join("shown");
     fs::create_dir(&programs).unwrap();

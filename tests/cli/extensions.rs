@@ -145,7 +145,7 @@ fn a_server_that_is_away_for_a_moment_costs_no_line() {
             let listed = ada.runs(&["extensions", "executions", &fork, "--output", "json"]).json();
             (!listed["executions"].as_array().unwrap().is_empty()).then_some(())
         });
-        // As if the machine had no time for it.
+        // As if the machine were overloaded.
         server.signal("STOP");
         thread::sleep(Duration::from_secs(1));
         server.signal("CONT");

@@ -67,7 +67,7 @@ impl Person {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
-        // Who does not read its input may be gone before all of it is written.
+        // A process that does not read its input may exit before all of it is written.
         let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
         Told::new(arguments, process.wait_with_output().unwrap())
     }

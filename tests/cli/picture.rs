@@ -33,14 +33,14 @@ fn records_a_deployment_as_a_picture() {
     // Where the test has its repositories is of no interest.
     let svg = svg.replace(&stage.folder().display().to_string(), "~");
 
-    // What is there at the end is there for whoever wants nothing to move, too.
+    // With reduced motion, the end is shown, too.
     let is_text = |line: &&str| line.starts_with("<text");
     let stays: Vec<_> = svg.lines().filter(is_text).filter(|line| !line.contains(" gone\"")).collect();
     let stays = words(&stays.join("\n"));
     for text in ["✓ Built in", "Live at http://shop.ada-s-team.localhost:", "running"] {
         assert!(stays.contains(text), "{text:?} in\n{stays}");
     }
-    // The line that lived is gone.
+    // The live line was removed.
     assert!(words(&svg).contains("Building, 1 s") && !stays.contains("Building, 1 s"), "{stays}");
     if let Some(file) = env::var_os("LAUNCHWAY_TEST_PICTURE") {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

@@ -64,7 +64,7 @@ impl Recording {
                 share(*from)
             );
         }
-        // Whoever wants nothing to move sees the end.
+        // With reduced motion, only the end is shown.
         svg.push_str(
             "@media (prefers-reduced-motion: reduce) { text { animation: none } .gone { visibility: hidden } }\n\
              </style>\n",

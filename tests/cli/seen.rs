@@ -35,7 +35,7 @@ fn somebody_new_is_asked_and_sees_how_it_goes_live() {
     assert_eq!(left.cell("✓ Deployed in ").fgcolor(), GREEN);
     assert!(left.cell("http://my-shop-staging.ada-s-team.localhost:").bold());
     assert!(left.text().contains("My Shop is a new application (staging)"), "{}", left.text());
-    // The line that lived is gone.
+    // The live line was removed.
     assert!(!left.text().contains("Waiting for its turn"), "{}", left.text());
     assert!(!left.text().contains('⠋'));
 }

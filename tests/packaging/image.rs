@@ -29,7 +29,7 @@ impl Built {
         let built = Self { base, image, container: None };
         built.build_base();
         let context = tempfile::tempdir().unwrap();
-        // Without what only a debugger reads, which is most of it.
+        // Without debug symbols, which are most of it.
         let program = context.path().join("launchway");
         let stripped = Command::new("strip").arg("-o").arg(program).arg(binary()).status();
         assert!(stripped.unwrap().success());

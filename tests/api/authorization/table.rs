@@ -214,7 +214,7 @@ pub(crate) const ROWS: &[Row] = &[
         r#"{"id": "{waiting}"}"#,
         NOT_VIEWERS,
     ),
-    // Nothing of this application is live, which only those learn who may change that.
+    // Nothing of this application is live, which only callers learn who may change that.
     row(
         "POST /api/v1/deploy/application/rollback",
         "/api/v1/deploy/application/rollback",
@@ -233,7 +233,7 @@ pub(crate) const ROWS: &[Row] = &[
         r#"{"id": "{application}"}"#,
         [UNKNOWN, UNKNOWN, NO, NO, CONFLICT, CONFLICT, NO],
     ),
-    // The first who may has given it, and taken it.
+    // The first allowed caller has added it, and removed it.
     row(
         "POST /api/v1/deploy/application/domains",
         "/api/v1/deploy/application/domains",
@@ -339,7 +339,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("GET /api/v1/notification/smtp", "/api/v1/notification/smtp", "", MEMBERS),
     row("PUT /api/v1/notification/smtp", "/api/v1/notification/smtp", r#"{"is_active": false}"#, ADMINS),
     row("DELETE /api/v1/notification/smtp", "/api/v1/notification/smtp", "", ADMINS),
-    // It is gone, which only those learn who may make it go.
+    // It was deleted, which only callers learn who may delete it.
     row(
         "DELETE /api/v1/api/v1/notification/smtp",
         "/api/v1/api/v1/notification/smtp",

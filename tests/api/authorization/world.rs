@@ -139,7 +139,7 @@ impl World {
 
     fn client(&self, who: Who, row: &Row) -> Client {
         let (_, person, client) = self.people.iter().find(|(other, ..)| *other == who).unwrap();
-        // Who logs out does so with a session that nothing else needs.
+        // The logout uses a session that nothing else needs.
         if row.operation.ends_with("/logout") { person.log_in() } else { client.clone() }
     }
 
@@ -160,7 +160,7 @@ impl World {
         self.unique.set(self.unique.get() + 1);
         let unique = format!("unique-{}", self.unique.get());
         let mut filled = template.to_owned();
-        // What goes by being asked for is made for each who asks.
+        // Deleted resources are created anew for each caller.
         if filled.contains("{waiting}") {
             filled = filled.replace("{waiting}", &made(&self.ada, &unique).1);
         }

@@ -23,7 +23,7 @@ fn only_installation_administrators_act_on_the_machine(server: TestServer) {
         assert_eq!(refused.message(), "this needs an administrator of the installation");
         ada.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({"yaml_content": yaml})).success();
     }
-    // A copy is no definition of one's own; running it is another matter.
+    // Copying is not defining; running is checked separately.
     let copy = grace.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({})).success();
     let copy = copy["extension_id"].as_str().unwrap();
     grace.post(&format!("{EXTENSIONS}/{copy}/run"), &json!({})).failure(403, "forbidden");

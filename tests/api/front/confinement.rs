@@ -40,7 +40,7 @@ impl Confined {
 
 impl Drop for Confined {
     fn drop(&mut self) {
-        // Asked, and not killed: it has to let go of who it traces.
+        // Interrupted, and not killed: it has to detach from its tracees.
         let _asked = Command::new("kill").args(["-s", "TERM", &self.0.id().to_string()]).status();
         let _ended = self.0.wait();
     }

@@ -178,7 +178,7 @@ fn what_waits_for_a_channel_ends_with_it(start: Start) {
     let reason = |channel: &str| text(&deliveries(&house.admin, &format!("&channel={channel}"))[0]["reason"]);
     assert_eq!(reason("generic"), "the channel was switched off");
     assert_eq!(reason("slack"), "the channel was removed");
-    // What is switched on again gets what happens from then on.
+    // A channel that is enabled again gets only later events.
     house.postbox.answer_by(|_, _| Reply::Status(204));
     house.admin.put(WEBHOOK, &json!({"type": "generic", "is_active": true})).success();
     add(&house.admin, "heidi@example.com");
@@ -249,7 +249,7 @@ fn what_became_of_messages_is_listed(start: Start) {
     for wrong in ["state=lost", "channel=teams", "page=0", "page_size=x"] {
         house.admin.get(&format!("{DELIVERIES}?{wrong}")).failure(400, "validation_failed");
     }
-    // What the receiver said is for who may change where messages go.
+    // The receiver's response is shown only to those who may change the channel.
     assert!(
         text(&deliveries(&house.admin, "&state=dead")[0]["attempts"][0]["error"]).contains("inner secret")
     );
@@ -281,7 +281,7 @@ fn a_slow_receiver_holds_up_nobody_else(start: Start) {
         add(&elsewhere, &format!("quick{number}@example.com"));
     }
     settled(&elsewhere, "delivered", 20);
-    // Two at a time, and both are still listening to the silence.
+    // Two at a time, and both still wait for the silent receiver.
     assert_eq!((slow.connections(), quick.taken()), (2, 20));
     assert_eq!(deliveries(&admin, "&state=sending").len(), 2);
     assert_eq!(deliveries(&admin, "&state=pending").len(), 38);

@@ -83,7 +83,7 @@ fn a_login_from_a_new_device_is_announced_once(start: Start) {
         assert!(agents.contains(&(email, agent)), "{expected:?} in {agents:?}");
     }
     assert_eq!(house.admin.get(DELIVERIES).success()["pagination"]["total_count"], 3);
-    // What failed is no login.
+    // A failed login is not a login.
     let wrong = json!({"email": ADMIN_EMAIL, "password": "not the right one"});
     let stranger = house.server.client().with_header("user-agent", "evil/1");
     stranger.post("/api/v1/auth/login", &wrong).failure(401, "invalid_credentials");
@@ -193,7 +193,7 @@ fn a_channel_of_another_organization_hears_nothing(start: Start) {
     assert_eq!(deliveries(&house.admin, ""), Vec::<Value>::new());
     let seen = deliveries(&elsewhere, "");
     assert_eq!(seen.len(), 1);
-    // What belongs to others is not found.
+    // Resources of others are not found.
     let path = format!("{DELIVERIES}/{}/replay", text(&seen[0]["id"]));
     house.admin.post(&path, &json!({})).failure(404, "not_found");
 }

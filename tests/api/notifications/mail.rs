@@ -63,7 +63,7 @@ fn a_mail_server_is_configured_changed_and_deleted(start: Start) {
     let changed = admin.put(SMTP, &change);
     assert_eq!(changed.message(), "SMTP configuration updated successfully");
     let changed = changed.success();
-    // The usual port of one way becomes that of the other.
+    // The default port of one encryption mode becomes that of the other.
     assert_eq!((&changed["port"], &changed["security"]), (&json!(465), &json!("tls")));
     assert_eq!((&changed["to"], &changed["from_name"]), (&json!(["ops@example.com"]), &json!("CI")));
     assert_eq!((&changed["is_active"], &changed["username"]), (&json!(false), &json!("launchway")));
@@ -143,7 +143,7 @@ fn what_is_wrong_with_a_mail_server_is_told() {
         let message = admin.post(SMTP, &half).failure(400, "validation_failed");
         assert_eq!(message, "`username` and `password` go together: give both, or neither");
     }
-    // Everyone's to reach, but not without encryption.
+    // A public address, but not without encryption.
     let mut open = wish();
     (open["security"], open["host"]) = (json!("none"), json!("8.8.8.8"));
     let message = admin.post(SMTP, &open).failure(400, "validation_failed");

@@ -43,7 +43,7 @@ fn a_server_that_is_killed_while_it_sends_sends_again(start: Start) {
     house.tell("generic");
     add(&house.admin, "grace@example.com");
     let first = house.postbox.wait_for(1)[0].clone();
-    // The lease of the one that is gone is long; that it is gone is known.
+    // The lease of the killed server is long; the next server does not wait for it.
     house.server.kill();
     house.postbox.answer_by(|_, _| Reply::Status(204));
     house.restart();

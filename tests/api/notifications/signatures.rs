@@ -50,7 +50,7 @@ fn a_secret_that_is_replaced_signs_beside_the_new_one_for_a_day(start: Start) {
     let sent: u64 = message.request.header("webhook-timestamp").unwrap().parse().unwrap();
     assert!(now.abs_diff(sent) < 300, "{sent} is not about now, {now}");
 
-    // What is another one in any way is not.
+    // Any change of the message invalidates the signature.
     let mut forged = message.request.clone();
     forged.body = forged.body.replacen("one@", "two@", 1);
     assert!(!is_signed(&forged, &first));

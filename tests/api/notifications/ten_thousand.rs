@@ -43,7 +43,7 @@ fn every_message_is_delivered_or_dead_on_postgres() {
 
 fn every_message_is_delivered_or_dead(start: Start, count: usize) {
     let begun = Instant::now();
-    // Of twenty one hangs and six fail.
+    // Of twenty, one hangs and six fail.
     let postbox = Postbox::answering(|number, _| match number % 20 {
         7 => Reply::Silence,
         1 | 4 | 9 | 12 | 15 | 18 => Reply::Status(503),

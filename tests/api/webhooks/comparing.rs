@@ -73,7 +73,7 @@ fn nothing_is_compared_before_a_push_was_verified() {
     sleep(A_WHILE);
     assert_eq!(deployments(&stage.admin, &id).len(), 1);
 
-    // A push of whatever branch says that the code host knows the way.
+    // A push of any branch proves that the code host delivers webhooks.
     let address = format!("file://{}", repository.path().display());
     let other = super::Host::GitHub.push_from(&address, "refs/heads/other", super::AFTER, "Elsewhere");
     other.send(&stage.server.client(), &secret).success();
@@ -117,8 +117,8 @@ fn a_rollback_a_stop_and_words_that_skip_are_not_undone() {
     }
     assert_eq!(counts(), [4, 3, 3]);
 
-    // What asks not to be deployed is not, neither by the push nor afterwards.
-    // The branch moves behind the push, or else the comparison might see it first.
+    // A commit that asks not to be deployed is skipped, by the push and afterwards.
+    // The branch is moved after the push, or else polling might see it first.
     repository.git(&["checkout", "--quiet", "-b", "draft"]);
     let skipped = repository.write("index.html", "four").commit();
     let message = push_of(&stage, &repository, &secret, (&skipped, "A change [skip deploy]"));

@@ -91,7 +91,7 @@ fn a_delivery_deploys_once_however_often_it_comes(mut server: TestServer) {
         assert_eq!(handled(&other.send(&server.client(), secret)), AGAIN, "{host:?}");
         assert_eq!(handled(&other.called("the next").send(&server.client(), secret)), DONE, "{host:?}");
     }
-    // It is remembered by the database.
+    // The id is stored in the database.
     assert!(server.terminate().success());
     server.restart();
     let admin = admin.at(server.url());
@@ -113,7 +113,7 @@ fn a_form_is_read_like_json(server: TestServer) {
         };
         let client = server.client().with_header("content-type", "application/x-www-form-urlencoded");
         assert_eq!(handled(&send(&client, &headers, &form.body)), DONE, "{host:?}");
-        // The same in another dress is the same.
+        // The same delivery in another encoding is a duplicate.
         assert_eq!(handled(&push.called("2").send(&server.client(), secret)), AGAIN, "{host:?}");
     }
     let (github, _, secret) = &everyone[0];
@@ -138,7 +138,7 @@ fn what_is_no_push_of_a_followed_branch_is_ignored(server: TestServer) {
                 "Ignored commit 59b20b8: it says `[skip deploy]`",
             ),
         ] {
-            // Nothing is remembered of what was ignored.
+            // Ignored deliveries are not stored.
             for _ in 0..2 {
                 let message = handled(&delivery.send(&server.client(), secret));
                 assert!(message.starts_with(beginning), "{host:?}: {message}");

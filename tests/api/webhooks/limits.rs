@@ -76,7 +76,7 @@ fn limits_concurrent_large_deliveries_but_not_small_ones() {
     answer.failure(429, "rate_limited");
     assert_eq!(answer.headers["retry-after"], "1");
     drop(slow);
-    // Places are free as soon as who had them is gone.
+    // Slots are free as soon as their holders disconnect.
     assert_eq!(handled(&large.send(&followed.client(), &followed.secret)), "Duplicate delivery ignored");
 }
 

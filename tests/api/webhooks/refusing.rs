@@ -60,7 +60,7 @@ fn forgeries(push: &Delivery, secret: &str) -> Vec<(&'static str, Headers, Strin
         ("no headers", Vec::new(), body.clone()),
     ];
     if push.host != Host::GitLab {
-        // GitLab says the secret and signs nothing.
+        // GitLab sends the secret and signs nothing.
         forgeries.push(("another body", right.clone(), body.replace("A change", "A chance")));
         forgeries.push(("a space more", right.clone(), format!("{body} ")));
     }
@@ -80,7 +80,7 @@ fn rejects_a_wrong_secret_and_records_nothing(server: TestServer) {
             refused(&answer);
         }
         assert_eq!(deployments(&admin, &id).len(), 1, "{host:?}");
-        // The same id and the same body, from who knows the secret.
+        // The same id and the same body, with the right secret.
         assert_eq!(
             handled(&push.send(&server.client(), &secret)),
             "Webhook handled successfully",
@@ -125,7 +125,7 @@ fn a_secret_is_of_one_repository(server: TestServer) {
     assert_ne!(first, second);
     refused(&github.push("main", "A change").send(&server.client(), &second));
     refused(&gitlab.push("main", "A change").send(&server.client(), &first));
-    // Who may push to one repository cannot speak for another by naming both.
+    // The secret of one repository is not valid for another, even if both are named.
     let both = json!({
         "ref": "refs/heads/main", "after": super::AFTER,
         "repository": {"clone_url": "https://github.com/ada/engine.git", "html_url": "https://gitlab.com/ada/engine"},
