@@ -1,4 +1,4 @@
-//! What an operator does with the server's own files, when nobody can log in.
+//! The operator's commands on the server's own files, when no user can log in.
 
 use std::{
     io::Write as _,
@@ -146,7 +146,7 @@ fn words(output: &Output) -> String {
 }
 
 #[test]
-fn a_server_does_not_start_with_a_key_that_does_not_fit_its_database() {
+fn a_server_does_not_start_with_a_wrong_key() {
     let mut server = TestServer::on_sqlite();
     server.terminate();
     let key = server.data_dir().join("secret.key");

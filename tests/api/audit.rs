@@ -1,4 +1,4 @@
-//! The audit trail: endpoint 9, and its check.
+//! The audit log: `GET /api/v1/audit/logs`, and its verification.
 
 use diesel::{Connection as _, SqliteConnection, connection::SimpleConnection as _};
 use launchway_testkit::{client::Client, people::join, server::TestServer};
@@ -11,7 +11,7 @@ super::on_both_databases!(
     filters_narrow_the_trail,
     an_organization_sees_its_own_trail_only,
     secrets_are_not_in_the_trail,
-    a_changed_application_is_told_with_its_new_values_except_for_secrets,
+    an_application_change_is_audited_without_its_secrets,
     a_whole_trail_passes_the_check,
 );
 
@@ -200,7 +200,7 @@ fn secrets_are_not_in_the_trail(server: TestServer) {
     }
 }
 
-fn a_changed_application_is_told_with_its_new_values_except_for_secrets(server: TestServer) {
+fn an_application_change_is_audited_without_its_secrets(server: TestServer) {
     let ada = server.admin();
     let wish = json!({
         "name": "shop", "repository": "https://git.example.com/shop.git", "branch": "main", "port": 8080,

@@ -1,4 +1,4 @@
-//! Logging in and out, and what is taken for a token.
+//! Login, logout, and valid tokens.
 
 use std::time::{Duration, SystemTime};
 
@@ -52,7 +52,7 @@ fn an_unknown_address_and_a_wrong_password_cannot_be_told_apart(server: TestServ
     let unknown = server.client().post(LOGIN, &credentials("nobody@example.com", "not the password"));
     wrong.failure(401, "invalid_credentials");
     assert_eq!(comparable(&wrong), comparable(&unknown));
-    // Not even with the password of somebody else.
+    // Not even with the password of another user.
     let of_another = server.client().post(LOGIN, &credentials("nobody@example.com", ADMIN_PASSWORD));
     assert_eq!(comparable(&wrong), comparable(&of_another));
 }
@@ -149,7 +149,7 @@ fn whatever_is_no_valid_bearer_token_is_refused() {
 fn a_login_is_refused_for_its_form_before_it_is_tried() {
     let server = TestServer::on_sqlite();
     server.admin();
-    // More often than wrong passwords would be borne.
+    // More often than wrong passwords would be allowed.
     for _ in 0..12 {
         let message = server.client().post(LOGIN, &json!({"password": 1})).failure(400, "validation_failed");
         assert_eq!(message, "email is required; password must be a string, got a number");
@@ -197,7 +197,7 @@ pub(crate) fn credentials(email: &str, password: &str) -> Value {
     json!({"email": email, "password": password})
 }
 
-/// An answer without what differs between any two.
+/// A response without the fields that differ between any two.
 fn comparable(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
     let headers = answer.headers.clone().into_iter();
     let headers = headers.filter(|(name, _)| name != "x-request-id" && name != "date").collect();

@@ -1,4 +1,4 @@
-//! Who may do what: every mounted operation, asked by everyone.
+//! Authorization: every mounted operation, called by every kind of caller.
 
 mod table;
 mod world;
@@ -22,7 +22,7 @@ fn every_operation_answers_everyone_as_the_table_says(server: TestServer) {
         for (who, expected) in Who::ALL.into_iter().zip(row.expected) {
             let answer = world.ask(who, row);
             let body: Value = serde_json::from_str(&answer.text).unwrap_or_default();
-            // Some successes show an `error` with nothing in it.
+            // Some successes have an empty `error`.
             let code = body["error"].as_str().filter(|code| !code.is_empty());
             let code = code.map(|code| format!(" {code}")).unwrap_or_default();
             let got = format!("{}{code}", answer.status);

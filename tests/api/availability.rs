@@ -1,4 +1,4 @@
-//! Without its database the server refuses politely, survives, and recovers by itself.
+//! Without its database the server rejects requests cleanly, keeps running, and recovers.
 
 use launchway_testkit::{
     client::Answer,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[test]
-fn without_its_database_the_server_is_unavailable_and_recovers_by_itself() {
+fn the_server_recovers_after_its_database_was_unavailable() {
     let mut server = TestServer::on_postgres();
     let admin = server.admin();
     let user = admin.get("/api/v1/user").success();

@@ -1,4 +1,4 @@
-//! Backups: everything is in them but the key, and everything is back from them.
+//! Backups: they contain everything but the key, and restore everything.
 
 mod refusing;
 
@@ -23,17 +23,17 @@ use crate::{
     patience::until,
 };
 
-/// Runs a verb of the binary on the data of a server.
+/// Runs a command of the binary on the data of a server.
 pub(crate) fn run(server: &TestServer, arguments: &[&str]) -> Output {
     server.command(arguments).output().unwrap()
 }
 
-/// What a verb said, to people and to programs.
+/// Returns the output of a command, stdout and stderr.
 pub(crate) fn words(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Runs a verb that has to succeed, and gives what it said.
+/// Runs a command that must succeed, and returns its output.
 #[track_caller]
 pub(crate) fn succeed(server: &TestServer, arguments: &[&str]) -> String {
     let output = run(server, arguments);
@@ -41,7 +41,7 @@ pub(crate) fn succeed(server: &TestServer, arguments: &[&str]) -> String {
     words(&output)
 }
 
-/// Runs a verb that has to fail, and gives what it said.
+/// Runs a command that must fail, and returns its output.
 #[track_caller]
 pub(crate) fn fail(server: &TestServer, arguments: &[&str]) -> String {
     let output = run(server, arguments);
@@ -55,7 +55,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// A backup of a server, made while it runs or not.
+    /// Creates a backup of a server, whether it is running or not.
     #[track_caller]
     pub(crate) fn of(server: &TestServer) -> Self {
         let kept = Self { folder: tempfile::tempdir().unwrap() };
@@ -81,7 +81,8 @@ impl Kept {
     }
 }
 
-/// A server with an engine and a front, a site, a container, and a secret of every kind that callers can see again.
+/// A server with an engine and a front proxy, a site, a container, and a secret of every kind that callers
+/// can read again.
 pub(crate) struct Furnished {
     pub(crate) stage: Stage,
     pub(crate) application: String,
@@ -125,7 +126,7 @@ impl Furnished {
         Self { stage, application, web, paths: paths.into() }
     }
 
-    /// What callers are answered.
+    /// Returns the responses to callers.
     pub(crate) fn answers(&self) -> Vec<(String, u16, Value)> {
         let answer = |path: &String| {
             let answer = self.stage.admin.get(path);
@@ -135,12 +136,12 @@ impl Furnished {
         self.paths.iter().map(answer).collect()
     }
 
-    /// The secret that a code host signs with. Who looks at it is noted in the trail.
+    /// The secret that a code host signs with. Reading it is recorded in the audit log.
     fn webhook_secret(&self) -> Value {
         self.stage.admin.get(&format!("{DEPLOY}/webhook-secret?id={}", self.web)).success()
     }
 
-    /// Both applications are reached by their names.
+    /// Asserts that both applications are reachable by their domains.
     #[track_caller]
     pub(crate) fn is_reached(&self) {
         assert_eq!(page(&self.stage, "site.ada-s-team.localhost"), "a site");
@@ -172,7 +173,7 @@ fn restored(from: fn(&[(&str, &str)]) -> Stage, to: impl FnOnce() -> Option<Fres
     furnished.stage.server.lose_data();
     furnished.stage.server.use_database(to());
     let said = succeed(&furnished.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
-    // Who restores on another machine has to know.
+    // Needed for a restore on another machine.
     assert!(said.contains("  web\n") && said.contains("redeploy") && !said.contains("  site\n"), "{said}");
     furnished.stage.server.restart();
     furnished.stage.reconnect();
@@ -233,7 +234,7 @@ fn without_the_engines_images_applications_are_deployed_again() {
 }
 
 #[test]
-fn a_backup_can_be_checked_without_a_server_and_is_only_its_owners() {
+fn a_backup_is_private_and_can_be_verified_without_a_server() {
     let server = TestServer::on_sqlite();
     server.admin();
     let kept = Kept::of(&server);

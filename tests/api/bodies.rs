@@ -1,4 +1,4 @@
-//! What is wrong with a body is told, all of it, by name.
+//! All errors of a body are reported, by field name.
 
 use launchway_testkit::{client::Client, server::TestServer};
 use serde_json::{Value, json};

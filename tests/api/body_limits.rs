@@ -1,4 +1,4 @@
-//! Bodies that are too large, too slow or not what they said they would be.
+//! Bodies that are too large, too slow or malformed.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ fn a_body_of_a_mebibyte_is_read_and_one_byte_more_is_not() {
 }
 
 #[test]
-fn a_body_that_is_said_to_be_too_large_is_refused_before_it_is_sent() {
+fn rejects_a_body_by_its_declared_length_before_it_is_sent() {
     let server = TestServer::on_sqlite();
     let caller = Caller::of(&server);
     for length in [MEBIBYTE + 1, 1_000_000_000, usize::MAX >> 1] {
@@ -82,7 +82,7 @@ fn a_body_that_does_not_come_in_time_is_given_up() {
         connection.send("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n");
         assert_eq!(connection.try_answer(), None);
     }
-    // Little by little is not in time either.
+    // Slow progress does not extend the timeout.
     let mut connection = caller.connect();
     connection.send(caller.chunked_head());
     let answer = std::thread::scope(|scope| {
@@ -105,7 +105,7 @@ fn a_body_that_does_not_come_in_time_is_given_up() {
 fn a_body_that_ends_early_changes_nothing() {
     let server = TestServer::on_sqlite();
     let caller = Caller::of(&server);
-    // Complete JSON, but fewer bytes than were promised.
+    // Complete JSON, but fewer bytes than declared.
     let mut connection = caller.connect();
     connection.send(caller.head(100)).send("{\"theme\": \"dark\"}").stop_sending();
     if let Some(answer) = connection.try_answer() {
@@ -183,7 +183,7 @@ fn two_lengths_that_contradict_each_other_are_no_request() {
     assert_eq!(caller.theme(), "light");
 }
 
-/// Someone who changes the theme on connections of their own.
+/// A caller who changes the theme on raw connections.
 struct Caller<'a> {
     server: &'a TestServer,
     token: String,
@@ -216,7 +216,7 @@ impl<'a> Caller<'a> {
         )
     }
 
-    /// The theme as it is now.
+    /// Returns the current theme.
     fn theme(&self) -> String {
         let settings = self.server.client().with_token(&self.token).get("/api/v1/user/settings").success();
         settings["theme"].as_str().unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! Several who change one application at the same moment.
+//! Concurrent changes of one application.
 
 use launchway_testkit::{client::Client, patience::at_once, server::TestServer};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ super::on_both_databases!(
     who_knows_an_older_version_is_told_so,
 );
 
-/// An application, whose deployments come to nothing here.
+/// Creates an application, whose deployments fail here.
 fn an_application(admin: &Client) -> Value {
     let wish = json!({"name": "web", "repository": "https://git.example.com/web.git", "branch": "main",
         "port": 8080, "environment": "production", "build_pack": "static"});
@@ -47,7 +47,7 @@ fn who_knows_an_older_version_is_told_so(server: TestServer) {
     let change = |since: &str, port: u16| {
         admin.put(&format!("{DEPLOY}?id={id}&redeploy=false&unchanged_since={since}"), &json!({"port": port}))
     };
-    // Its first deployment moves on by itself, so that only what is read now is known.
+    // Its first deployment changes it in the background, so that only a fresh read is current.
     let changed = launchway_testkit::patience::until("a moment of rest", || {
         let known = admin.get(&format!("{DEPLOY}?id={id}")).success();
         let answer = change(known["updated_at"].as_str().unwrap(), 9000);

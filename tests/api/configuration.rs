@@ -9,7 +9,7 @@ use launchway_testkit::server::{TestServer, command};
 use tempfile::TempDir;
 
 #[test]
-fn the_effective_configuration_is_printed_with_the_password_masked() {
+fn prints_the_effective_configuration_with_masked_password() {
     let output = launchway(
         &["config"],
         &[("LAUNCHWAY_DATABASE_URL", "postgres://ada:hunter2@db.example.com/launchway")],
@@ -23,7 +23,7 @@ fn the_effective_configuration_is_printed_with_the_password_masked() {
 }
 
 #[test]
-fn everything_that_is_wrong_with_the_configuration_is_told_at_once() {
+fn reports_all_configuration_errors_at_once() {
     let wrong = [
         ("LAUNCHWAY_BIND", "everywhere"),
         ("LAUNCHWAY_DATABASE_URL", "mysql://ada:hunter2@db/x"),

@@ -1,7 +1,6 @@
-//! Deployments on a real engine: from a repository to something that answers, and everything that
-//! can go wrong between.
+//! Deployments on a real engine: from a repository to a running application, and the failures on the way.
 
-/// Makes a test of each function on each database: `on_sqlite::name` and `on_postgres::name`.
+/// Generates a test of each function on each database: `on_sqlite::name` and `on_postgres::name`.
 macro_rules! on_both_stages {
     ($($name:ident),* $(,)?) => {
         mod on_sqlite {

@@ -1,4 +1,4 @@
-//! Answers have the form that the document says.
+//! Responses conform to the OpenAPI document.
 
 use launchway_testkit::{
     client::Client,
@@ -217,7 +217,7 @@ fn answers_about_notifications_have_the_form_that_is_documented() {
     let by_type = format!("{webhook}/{{type}}");
     let wish = |kind: &str| json!({"type": kind, "webhook_url": postbox.url()});
     expect_documented(&server, &admin, &[("POST", &webhook, &webhook, Some(&wish("generic")))]);
-    // One that waits, until nobody is told any more.
+    // A pending delivery, until the channel is switched off.
     let member = json!({"email": "grace@example.com", "role": "viewer"});
     admin.post("/api/v1/organizations/users", &member).success();
     let _one = postbox.wait_for(1);
@@ -265,14 +265,14 @@ fn expect_documented(server: &TestServer, admin: &Client, requests: &[Asked<'_>]
         let mut problems = Vec::new();
         compare(&document, schema, &answer.json(), pattern, &mut problems);
         assert!(problems.is_empty(), "{problems:#?}");
-        // Who is refused gets the other documented form.
+        // Rejected callers get the other documented form.
         let failure = &responses["default"]["content"]["application/json"]["schema"];
         compare(&document, failure, &server.client().get("/nothing").json(), pattern, &mut problems);
         assert!(problems.is_empty(), "{problems:#?}");
     }
 }
 
-/// Tells where `value` is not what `schema` says.
+/// Reports where `value` does not conform to `schema`.
 fn compare(document: &Value, schema: &Value, value: &Value, place: &str, problems: &mut Vec<String>) {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = document.pointer(reference.trim_start_matches('#')).unwrap();

@@ -1,4 +1,4 @@
-//! What was acknowledged survives the sudden end of the process.
+//! Acknowledged changes survive a crash of the process.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ const FIELDS: [Field; 4] = [
     Field { path: "/api/v1/user/name", name: "name", value: |n| json!(format!("ada {n}")) },
 ];
 
-/// What a writer knows when the server is gone.
+/// The knowledge of a writer when the server is down.
 struct Known {
     /// The number of the last change that was acknowledged.
     acknowledged: usize,
@@ -58,7 +58,7 @@ fn every_acknowledged_change_is_found_again_after_a_sudden_end(mut server: TestS
         let found = state(&admin);
         for ((field, known), last) in FIELDS.iter().zip(&known).zip(&mut last) {
             let acknowledged = (field.value)(known.acknowledged);
-            // A change that was under way may have been made or not.
+            // A change in flight may or may not have been made.
             let under_way = (field.value)(known.acknowledged + 1);
             let value = &found[field.name];
             assert!(
@@ -90,10 +90,10 @@ fn a_registration_that_was_acknowledged_is_found_again(mut server: TestServer) {
     is_sound(&server);
 }
 
-/// Changes every field from a thread of its own, and kills the server in the middle of it.
+/// Changes every field from a thread of its own, and kills the server meanwhile.
 fn kill_while_writing(server: &mut TestServer, admin: &Client, last: &[usize], round: usize) -> Vec<Known> {
     let acknowledged = AtomicUsize::new(0);
-    // At another moment each time.
+    // At another time in each round.
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
     let enough = 20 + (nanos as usize / 1000) % 60;
     std::thread::scope(|scope| {
@@ -112,7 +112,7 @@ fn kill_while_writing(server: &mut TestServer, admin: &Client, last: &[usize], r
     })
 }
 
-/// Makes one change after another until nobody answers any more.
+/// Makes one change after another until the server is down.
 fn write(admin: &Client, field: &Field, last: usize, name: &str, acknowledged: &AtomicUsize) -> Known {
     let mut known = Known { acknowledged: last, tokens: Vec::new() };
     loop {
@@ -147,7 +147,7 @@ fn state(admin: &Client) -> BTreeMap<&'static str, Value> {
     state
 }
 
-/// Asserts that SQLite finds nothing wrong with its file. PostgreSQL was not what was killed.
+/// Asserts that SQLite finds no corruption in its file. PostgreSQL itself was not killed.
 fn is_sound(server: &TestServer) {
     if server.data_dir().join("launchway.db").exists() {
         assert_eq!(server.query("SELECT integrity_check AS value FROM pragma_integrity_check"), ["ok"]);

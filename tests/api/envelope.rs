@@ -1,4 +1,4 @@
-//! The envelope of answers that no handler gives, and what every answer has in common.
+//! The envelope of responses without a handler, and the headers of every response.
 
 use launchway_testkit::server::TestServer;
 use serde_json::json;
@@ -158,7 +158,7 @@ fn a_query_that_nobody_asked_for_does_no_harm() {
     }
 }
 
-/// The header of a new session.
+/// Returns the `Authorization` header of a new session.
 fn authorization(server: &TestServer) -> String {
     use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD};
     let login = json!({"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD});

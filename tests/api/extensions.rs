@@ -1,4 +1,4 @@
-//! Extensions: the catalog, forks and runs, as a caller sees them.
+//! Extensions: the catalog, forks and runs, by the API.
 
 mod cancelling;
 mod containers;
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use crate::patience::until_within;
 
 const EXTENSIONS: &str = "/api/v1/extensions";
-/// How long a run of a test may take.
+/// The timeout of a run in a test.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What finds a shell.
+/// A setting with which a shell is found.
 const WITH_PROGRAMS: (&str, &str) = ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-/// Runs leave a place for deployments, and a small machine has no more than two.
+/// Runs leave a slot for deployments, and a small machine has no more than two.
 const WITH_PLACES: (&str, &str) = ("LAUNCHWAY_MAX_BUILDS", "4");
 
-/// Makes a test of each function on each database, with a server that finds a shell.
+/// Generates a test of each function on each database, with a server that finds a shell.
 macro_rules! with_programs {
     ($($name:ident),* $(,)?) => {
         mod on_sqlite {
@@ -46,7 +46,7 @@ macro_rules! with_programs {
 pub(crate) use crate::on_both_databases;
 use with_programs;
 
-/// A definition with these steps, called `steps`, that asks for `variables`.
+/// A definition with these steps, called `steps`, with `variables`.
 fn definition(variables: &Value, run: &Value, validate: &Value) -> String {
     let mut execution = json!({ "run": run });
     if !validate.as_array().unwrap().is_empty() {
@@ -63,7 +63,7 @@ fn definition(variables: &Value, run: &Value, validate: &Value) -> String {
     .to_string()
 }
 
-/// A step that runs a text in a shell.
+/// A step that runs a command in a shell.
 fn command(name: &str, cmd: &str, revert_cmd: &str) -> Value {
     let mut properties = json!({ "cmd": cmd });
     if !revert_cmd.is_empty() {
@@ -72,14 +72,14 @@ fn command(name: &str, cmd: &str, revert_cmd: &str) -> Value {
     json!({"name": name, "type": "command", "properties": properties})
 }
 
-/// Forks the example with another definition, and gives its key.
+/// Forks the example with another definition, and returns its key.
 fn forked(client: &Client, yaml: &str) -> String {
     let fork = client.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({"yaml_content": yaml}));
     assert_eq!(fork.message(), "Extension forked successfully");
     text(&fork.success()["extension_id"])
 }
 
-/// Asks for a run, and gives its id.
+/// Requests a run, and returns its id.
 fn started(client: &Client, extension: &str, variables: &Value) -> String {
     let answer = client.post(&format!("{EXTENSIONS}/{extension}/run"), &json!({"variables": variables}));
     assert_eq!(answer.message(), "Extension execution started");
@@ -88,12 +88,12 @@ fn started(client: &Client, extension: &str, variables: &Value) -> String {
     text(&execution["id"])
 }
 
-/// A run as it is now.
+/// Returns the current state of a run.
 fn execution(client: &Client, id: &str) -> Value {
     client.get(&format!("{EXTENSIONS}/execution/{id}")).success()
 }
 
-/// Waits for a run to come to its end.
+/// Waits for a run to finish.
 #[track_caller]
 fn end_of(client: &Client, id: &str) -> Value {
     until_within(PATIENCE, "the end of a run", || {
@@ -111,7 +111,7 @@ fn printed(client: &Client, id: &str, line: &str) {
     });
 }
 
-/// Each step: name, state and exit code.
+/// Returns name, state and exit code of each step.
 fn steps_of(execution: &Value) -> Vec<(String, String, i64)> {
     let steps = execution["steps"].as_array().unwrap();
     let of =

@@ -1,4 +1,4 @@
-//! The front proxy: how applications are reached, and that they stay so.
+//! The front proxy: applications are reachable, and stay so.
 
 mod confinement;
 mod load;
@@ -22,7 +22,7 @@ fn stage() -> Stage {
     Stage::on_sqlite(&[WITH_A_FRONT])
 }
 
-/// What endpoint 12 needs to publish a repository's files as they are.
+/// The body of a request that publishes a repository's files.
 pub(crate) fn site(name: &str, repository: &Repository) -> Value {
     let mut wish = wish(name, repository);
     wish["build_pack"] = json!("static");
@@ -30,7 +30,7 @@ pub(crate) fn site(name: &str, repository: &Repository) -> Value {
     wish
 }
 
-/// The page that is shown at a name.
+/// Returns the page at a host.
 #[track_caller]
 pub(crate) fn page(stage: &Stage, host: &str) -> String {
     let answer = stage.server.visitor(host).get("/");
@@ -38,7 +38,7 @@ pub(crate) fn page(stage: &Stage, host: &str) -> String {
     answer.text.trim_end().to_owned()
 }
 
-/// The status that is answered at a name.
+/// Returns the status at a host.
 fn status(stage: &Stage, host: &str) -> u16 {
     stage.server.visitor(host).get("/").status
 }

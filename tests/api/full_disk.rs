@@ -1,4 +1,4 @@
-//! A full disk: changes are refused and say why, reads go on, and `/ready` knows.
+//! A full disk: changes fail with the reason, reads work, and `/ready` reports it.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::patience::until;
 
-/// Mounts in a name space of its own, which is gone with the server.
+/// Mounts in a namespace of its own, which ends with the server.
 const MOUNT: &str =
     "mount -t tmpfs -o size=24m,mode=700 launchway-test \"$LAUNCHWAY_DATA_DIR\" && exec \"$@\"";
 
@@ -43,7 +43,7 @@ impl SmallDisk {
         Self { process, client, data }
     }
 
-    /// A file on the disk, as it is seen from outside of the server's mounts.
+    /// A file on the disk, as seen from outside of the server's mounts.
     fn file(&self, name: &str) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.process.id()));
         root.join(self.data.path().strip_prefix("/").unwrap()).join(name)
@@ -57,7 +57,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Takes all the space that is left.
+/// Fills the remaining space.
 fn fill(path: &Path) {
     let mut file = File::options().create(true).append(true).open(path).unwrap();
     for size in [64 * 1024, 4096, 512] {
@@ -97,7 +97,7 @@ fn a_full_disk_is_named_and_readiness_follows_on_sqlite() {
     admin.get("/api/v1/user").success();
 
     fs::remove_file(&ballast).unwrap();
-    // Nobody has to change anything for it.
+    // Recovers without any further change.
     server.client.get("/ready").success();
     admin.patch("/api/v1/user/name", &json!({"name": "ada again"})).success();
     assert_eq!(admin.get("/api/v1/user").success()["username"], "ada again");
@@ -118,7 +118,7 @@ fn a_full_disk_is_named_and_readiness_follows_on_postgres() {
     let server = TestServer::on_postgres();
     let admin = server.admin();
     server.execute(FULL);
-    // As long as no change has met it, nobody knows.
+    // It is not detected before a change fails.
     server.client().get("/ready").success();
     says_that_the_disk_is_full(&admin.patch("/api/v1/user/name", &json!({"name": "ada again"})));
     for _ in 0..3 {

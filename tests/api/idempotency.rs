@@ -1,4 +1,4 @@
-//! Repeated requests: authorized as they would be now, and with what the caller may see now.
+//! Repeated requests: authorized as of now, and with what the caller may see now.
 
 use launchway_testkit::{
     client::Client,
@@ -25,7 +25,7 @@ fn wish() -> Value {
     })
 }
 
-/// An admin beside ada, who has made an application with a key.
+/// Adds the admin grace, who has created an application with an idempotency key.
 fn grace(server: &TestServer, ada: &Client) -> (Client, Person) {
     let person = join(server, ada, "grace@example.com", "admin");
     let grace = person.log_in().with_header("idempotency-key", "once");
@@ -35,7 +35,7 @@ fn grace(server: &TestServer, ada: &Client) -> (Client, Person) {
     (grace, person)
 }
 
-/// A program of somebody, with the key of their request.
+/// A client with an API token of a user, and the key of their request.
 fn program(server: &TestServer, owner: &Client, permissions: &[&str]) -> Client {
     let wish = json!({"name": permissions.join(" "), "permissions": permissions});
     let token = owner.post("/api/v1/auth/tokens", &wish).success();

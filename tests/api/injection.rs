@@ -1,4 +1,4 @@
-//! Whatever people write into the fields of an application, no shell of this machine reads it.
+//! No shell of this machine evaluates the fields of an application.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// How a text is put into the wish for an application.
+/// Puts a text into the body of a request for an application.
 type Put = fn(&mut Value, &str);
 
-/// Every text that an application is made of, and how it is put into one.
+/// Every text field of an application, and its setter.
 const FIELDS: [(&str, Put); 15] = [
     ("name", |body, text| body["name"] = text.into()),
     ("repository", |body, text| body["repository"] = text.into()),

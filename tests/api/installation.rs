@@ -1,4 +1,4 @@
-//! A data directory and a database that belong together, and those that do not.
+//! Data directories and databases that belong together, and those that do not.
 
 mod adoption;
 mod foreign_files;
@@ -33,7 +33,8 @@ const ORGANIZATION: &str = "01980000-0000-7000-8000-0000000000a1";
 const APPLICATION: &str = "01980000-0000-7000-8000-0000000000a2";
 const DEPLOYMENT: &str = "01980000-0000-7000-8000-0000000000a3";
 
-/// A stopped server with a published release and objects on the engine that no record of another database accounts for.
+/// A stopped server with a published release and objects on the engine that no record of another database
+/// accounts for.
 struct Stopped {
     server: TestServer,
     engine: Traces,
@@ -68,7 +69,7 @@ impl Stopped {
         Self { server, engine, id, before }
     }
 
-    /// Asserts that nothing is gone or changed.
+    /// Asserts that nothing is missing or changed.
     #[track_caller]
     fn is_untouched(&self) {
         let now = files_in(self.server.data_dir());
@@ -84,12 +85,12 @@ fn release_in(data: &Path) -> PathBuf {
     data.join("sites").join(APPLICATION).join(DEPLOYMENT)
 }
 
-/// The id of the installation, as a data directory has it.
+/// Returns the id of the installation in a data directory.
 fn id_in(data: &Path) -> String {
     fs::read_to_string(data.join("instance-id")).unwrap().trim().to_owned()
 }
 
-/// Every file below a folder with its content, without the log of the test itself.
+/// Returns every file below a folder with its content, except the log of the test itself.
 fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -107,7 +108,8 @@ fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// True for the index of a write-ahead log, which SQLite makes anew for each reader: it holds no content.
+/// Returns true for the index of a write-ahead log, which SQLite recreates for each reader: it has no
+/// content.
 fn is_shared_memory(path: &Path) -> bool {
     path.to_string_lossy().ends_with("-shm")
 }
@@ -143,7 +145,7 @@ impl Empty {
         }
     }
 
-    /// Asserts that there is nothing in it, and no file of it.
+    /// Asserts that it is empty, and has no file.
     #[track_caller]
     fn assert_untouched(self, server: &mut TestServer) {
         match self {

@@ -1,4 +1,4 @@
-//! Invitations: people who have an account become members by their own consent.
+//! Invitations: users with an account become members by their own consent.
 
 use launchway_testkit::{
     client::{Answer, Client},
@@ -41,7 +41,7 @@ impl World {
         Self { ada, eve }
     }
 
-    /// Somebody whose account was set up for eve's organization, and whom ada invites.
+    /// Invites, as ada, a user whose account was created for eve's organization.
     fn invited(&self, server: &TestServer, role: &str) -> (Person, Value) {
         let grace = join(server, &self.eve, "grace@example.com", "viewer");
         (grace, self.invite("grace@example.com", role))
@@ -105,8 +105,8 @@ fn no_role_counts_before_the_invitation_is_accepted(server: TestServer) {
     assert_eq!(again.failure(409, "conflict"), "grace@example.com is a member of this organization already");
 }
 
-/// The admin of one organization sets up an account with somebody else's address. When another organization adds that
-/// address, the account must not get in.
+/// The admin of one organization creates an account with another person's address. When another
+/// organization adds that address, the account must not get access.
 fn who_holds_an_account_of_another_organization_gets_no_role(server: TestServer) {
     let world = World::new(&server);
     // Eve redeems the token herself.
@@ -163,7 +163,7 @@ fn an_invitation_is_declined_or_withdrawn(server: TestServer) {
     let world = World::new(&server);
     let (grace, invited) = world.invited(&server, "member");
     let client = grace.log_in();
-    // Somebody else has no such invitation.
+    // Another user has no such invitation.
     answer(&world.eve, &invited, "accept", &invited["setup_token"]).failure(404, "not_found");
     answer(&world.eve, &invited, "decline", &json!(null)).failure(404, "not_found");
     answer(&client, &invited, "decline", &json!(null)).success();
@@ -219,7 +219,7 @@ fn inviting_again_replaces_the_invitation(server: TestServer) {
     assert_eq!(member["roles"], json!(["viewer"]));
 }
 
-/// Nobody keeps a way back in by an invitation of their own.
+/// An admin who was removed cannot come back by an invitation of their own.
 fn an_invitation_ends_with_the_role_of_its_admin(server: TestServer) {
     let world = World::new(&server);
     let bob = join(&server, &world.ada, "bob@example.com", "admin");

@@ -1,4 +1,4 @@
-//! The organization that a request is about, and who is kept out of it.
+//! The organization of a request, and callers without access to it.
 
 use launchway_testkit::server::{ADMIN_PASSWORD, TestServer};
 use serde_json::json;
@@ -8,11 +8,11 @@ use crate::shapes::expect_user_with_memberships;
 const UNKNOWN: &str = "01980000-0000-7000-8000-0000000000ff";
 
 super::on_both_databases!(
-    an_organization_of_others_and_one_that_does_not_exist_are_refused_alike,
+    foreign_and_missing_organizations_are_rejected_alike,
     the_own_organization_can_be_named,
 );
 
-fn an_organization_of_others_and_one_that_does_not_exist_are_refused_alike(server: TestServer) {
+fn foreign_and_missing_organizations_are_rejected_alike(server: TestServer) {
     let admin = server.admin();
     let foreign = server.neighbour("admin").organization_id;
     for path in [
@@ -60,7 +60,8 @@ fn who_has_no_token_learns_nothing_about_organizations() {
     }
 }
 
-/// PostgreSQL is changed past the server, as an offline verb does, and the server sees it with the next request.
+/// PostgreSQL is changed directly, as an offline command does, and the server sees it with the next
+/// request.
 #[test]
 fn a_member_who_is_removed_is_out_on_the_very_next_request() {
     let server = TestServer::on_postgres();
@@ -82,7 +83,7 @@ fn a_member_who_is_removed_is_out_on_the_very_next_request() {
     server.execute("UPDATE memberships SET deleted_at = created_at WHERE role = 'viewer'");
     inside(&grace).get("/api/v1/user").failure(403, "forbidden");
     program.get("/api/v1/user").failure(401, "unauthenticated");
-    // What acts on the caller works without any organization.
+    // Operations on the caller work without an organization.
     let user = grace.get("/api/v1/user").success();
     expect_user_with_memberships(&user);
     assert_eq!((&user["organizations"], &user["organization_users"]), (&json!([]), &json!([])));

@@ -1,4 +1,4 @@
-//! Another key for all secrets, whatever happens on the way.
+//! Rotation of the key of all secrets, with interruptions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,8 +20,8 @@ use crate::{
 };
 
 super::on_both_databases!(
-    every_secret_is_sealed_with_the_new_key_and_none_with_the_old,
-    a_kill_at_any_moment_leaves_what_works_and_can_be_taken_to_its_end,
+    a_rotation_seals_every_secret_with_the_new_key,
+    an_interrupted_rotation_works_and_can_be_completed,
     the_key_is_changed_only_when_it_fits_and_no_server_runs,
 );
 
@@ -66,7 +66,7 @@ impl Secrets {
         secrets
     }
 
-    /// Waits until nothing is under way any more.
+    /// Waits until no job, deployment or run is open.
     fn settle(&self) {
         crate::patience::until("the end of what is under way", || {
             let open = "SELECT state AS value FROM jobs WHERE finished_at IS NULL
@@ -76,19 +76,19 @@ impl Secrets {
         });
     }
 
-    /// What callers are shown of what is sealed.
+    /// Returns the sealed values as callers see them.
     fn shown(&self) -> Vec<Value> {
         self.paths.iter().map(|path| self.admin.get(path).success()).collect()
     }
 
-    /// Everything can be used as before.
+    /// Asserts that every secret still works.
     #[track_caller]
     fn are_all_there(&mut self) {
         self.admin = self.admin.at(self.server.url());
         assert_eq!(self.shown(), self.before);
     }
 
-    /// The sealed values, by the table and the column that they are in.
+    /// Returns the sealed values, by their table and column.
     fn sealed(&self) -> BTreeMap<String, BTreeSet<String>> {
         let kept = Kept::of(&self.server);
         let unpacked = Command::new("tar").args(["-xzf", &kept.file(), "-C"]).arg(kept.folder()).status();
@@ -117,7 +117,7 @@ impl Secrets {
     }
 }
 
-/// Every column that holds sealed values.
+/// Every column with sealed values.
 const SEALED: [&str; 12] = [
     "applications.build_variables",
     "applications.credentials",
@@ -133,7 +133,7 @@ const SEALED: [&str; 12] = [
     "webhook_secrets.secret",
 ];
 
-fn every_secret_is_sealed_with_the_new_key_and_none_with_the_old(server: TestServer) {
+fn a_rotation_seals_every_secret_with_the_new_key(server: TestServer) {
     let mut secrets = Secrets::on(server);
     let before = secrets.sealed();
     assert_eq!(before.keys().map(String::as_str).collect::<Vec<_>>(), SEALED);
@@ -154,12 +154,12 @@ fn every_secret_is_sealed_with_the_new_key_and_none_with_the_old(server: TestSer
 
     secrets.server.restart();
     secrets.are_all_there();
-    // The second factor is the same, too, and an answer that was remembered.
+    // The second factor is unchanged, too, and so is a stored response.
     let mut login = credentials(ADMIN_EMAIL, ADMIN_PASSWORD);
     login["totp_code"] = json!(secrets.authenticator.next_code());
     secrets.server.client().post("/api/v1/auth/login", &login).success();
 
-    // The old key is worth nothing any more.
+    // The old key is useless now.
     secrets.server.terminate();
     fs::write(&key, &old).unwrap();
     let said = fail(&secrets.server, &["serve"]);
@@ -169,7 +169,7 @@ fn every_secret_is_sealed_with_the_new_key_and_none_with_the_old(server: TestSer
     secrets.are_all_there();
 }
 
-/// Ends a command as it is about to make a system call for the `when`th time; tells whether it came so far.
+/// Kills a command at its `when`th call of a system call; returns whether it got so far.
 pub(crate) fn is_killed_at(server: &TestServer, arguments: &[&str], call: &str, when: usize) -> bool {
     let inner = server.command(&[]);
     let mut command = Command::new("strace");
@@ -185,7 +185,7 @@ pub(crate) fn is_killed_at(server: &TestServer, arguments: &[&str], call: &str, 
     !output.status.success()
 }
 
-fn a_kill_at_any_moment_leaves_what_works_and_can_be_taken_to_its_end(server: TestServer) {
+fn an_interrupted_rotation_works_and_can_be_completed(server: TestServer) {
     let mut secrets = Secrets::on(server);
     let key = secrets.server.data_dir().join("secret.key");
     let calls: &[&str] = if secrets.server.is_on_sqlite() {

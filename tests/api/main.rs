@@ -1,7 +1,7 @@
-//! The running binary, seen from outside: one server, one data directory, one database a test.
+//! The running binary, tested from outside: one server, one data directory, one database for each test.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-/// Makes a test of each function on each database: `on_sqlite::name` and `on_postgres::name`.
+/// Generates a test of each function on each database: `on_sqlite::name` and `on_postgres::name`.
 macro_rules! on_both_databases {
     ($($name:ident),* $(,)?) => {
         mod on_sqlite {

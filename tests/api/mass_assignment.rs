@@ -1,4 +1,4 @@
-//! Nobody changes what a request has no field for.
+//! Requests cannot change what they have no field for.
 
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn a_field_too_many_spoils_an_otherwise_good_request() {
     assert_eq!(admin.get("/api/v1/auth/tokens").success(), json!([]));
 }
 
-/// The names of the fields of an operation's body; `None` when it has no body.
+/// Returns the names of the fields of an operation's body; `None` if it has no body.
 fn fields(document: &Value, operation: &Documented) -> Option<Vec<String>> {
     let schema = &operation.operation["requestBody"]["content"]["application/json"]["schema"];
     let mut names = Vec::new();
@@ -90,7 +90,7 @@ fn fields(document: &Value, operation: &Documented) -> Option<Vec<String>> {
     (!names.is_empty()).then_some(names)
 }
 
-/// Those of them that the document says it cannot do without.
+/// Returns the required ones, by the document.
 fn required(document: &Value, operation: &Documented) -> Vec<String> {
     let schema = &operation.operation["requestBody"]["content"]["application/json"]["schema"];
     let mut names = Vec::new();

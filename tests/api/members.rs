@@ -1,4 +1,4 @@
-//! Members: endpoint 4 and its neighbours.
+//! Members: `/api/v1/organizations/users`.
 
 use launchway_testkit::{
     client::Client,
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 super::on_both_databases!(
     members_come_with_roles_permissions_organization_and_user,
-    the_organization_comes_from_the_body_of_a_get_else_from_the_query_else_it_is_the_current_one,
+    takes_the_organization_from_body_query_or_current_one,
     a_new_address_gets_an_account_and_a_token_that_works_once,
     nobody_is_a_member_twice,
     a_changed_role_counts_on_the_very_next_request,
@@ -17,7 +17,7 @@ super::on_both_databases!(
     the_last_admin_stays_admin_and_stays,
     a_member_may_leave,
     tokens_of_a_removed_member_stay_void_when_they_come_back,
-    a_program_gives_nobody_more_than_it_has_and_sees_no_setup_token,
+    a_token_grants_no_more_than_it_has_and_sees_no_setup_token,
 );
 
 const USERS: &str = "/api/v1/organizations/users";
@@ -66,9 +66,7 @@ fn members_come_with_roles_permissions_organization_and_user(server: TestServer)
     assert_eq!(second["user"]["two_factor_secret"], "");
 }
 
-fn the_organization_comes_from_the_body_of_a_get_else_from_the_query_else_it_is_the_current_one(
-    server: TestServer,
-) {
+fn takes_the_organization_from_body_query_or_current_one(server: TestServer) {
     let ada = server.admin();
     let second = ada.post("/api/v1/organizations", &json!({"name": "Second"})).success();
     let id = second["id"].as_str().unwrap();
@@ -173,7 +171,7 @@ fn tokens_of_a_removed_member_stay_void_when_they_come_back(server: TestServer) 
     grace.log_in().get(USERS).success();
 }
 
-fn a_program_gives_nobody_more_than_it_has_and_sees_no_setup_token(server: TestServer) {
+fn a_token_grants_no_more_than_it_has_and_sees_no_setup_token(server: TestServer) {
     let ada = server.admin();
     let program = |permissions: Value| {
         let wish = json!({"name": permissions.to_string().chars().take(40).collect::<String>(), "permissions": permissions});

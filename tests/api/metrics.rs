@@ -1,4 +1,4 @@
-//! What is counted, and who may see it.
+//! Metrics, and access to them.
 
 use launchway_testkit::{
     client::Client,
@@ -41,7 +41,7 @@ fn requests_are_counted_by_route_and_not_by_path() {
 }
 
 #[test]
-fn from_elsewhere_metrics_are_for_the_administrator_of_the_installation() {
+fn remote_metrics_require_an_installation_administrator() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let program = |name: &str, permissions: Option<&[&str]>| {
@@ -55,7 +55,8 @@ fn from_elsewhere_metrics_are_for_the_administrator_of_the_installation() {
     // It is for metrics and for nothing else.
     issued_for_it.get("/api/v1/deploy/applications").failure(403, "forbidden");
     issued_for_it.get("/api/v1/audit/logs").failure(403, "forbidden");
-    // Only who administers the installation can put it into a token, also as an admin of an organization.
+    // Only an administrator of the installation can put it into a token; an admin of an organization
+    // cannot.
     let wish = json!({"name": "prometheus", "permissions": ["metrics:read"]});
     let refused = grace.post("/api/v1/auth/tokens", &wish).failure(400, "validation_failed");
     assert!(refused.contains("`metrics:read`"), "{refused}");
@@ -81,11 +82,11 @@ fn from_elsewhere_metrics_are_for_the_administrator_of_the_installation() {
             assert!(answer.status == 200 && answer.text.contains("launchway_"), "{answer:?}");
         }
     }
-    // The token is worth no more than its owner.
+    // The token has no more permissions than its owner.
     server.execute("UPDATE users SET kind = 'app_user'");
     let elsewhere = issued_for_it.with_header("via", "1.1 caddy");
     until("the change to the user", || (elsewhere.get("/metrics").status == 403).then_some(()));
-    // On the machine itself nobody is asked, whoever they are.
+    // On the machine itself no authentication is needed.
     for local in [&server.client(), &grace, &server.client().with_token("garbage")] {
         assert_eq!(local.get("/metrics").status, 200);
     }

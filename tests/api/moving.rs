@@ -1,4 +1,4 @@
-//! From one database to the other by one command, while applications go on being served.
+//! Migration from one database to the other by one command, while applications are served.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -12,7 +12,7 @@ use crate::{
     deployments::stage::Stage,
 };
 
-/// Asks the front for both applications again and again while `work` goes on; gives how often, and how often in vain.
+/// Requests both applications repeatedly while `work` runs; returns the number of requests and of failures.
 fn while_visited(front: &str, work: impl FnOnce()) -> (usize, usize) {
     let is_over = AtomicBool::new(false);
     let (asked, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! Outbound notifications: endpoints 14, 15 and 17, and messages on their way to real receivers.
+//! Outbound notifications: `/api/v1/notification/…`, and deliveries to real receivers.
 
 mod configs;
 mod delivering;
@@ -31,7 +31,7 @@ const MEMBERS: &str = "/api/v1/organizations/users";
 /// Starts a server on one of the databases, with settings.
 type Start = fn(&[(&str, &str)]) -> TestServer;
 
-/// Makes a test of each function on each database: `on_sqlite::name` and `on_postgres::name`.
+/// Generates a test of each function on each database: `on_sqlite::name` and `on_postgres::name`.
 macro_rules! from_both_databases {
     ($($name:ident),* $(,)?) => {
         mod on_sqlite {
@@ -52,12 +52,12 @@ struct House {
 }
 
 impl House {
-    /// With a receiver that takes everything.
+    /// With a receiver that accepts everything.
     fn new(start: Start) -> Self {
         Self::with(start, Postbox::taking(), &[])
     }
 
-    /// With that receiver, to whom nothing is sent yet, and more settings.
+    /// With that receiver, which is not configured yet, and more settings.
     fn with(start: Start, postbox: Postbox, settings: &[(&str, &str)]) -> Self {
         let allowed = allowing(&postbox);
         let mut all = vec![
@@ -70,45 +70,45 @@ impl House {
         Self { server, admin, postbox }
     }
 
-    /// Has messages of that kind go to the receiver.
+    /// Configures the receiver as a channel of that kind.
     fn tell(&self, kind: &str) {
         tell(&self.admin, kind, &self.postbox.url());
     }
 
-    /// Starts the server again, and calls on where it is now.
+    /// Restarts the server, and points the client to it.
     fn restart(&mut self) {
         self.server.restart();
         self.admin = self.admin.at(self.server.url());
     }
 }
 
-/// The setting that allows a receiver and nobody else.
+/// The setting that allows only this receiver.
 fn allowing(postbox: &Postbox) -> String {
     format!("127.0.0.1/32:{}", postbox.port)
 }
 
-/// Has messages of that kind go to `url`.
+/// Configures `url` as a channel of that kind.
 fn tell(admin: &Client, kind: &str, url: &str) {
     admin.post(WEBHOOK, &json!({"type": kind, "webhook_url": url})).success();
 }
 
-/// Adds somebody to the caller's organization, which is announced, and gives their id.
+/// Adds a user to the caller's organization, which sends a notification, and returns their id.
 fn add(admin: &Client, email: &str) -> String {
     text(&admin.post(MEMBERS, &json!({"email": email, "role": "viewer"})).success()["user_id"])
 }
 
-/// Takes them out of it, which is announced too.
+/// Removes the user from it, which sends a notification too.
 fn remove(admin: &Client, user: &str) {
     admin.send_json("DELETE", MEMBERS, &json!({"user_id": user})).success();
 }
 
-/// The deliveries of the caller's organization, newest first.
+/// Returns the deliveries of the caller's organization, newest first.
 fn deliveries(client: &Client, query: &str) -> Vec<Value> {
     let page = client.get(&format!("{DELIVERIES}?page_size=100{query}")).success();
     page["deliveries"].as_array().unwrap().clone()
 }
 
-/// Waits until the organization has that many deliveries in a state, and none that is under way.
+/// Waits until the organization has that many deliveries in a state, and none is pending.
 #[track_caller]
 fn settled(client: &Client, state: &str, count: usize) -> Vec<Value> {
     until(&format!("{count} deliveries that are {state}"), || {
@@ -124,7 +124,7 @@ fn body(message: &Message) -> Value {
     serde_json::from_str(&message.request.body).unwrap()
 }
 
-/// The only message of that type.
+/// Returns the only message of that type.
 #[track_caller]
 fn only(messages: &[Message], kind: &str) -> Value {
     let bodies: Vec<Value> = messages.iter().map(body).collect();
@@ -138,14 +138,14 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-/// The names of the fields of an object, in order.
+/// Returns the names of the fields of an object, in order.
 fn names(value: &Value) -> Vec<String> {
     let mut names: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
     names.sort();
     names
 }
 
-/// Refuses the first messages with a status, and takes the others.
+/// Rejects the first messages with a status, and accepts the others.
 fn refusing(count: usize, status: u16) -> impl Fn(usize, &Request) -> Reply + Send + Sync + 'static {
     move |number, _| Reply::Status(if number < count { status } else { 204 })
 }

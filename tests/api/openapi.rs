@@ -1,4 +1,4 @@
-//! The OpenAPI document and the page made of it, and whether the server does what they say.
+//! The OpenAPI document and its page, and the conformance of the server.
 
 use std::{collections::BTreeSet, process::Stdio};
 
@@ -13,7 +13,7 @@ pub(crate) struct Documented {
 }
 
 impl Documented {
-    /// The path with something in the place of its parameters, and what the query cannot do without.
+    /// Returns the path with values for its parameters, and the required query parameters.
     pub(crate) fn filled_path(&self) -> String {
         const SOMETHING: &str = "01980000-0000-7000-8000-0000000000ff";
         let mut path = self.path.clone();
@@ -38,7 +38,7 @@ impl Documented {
     }
 }
 
-/// Every operation of a document.
+/// Returns every operation of a document.
 pub(crate) fn operations(document: &Value) -> Vec<Documented> {
     let paths = document["paths"].as_object().unwrap();
     let operations = paths.iter().flat_map(|(path, item)| {
@@ -52,7 +52,7 @@ pub(crate) fn operations(document: &Value) -> Vec<Documented> {
 }
 
 #[test]
-fn the_document_is_the_same_from_the_server_and_from_the_command_line() {
+fn server_and_command_line_print_the_same_document() {
     let server = TestServer::on_sqlite();
     let answer = server.client().get("/api/v1/openapi.json");
     assert_eq!((answer.status, answer.headers["content-type"].as_str()), (200, "application/json"));
@@ -183,7 +183,7 @@ fn only_these_operations_are_for_everyone() {
 }
 
 #[test]
-fn a_guarded_operation_refuses_strangers_before_it_reads_their_body() {
+fn authentication_is_checked_before_the_body_is_read() {
     let server = TestServer::on_sqlite();
     server.admin();
     let guarded: Vec<_> =
@@ -192,7 +192,7 @@ fn a_guarded_operation_refuses_strangers_before_it_reads_their_body() {
     for operation in guarded {
         let (method, path) = (&operation.method, operation.filled_path());
         for token in ["", "authorization: Bearer garbage\r\n"] {
-            // A body is promised and never sent: who waits for it does not answer.
+            // A body is announced and never sent: a server that waits for it does not answer.
             let mut connection = server.connect();
             connection.send(format!(
                 "{method} {path} HTTP/1.1\r\nhost: localhost\r\n{token}content-length: 100\r\n\r\n"
@@ -223,7 +223,7 @@ fn the_page_names_every_path_and_needs_nothing_from_elsewhere() {
     }
 }
 
-/// What `launchway openapi` prints.
+/// Returns the output of `launchway openapi`.
 pub(crate) fn printed_document() -> Value {
     let nowhere = tempfile::tempdir().unwrap();
     let output = command(nowhere.path(), &[]).arg("openapi").stdin(Stdio::null()).output().unwrap();

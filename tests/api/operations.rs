@@ -1,4 +1,4 @@
-//! What an operator's tools ask the server.
+//! Endpoints for the operator's tools.
 
 use std::process::Stdio;
 
@@ -20,7 +20,7 @@ fn a_server_says_that_it_is_alive_and_ready(server: TestServer) {
     let answer = server.client().get("/ready");
     let expected = json!({"data": {"status": "ok"}, "message": "Launchway is ready", "status": "success"});
     assert_eq!((answer.status, answer.json()), (200, expected));
-    // With a token that is not valid, too: nobody checks it here.
+    // With an invalid token, too: it is not checked here.
     server.client().with_token("garbage").get("/ready").success();
 }
 

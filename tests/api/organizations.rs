@@ -1,4 +1,4 @@
-//! Organizations: endpoints 8 and 13 and their neighbours.
+//! Organizations: `/api/v1/organizations`.
 
 use launchway_testkit::{client::Client, people::join, server::TestServer};
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 super::on_both_databases!(
     a_new_organization_has_its_maker_as_admin,
     a_name_that_differs_only_in_case_is_taken,
-    a_name_has_at_most_50_characters_and_a_description_at_most_100,
-    an_organization_is_the_current_one_or_the_one_that_is_asked_for,
+    limits_a_name_to_50_and_a_description_to_100_characters,
+    returns_the_current_or_the_requested_organization,
     what_is_given_changes_and_the_rest_stays,
     a_deleted_organization_is_gone_and_its_name_is_free,
-    a_foreign_organization_and_a_missing_one_give_the_same_answers,
+    foreign_and_missing_organizations_get_the_same_response,
 );
 
 const NOBODYS: &str = "01a1dd03-0000-7000-8000-000000000000";
@@ -50,7 +50,7 @@ fn a_name_that_differs_only_in_case_is_taken(server: TestServer) {
     assert_eq!(renamed.failure(409, "conflict"), "an organization named `müller` exists already");
 }
 
-fn a_name_has_at_most_50_characters_and_a_description_at_most_100(server: TestServer) {
+fn limits_a_name_to_50_and_a_description_to_100_characters(server: TestServer) {
     let ada = server.admin();
     let make = |name: usize, description: usize| {
         let body = json!({"name": "ü".repeat(name), "description": "ü".repeat(description)});
@@ -65,7 +65,7 @@ fn a_name_has_at_most_50_characters_and_a_description_at_most_100(server: TestSe
     make(0, 0).failure(400, "validation_failed");
 }
 
-fn an_organization_is_the_current_one_or_the_one_that_is_asked_for(server: TestServer) {
+fn returns_the_current_or_the_requested_organization(server: TestServer) {
     let ada = server.admin();
     let first = ada.get("/api/v1/organizations").success();
     assert_eq!(first["name"], "ada's Team");
@@ -100,7 +100,7 @@ fn a_deleted_organization_is_gone_and_its_name_is_free(server: TestServer) {
     ada.post("/api/v1/organizations", &json!({"name": "Short-lived"})).success();
 }
 
-fn a_foreign_organization_and_a_missing_one_give_the_same_answers(server: TestServer) {
+fn foreign_and_missing_organizations_get_the_same_response(server: TestServer) {
     let ada = server.admin();
     let first = ada.get("/api/v1/organizations").success();
     let second = ada.post("/api/v1/organizations", &json!({"name": "Second"})).success();

@@ -1,4 +1,4 @@
-//! Pages of other origins change nothing, and read nothing.
+//! Cross-origin pages can neither change nor read anything.
 
 use launchway_testkit::{
     client::Client,

@@ -1,4 +1,4 @@
-//! Quotas of organizations, and what is used of them.
+//! Quotas of organizations, and their usage.
 
 use launchway_testkit::{client::Client, people::join, server::TestServer};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Endpoint 1, and the first administrator: made exactly once.
+//! `POST /api/v1/auth/register`: the first administrator is created exactly once.
 
 use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer};
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ fn the_team_of_a_long_name_has_a_name_that_fits() {
 }
 
 #[test]
-fn a_refused_registration_names_the_field_and_leaves_the_door_open() {
+fn a_rejected_registration_names_the_field_and_can_be_retried() {
     let server = TestServer::on_sqlite();
     for (field, value) in [
         ("email", json!("not an address")),
@@ -185,7 +185,7 @@ fn ada() -> Value {
     json!({"email": ADMIN_EMAIL, "username": "ada", "password": ADMIN_PASSWORD})
 }
 
-/// The user that a registration with these fields makes.
+/// Returns the user that a registration with these fields creates.
 fn registered(server: &TestServer, fields: Value) -> Value {
     let mut body = ada();
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());

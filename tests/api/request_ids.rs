@@ -1,4 +1,4 @@
-//! Every answer names its request.
+//! Every response contains the id of its request.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! No secret is kept in plain text, neither in the database nor in the log.
+//! No secret is stored in plain text, neither in the database nor in the log.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ fn the_tables_and_the_log_on_postgres_hold_no_secret() {
     }
 }
 
-/// Does everything that involves a secret, and gives the secrets.
+/// Does everything that involves a secret, and returns the secrets.
 fn use_secrets(server: &TestServer) -> Vec<(&'static str, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let body = json!({"email": ADMIN_EMAIL, "username": "ada", "password": ADMIN_PASSWORD});
@@ -81,7 +81,7 @@ fn use_secrets(server: &TestServer) -> Vec<(&'static str, String)> {
     secrets
 }
 
-/// The secret of a webhook, after GitLab has said it.
+/// Returns the secret of a webhook, after a delivery of GitLab with it.
 fn webhook_secret(admin: &Client) -> String {
     let wish = json!({
         "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
@@ -99,7 +99,7 @@ fn webhook_secret(admin: &Client) -> String {
     secret
 }
 
-/// Has messages go by every way, and fail on it. Gives the secret that signs some.
+/// Sends notifications by every channel, which fail. Returns the signing secret.
 fn use_channels(server: &TestServer, admin: &Client) -> String {
     let channel = |path: &str, body: serde_json::Value| {
         admin.post(&format!("/api/v1/notification/{path}"), &body).success()
@@ -127,7 +127,7 @@ fn use_channels(server: &TestServer, admin: &Client) -> String {
     secret
 }
 
-/// Requests that go wrong while they hold a secret.
+/// Sends requests that fail while they contain a secret.
 fn provoke(admin: &Client, token: &str) {
     let body = format!("{{\"password\": \"{ADMIN_PASSWORD}\", \"setup_token\": \"{token}\"");
     admin.send("POST", "/api/v1/auth/login", Some(&body)).failure(400, "invalid_json");

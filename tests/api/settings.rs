@@ -1,4 +1,4 @@
-//! The caller's settings: endpoints 5 and 6 and their neighbours.
+//! The caller's settings: `/api/v1/user/settings`.
 
 use launchway_testkit::{
     client::{Answer, Client},
@@ -62,7 +62,7 @@ fn every_change_answers_with_all_settings_and_whose_they_are(server: TestServer)
         expect_record(&after, SETTINGS);
         expect_user_with_memberships(&after["user"]);
         assert_eq!(after["user"], user);
-        // Nothing but what was asked for has changed, and the moment of the change.
+        // Only the requested field has changed, and the time of the change.
         let mut expected = before.clone();
         let changed = change.as_object().unwrap().clone();
         expected.as_object_mut().unwrap().extend(changed);

@@ -1,4 +1,4 @@
-//! Registration from elsewhere needs the token that only who runs the server can read.
+//! Remote registration requires the token that only the operator of the server can read.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const REGISTER: &str = "/api/v1/auth/register";
 
 #[test]
-fn the_token_is_in_the_announcement_and_in_a_file_for_its_owner_only() {
+fn the_token_is_in_the_announcement_and_a_private_file() {
     let server = TestServer::on_sqlite();
     let token = token_in_file(&server);
     // 256 bits are 43 characters at least.

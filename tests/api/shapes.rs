@@ -1,4 +1,4 @@
-//! The contract's tables of fields, and the forms of ids and moments.
+//! The fields of each record, and the formats of ids and timestamps.
 
 use serde_json::Value;
 
@@ -214,7 +214,7 @@ pub(crate) const DELIVERY: &[&str] = &[
     "completed_at",
 ];
 
-/// Asserts that a record has exactly these fields, with an id and moments in the right form.
+/// Asserts that a record has exactly these fields, with an id and timestamps in the right format.
 #[track_caller]
 pub(crate) fn expect_record(record: &Value, fields: &[&str]) {
     expect_fields(record, fields);
@@ -224,7 +224,7 @@ pub(crate) fn expect_record(record: &Value, fields: &[&str]) {
     }
 }
 
-/// Asserts that a record has exactly these fields, with an id and the moment that it came.
+/// Asserts that a record has exactly these fields, with an id and the time of its creation.
 #[track_caller]
 pub(crate) fn expect_fields(record: &Value, fields: &[&str]) {
     let mut expected: Vec<_> = fields.to_vec();
@@ -236,7 +236,7 @@ pub(crate) fn expect_fields(record: &Value, fields: &[&str]) {
     expect_moment(&record["created_at"]);
 }
 
-/// Asserts that a user has everything that the contract embeds in one, and nothing deeper.
+/// Asserts that a user has every embedded record, and nothing deeper.
 #[track_caller]
 pub(crate) fn expect_user_with_memberships(user: &Value) {
     expect_record(user, USER);
@@ -262,7 +262,7 @@ pub(crate) fn expect_id(id: &Value) {
     assert!("89ab".contains(&text[19..20]), "{text} is of another variant");
 }
 
-/// Asserts that a text is a moment of RFC 3339, in UTC, with microseconds and `Z`.
+/// Asserts that a text is a timestamp of RFC 3339, in UTC, with microseconds and `Z`.
 #[track_caller]
 pub(crate) fn expect_moment(moment: &Value) {
     let text = moment.as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Stopping: what is under way is finished, and nothing is lost.
+//! Shutdown: requests in flight are finished, and nothing is lost.
 
 use launchway_testkit::{
     client::Connection,
@@ -49,10 +49,10 @@ fn an_idle_server_stops_at_either_signal() {
     }
 }
 
-/// Whether the server has taken two connections: this one and the one before.
+/// Returns whether the server has accepted two connections: this one and the one before.
 fn is_being_served(server: &TestServer) -> bool {
-    // Requests are taken in the order that they came in on each worker, and there are few workers:
-    // once as many later ones were answered, the earlier one is under way.
+    // Each worker accepts requests in their order, and there are few workers: once as many later ones were
+    // answered, the earlier one is in flight.
     (0..8).all(|_| {
         let mut connection = Connection::open(server.address());
         connection.send("GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");

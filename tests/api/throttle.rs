@@ -1,4 +1,4 @@
-//! Passwords cannot be guessed for long, and nobody is locked out by a stranger elsewhere.
+//! Passwords cannot be guessed for long, and no one is locked out by a stranger elsewhere.
 
 use launchway_testkit::{
     client::{Answer, Client},
@@ -20,7 +20,7 @@ fn after_ten_wrong_passwords_even_the_right_one_has_to_wait(mut server: TestServ
     for _ in 0..9 {
         guess(&server.client(), ADMIN_EMAIL).failure(401, "invalid_credentials");
     }
-    // A success is no failure, and forgives none.
+    // A success does not count as a failure, and resets none.
     server.log_in(ADMIN_EMAIL, ADMIN_PASSWORD);
     guess(&server.client(), "ADA@example.com").failure(401, "invalid_credentials");
     has_to_wait(&right(&server.client()));
@@ -70,7 +70,7 @@ fn after_fifty_failures_an_address_has_to_wait() {
         for _ in 0..10 {
             guess(&server.client(), &email).failure(401, "invalid_credentials");
         }
-        // Whether there is such an account does not show here either.
+        // The response does not reveal whether the account exists.
         has_to_wait(&guess(&server.client(), &email));
     }
     for _ in 0..9 {
@@ -105,7 +105,7 @@ fn behind_a_trusted_proxy_the_address_that_it_saw_counts() {
     server.admin();
     let from = |hops: &str| server.client().with_header("x-forwarded-for", hops);
     for number in 0..10 {
-        // Whatever the client made up is to the left of what the proxy saw.
+        // Forged addresses are left of the one that the proxy added.
         let hops = format!("203.0.113.{number}, 198.51.100.1, 10.9.9.9");
         guess(&from(&hops), ADMIN_EMAIL).failure(401, "invalid_credentials");
     }
@@ -116,7 +116,7 @@ fn behind_a_trusted_proxy_the_address_that_it_saw_counts() {
 }
 
 #[test]
-fn after_a_hundred_failures_an_account_has_to_wait_wherever_the_caller_is() {
+fn an_account_is_throttled_everywhere_after_100_failures() {
     let server = TestServer::configured(&[("LAUNCHWAY_TRUSTED_PROXIES", "127.0.0.1")]);
     server.admin();
     let neighbour = server.neighbour("member");

@@ -105,11 +105,11 @@ fn tokens_of_others_are_not_found(server: TestServer) {
     let unknown = grace.delete(&format!("{TOKENS}/01980000-0000-7000-8000-0000000000ff"));
     assert_eq!((unknown.status, &unknown.text), (foreign.status, &foreign.text));
     program.get("/api/v1/user").success();
-    // The same name is no conflict between two people.
+    // Two users may use the same name.
     issued(&server, &grace, "ci");
 }
 
-/// Another process revokes them in PostgreSQL, as an offline verb does.
+/// Another process revokes them in PostgreSQL, as an offline command does.
 #[test]
 fn a_token_revoked_by_another_process_is_refused_at_once() {
     let server = TestServer::on_postgres();
@@ -223,7 +223,7 @@ fn every_unknown_permission_is_named_at_once() {
 }
 
 #[test]
-fn a_token_manages_neither_tokens_nor_passwords_nor_second_factors() {
+fn a_token_cannot_manage_tokens_passwords_or_second_factors() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let (id, program) = issued(&server, &admin, "ci");
@@ -260,14 +260,14 @@ fn a_token_works_in_its_own_organization_only() {
     assert_eq!(program.with_header("x-organization-id", unknown).get("/api/v1/user").text, refused.text);
 }
 
-/// The id of a new token, and a program that calls with it.
+/// Returns the id of a new token, and a client with it.
 fn issued(server: &TestServer, owner: &Client, name: &str) -> (String, Client) {
     let token = owner.post(TOKENS, &json!({"name": name})).success();
     let program = server.client().with_token(token["token"].as_str().unwrap());
     (token["id"].as_str().unwrap().to_owned(), program)
 }
 
-/// A moment to come, as the API writes it.
+/// A future timestamp, in the format of the API.
 fn moment(from_now: Duration) -> String {
     let moment = Timestamp::from(SystemTime::now() + from_now);
     moment.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()

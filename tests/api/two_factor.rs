@@ -1,4 +1,4 @@
-//! Two-factor login, from the set-up to turning it off.
+//! Two-factor login, from the setup to disabling it.
 
 use launchway_testkit::{
     authenticator::Authenticator,
@@ -100,7 +100,7 @@ fn it_can_be_turned_off_and_on_again(server: TestServer) {
     let (_, new_codes) = Authenticator::enabled_for(&admin);
     log_in(&server, Some(&old_codes[1])).failure(401, "invalid_credentials");
     log_in(&server, Some(&new_codes[1])).success();
-    // Without the telephone, a recovery code does.
+    // Without the telephone, a recovery code works.
     admin.post(DISABLE, &json!({"code": new_codes[2]})).success();
     log_in(&server, None).success();
 }

@@ -1,4 +1,4 @@
-//! Whether a binary and a database fit, before and at the start.
+//! Compatibility of a binary and a database, before and at the start.
 
 use launchway_testkit::server::TestServer;
 use serde_json::json;

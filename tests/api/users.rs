@@ -1,4 +1,4 @@
-//! The caller: who they are, what they are called, where they belong.
+//! The caller: profile, name, and memberships.
 
 use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer};
 use serde_json::json;

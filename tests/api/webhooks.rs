@@ -1,4 +1,4 @@
-//! Inbound webhooks: endpoint 16, the secrets of repositories, and branches that are compared.
+//! Inbound webhooks: `POST /api/v1/webhook`, the secrets of repositories, and branch polling.
 
 mod code_hosts;
 mod comparing;
@@ -17,7 +17,7 @@ const WEBHOOK: &str = "/api/v1/webhook";
 const DEPLOY: &str = "/api/v1/deploy/application";
 const AFTER: &str = "59b20b8d5c6ff8d09518454d4dd8b7b30f095ab5";
 
-/// What endpoint 12 needs to publish the files of a repository's `main`.
+/// The body of a request that publishes the files of a repository's `main`.
 fn site(name: &str, repository: &str) -> Value {
     json!({
         "name": name, "repository": repository, "branch": "main", "port": 80, "environment": "production",
@@ -25,18 +25,18 @@ fn site(name: &str, repository: &str) -> Value {
     })
 }
 
-/// Makes an application, and gives its id.
+/// Creates an application, and returns its id.
 fn create(admin: &Client, wish: &Value) -> String {
     admin.post(DEPLOY, wish).success()["id"].as_str().unwrap().to_owned()
 }
 
-/// The secret of an application's repository.
+/// Returns the secret of an application's repository.
 fn secret_of(admin: &Client, id: &str) -> String {
     let answer = admin.get(&format!("{DEPLOY}/webhook-secret?id={id}"));
     answer.success()["secret"].as_str().unwrap().to_owned()
 }
 
-/// The deployments of an application, newest first.
+/// Returns the deployments of an application, newest first.
 fn deployments(admin: &Client, id: &str) -> Vec<Value> {
     let page = admin.get(&format!("{DEPLOY}/deployments?id={id}&page_size=100")).success();
     page["deployments"].as_array().unwrap().clone()
@@ -46,8 +46,8 @@ fn is_on_sqlite(server: &TestServer) -> bool {
     server.data_dir().join("launchway.db").exists()
 }
 
-/// A server, and an application on it that a code host can push to. This machine has no git, so that
-/// every deployment of it fails.
+/// A server, and an application on it that a code host can push to. This machine has no git, so that every
+/// deployment of it fails.
 struct Followed {
     server: TestServer,
     admin: Client,
@@ -64,7 +64,7 @@ impl Followed {
         Self { server, admin, host, id, secret }
     }
 
-    /// How many deployments there are beside the first one.
+    /// Returns the number of deployments besides the first one.
     fn pushes(&self) -> usize {
         deployments(&self.admin, &self.id).len() - 1
     }

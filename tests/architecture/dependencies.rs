@@ -1,10 +1,10 @@
-//! Who may depend on whom: the table of `docs/architecture.md`, as data.
+//! The allowed dependencies of each crate: the table of `docs/architecture.md`, as data.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{problems::expect_none, workspace};
 
-/// What one crate may name under `[dependencies]`.
+/// The allowed `[dependencies]` of one crate.
 struct Rule {
     folder: &'static str,
     allowed: Allowed,
@@ -14,7 +14,7 @@ struct Rule {
 enum Allowed {
     /// These packages and no others.
     Only(&'static [&'static str]),
-    /// Of our own packages only these; packages of others as needed.
+    /// Of our own packages only these; third-party packages as needed.
     OfOurs(&'static [&'static str]),
     Anything,
 }
@@ -87,12 +87,12 @@ const RULES: &[Rule] = &[
         allowed: Allowed::OfOurs(&["launchway-testkit", "launchway-verifier"]),
         never: &["launchway"],
     },
-    // It judges the others, and must not share their mistakes.
+    // It verifies the others, and must not share their mistakes.
     Rule { folder: "verifier", allowed: Allowed::OfOurs(&[]), never: FOR_TESTS },
     Rule { folder: "xtask", allowed: Allowed::Only(&[]), never: &[] },
 ];
 
-/// What other services must not inherit when they embed the domain and the application.
+/// Packages that other services must not inherit when they embed the domain and the application.
 const HEAVY: &[&str] =
     &["actix-web", "aws-lc-sys", "diesel", "hyper", "native-tls", "openssl", "openssl-sys", "ring", "rustls"];
 
@@ -145,7 +145,7 @@ fn the_domain_takes_mockall_only_as_an_option() {
 }
 
 #[test]
-fn embedding_the_core_brings_in_no_server_no_database_and_no_tls() {
+fn the_core_depends_on_no_server_no_database_and_no_tls() {
     let lock = Lock::read();
     let mut problems = Vec::new();
     for folder in ["domain", "application"] {
@@ -168,7 +168,7 @@ fn package_name(manifest: &toml::Table) -> String {
     manifest["package"]["name"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The packages under `[dependencies]`, for every platform, by their real names.
+/// Returns the packages under `[dependencies]`, for every platform, by their real names.
 fn dependencies(manifest: &toml::Table) -> BTreeMap<String, toml::Value> {
     let platforms = manifest.get("target").and_then(toml::Value::as_table);
     let platforms = platforms.into_iter().flat_map(toml::Table::values).filter_map(toml::Value::as_table);
@@ -183,7 +183,7 @@ fn dependencies(manifest: &toml::Table) -> BTreeMap<String, toml::Value> {
         .collect()
 }
 
-/// `Cargo.lock`: every package with what it depends on.
+/// `Cargo.lock`: every package with its dependencies.
 struct Lock(Vec<Locked>);
 
 struct Locked {
@@ -211,7 +211,7 @@ impl Lock {
         Self(locked.collect())
     }
 
-    /// The package that an entry means: `name`, or `name version` where there are several.
+    /// Returns the package of an entry: `name`, or `name version` where there are several.
     fn find(&self, entry: &str) -> Option<&Locked> {
         let mut words = entry.split_whitespace();
         let (name, version) = (words.next()?, words.next());
@@ -220,7 +220,7 @@ impl Lock {
             .find(|package| package.name == name && version.is_none_or(|version| package.version == version))
     }
 
-    /// The shortest way from a workspace member to each heavy package it reaches.
+    /// Returns the shortest path from a workspace member to each heavy package it reaches.
     ///
     /// The lock mixes a member's dev-dependencies with the others, so the first step goes only to
     /// `direct`, and our own packages further on are not followed: they are asked for themselves.

@@ -1,4 +1,4 @@
-//! The documentation says what the code does.
+//! The documentation matches the code.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ const CODES_END: &str = "// codes:end";
 const PREFIX: &str = "LAUNCHWAY_";
 
 #[test]
-fn every_error_code_is_documented_and_every_documented_one_exists() {
+fn error_codes_match_their_documentation() {
     let code: BTreeSet<_> = module("crates/api/src", "error")
         .iter()
         .flat_map(|path| marked_literals(&workspace::read(path)))
@@ -47,7 +47,7 @@ fn every_setting_is_documented_and_every_documented_one_exists() {
 }
 
 #[test]
-fn every_exit_code_is_documented_and_every_documented_one_exists() {
+fn exit_codes_match_their_documentation() {
     let source = workspace::read("crates/client/src/failure.rs");
     let code: BTreeSet<_> = source.lines().filter_map(exit_code).chain(["0".to_owned()]).collect();
     assert!(code.len() > 1, "\ncure: crates/client/src/failure.rs gives each kind its number\n");
@@ -59,7 +59,7 @@ fn every_exit_code_is_documented_and_every_documented_one_exists() {
 }
 
 #[test]
-fn every_variable_of_the_client_is_documented_and_every_documented_one_exists() {
+fn client_variables_match_their_documentation() {
     let source = workspace::read("crates/client/src/lib.rs");
     let (_, list) = source.split_once("VARIABLES").unwrap_or_default();
     let code = settings(list.split("];").next().unwrap_or_default());
@@ -71,14 +71,14 @@ fn every_variable_of_the_client_is_documented_and_every_documented_one_exists() 
     expect_none(&problems, "a row of docs/cli.md begins with the variable: | `LAUNCHWAY_URL` | … |");
 }
 
-/// The number that a kind of failure is given: `Usage = 2,`.
+/// Returns the number of a kind of failure: `Usage = 2,`.
 fn exit_code(line: &str) -> Option<String> {
     let (name, number) = line.trim().strip_suffix(',')?.split_once(" = ")?;
     let is_kind = name.chars().all(|letter| letter.is_ascii_alphabetic());
     (is_kind && number.parse::<u8>().is_ok()).then(|| number.to_owned())
 }
 
-/// The number that a row of a table begins with.
+/// Returns the number at the start of a row of a table.
 fn numbered_row(line: &str) -> Option<String> {
     let cell = line.trim().strip_prefix('|')?.split('|').next()?.trim();
     cell.parse::<u8>().is_ok().then(|| cell.to_owned())
@@ -107,7 +107,7 @@ fn every_relative_link_leads_somewhere() {
     expect_none(&problems, "correct the path; it is relative to the page");
 }
 
-/// The sources of a module: `name.rs`, any `name*.rs` beside it, and everything below `name/`.
+/// Returns the sources of a module: `name.rs`, any `name*.rs` beside it, and everything below `name/`.
 fn module(folder: &str, name: &str) -> Vec<PathBuf> {
     let (folder_path, mut files) = (Path::new(folder), workspace::files(folder, "rs"));
     files.retain(|path| {
@@ -122,7 +122,7 @@ fn without_tests(source: &str) -> &str {
     source.split_once("#[cfg(test)]").map_or(source, |(code, _)| code)
 }
 
-/// The string literals between the markers that look like error codes.
+/// Returns the string literals between the markers that look like error codes.
 fn marked_literals(source: &str) -> BTreeSet<String> {
     let mut codes = BTreeSet::new();
     for block in source.split(CODES_BEGIN).skip(1) {
@@ -134,12 +134,12 @@ fn marked_literals(source: &str) -> BTreeSet<String> {
     codes
 }
 
-/// The first cells of all tables that are one code in backticks.
+/// Returns the first cells of all tables that are one code in backticks.
 fn first_cells(page: &str) -> BTreeSet<String> {
     first_cells_with(page, is_code)
 }
 
-/// The first cells of all tables that are one text in backticks which passes `is_meant`.
+/// Returns the first cells of all tables that are one text in backticks which passes `is_meant`.
 fn first_cells_with(page: &str, is_meant: impl Fn(&str) -> bool) -> BTreeSet<String> {
     page.lines()
         .filter_map(|line| line.trim().strip_prefix('|')?.split('|').next())
@@ -153,7 +153,8 @@ fn is_code(text: &str) -> bool {
     text.split('_').all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase()))
 }
 
-/// Every name with our prefix; `LAUNCHWAY_GIT_*` is a family and not a name, and tests have their own.
+/// Returns every name with our prefix; `LAUNCHWAY_GIT_*` is a family and not a name, and tests have their
+/// own.
 fn settings(text: &str) -> BTreeSet<String> {
     text.match_indices(PREFIX)
         .map(|(start, _)| {
@@ -167,7 +168,7 @@ fn settings(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The targets of links, without fragments, that are neither addresses nor in code.
+/// Returns the targets of links, without fragments, that are neither URLs nor in code.
 fn relative_links(page: &str) -> Vec<String> {
     let mut links = Vec::new();
     let mut in_code = false;

@@ -1,4 +1,4 @@
-//! What every source file keeps to.
+//! The rules for every source file.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ const MOST_LINES: usize = 500;
 
 const DRAWERS: &[&str] = &["common.rs", "helpers.rs", "misc.rs", "types.rs", "utils.rs"];
 
-/// Text that no source file contains, and what to write instead. In two halves, for this is a source file.
+/// Forbidden text in source files, and the replacement. In two halves, for this is a source file.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("#[ign", "ore"), "make the test pass everywhere, or delete it"),
     (concat!("#[all", "ow("), "use `#[expect(…, reason = \"…\")]`"),

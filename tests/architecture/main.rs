@@ -1,4 +1,4 @@
-//! The house rules, held by tests: each failure names the rule, the place and the cure.
+//! The project's rules, enforced by tests: each failure names the rule, the location and the remedy.
 
 mod dependencies;
 mod docs;

@@ -1,4 +1,4 @@
-//! The two databases have the same history and end with the same tables and indexes.
+//! The two databases have the same migrations and end with the same tables and indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,11 +58,11 @@ fn names(side: &str) -> Vec<String> {
     workspace::folders(&format!("migrations/{side}"))
 }
 
-/// What exists after some statements, as far as names go.
+/// The names that exist after some statements.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Shape {
     tables: BTreeSet<String>,
-    /// Each index with its table, because it goes when the table goes.
+    /// Each index with its table, because it is dropped with the table.
     indexes: BTreeMap<String, String>,
 }
 
@@ -105,7 +105,7 @@ impl Shape {
     }
 }
 
-/// The words of some SQL in lower case, without comments, quotes and parentheses; `;` is a word.
+/// Returns the words of some SQL in lower case, without comments, quotes and parentheses; `;` is a word.
 fn words(sql: &str) -> Vec<String> {
     sql.lines()
         .map(|line| line.split_once("--").map_or(line, |(code, _)| code))

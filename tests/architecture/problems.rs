@@ -1,12 +1,12 @@
-//! What a rule found, collected so that one run names everything.
+//! The violations of a rule, collected so that one run reports all of them.
 
-/// Fails with every problem, one a line, and what to do about them.
+/// Fails with every problem, one on each line, and the remedy.
 #[track_caller]
 pub(crate) fn expect_none(problems: &[String], cure: &str) {
     assert!(problems.is_empty(), "\n  {}\ncure: {cure}\n", problems.join("\n  "));
 }
 
-/// What is in `left` and not in `right`, as sentences.
+/// Returns the elements of `left` that are not in `right`, as sentences.
 pub(crate) fn only_in<'a>(
     left: impl IntoIterator<Item = &'a String>,
     right: &std::collections::BTreeSet<String>,

@@ -1,31 +1,31 @@
-//! The files of the workspace, as the rules see them.
+//! The files of the workspace.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// The folder of the workspace's `Cargo.toml`.
+/// Returns the folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().unwrap_or(own)
 }
 
-/// The text of a file, by its path below the root.
+/// Returns the text of a file, by its path below the root.
 pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
 }
 
-/// A TOML file, by its path below the root.
+/// Parses a TOML file, by its path below the root.
 pub(crate) fn read_toml(path: impl AsRef<Path>) -> toml::Table {
     let path = path.as_ref();
     read(path).parse().unwrap_or_else(|error| panic!("{} is no TOML: {error}", path.display()))
 }
 
-/// Every file below a folder with this extension, as paths below the root, sorted.
+/// Returns every file below a folder with this extension, as paths below the root, sorted.
 ///
-/// Leaves out what git never tracks: build folders, git's own, and the server's data.
+/// Skips what git never tracks: build folders, git's own, and the server's data.
 pub(crate) fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(&root().join(folder), &mut found);
@@ -34,7 +34,7 @@ pub(crate) fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The names of the folders directly below a folder, sorted.
+/// Returns the names of the folders directly below a folder, sorted.
 pub(crate) fn folders(folder: &str) -> Vec<String> {
     let mut names: Vec<_> = entries(&root().join(folder))
         .into_iter()
@@ -63,7 +63,7 @@ fn is_untracked(folder: &Path) -> bool {
     name == ".git" || name == "target" || name == "launchway-data" || folder.join("CACHEDIR.TAG").exists()
 }
 
-/// What lies in a folder; a folder that does not exist has nothing.
+/// Returns the entries of a folder; none if it does not exist.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

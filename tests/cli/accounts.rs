@@ -1,4 +1,4 @@
-//! Getting an account, and guarding it.
+//! Creating and securing an account.
 
 use std::{
     fs,
@@ -48,7 +48,7 @@ fn a_newcomer_needs_nothing_but_the_command_line() {
 #[test]
 fn from_elsewhere_the_setup_token_is_needed() {
     let server = TestServer::on_sqlite();
-    // A name that is not one of the server's own machine, although it leads there.
+    // An address that does not count as local, although it reaches the same machine.
     let elsewhere = server.url().replace("127.0.0.1", "0.0.0.0");
     let token = fs::read_to_string(server.data_dir().join("setup-token")).unwrap();
     let ada = Person::new();

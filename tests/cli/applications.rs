@@ -118,7 +118,7 @@ fn what_is_under_way_is_cancelled() {
     });
     let nothing = ada.runs(&["cancel", "shop"]);
     assert!(nothing.failed(5).contains("no deployment of shop is under way"), "{nothing}");
-    // By the id of the deployment, which is over.
+    // By the id of the deployment, which has finished.
     assert_ne!(ada.runs(&["cancel", &text(&deployment["id"])]).code, Some(0));
     let second = ada.runs(&["deploy", "shop", "--detach", "--output", "json"]).json();
     ada.runs(&["cancel", &text(&second["id"])]).succeeded();
@@ -135,7 +135,7 @@ fn an_application_is_stopped_started_and_opened() {
     ada.runs(&["restart", "shop"]).succeeded();
     until("that it runs", || (state(&ada) == "running").then_some(()));
 
-    // A browser that only remembers what it was to show.
+    // A fake browser that records the URL.
     let programs = ada.home().join("programs");
     let shown = ada.home().join("shown");
     fs::create_dir(&programs).unwrap();

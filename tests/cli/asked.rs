@@ -1,4 +1,4 @@
-//! What somebody is asked at a terminal, and what is never shown there.
+//! Prompts on a terminal, and input that is never echoed.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! `deploy`: from a repository to something that answers.
+//! `deploy`: from a repository to a running application.
 
 use launchway_testkit::repository::{running, web_server};
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn a_repository_is_live_with_one_command_and_changed_with_the_same() {
+fn one_command_deploys_a_repository_and_its_changes() {
     let stage = Stage::new();
     let repository = stage.repository("shop");
     repository.write("index.html", "the first page\n").commit();

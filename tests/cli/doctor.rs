@@ -97,7 +97,7 @@ fn installation_of(server: &TestServer) -> String {
     fs::read_to_string(server.data_dir().join("instance-id")).unwrap().trim().to_owned()
 }
 
-/// Makes a container by hand with all the labels of one of a deployment, and returns its id.
+/// Creates a container by hand with all the labels of one of a deployment, and returns its id.
 fn make_container(stage: &Stage, application: &str, deployment: &str, attempt: u32) -> String {
     let organization = text(&stage.admin.get("/api/v1/organizations").success()["id"]);
     let installation = installation_of(&stage.server);
@@ -122,7 +122,7 @@ fn make_container(stage: &Stage, application: &str, deployment: &str, attempt: u
     )
 }
 
-/// Makes the folder of a release by hand.
+/// Creates the folder of a release by hand.
 fn make_release(server: &TestServer, application: &str, deployment: &str) -> PathBuf {
     let release = server.data_dir().join("sites").join(application).join(deployment);
     fs::create_dir_all(&release).unwrap();
@@ -237,7 +237,7 @@ fn unknown_objects_are_listed_and_never_removed() {
     assert_eq!(state, "failed");
     let unknown = make_container(&stage, APPLICATION, DEPLOYMENT, 1);
     let unknown_release = make_release(&stage.server, APPLICATION, DEPLOYMENT);
-    // What the records know and do not want is removed: then the grace period of the others is over, too.
+    // Recorded but unwanted resources are removed: then the grace period of the others has passed, too.
     let orphan = make_container(&stage, &application, &deployment, 9);
     let orphan_release = make_release(&stage.server, &failed_site, &failed);
 

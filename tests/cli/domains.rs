@@ -1,4 +1,4 @@
-//! Names of applications, and what code hosts are told.
+//! Domains of applications, and the keys for code hosts.
 
 use launchway_testkit::server::TestServer;
 use serde_json::json;
@@ -20,7 +20,7 @@ fn a_name_is_led_to_an_application_and_away_again() {
     assert!(taken.failed(5).contains("shop.example.com"), "{taken}");
     ada.runs(&["domains", "add", "web", "no name"]).failed(2);
 
-    // Nobody is there to agree.
+    // There is no user to agree.
     let asked = ada.runs(&["domains", "remove", "web", "shop.example.com"]);
     assert!(asked.failed(2).contains("--yes"), "{asked}");
     ada.runs(&["domains", "remove", "web", "shop.example.com", "--yes"]).succeeded();

@@ -9,7 +9,7 @@ use crate::person::Person;
 
 const DEPLOY: &str = "/api/v1/deploy/application";
 
-/// A server with the application `web`, and who uses it.
+/// A server with the application `web`, and its user.
 struct House {
     server: TestServer,
     admin: Client,
@@ -38,7 +38,7 @@ impl House {
     }
 }
 
-/// Makes an application, whose deployments come to nothing here, and gives its id.
+/// Creates an application, whose deployments fail here, and returns its id.
 pub(crate) fn an_application(admin: &Client, name: &str, environment: &str) -> String {
     let wish = json!({"name": name, "repository": "https://git.example.com/web.git", "branch": "main",
         "port": 8080, "environment": environment, "build_pack": "static"});

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::person::Person;
 
-/// What finds a shell, and has a place for a run.
+/// Settings with which a shell is found, and there is a slot for a run.
 const SETTINGS: &[(&str, &str)] = &[("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("LAUNCHWAY_MAX_BUILDS", "4")];
 
 pub(crate) fn house() -> (TestServer, Person) {
@@ -17,7 +17,7 @@ pub(crate) fn house() -> (TestServer, Person) {
     (server, ada)
 }
 
-/// A fork that asks for `who` and a secret, and runs a line of shell.
+/// Forks an extension with the variable `who` and a secret, which runs a line of shell.
 pub(crate) fn forked(ada: &Person, line: &str) -> String {
     let definition = json!({
         "metadata": {"id": "steps", "name": "Steps", "description": "For a test", "author": "ada",
@@ -145,7 +145,7 @@ fn a_server_that_is_away_for_a_moment_costs_no_line() {
             let listed = ada.runs(&["extensions", "executions", &fork, "--output", "json"]).json();
             (!listed["executions"].as_array().unwrap().is_empty()).then_some(())
         });
-        // As if the machine had no time for it.
+        // As if the machine were overloaded.
         server.signal("STOP");
         thread::sleep(Duration::from_secs(1));
         server.signal("CONT");

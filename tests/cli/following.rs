@@ -1,4 +1,4 @@
-//! Following a log through whatever happens to the connection and to the server.
+//! Following a log across reconnects and restarts of the server.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -19,7 +19,7 @@ use crate::{
     tunnel::Tunnel,
 };
 
-/// A repository whose build takes its time and says so.
+/// A repository with a slow build that prints lines.
 fn talkative(stage: &Stage, lines: u32) -> Repository {
     let repository = stage.repository("shop");
     let talk = format!("RUN for n in $(seq {lines}); do echo \"Step number $n\"; sleep 0.05; done");
@@ -27,7 +27,7 @@ fn talkative(stage: &Stage, lines: u32) -> Repository {
     repository
 }
 
-/// Makes the application without deploying it by the command line; gives its id.
+/// Creates the application without deploying it by the command line; returns its id.
 fn application(stage: &Stage, repository: &Repository) -> String {
     let wish = json!({"name": "shop", "repository": repository.path(), "branch": "main", "port": 8080,
         "environment": "production", "build_pack": "dockerfile", "health_check_path": "/"});
@@ -37,13 +37,13 @@ fn application(stage: &Stage, repository: &Repository) -> String {
     text(&made["id"])
 }
 
-/// Somebody who reaches the server by another way.
+/// A user who connects to the server by another URL.
 fn by_way_of(stage: &Stage, url: &str) -> Person {
     let token = stage.admin.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
     Person::new().with("LAUNCHWAY_URL", url).with("LAUNCHWAY_TOKEN", token["token"].as_str().unwrap())
 }
 
-/// The lines of the log among what was said.
+/// Returns the lines of the log in the output.
 fn lines_in(said: &str) -> Vec<String> {
     let line = |line: &str| match line.strip_prefix("✓ ") {
         Some(last) if last.starts_with("Deployed in ") => Some(last.to_owned()),
@@ -52,14 +52,14 @@ fn lines_in(said: &str) -> Vec<String> {
     said.lines().filter_map(line).collect()
 }
 
-/// The newest deployment, and how many there are.
+/// Returns the newest deployment, and the number of deployments.
 fn newest(stage: &Stage, application: &str) -> (String, u64) {
     let path = format!("{DEPLOY}/deployments?id={application}&page_size=1");
     let listed = stage.admin.at(stage.server.url()).get(&path).success();
     (text(&listed["deployments"][0]["id"]), listed["pagination"]["total_count"].as_u64().unwrap())
 }
 
-/// Somebody who follows the application's log, and whose first line came already.
+/// A process that follows the application's log, and has printed its first line.
 struct Follower {
     process: Child,
     ids: Arc<Mutex<Vec<String>>>,
@@ -84,7 +84,7 @@ impl Follower {
         follower
     }
 
-    /// The ids of the lines, when there are so many.
+    /// Returns the ids of the lines, once there are `count`.
     fn read(&self, count: usize) -> Vec<String> {
         until("enough lines", || (self.ids.lock().unwrap().len() >= count).then_some(()));
         self.ids.lock().unwrap().clone()

@@ -1,4 +1,4 @@
-//! `logs`: which lines, in which order, and in which form.
+//! `logs`: selection, order and format of lines.
 
 use crate::stage::{Stage, text};
 
@@ -13,7 +13,7 @@ fn lines_come_oldest_first_and_can_be_narrowed() {
     assert!(ids.len() >= 8 && ids.is_sorted(), "{all}");
     assert!(all[0].get("application_id").is_some(), "the whole record is shown: {all}");
 
-    // For people: the moment to the second, the level, and the text. Without a name, of this repository.
+    // As text: the time to the second, the level, and the text. Without a name, of this repository.
     let shown = ada.runs(&["logs"]);
     let first = shown.succeeded().lines().next().unwrap();
     let (moment, rest) = first.split_once(' ').unwrap();

@@ -1,4 +1,4 @@
-//! The command line as people and scripts use it, against a real server.
+//! The command line as users and scripts use it, against a real server.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod accounts;

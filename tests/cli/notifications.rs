@@ -1,4 +1,4 @@
-//! Where messages go, and what became of them.
+//! Notification channels and deliveries.
 
 use launchway_testkit::{outside::Postbox, patience::until, server::TestServer};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Organizations, their members, and what happened there.
+//! Organizations, their members, and the audit log.
 
 use std::fs;
 
@@ -61,7 +61,7 @@ fn usage_shows_each_quota_with_its_limit() {
 }
 
 #[test]
-fn who_remembers_an_organization_that_is_gone_can_choose_another() {
+fn another_organization_can_be_chosen_if_the_current_is_gone() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let ada = Person::ada(&server);
@@ -76,7 +76,7 @@ fn who_remembers_an_organization_that_is_gone_can_choose_another() {
 }
 
 #[test]
-fn a_token_in_the_environment_has_no_place_to_remember_an_organization() {
+fn org_use_fails_with_a_token_in_the_environment() {
     let server = TestServer::on_sqlite();
     server.admin();
     let token = Person::ada(&server).runs(&["tokens", "create", "ci"]).succeeded().trim().to_owned();

@@ -1,4 +1,4 @@
-//! Somebody with a terminal, or a script: runs the binary and reads what it says.
+//! A user with a terminal, or a script: runs the binary and reads its output.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer, binary}
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Somebody with a home of their own, who runs `launchway`.
+/// A user with a home folder of their own, who runs `launchway`.
 pub(crate) struct Person {
     home: TempDir,
     place: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    /// Somebody who never used it before.
+    /// A user without any configuration.
     pub(crate) fn new() -> Self {
         Self { home: tempfile::tempdir().unwrap(), place: None, environment: BTreeMap::new() }
     }
@@ -34,28 +34,28 @@ impl Person {
         ada
     }
 
-    /// The same with a variable in the environment.
+    /// Sets an environment variable.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.environment.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// The same in another folder.
+    /// Changes the working directory.
     pub(crate) fn standing_in(self, place: &Path) -> Self {
         Self { place: Some(place.to_owned()), ..self }
     }
 
-    /// A folder of theirs.
+    /// Returns their home folder.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// The file that servers and tokens are remembered in.
+    /// Returns the file of remembered servers and tokens.
     pub(crate) fn contexts_file(&self) -> PathBuf {
         self.home.path().join("contexts.toml")
     }
 
-    /// Runs the binary with nothing to read.
+    /// Runs the binary with empty input.
     #[track_caller]
     pub(crate) fn runs(&self, arguments: &[&str]) -> Told {
         self.runs_with(arguments, "")
@@ -67,19 +67,19 @@ impl Person {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
-        // Who does not read its input may be gone before all of it is written.
+        // A process that does not read its input may exit before all of it is written.
         let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
         Told::new(arguments, process.wait_with_output().unwrap())
     }
 
-    /// The command, with nothing of this process's environment but where programs are.
+    /// Returns the command, with an environment of only the `PATH`.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.program(binary());
         command.args(arguments);
         command
     }
 
-    /// Another program in the same place and environment.
+    /// Returns another program in the same folder and environment.
     pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env_clear();
@@ -92,11 +92,11 @@ impl Person {
     }
 }
 
-/// What the binary said, and how it ended.
+/// The output and the exit code of the binary.
 #[derive(Debug)]
 pub(crate) struct Told {
     what: String,
-    /// The exit code; `None` when a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -112,29 +112,28 @@ impl Told {
         }
     }
 
-    /// Asserts that it went well, and gives what came on standard output.
+    /// Asserts success, and returns the standard output.
     #[track_caller]
     pub(crate) fn succeeded(&self) -> &str {
         assert_eq!(self.code, Some(0), "{self}");
         &self.stdout
     }
 
-    /// Asserts that it went well, and gives the JSON on standard output.
+    /// Asserts success, and returns the JSON on standard output.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         let text = self.succeeded();
         serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON: {error}\n{self}"))
     }
 
-    /// Asserts that the command line was not understood, and gives what came on standard error.
+    /// Asserts that the command line was rejected, and returns the standard error.
     #[track_caller]
     pub(crate) fn failed_to_parse(&self) -> &str {
         assert_eq!((self.code, self.stdout.as_str()), (Some(2), ""), "{self}");
         &self.stderr
     }
 
-    /// Asserts the exit code of a failure and that nothing came on standard output; gives what came
-    /// on standard error.
+    /// Asserts the exit code of a failure and an empty standard output; returns the standard error.
     #[track_caller]
     pub(crate) fn failed(&self, code: i32) -> &str {
         assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{self}");

@@ -1,4 +1,4 @@
-//! The picture at the top of the README, made of a deployment as it is seen on a terminal.
+//! The picture at the top of the README, recorded from a deployment on a terminal.
 
 use std::{env, fs, time::Duration};
 
@@ -7,13 +7,13 @@ use launchway_testkit::repository::web_server;
 use crate::{person::Person, recording::Recording, stage::Stage, terminal::Terminal};
 
 const SIZE: (u16, u16) = (26, 100);
-/// How fast somebody types what they know by heart.
+/// The typing speed.
 const STROKE: Duration = Duration::from_millis(70);
 
-/// To make the picture anew: `LAUNCHWAY_TEST_PICTURE=docs/pictures/deploy.svg cargo nextest run -p
+/// To regenerate the picture: `LAUNCHWAY_TEST_PICTURE=docs/pictures/deploy.svg cargo nextest run -p
 /// launchway-tests --test cli picture`, in the workspace's root.
 #[test]
-fn a_deployment_makes_a_picture_that_shows_it_from_the_command_to_the_address() {
+fn records_a_deployment_as_a_picture() {
     let stage = Stage::new();
     let repository = stage.repository("shop");
     repository.write("Dockerfile", web_server("RUN echo installing && sleep 2 && echo installed"));
@@ -33,14 +33,14 @@ fn a_deployment_makes_a_picture_that_shows_it_from_the_command_to_the_address() 
     // Where the test has its repositories is of no interest.
     let svg = svg.replace(&stage.folder().display().to_string(), "~");
 
-    // What is there at the end is there for whoever wants nothing to move, too.
+    // With reduced motion, the end is shown, too.
     let is_text = |line: &&str| line.starts_with("<text");
     let stays: Vec<_> = svg.lines().filter(is_text).filter(|line| !line.contains(" gone\"")).collect();
     let stays = words(&stays.join("\n"));
     for text in ["✓ Built in", "Live at http://shop.ada-s-team.localhost:", "running"] {
         assert!(stays.contains(text), "{text:?} in\n{stays}");
     }
-    // The line that lived is gone.
+    // The live line was removed.
     assert!(words(&svg).contains("Building, 1 s") && !stays.contains("Building, 1 s"), "{stays}");
     if let Some(file) = env::var_os("LAUNCHWAY_TEST_PICTURE") {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -48,7 +48,7 @@ fn a_deployment_makes_a_picture_that_shows_it_from_the_command_to_the_address() 
     }
 }
 
-/// A picture without its markup.
+/// Returns a picture without its markup.
 fn words(svg: &str) -> String {
     svg.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect()
 }

@@ -1,26 +1,26 @@
-//! A recording of a terminal as a picture that moves: SVG, with nothing but text and style in it.
+//! A recording of a terminal as an animated SVG, with nothing but text and style in it.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use vt100::{Cell, Color, Parser, Screen};
 
-/// What a character takes, in pixels.
+/// The width of a character, in pixels.
 const WIDTH: f64 = 8.4;
 const HEIGHT: f64 = 19.0;
 const MARGIN: f64 = 16.0;
-/// How long the end stays before it begins again.
+/// The time that the end is shown before the animation restarts.
 const REST: Duration = Duration::from_secs(4);
-/// Moments that are closer than this are one.
+/// Changes that are closer than this are merged.
 const BLINK: Duration = Duration::from_millis(60);
 
-/// What came to a terminal of some size, and when.
+/// The output to a terminal of some size, with times.
 pub(crate) struct Recording {
     pub(crate) rows: u16,
     pub(crate) columns: u16,
     pub(crate) pieces: Vec<(Duration, Vec<u8>)>,
 }
 
-/// How a line looked, from one moment to another; without an end it stayed.
+/// The content of a line, from one time to another; without an end it stayed.
 struct Line {
     row: u16,
     shown: String,
@@ -29,12 +29,12 @@ struct Line {
 }
 
 impl Recording {
-    /// When the last piece came.
+    /// Returns the time of the last output.
     pub(crate) fn end(&self) -> Duration {
         self.pieces.last().map_or(Duration::ZERO, |(at, _)| *at)
     }
 
-    /// The picture.
+    /// Returns the picture.
     pub(crate) fn picture(&self, label: &str) -> String {
         let lines = self.lines();
         let whole = (self.end() + REST).as_secs_f64();
@@ -64,7 +64,7 @@ impl Recording {
                 share(*from)
             );
         }
-        // Whoever wants nothing to move sees the end.
+        // With reduced motion, only the end is shown.
         svg.push_str(
             "@media (prefers-reduced-motion: reduce) { text { animation: none } .gone { visibility: hidden } }\n\
              </style>\n",
@@ -84,7 +84,7 @@ impl Recording {
         svg
     }
 
-    /// Every look of every row that was not empty.
+    /// Returns every content of every row that was not empty.
     fn lines(&self) -> Vec<Line> {
         let mut parser = Parser::new(self.rows.try_into().unwrap(), self.columns.try_into().unwrap(), 0);
         let mut open: Vec<Option<Line>> = (0..self.rows).map(|_| None).collect();
@@ -111,7 +111,7 @@ impl Recording {
     }
 }
 
-/// A row as text with its faces.
+/// Returns a row as text with its styles.
 fn look(screen: &Screen, row: u16, columns: u16) -> String {
     let cells: Vec<&Cell> = (0..columns).filter_map(|column| screen.cell(row, column)).collect();
     let end = cells.iter().rposition(|cell| !cell.contents().trim().is_empty()).map_or(0, |last| last + 1);

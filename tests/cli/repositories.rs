@@ -1,4 +1,4 @@
-//! `init`: what is proposed for a repository, and what is written.
+//! `init`: the proposal for a repository, and the written file.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What a person sees: a scripted session on a real terminal.
+//! A scripted session on a real terminal.
 
 use launchway_testkit::repository::running;
 use vt100::Color;
@@ -8,7 +8,7 @@ use crate::{person::Person, stage::Stage, terminal::Terminal};
 const GREEN: Color = Color::Idx(2);
 const RED: Color = Color::Idx(1);
 
-/// Whether colours or other faces of letters were asked for.
+/// Returns whether the output has colours or other text styles.
 fn has_faces(raw: &str) -> bool {
     raw.split("\u{1b}[").skip(1).any(|rest| {
         rest.find(|c: char| c.is_ascii_alphabetic()).is_some_and(|end| rest[end..].starts_with('m'))
@@ -35,13 +35,13 @@ fn somebody_new_is_asked_and_sees_how_it_goes_live() {
     assert_eq!(left.cell("✓ Deployed in ").fgcolor(), GREEN);
     assert!(left.cell("http://my-shop-staging.ada-s-team.localhost:").bold());
     assert!(left.text().contains("My Shop is a new application (staging)"), "{}", left.text());
-    // The line that lived is gone.
+    // The live line was removed.
     assert!(!left.text().contains("Waiting for its turn"), "{}", left.text());
     assert!(!left.text().contains('⠋'));
 }
 
 #[test]
-fn a_line_lives_while_a_step_takes_its_time_and_a_failure_ends_in_red() {
+fn shows_a_live_line_during_a_step_and_failures_in_red() {
     let stage = Stage::new();
     let repository = stage.repository("shop");
     let breaking =

@@ -1,4 +1,4 @@
-//! Logging in and out, who one is, and servers that are remembered.
+//! Login, logout, the current user, and remembered servers.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 

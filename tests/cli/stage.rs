@@ -13,20 +13,20 @@ use tempfile::TempDir;
 
 use crate::person::Person;
 
-/// The path of applications in the API.
+/// The endpoint of applications.
 pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
 
-/// Fields go in their order: the server ends before what it made is removed.
+/// Fields are dropped in their order: the server stops before its resources are removed.
 pub(crate) struct Stage {
     pub(crate) server: TestServer,
-    /// The same administrator without the command line.
+    /// An API client of the same administrator.
     pub(crate) admin: Client,
     _engine: Traces,
     folder: TempDir,
 }
 
 impl Stage {
-    /// With a front proxy, so that applications have addresses.
+    /// Starts with a front proxy, so that applications have addresses.
     pub(crate) fn new() -> Self {
         Self::with(&[])
     }
@@ -48,17 +48,17 @@ impl Stage {
         Self { server, admin, _engine: engine, folder }
     }
 
-    /// An empty repository that applications may be deployed from.
+    /// Creates an empty repository from which applications may be deployed.
     pub(crate) fn repository(&self, name: &str) -> Repository {
         Repository::empty(self.folder.path().join(name))
     }
 
-    /// A folder for other things of the test.
+    /// Returns a folder for other files of the test.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A repository with a site of one page, deployed by ada, who stands in it.
+    /// Creates a repository with a site of one page, deployed by ada, whose working directory it is.
     pub(crate) fn site(&self, name: &str) -> (Person, Repository) {
         let repository = self.repository(name);
         repository.write("index.html", "the first page\n").commit();
@@ -67,7 +67,7 @@ impl Stage {
         (ada, repository)
     }
 
-    /// The lines of a deployment, oldest first.
+    /// Returns the lines of a deployment, oldest first.
     pub(crate) fn lines_of(&self, deployment: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for page in 1.. {
@@ -84,7 +84,7 @@ impl Stage {
     }
 }
 
-/// A text in an answer.
+/// Returns a text of a response.
 #[track_caller]
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! A real terminal, and what somebody sees on it.
+//! A real terminal and its screen.
 
 use std::{
     fs::File,
@@ -19,7 +19,7 @@ use crate::person::Person;
 
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 160;
-/// How long something may take to appear.
+/// The timeout for a text to appear.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A terminal in which the binary runs.
@@ -30,30 +30,30 @@ pub(crate) struct Terminal {
     reader: JoinHandle<()>,
 }
 
-/// What came to the terminal, and what it made of it.
+/// The output to the terminal, and the resulting screen.
 struct Seen {
     bytes: Vec<u8>,
-    /// The same in the pieces that came, with the time since the beginning.
+    /// The same in pieces, with the time since the start.
     pieces: Vec<(Duration, Vec<u8>)>,
     parser: vt100::Parser,
 }
 
-/// What is left when the binary has ended.
+/// The final state after the binary has exited.
 pub(crate) struct Left {
     pub(crate) status: ExitStatus,
-    /// Everything that came, as it came.
+    /// The raw output.
     pub(crate) raw: String,
     pub(crate) pieces: Vec<(Duration, Vec<u8>)>,
     pub(crate) screen: vt100::Screen,
 }
 
 impl Terminal {
-    /// Runs the binary with its input, its output and its errors here.
+    /// Runs the binary with its standard streams here.
     pub(crate) fn of(person: &Person, arguments: &[&str]) -> Self {
         Self::sized((ROWS, COLUMNS), person, arguments)
     }
 
-    /// The same in a terminal of so many rows and columns.
+    /// The same in a terminal of this many rows and columns.
     pub(crate) fn sized((rows, columns): (u16, u16), person: &Person, arguments: &[&str]) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags).unwrap();
@@ -101,18 +101,18 @@ impl Terminal {
         self
     }
 
-    /// What is on the screen.
+    /// Returns the text on the screen.
     pub(crate) fn contents(&self) -> String {
         self.seen.lock().unwrap().parser.screen().contents()
     }
 
-    /// Presses keys.
+    /// Types keys.
     pub(crate) fn types(&mut self, keys: &str) -> &mut Self {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
         self
     }
 
-    /// Presses keys when they are not shown any more, as for a password.
+    /// Types keys once echo is off, as for a password.
     #[track_caller]
     pub(crate) fn types_unseen(&mut self, keys: &str) -> &mut Self {
         until("hidden keys", || {
@@ -122,7 +122,7 @@ impl Terminal {
         self.types(keys)
     }
 
-    /// Waits until the binary has ended.
+    /// Waits until the binary has exited.
     pub(crate) fn ends(mut self) -> Left {
         let status = self.process.wait().unwrap();
         self.reader.join().unwrap();
@@ -133,12 +133,12 @@ impl Terminal {
 }
 
 impl Left {
-    /// What is on the screen.
+    /// Returns the text on the screen.
     pub(crate) fn text(&self) -> String {
         self.screen.contents()
     }
 
-    /// The first cell of the only line that is nothing but a text.
+    /// Returns the first cell of the only line that consists of a text.
     #[track_caller]
     pub(crate) fn line(&self, text: &str) -> vt100::Cell {
         let rows = (0..ROWS).zip(self.screen.rows(0, COLUMNS));
@@ -148,7 +148,7 @@ impl Left {
         self.screen.cell(rows[0].0, column).unwrap().clone()
     }
 
-    /// The cell in which a text begins, where it was written last.
+    /// Returns the cell in which the last occurrence of a text begins.
     #[track_caller]
     pub(crate) fn cell(&self, text: &str) -> vt100::Cell {
         let rows: Vec<_> = (0..ROWS).zip(self.screen.rows(0, COLUMNS)).collect();

@@ -20,7 +20,7 @@ fn a_token_is_printed_alone_used_and_revoked() {
     let script = Person::new().with("LAUNCHWAY_URL", server.url()).with("LAUNCHWAY_TOKEN", &token);
     script.runs(&["apps"]).succeeded();
     script.runs(&["members", "list"]).failed(3);
-    // Tokens are nothing for a program.
+    // A token cannot manage tokens.
     script.runs(&["tokens", "list"]).failed(3);
 
     let listed = ada.runs(&["tokens", "list", "--output", "json"]).json();

@@ -1,4 +1,4 @@
-//! The five minutes of the README, run as they stand there.
+//! The quick start of the README, run literally.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const README: &str = include_str!("../../README.md");
 const PASSWORD: &str = "a long passphrase";
-/// How the README starts the server.
+/// The command in the README that starts the server.
 const START: &str = "cargo run --release";
 
 #[test]
@@ -44,7 +44,7 @@ fn the_five_minutes_are_as_the_readme_tells_them() {
     assert!(apps.contains("hello") && apps.contains("running"), "{apps}");
 }
 
-/// What stands in fences as commands in a section.
+/// Returns the fenced command blocks of a section.
 fn blocks(section: &str) -> Vec<String> {
     let (_, text) = README.split_once(section).unwrap();
     let (text, _) = text.split_once("\n## ").unwrap();
@@ -54,7 +54,7 @@ fn blocks(section: &str) -> Vec<String> {
     blocks
 }
 
-/// Somebody who does what the README says, in a folder of their own and at ports that are free.
+/// Runs the commands of the README, in a folder of its own and at free ports.
 struct Reader {
     home: TempDir,
     binary: PathBuf,
@@ -76,7 +76,7 @@ impl Reader {
         Self { binary: folder.join("launchway"), home, ports, standing_in, server: None }
     }
 
-    /// A text of the README, for this folder and these ports.
+    /// Adapts a text of the README to this folder and these ports.
     fn here(&self, text: &str) -> String {
         let (api, front) = self.ports;
         let home = self.home.path().display();
@@ -110,7 +110,7 @@ impl Reader {
         self.server = Some(server);
     }
 
-    /// What a block of commands prints. The password is typed whenever it is asked for.
+    /// Runs a block of commands and returns its output. The password is typed whenever it is asked for.
     fn types(&mut self, block: &str) -> String {
         let place = self.home.path().join("standing-in");
         let script = format!("{}\npwd > '{}'\n", self.here(block), place.display());
@@ -138,7 +138,7 @@ impl Reader {
 }
 
 impl Drop for Reader {
-    /// As Ctrl-C does: the front proxy ends, too.
+    /// Stops the server as Ctrl-C does: the front proxy stops, too.
     fn drop(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let ended = Command::new("kill").args(["-INT", &server.id().to_string()]).status();

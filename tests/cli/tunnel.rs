@@ -1,4 +1,4 @@
-//! A way to a server that breaks again and again.
+//! An unreliable connection to a server.
 
 use std::{
     io::{Read, Write},
@@ -10,13 +10,13 @@ use std::{
     thread,
 };
 
-/// Leads connections to a server and cuts them somewhere in what it answers.
+/// Forwards connections to a server and cuts them somewhere in the responses.
 pub(crate) struct Tunnel {
     url: String,
     cuts: Arc<Cuts>,
 }
 
-/// How often is still to be cut, and where.
+/// The number of remaining cuts, and their positions.
 struct Cuts {
     left: AtomicUsize,
     done: AtomicUsize,
@@ -24,7 +24,7 @@ struct Cuts {
 }
 
 impl Tunnel {
-    /// To the server at `address`; nothing is cut yet.
+    /// A tunnel to the server at `address`; it cuts nothing yet.
     pub(crate) fn to(address: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -50,20 +50,20 @@ impl Tunnel {
         &self.url
     }
 
-    /// Cuts connections so often, from now on.
+    /// Cuts connections this many times, from now on.
     pub(crate) fn cut(&self, times: usize) {
         self.cuts.left.store(times, Ordering::SeqCst);
     }
 
-    /// How often it was cut.
+    /// Returns the number of cuts.
     pub(crate) fn cuts(&self) -> usize {
         self.cuts.done.load(Ordering::SeqCst)
     }
 }
 
 impl Cuts {
-    /// How many bytes of the next answer are let through: all, or a few, or more, so that cuts are
-    /// in heads and in bodies. What was cut gets through sooner or later.
+    /// Returns the number of bytes of the next response that are forwarded: all, or a few, or more, so that
+    /// cuts are in heads and in bodies. Every response gets through sooner or later.
     fn next(&self) -> u64 {
         let seed = self.seed.fetch_add(1, Ordering::SeqCst).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (seed ^ (seed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20;
@@ -80,7 +80,7 @@ impl Cuts {
     }
 }
 
-/// Carries questions; each decides anew where its answer is cut.
+/// Forwards requests; for each, a new position of the cut is chosen.
 fn ask(mut from: TcpStream, mut to: TcpStream, cuts: &Cuts, allowance: &AtomicU64) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -92,7 +92,7 @@ fn ask(mut from: TcpStream, mut to: TcpStream, cuts: &Cuts, allowance: &AtomicU6
     end(&from, &to);
 }
 
-/// Carries answers until they are cut.
+/// Forwards responses until they are cut.
 fn answer(mut from: TcpStream, mut to: TcpStream, cuts: &Cuts, allowance: &AtomicU64) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {

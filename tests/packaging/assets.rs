@@ -1,4 +1,4 @@
-//! The Debian package: what its table names is there, and fits the units.
+//! The Debian package: the files of its table exist, and match the units.
 
 use std::{
     collections::BTreeSet,
@@ -10,18 +10,18 @@ use std::{
 
 use crate::{packaging, read, root, units::value_of};
 
-/// What `cargo deb` makes the package of.
+/// Returns the table that `cargo deb` uses.
 fn table() -> toml::Table {
     let manifest: toml::Table = fs::read_to_string(folder().join("Cargo.toml")).unwrap().parse().unwrap();
     manifest["package"]["metadata"]["deb"].as_table().unwrap().clone()
 }
 
-/// The folder that paths of the table are relative to.
+/// Returns the folder that paths of the table are relative to.
 fn folder() -> PathBuf {
     root().join("crates/server")
 }
 
-/// Each asset: from where, and to where.
+/// Returns source and destination of each asset.
 fn assets() -> Vec<(String, String)> {
     let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
     let table = table();
@@ -29,7 +29,7 @@ fn assets() -> Vec<(String, String)> {
     assets.map(|asset| (text(&asset[0]), text(&asset[1]))).collect()
 }
 
-/// Where an asset is when the package is installed.
+/// Returns the installed path of an asset.
 fn destination(from: &str, to: &str) -> String {
     let name = Path::new(from).file_name().unwrap().to_str().unwrap();
     if to.ends_with('/') { format!("/{to}{name}") } else { format!("/{to}") }
@@ -47,7 +47,7 @@ fn every_asset_is_there() {
 }
 
 #[test]
-fn units_start_the_program_and_read_the_settings_that_are_installed() {
+fn units_use_the_installed_program_and_settings() {
     let installed: BTreeSet<String> = assets().iter().map(|(from, to)| destination(from, to)).collect();
     for unit in ["launchway.service", "launchway-proxy.service"] {
         assert!(installed.contains(&format!("/usr/lib/systemd/system/{unit}")), "{installed:?}");

@@ -14,7 +14,7 @@ use launchway_testkit::{
 
 use crate::packaging;
 
-/// Images and a container, removed with this value.
+/// Images and a container, removed when dropped.
 struct Built {
     base: String,
     image: String,
@@ -22,14 +22,14 @@ struct Built {
 }
 
 impl Built {
-    /// The image of the binary under test.
+    /// Builds the image of the binary under test.
     fn of_the_binary() -> Self {
         let mark = std::process::id();
         let (base, image) = (format!("launchway-test/libc:{mark}"), format!("launchway-test/image:{mark}"));
         let built = Self { base, image, container: None };
         built.build_base();
         let context = tempfile::tempdir().unwrap();
-        // Without what only a debugger reads, which is most of it.
+        // Without debug symbols, which are most of it.
         let program = context.path().join("launchway");
         let stripped = Command::new("strip").arg("-o").arg(program).arg(binary()).status();
         assert!(stripped.unwrap().success());
@@ -38,7 +38,7 @@ impl Built {
         built
     }
 
-    /// busybox, and the libraries that the binary is linked to.
+    /// Builds a base of busybox, and the libraries that the binary is linked to.
     fn build_base(&self) {
         let context = tempfile::tempdir().unwrap();
         let linked = Command::new("ldd").arg(binary()).output().unwrap();
@@ -55,7 +55,7 @@ impl Built {
     }
 
     fn start(&mut self) -> String {
-        // Without a network: the server of a test is nobody's but its own.
+        // Without a network, so that the server of a test is isolated.
         let arguments = ["run", "--detach", "--network", "none", "--health-interval", "1s", &self.image];
         let container = docker(&arguments);
         self.container = Some(container.clone());
@@ -75,7 +75,7 @@ impl Drop for Built {
     }
 }
 
-/// Builds an image: its tag, and what else is to be said before the name of the Dockerfile.
+/// Builds an image: its tag, and further options before the name of the Dockerfile.
 fn build(tag_and_more: &[&str], dockerfile: &Path, context: &Path) {
     let built = Command::new("docker")
         .env("DOCKER_BUILDKIT", "0")
@@ -94,7 +94,7 @@ fn health_of(container: &str) -> String {
 }
 
 #[test]
-fn the_image_runs_as_nobody_special_is_healthy_and_stops_when_asked() {
+fn the_image_runs_unprivileged_is_healthy_and_stops() {
     let mut built = Built::of_the_binary();
     let version = docker(&["run", "--rm", &built.image, "--version"]);
     assert_eq!(version, format!("launchway {}", env!("CARGO_PKG_VERSION")));

@@ -1,4 +1,4 @@
-//! What Launchway is packaged as: units for systemd, a Debian package, a container image.
+//! The packaging of Launchway: units for systemd, a Debian package, a container image.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod assets;
@@ -11,12 +11,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// A file of the packaging.
+/// Returns a file of the packaging.
 fn packaging(path: &str) -> PathBuf {
     root().join("packaging").join(path)
 }

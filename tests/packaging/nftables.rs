@@ -1,4 +1,5 @@
-//! The optional rules of nftables: they load, and drop what they say, in network namespaces of the test's own.
+//! The optional nftables rules: they load, and drop what they should, in network namespaces of the
+//! test.
 //!
 //! Needs root, and the packages `nftables`, `iproute2`, `bash` and `busybox-static`.
 
@@ -16,7 +17,7 @@ fn run(words: &str) {
     assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A network namespace; removed with this value.
+/// A network namespace; removed when dropped.
 struct Namespace(String);
 
 impl Namespace {
@@ -50,7 +51,7 @@ impl Namespace {
         Server(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    /// Returns whether somebody accepts a connection from here within two seconds.
+    /// Returns whether a connection from here is accepted within two seconds.
     fn reaches(&self, address: &str, port: u16) -> bool {
         let script = format!("exec 3<>/dev/tcp/{address}/{port}");
         let mut command = Command::new("ip");
@@ -73,7 +74,7 @@ impl Drop for Namespace {
     }
 }
 
-/// A program that is ended with this value.
+/// A program that is killed when dropped.
 struct Server(Child);
 
 impl Drop for Server {

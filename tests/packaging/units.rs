@@ -1,4 +1,4 @@
-//! The units are what systemd understands, and leave little to whoever breaks in.
+//! The units are valid for systemd, and restrict an attacker.
 
 use std::{
     fs,
@@ -8,11 +8,11 @@ use std::{
 use crate::{packaging, read};
 
 const UNITS: [&str; 2] = ["launchway.service", "launchway-proxy.service"];
-/// The slice that builds run in, where systemd makes the control groups of the engine.
+/// The slice of builds, in which systemd creates the control groups of the engine.
 const BUILD_SLICE: &str = "launchway-builds.slice";
 
-/// The worst exposure that a unit may have, in tenths of what `systemd-analyze security` tells: 0 is
-/// none, 100 is a service without any of this.
+/// The highest allowed exposure of a unit, in tenths of the score of `systemd-analyze security`: 0 is none,
+/// 100 is a service without any restriction.
 const MOST_EXPOSED: &str = "20";
 
 fn analyze(arguments: &[&str]) -> Output {
@@ -20,7 +20,7 @@ fn analyze(arguments: &[&str]) -> Output {
     output.unwrap_or_else(|error| panic!("systemd-analyze: {error}: install the package systemd"))
 }
 
-/// What systemd complains about in units of these texts.
+/// Returns the errors that systemd reports for units of these texts.
 fn complaints(texts: &[(&str, String)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut arguments = vec!["verify".to_owned()];
@@ -38,7 +38,7 @@ fn unit(name: &str) -> String {
     read(&format!("systemd/{name}"))
 }
 
-/// The value of a line of a unit.
+/// Returns the value of a line of a unit.
 pub(crate) fn value_of(unit_name: &str, key: &str) -> String {
     let text = unit(unit_name);
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));

@@ -1,1 +1,1 @@
-//! Black-box tests of the binary (`api`, `cli`) and tests of the house rules (`architecture`).
+//! Black-box tests of the binary (`api`, `cli`) and tests of the project's rules (`architecture`).

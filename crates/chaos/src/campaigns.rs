@@ -18,7 +18,7 @@ mod slow_clients;
 
 use crate::{options::Options, section::Section};
 
-/// Runs to its end, and tells what it found.
+/// Runs a campaign to its end, and returns its section of the report.
 type Campaign = fn(&Options) -> Section;
 
 /// In the order of the report.

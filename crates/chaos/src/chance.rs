@@ -1,8 +1,8 @@
-//! Chance that can be had again: the same seed gives the same numbers.
+//! Reproducible randomness: the same seed yields the same numbers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A generator of numbers without a pattern that would matter here (xorshift64*).
+/// A pseudo-random number generator (xorshift64*).
 #[derive(Debug, Clone)]
 pub(crate) struct Chance {
     state: u64,
@@ -18,7 +18,7 @@ impl Chance {
         chance
     }
 
-    /// Another course each time.
+    /// A generator with a new seed each time.
     pub(crate) fn fresh() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::seeded(now.subsec_nanos().into())
@@ -31,17 +31,17 @@ impl Chance {
         self.state.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `end`, which is above 0.
+    /// Returns a number below `end`, which is above 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() >> 16).unwrap_or_default() % end
     }
 
-    /// Whether something happens that does so in `percent` of all cases.
+    /// Returns true in `percent` of all cases.
     pub(crate) fn is_hit(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// A while of `from` to `to` milliseconds.
+    /// Returns a duration of `from` to `to` milliseconds.
     pub(crate) fn millis(&mut self, from: usize, to: usize) -> Duration {
         Duration::from_millis((from + self.below(to - from)) as u64)
     }

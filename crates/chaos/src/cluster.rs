@@ -1,4 +1,4 @@
-//! A PostgreSQL server of the campaign's own, which can be broken.
+//! A PostgreSQL server of the campaign, which can be broken.
 
 use std::{
     env, fs,
@@ -17,10 +17,10 @@ use tempfile::TempDir;
 
 use crate::stage::free_port;
 
-/// How long the server may take to start, also after a crash.
+/// The timeout of a start, also after a crash.
 const START: Duration = Duration::from_secs(60);
 
-/// A server with everything that makes it durable, as it is by default. It ends with this value.
+/// A server with the default durability settings. It stops when dropped.
 pub(crate) struct Cluster {
     child: Child,
     binaries: PathBuf,
@@ -34,19 +34,19 @@ struct Row {
     value: String,
 }
 
-/// How a server ends.
+/// The end of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It ends connections, and writes everything down.
+    /// Closes connections, and writes everything to disk.
     Fast,
-    /// It lets everything fall, and recovers at the next start.
+    /// Exits at once, and recovers at the next start.
     Immediate,
-    /// It is killed; its children notice by themselves.
+    /// Is killed; its children notice that and exit.
     Killed,
 }
 
 impl Cluster {
-    /// Makes a cluster, and waits until it accepts connections.
+    /// Creates a cluster, and waits until it accepts connections.
     pub(crate) fn start() -> Self {
         let binaries = binaries().expect("PostgreSQL is installed");
         // Root's own temporary folder may be closed to the user that runs it.
@@ -71,17 +71,17 @@ impl Cluster {
         cluster
     }
 
-    /// Where its database is.
+    /// Returns the URL of its database.
     pub(crate) fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Where its files are.
+    /// Returns the folder of its files.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Every table, with all of its rows as text.
+    /// Returns every table, with all of its rows as text.
     pub(crate) fn tables(&self) -> Vec<(String, String)> {
         let mut connection = PgConnection::establish(&self.url()).unwrap();
         let mut texts = |query: String| -> Vec<Row> { sql_query(query).load(&mut connection).unwrap() };
@@ -95,7 +95,7 @@ impl Cluster {
         tables.collect()
     }
 
-    /// Ends the server.
+    /// Stops the server.
     pub(crate) fn stop(&mut self, end: End) {
         let signal = match end {
             End::Fast => "-INT",
@@ -120,7 +120,7 @@ impl Cluster {
         }
     }
 
-    /// Ends every connection to it.
+    /// Terminates every connection to it.
     pub(crate) fn end_connections(&self) {
         let mut connection = PgConnection::establish(&self.url()).unwrap();
         let ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
@@ -156,7 +156,8 @@ fn run(binaries: &Path, folder: &Path, port: u16) -> Child {
         .unwrap()
 }
 
-/// The server refuses to run as root. It ends with the thread that started it.
+/// Runs a program as another user than root, which the server refuses. It ends with the thread that started
+/// it.
 fn as_postgres(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new("setpriv");
     if is_root() {
@@ -166,13 +167,13 @@ fn as_postgres(program: &Path, folder: &Path) -> Command {
     command
 }
 
-/// Whether this process may do everything.
+/// Returns whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     let told = Command::new("id").arg("-u").output().unwrap();
     told.stdout.trim_ascii() == b"0"
 }
 
-/// The folder of the server's programs: Debian's newest, or one on the path.
+/// Returns the folder of the server's programs: Debian's newest, or one on the path.
 fn binaries() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut folders: Vec<_> = versions.map(|version| version.path().join("bin")).collect();

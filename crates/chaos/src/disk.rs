@@ -1,8 +1,8 @@
-//! A disk that is rebuilt from what a process did to it, as a power cut could have left it.
+//! A disk that is rebuilt from the file operations of a process, as a power cut could have left it.
 //!
-//! What was written before a file's last `fsync` is there. Each write since then may be there, or not,
-//! or in part, by sectors; and so may each cut of the file's length. Files as a whole neither appear nor
-//! disappear: a trace in which one does is refused.
+//! Everything written before a file's last `fsync` is there. Each later write may be there, or not,
+//! or in part, by sectors; and so may each truncation of the file. Files as a whole neither appear
+//! nor disappear: a trace in which one does is rejected.
 
 mod trace;
 
@@ -15,10 +15,10 @@ use std::{
 pub(crate) use self::trace::{Call, Event, read};
 use crate::chance::Chance;
 
-/// What a disk writes at once, or not at all.
+/// The unit that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// How what was not synchronised fared.
+/// The fate of changes that were not synchronised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// None of it reached the disk.
@@ -35,7 +35,7 @@ impl Cut {
     pub(crate) const ALL: [Self; 4] = [Self::Nothing, Self::Some, Self::Torn, Self::UpTo];
 }
 
-/// Files, each with what is certainly on the disk and what may be.
+/// Files, each with its durable content and its pending changes.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     files: HashMap<PathBuf, Content>,
@@ -54,14 +54,14 @@ enum Change {
 }
 
 impl Disk {
-    /// A disk that has this file for certain.
+    /// A disk with this durable file.
     pub(crate) fn with(path: &Path) -> Self {
         let durable = fs::read(path).unwrap();
         let files = HashMap::from([(path.to_owned(), Content { durable, pending: Vec::new() })]);
         Self { files }
     }
 
-    /// A process did that.
+    /// Applies an operation of a process.
     pub(crate) fn apply(&mut self, event: &Event) {
         let content = self.files.entry(event.path.clone()).or_default();
         match &event.call {
@@ -77,7 +77,7 @@ impl Disk {
         }
     }
 
-    /// Writes the files into `folder` as they could be found after a power cut at this moment.
+    /// Writes the files into `folder` as they could be found after a power cut now.
     pub(crate) fn after_a_cut(&self, cut: Cut, chance: &mut Chance, folder: &Path) {
         for (path, content) in &self.files {
             let mut bytes = content.durable.clone();
@@ -105,13 +105,13 @@ impl Change {
         }
     }
 
-    /// Every sector by itself is there or not.
+    /// Applies each sector independently or not.
     fn apply_torn(&self, bytes: &mut Vec<u8>, chance: &mut Chance) {
         match self {
             Self::Write { at, bytes: new } => {
                 let mut start = 0;
                 while start < new.len() {
-                    // Sectors begin where the disk says, not where the write does.
+                    // Sectors are aligned to the disk, not to the write.
                     let end = new.len().min(start + SECTOR - (at + start) % SECTOR);
                     if chance.is_hit(50) {
                         put(bytes, at + start, &new[start..end]);

@@ -1,4 +1,4 @@
-//! The operations of the document that the server shows, and real ids to call them with.
+//! The operations of the OpenAPI document of the server, and real ids to call them with.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use serde_json::Value;
 pub(crate) struct Operation {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// What the document says about it.
+    /// Its definition in the document.
     pub(crate) about: Value,
 }
 
-/// One of everything that a path or a query may name.
+/// One resource of each kind that a path or a query may name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ids {
     pub(crate) organization: String,
@@ -18,7 +18,7 @@ pub(crate) struct Ids {
     pub(crate) token: String,
     pub(crate) application: String,
     pub(crate) deployment: String,
-    /// A deployment that is over and not live: its stream ends by itself.
+    /// A deployment that has finished and is not live: its stream ends.
     pub(crate) ended: String,
     pub(crate) extension: String,
     pub(crate) execution: String,
@@ -26,7 +26,7 @@ pub(crate) struct Ids {
     pub(crate) domain: String,
 }
 
-/// Every operation of a document.
+/// Returns every operation of a document.
 pub(crate) fn operations(document: &Value) -> Vec<Operation> {
     let paths = document["paths"].as_object().expect("a document has paths");
     let operations = paths.iter().flat_map(|(path, item)| {
@@ -40,12 +40,12 @@ pub(crate) fn operations(document: &Value) -> Vec<Operation> {
 }
 
 impl Operation {
-    /// As it is told.
+    /// Returns the name in reports.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 
-    /// The path with ids in the place of its parameters, and what its query cannot do without.
+    /// Returns the path with ids in place of its parameters, and the required query parameters.
     pub(crate) fn filled(&self, ids: &Ids) -> String {
         let mut path = self.path.clone();
         while let (Some(start), Some(end)) = (path.find('{'), path.find('}')) {
@@ -59,8 +59,8 @@ impl Operation {
         path
     }
 
-    /// The names of its parameters in the path, the query or the headers; perhaps only those that it
-    /// cannot do without.
+    /// Returns the names of its parameters in the path, the query or the headers; optionally only the
+    /// required ones.
     pub(crate) fn parameters(&self, place: &str, only_required: bool) -> Vec<String> {
         let parameters = self.about["parameters"].as_array().into_iter().flatten();
         parameters
@@ -72,7 +72,7 @@ impl Operation {
 }
 
 impl Ids {
-    /// What the parameter of that name stands for in that path.
+    /// Returns the value of the parameter of that name in that path.
     pub(crate) fn of(&self, path: &str, name: &str) -> &str {
         match name {
             "application_id" => &self.application,

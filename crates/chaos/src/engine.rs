@@ -1,5 +1,4 @@
-//! A Docker engine of the campaign's own, which can be broken. It runs in the namespaces of
-//! [`crate::isolation`].
+//! A Docker engine of the campaign, which can be broken. It runs in the namespaces of [`crate::isolation`].
 
 use std::{
     fs::{self, OpenOptions},
@@ -19,7 +18,7 @@ const START: Duration = Duration::from_secs(90);
 const STOP: Duration = Duration::from_secs(60);
 /// The time that a ping may take.
 const PING: Duration = Duration::from_secs(2);
-/// The number of starts before one that exits by itself is a failure: a service manager repeats them, too.
+/// The number of starts before an exit is a failure: a service manager retries, too.
 const STARTS: usize = 5;
 
 /// The end of an engine.
@@ -81,7 +80,7 @@ impl Engine {
         self.wait_until_it_answers();
     }
 
-    /// The number of starts after which the engine exited by itself.
+    /// Returns the number of starts after which the engine exited.
     pub(crate) fn failed_starts(&self) -> usize {
         self.failed_starts
     }
@@ -133,7 +132,7 @@ impl Drop for Engine {
 }
 
 fn spawn(folder: &Path) -> Child {
-    // One that was killed leaves it behind, and its number may be that of another process by now.
+    // A killed engine leaves its pid file behind, and the pid may be reused by now.
     let _absent = fs::remove_file(folder.join("engine.pid"));
     let log = OpenOptions::new().create(true).append(true).open(folder.join("engine.log")).unwrap();
     Command::new("dockerd")

@@ -1,4 +1,4 @@
-//! Callers who deploy, make applications and read logs, and note what was answered.
+//! Clients that deploy, create applications and read logs, and record the responses.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -18,46 +18,46 @@ use crate::{
     stage::{DEPLOY, Stage},
 };
 
-/// How many callers there are.
+/// The number of clients.
 const CALLERS: usize = 3;
-/// How many applications they make at most: each of them is compared, collected and listed.
+/// The largest number of applications that they create: each of them is compared, collected and listed.
 const MOST_MADE: usize = 40;
 
-/// How fast callers call.
+/// The pace of the requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// The shortest and the longest pause between two calls, in milliseconds.
+    /// The shortest and the longest pause between two requests, in milliseconds.
     pub(crate) pause: (usize, usize),
 }
 
-/// Under which engine and worker have something to do all the time.
+/// Keeps the engine and the worker busy.
 pub(crate) const STEADY: Pace = Pace { pause: (40, 160) };
 /// One commit after the other.
 pub(crate) const FAST: Pace = Pace { pause: (1, 8) };
 
-/// Callers at work.
+/// Running clients.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     callers: Vec<JoinHandle<()>>,
 }
 
-/// What callers were answered.
+/// The responses to the clients.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
-    /// How often each status was answered.
+    /// The number of responses with each status.
     pub(crate) statuses: BTreeMap<u16, usize>,
-    /// How often nobody answered.
+    /// The number of requests without a response.
     pub(crate) unanswered: usize,
 }
 
 impl Tally {
-    /// Answers that a caller cannot expect: neither a success nor "come back later".
+    /// Returns the number of unexpected responses: neither a success nor a request to retry later.
     pub(crate) fn odd(&self) -> usize {
         let expected = [200, 503, 507];
         self.statuses.iter().filter(|(status, _)| !expected.contains(status)).map(|(_, count)| count).sum()
     }
 
-    /// The statuses with how often each came.
+    /// Formats the statuses with their numbers.
     pub(crate) fn shown(&self) -> String {
         let statuses = self.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
         let unanswered = (self.unanswered > 0).then(|| format!("none: {}", self.unanswered));
@@ -78,7 +78,7 @@ struct Shared {
 }
 
 impl Load {
-    /// Begins to call the server of that stage.
+    /// Starts clients of the server of that stage.
     pub(crate) fn on(stage: &Stage, pace: Pace) -> Self {
         let shared = Arc::new(Shared {
             client: stage.admin.clone(),
@@ -98,12 +98,12 @@ impl Load {
         Self { callers: callers.collect(), shared }
     }
 
-    /// What was answered so far.
+    /// Returns the responses so far.
     pub(crate) fn tally(&self) -> Tally {
         lock(&self.shared.tally).clone()
     }
 
-    /// Ends it; gives what was answered.
+    /// Stops the clients; returns the responses.
     pub(crate) fn end(mut self) -> Tally {
         self.shared.is_over.store(true, Ordering::Relaxed);
         for caller in self.callers.drain(..) {
@@ -148,7 +148,7 @@ impl Shared {
             return;
         }
         let mut wish = self.site.clone();
-        // Others may have made some before, and it may not be known whether they did.
+        // Other clients may have created some before, acknowledged or not.
         wish["name"] = json!(format!("made-{}", now()));
         if let Some(data) = self.send("POST", DEPLOY, Some(&wish.to_string())) {
             self.accepted(&data["deployments"][0]["id"]);
@@ -174,7 +174,7 @@ impl Shared {
         self.ledger.note(Fact::Accepted { deployment }).unwrap();
     }
 
-    /// The data of a success.
+    /// Returns the data of a success.
     fn send(&self, method: &str, path: &str, body: Option<&str>) -> Option<Value> {
         let answer = self.client.try_send(method, path, body).ok();
         let mut tally = lock(&self.tally);

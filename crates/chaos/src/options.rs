@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What is printed when the command line is wrong.
+/// The usage text, printed for a wrong command line.
 pub(crate) const USAGE: &str = "\
 usage: launchway-chaos <campaign> --server <file> --verifier <file> [--long] [--kills <n>] [--every <n>]
 
@@ -12,7 +12,7 @@ usage: launchway-chaos <campaign> --server <file> --verifier <file> [--long] [--
   --kills <n>        how often a server, or an engine, is killed by the campaigns that do so
   --every <n>        tries only every n-th write of `crash-points`";
 
-/// One campaign, and on what.
+/// The options of one campaign.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(crate) campaign: String,
@@ -24,7 +24,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the arguments after the program's name; the error is a sentence for the user.
+    /// Parses the arguments after the program's name; the error is a sentence for the user.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let campaign = arguments.next().ok_or("no campaign given")?;
         let (mut server, mut verifier, mut is_long) = (None, None, false);
@@ -51,12 +51,12 @@ impl Options {
         })
     }
 
-    /// One of two numbers, by the form of the campaign.
+    /// Returns one of two numbers, by the form of the campaign.
     pub(crate) fn count(&self, short: usize, long: usize) -> usize {
         if self.is_long { long } else { short }
     }
 
-    /// Of how many writes one is tried.
+    /// Returns the stride between writes that are tried.
     pub(crate) fn every(&self, short: usize) -> usize {
         self.every.unwrap_or_else(|| self.count(short, 1))
     }
@@ -66,7 +66,7 @@ impl Options {
         self.kills.unwrap_or_else(|| self.count(6, 100))
     }
 
-    /// How often a server is killed.
+    /// Returns the number of times that a server is killed.
     pub(crate) fn kills(&self) -> usize {
         self.kills.unwrap_or_else(|| self.count(8, 1000))
     }

@@ -1,4 +1,4 @@
-//! The process that is tried.
+//! The process under test.
 
 use std::{
     ffi::OsString,
@@ -11,32 +11,32 @@ use std::{
 
 use launchway_testkit::client::Client;
 
-/// How long a server may take to answer.
+/// The time within which a server must answer.
 const START: Duration = Duration::from_secs(60);
 
-/// How long a program that runs the server may take to end after it.
+/// The time that a wrapper program gets to exit after the server.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// How a server is started.
+/// The parameters of a start.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     pub(crate) binary: PathBuf,
     /// The words before the binary: a program that runs it.
     pub(crate) wrapper: Vec<OsString>,
     pub(crate) settings: Vec<(String, String)>,
-    /// Where what it says is appended to.
+    /// The file to which its output is appended.
     pub(crate) log: PathBuf,
     pub(crate) url: String,
 }
 
-/// A server, which ends with this value, and with the thread that started it.
+/// A server, which stops when dropped, and with the thread that started it.
 pub(crate) struct Server {
     child: Child,
     launch: Launch,
 }
 
 impl Server {
-    /// Starts one, and does not wait until it answers.
+    /// Starts a server without waiting until it answers.
     pub(crate) fn spawn(launch: &Launch) -> Self {
         let log = OpenOptions::new().create(true).append(true).open(&launch.log).unwrap();
         let child = Command::new("setpriv")
@@ -53,7 +53,7 @@ impl Server {
         Self { child, launch: launch.clone() }
     }
 
-    /// Starts one, and waits until it answers.
+    /// Starts a server, and waits until it answers.
     pub(crate) fn start(launch: &Launch) -> Self {
         let mut server = Self::spawn(launch);
         let (started, client) = (Instant::now(), Client::new(&launch.url));
@@ -67,12 +67,12 @@ impl Server {
         server
     }
 
-    /// Kills it as a power cut would, without a word.
+    /// Kills it with SIGKILL, like a power cut.
     pub(crate) fn kill(&mut self) {
         let own = self.process_id();
         if own != self.child.id() {
             let _gone = Command::new("kill").args(["-9", &own.to_string()]).status();
-            // The program that ran it has something to write down, and then ends by itself.
+            // The wrapper program writes its output, and then exits.
             let told = Instant::now();
             while self.exit().is_none() && told.elapsed() < FAREWELL {
                 sleep(Duration::from_millis(5));
@@ -82,19 +82,19 @@ impl Server {
         let _gone = self.child.wait();
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Stops it with SIGTERM, and waits for its end.
     pub(crate) fn terminate(&mut self) {
         let told = Command::new("kill").args(["-TERM", &self.process_id().to_string()]).status().unwrap();
         assert!(told.success());
         self.child.wait().unwrap();
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status, if it has exited.
     pub(crate) fn exit(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// The id of the server itself, not of the program that runs it.
+    /// Returns the process id of the server itself, not of the program that runs it.
     pub(crate) fn process_id(&self) -> u32 {
         let pid = self.child.id();
         let runs_apart = self.launch.wrapper.first().is_some_and(|program| program == "strace");
@@ -105,19 +105,19 @@ impl Server {
         children.split_whitespace().next().and_then(|child| child.parse().ok()).unwrap_or(pid)
     }
 
-    /// The id of the thread with that name.
+    /// Returns the id of the thread with that name.
     pub(crate) fn thread(&self, name: &str) -> u32 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process_id())).unwrap().flatten();
         let found = tasks.map(|task| task.path()).find(|task| is_called(task, name));
         found.and_then(|task| task.file_name()?.to_str()?.parse().ok()).expect("a thread of that name")
     }
 
-    /// How much of its memory is in use, in MiB.
+    /// Returns its resident memory, in MiB.
     pub(crate) fn memory(&self) -> usize {
         self.status("VmRSS:")
     }
 
-    /// How much of its memory was in use at most, in MiB.
+    /// Returns its peak resident memory, in MiB.
     pub(crate) fn peak_memory(&self) -> usize {
         self.status("VmHWM:")
     }
@@ -129,7 +129,7 @@ impl Server {
         kibibytes / 1024
     }
 
-    /// How many files and connections it has open.
+    /// Returns the number of its open files and connections.
     pub(crate) fn open_files(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.process_id())).map_or(0, Iterator::count)
     }

@@ -1,4 +1,4 @@
-//! A client that behaves, and how long it waits for its answers.
+//! A well-behaved client, and its response times.
 
 use std::{
     sync::{
@@ -11,25 +11,25 @@ use std::{
 
 use launchway_testkit::client::Client;
 
-/// The pause between an answer and the next request.
+/// The pause between a response and the next request.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A client at work.
+/// A running client.
 pub(crate) struct Regular {
     is_over: Arc<AtomicBool>,
     calling: JoinHandle<Waits>,
 }
 
-/// How long each answer took, the shortest first.
+/// The response times, the shortest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Waits {
     answered: Vec<Duration>,
-    /// Answers other than 200, and none.
+    /// Responses other than 200, and requests without one.
     pub(crate) unserved: usize,
 }
 
 impl Regular {
-    /// Begins to ask for what `path` shows, again and again.
+    /// Starts requesting `path` repeatedly.
     pub(crate) fn begin(client: &Client, path: &'static str) -> Self {
         let is_over = Arc::new(AtomicBool::default());
         let (end, client) = (Arc::clone(&is_over), client.clone());
@@ -54,7 +54,7 @@ impl Regular {
         self.calling.join().expect("a client that only asks")
     }
 
-    /// Asks for a while.
+    /// Sends requests for this time.
     pub(crate) fn during(client: &Client, path: &'static str, time: Duration) -> Waits {
         let regular = Self::begin(client, path);
         sleep(time);
@@ -67,7 +67,7 @@ impl Waits {
         self.answered.len()
     }
 
-    /// The wait that so many percent were not longer than.
+    /// Returns the response time of a percentile.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let place = (self.answered.len() * percent).div_ceil(100).max(1) - 1;
         self.answered.get(place).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Git repositories with something to deploy in them.
+//! Git repositories with deployable content.
 
 use std::{
     fs,
@@ -8,12 +8,12 @@ use std::{
 
 use launchway_testkit::docker::base_image;
 
-/// Makes a repository whose files are a site.
+/// Creates a repository with a static site.
 pub(crate) fn site(folder: &Path) -> PathBuf {
     make(folder, &[("index.html", "a page\n")])
 }
 
-/// Makes a repository with a web server in a container, which ends at once when it is told to.
+/// Creates a repository with a web server in a container, which exits at once on a stop signal.
 pub(crate) fn container(folder: &Path) -> PathBuf {
     let base = base_image();
     let dockerfile = format!(
@@ -23,7 +23,7 @@ pub(crate) fn container(folder: &Path) -> PathBuf {
     make(folder, &[("index.html", "a page\n"), ("Dockerfile", &dockerfile)])
 }
 
-/// Makes a repository with these files, or commits them to the one that is there.
+/// Creates a repository with these files, or commits them to the existing one.
 pub(crate) fn make(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     if !folder.join(".git").exists() {

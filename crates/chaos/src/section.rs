@@ -1,4 +1,4 @@
-//! What a campaign tells: how it was done, its figures, and whether each is its goal.
+//! The report of a campaign: its description, its figures, and whether each meets its goal.
 
 use std::{
     fmt::{Display, Write as _},
@@ -26,12 +26,12 @@ impl Section {
         Self { title, method, rows: Vec::new(), started: Instant::now(), load_before: load_average() }
     }
 
-    /// A figure without a goal: how much was tried.
+    /// A figure without a goal, such as the number of attempts.
     pub(crate) fn told(&mut self, what: &str, measured: impl Display) {
         self.row(what, &measured, None);
     }
 
-    /// Something that must not happen at all.
+    /// An event that must not happen at all.
     pub(crate) fn never(&mut self, what: &str, times: usize) {
         self.row(what, &times, Some(("0".to_owned(), times == 0)));
     }
@@ -41,7 +41,7 @@ impl Section {
         self.row(what, &measured, Some((goal.to_owned(), is_met)));
     }
 
-    /// A guard was removed, or a loss invented: that has to be noticed.
+    /// A negative control: a removed guard, or an invented loss, that must be detected.
     pub(crate) fn control(&mut self, what: &str, noticed: usize) {
         let what = format!("control: {what}");
         self.row(&what, &noticed, Some(("at least 1".to_owned(), noticed > 0)));
@@ -53,7 +53,7 @@ impl Section {
         self.rows.push(Row { what: what.to_owned(), measured, goal });
     }
 
-    /// How many figures are not their goal.
+    /// Returns the number of figures that miss their goal.
     pub(crate) fn missed(&self) -> usize {
         self.rows.iter().filter(|row| row.goal.as_ref().is_some_and(|(_, is_met)| !is_met)).count()
     }
@@ -80,7 +80,7 @@ impl Section {
     }
 }
 
-/// How many processes wanted to run during the last minute.
+/// The load average of the last minute.
 fn load_average() -> String {
     let told = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     told.split_whitespace().next().unwrap_or("unknown").to_owned()

@@ -1,4 +1,4 @@
-//! An installation of its own, with somebody who deploys on it.
+//! An installation for a campaign, with an administrator who deploys on it.
 
 use std::{
     env, fs,
@@ -25,28 +25,28 @@ use crate::{
 
 /// The path of applications.
 pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
-/// Who registered first, and with which password.
+/// The first user and their password.
 pub(crate) const EMAIL: &str = "ada@example.com";
 pub(crate) const PASSWORD: &str = "correct horse battery";
-/// How long the first deployments may take.
+/// The timeout of the first deployments.
 const FIRST: Duration = Duration::from_secs(120);
 
-/// What is arranged before anything breaks.
+/// The setup of an installation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plan {
-    /// Where the database is, if not in a file of the data folder.
+    /// The URL of the database, if it is not a file in the data folder.
     pub(crate) postgres: Option<String>,
-    /// How many applications are sites.
+    /// The number of static sites.
     pub(crate) sites: usize,
-    /// How many run in containers.
+    /// The number of applications in containers.
     pub(crate) containers: usize,
-    /// More settings, or variables, of the server.
+    /// Additional settings, or environment variables, of the server.
     pub(crate) settings: Vec<(String, String)>,
     /// The words before the server's binary; `DATA` stands for the data folder.
     pub(crate) wrapper: Vec<String>,
 }
 
-/// Fields go in their order: the server ends before what it made is removed.
+/// Fields are dropped in their order: the server stops before its resources are removed.
 pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) launch: Launch,
@@ -60,7 +60,7 @@ pub(crate) struct Stage {
     folder: TempDir,
 }
 
-/// Somebody who was added to the organization.
+/// A user who was added to the organization.
 pub(crate) struct Joined {
     pub(crate) setup_token: String,
     pub(crate) session: String,
@@ -98,27 +98,27 @@ impl Stage {
         stage
     }
 
-    /// Has what the server leaves on the engine looked at, and removed at the end.
+    /// Tracks the server's resources on the engine, and removes them at the end.
     pub(crate) fn watch_engine(&mut self) {
         self.engine = Some(Traces::of(self.instance.parse().unwrap()));
     }
 
-    /// What the server has on the engine.
+    /// Returns the server's resources on the engine.
     pub(crate) fn engine(&self) -> &Traces {
         self.engine.as_ref().expect("the engine is watched")
     }
 
-    /// The token that the administrator calls with.
+    /// Returns the token of the administrator.
     pub(crate) fn session(&self) -> &str {
         &self.session
     }
 
-    /// Somebody without a token.
+    /// Returns a client without a token.
     pub(crate) fn stranger(&self) -> Client {
         Client::new(&self.launch.url)
     }
 
-    /// Adds somebody to the organization, who sets a password and logs in.
+    /// Adds a user to the organization, who sets a password and logs in.
     pub(crate) fn join(&self, email: &str, role: &str, password: &str) -> Joined {
         self.join_as(&self.admin, email, role, password)
     }
@@ -138,7 +138,7 @@ impl Stage {
     }
 
     fn deploy_first(&mut self, plan: &Plan) {
-        // The verifier wants to read one, also when there is nothing in it.
+        // The verifier requires the file, even if it is empty.
         let _empty = Ledger::open(&self.ledger()).unwrap();
         if plan.sites > 0 {
             repository::site(&self.folder.path().join("repositories/site"));
@@ -159,7 +159,8 @@ impl Stage {
         assert_eq!(figures.succeeded, all, "the first deployments: {figures:?}\n{}", self.last_lines());
     }
 
-    /// The log of every application, newest line first: a deployment tells there why it failed.
+    /// Returns the log of every application, newest line first: it contains the reason of a failed
+    /// deployment.
     fn last_lines(&self) -> String {
         let logs = self.applications.iter().map(|application| {
             let page = self.admin.get(&format!("{DEPLOY}/logs/{application}?page=1&page_size=20")).success();
@@ -168,7 +169,7 @@ impl Stage {
         logs.collect::<Vec<String>>().join("\n")
     }
 
-    /// What it takes to publish a site.
+    /// Returns the body of a request that creates a static site.
     pub(crate) fn site(&self, name: &str) -> Value {
         let repository = self.folder.path().join("repositories/site");
         json!({
@@ -185,17 +186,17 @@ impl Stage {
         })
     }
 
-    /// Where things of the campaign may lie.
+    /// Returns the folder for files of the campaign.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The data folder, as the server names it.
+    /// Returns the data folder, as the server names it.
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// The data folder, as it is seen from outside of the server's own mounts.
+    /// Returns the data folder, as seen from outside of the server's own mounts.
     pub(crate) fn data_seen(&self) -> PathBuf {
         let root = format!("/proc/{}/root", self.server.process_id());
         match self.has_own_mounts() {
@@ -208,12 +209,12 @@ impl Stage {
         self.launch.wrapper.first().is_some_and(|program| program == "unshare")
     }
 
-    /// The ledger.
+    /// Returns the path of the ledger.
     pub(crate) fn ledger(&self) -> PathBuf {
         self.folder.path().join("ledger")
     }
 
-    /// The mark of this installation on the engine.
+    /// Returns the label of this installation on the engine.
     pub(crate) fn instance(&self) -> &str {
         &self.instance
     }
@@ -223,13 +224,13 @@ impl Stage {
         Ledger::open(&self.ledger()).unwrap().note(Fact::Accepted { deployment }).unwrap();
     }
 
-    /// Starts the server anew, and waits until it answers.
+    /// Starts the server again, and waits until it answers.
     pub(crate) fn restart(&mut self) {
         self.server.kill();
         self.server = Server::start(&self.launch);
     }
 
-    /// What the verifier is asked about this installation.
+    /// Returns the verifier's question about this installation.
     pub(crate) fn question(&self) -> Question {
         let file = || format!("sqlite:{}", self.data().join("launchway.db").display());
         Question {
@@ -243,19 +244,19 @@ impl Stage {
         }
     }
 
-    /// The same, when everything has to come to its end within a while.
+    /// The same, if everything must finish within a timeout.
     pub(crate) fn ask_at_rest(&self, patience: Duration) -> Question {
         Question { at_rest: Some(patience.as_secs()), ..self.question() }
     }
 
-    /// Waits until everything has come to its end; gives what was found, and how long it took.
+    /// Waits until everything has finished; returns the figures, and the time it took.
     pub(crate) fn come_to_rest(&self, patience: Duration) -> (Figures, Duration) {
         let started = Instant::now();
         let figures = self.ask_at_rest(patience).ask().expect("the verifier can read everything");
         (figures, started.elapsed())
     }
 
-    /// Asks for another deployment; gives the status of the answer, or `None` when there was none.
+    /// Requests another deployment; returns the status of the response, or `None` if there was none.
     pub(crate) fn redeploy(&self, application: &str) -> Option<u16> {
         let body = json!({ "id": application }).to_string();
         let answer = self.admin.try_send("POST", &format!("{DEPLOY}/redeploy"), Some(&body)).ok()?;
@@ -265,7 +266,7 @@ impl Stage {
         Some(answer.status)
     }
 
-    /// Tries again and again until a deployment is accepted; gives how long that took.
+    /// Retries until a deployment is accepted; returns the time it took.
     pub(crate) fn accepts_within(&self, application: &str, patience: Duration) -> Option<Duration> {
         let started = Instant::now();
         while started.elapsed() < patience {
@@ -306,7 +307,7 @@ fn launch(options: &Options, plan: &Plan, folder: &Path) -> Launch {
     }
 }
 
-/// A port that nobody listens on at this moment.
+/// Returns a port that is free now.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

@@ -1,4 +1,4 @@
-//! Makes system calls of one thread fail, or be its last, by `strace`.
+//! Makes system calls of one thread fail, or kills the process in them, by `strace`.
 
 use std::{
     fs,
@@ -8,31 +8,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long `strace` may take to take hold of a thread.
+/// The timeout of attaching `strace` to a thread.
 const ATTACHING: Duration = Duration::from_secs(10);
 
-/// What a call is made to do.
+/// The injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The whole process is killed in it.
+    /// The whole process is killed in the call.
     Death,
-    /// It fails with this error, once.
+    /// The call fails with this error, once.
     Once(&'static str),
-    /// It fails with this error, and so does every one after it.
+    /// The call and every later one fail with this error.
     FromThenOn(&'static str),
 }
 
-/// A hold of a thread, which ends with this value.
+/// An attached tracer, which is detached when dropped.
 pub(crate) struct Tracer {
     child: Child,
     output: PathBuf,
 }
 
 impl Tracer {
-    /// Takes hold of the thread `id`; the `number`-th of its `calls` from now on is made to do that.
+    /// Attaches to the thread `id`, and injects the fault into the `number`-th of its `calls` from now
+    /// on.
     ///
-    /// Calls are counted for each thread. Only this one writes to the database, so that its calls are
-    /// all there are, and no other thread is slowed down.
+    /// Calls are counted for each thread. Only this one writes to the database, so its calls are all
+    /// there are, and no other thread is slowed down.
     pub(crate) fn attach(id: u32, calls: &str, fault: Fault, number: usize, folder: &Path) -> Self {
         let output = folder.join("strace");
         let _none = fs::remove_file(&output);
@@ -59,7 +60,7 @@ impl Tracer {
         tracer
     }
 
-    /// Whether a call was made to fail.
+    /// Returns whether a fault was injected.
     pub(crate) fn has_struck(&self) -> bool {
         fs::read_to_string(&self.output).is_ok_and(|output| output.contains("(INJECTED)"))
     }
@@ -67,7 +68,7 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // It lets go of the thread when it is interrupted; when killed, the thread might be stopped.
+        // It detaches when it is interrupted; when killed, the thread might stay stopped.
         let _told = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         let _ended = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Asking the verifier, which is a program of its own.
+//! Runs the verifier, which is a separate program.
 
 use std::{
     ffi::OsString,
@@ -14,7 +14,7 @@ use launchway_verifier::{
 
 use crate::{cluster::is_root, section::Section, stage::Stage};
 
-/// What the verifier is asked about.
+/// A question to the verifier.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) verifier: PathBuf,
@@ -22,14 +22,14 @@ pub(crate) struct Question {
     pub(crate) database: String,
     pub(crate) instance: Option<String>,
     pub(crate) until: Option<u128>,
-    /// For how many seconds everything may still be coming to its end.
+    /// The number of seconds within which everything must finish.
     pub(crate) at_rest: Option<u64>,
     /// A process whose mounts the verifier has to see.
     pub(crate) beside: Option<u32>,
 }
 
 impl Question {
-    /// What the verifier found; an error is what it could not read.
+    /// Runs the verifier; the error names what it could not read.
     pub(crate) fn ask(&self) -> Result<Figures, String> {
         let mut options: Vec<(&str, OsString)> =
             vec![("--ledger", self.ledger.clone().into()), ("--database", self.database.clone().into())];
@@ -52,7 +52,7 @@ impl Question {
     }
 }
 
-/// A command that runs another one where a process's mounts are.
+/// Returns a command that runs another one in the mount namespace of a process.
 fn entering(process: u32) -> Command {
     let mut command = Command::new("nsenter");
     command.args(["--target", &process.to_string(), "--mount"]);
@@ -62,7 +62,7 @@ fn entering(process: u32) -> Command {
     command
 }
 
-/// Tells the figures that every campaign has.
+/// Reports the figures that every campaign has.
 pub(crate) fn tell(section: &mut Section, figures: &Figures) {
     section.told("deployments accepted", figures.accepted);
     section.told("deployments in the database: succeeded", figures.succeeded);
@@ -78,14 +78,14 @@ pub(crate) fn tell(section: &mut Section, figures: &Figures) {
     section.never("complaints of the database about itself", figures.damage.len());
 }
 
-/// Tells the figures about the engine.
+/// Reports the figures about the engine.
 pub(crate) fn tell_engine(section: &mut Section, figures: &Figures) {
     section.told("containers at the end", figures.containers);
     section.never("containers leaked", figures.leaked);
     section.never("live versions without a running container", figures.missing);
 }
 
-/// An acknowledgement and a log line that never were: each has to be found as lost.
+/// Adds an acknowledgement and a log line that never existed: each must be found as lost.
 pub(crate) fn invent(section: &mut Section, stage: &Stage) {
     let ledger = stage.folder().join("invented");
     fs::copy(stage.ledger(), &ledger).unwrap();

@@ -1,4 +1,4 @@
-//! Where an application is reached.
+//! The addresses of an application.
 
 use url::{Host, Url};
 
@@ -8,21 +8,21 @@ use crate::{
     server::Server,
 };
 
-/// How the log begins to tell it.
+/// The prefix of the log line that contains the address.
 const LIVE: &str = "Live at ";
 
-/// The addresses of an application whose deployment is live: only the server knows the port of its
-/// proxy and whether there is TLS in front, and it says so in the log.
+/// Returns the addresses of an application whose deployment is live. Only the server knows the port of its
+/// proxy and whether there is TLS in front, so they are read from the log.
 pub(crate) fn of(server: &Server, application: &Application, deployment: &str) -> Outcome<Vec<String>> {
     let path = format!("/deploy/application/deployments/{deployment}/logs");
     let request = server.get(&path).with("search_term", LIVE).with("level", "info").with("embed", "none");
     let logs: Logs = request.with("page_size", 1000).receive()?;
-    // Oldest first: the server says it before the post-run command says anything.
+    // Oldest first: the server logs it before the output of the post-run command.
     let mut told = logs.logs.iter().rev().filter_map(|line| line.log.strip_prefix(LIVE));
     Ok(told.find_map(|url| with(url, &application.domains)).unwrap_or_default())
 }
 
-/// The newest deployment that went live, which is what an application shows.
+/// Returns the newest deployment that went live, which is the one that serves traffic.
 pub(crate) fn live(server: &Server, application: &Application) -> Outcome<Option<String>> {
     for page in 1.. {
         let request = server.get("/deploy/application/deployments").with("id", &application.id);
@@ -37,7 +37,8 @@ pub(crate) fn live(server: &Server, application: &Application) -> Outcome<Option
     Ok(None)
 }
 
-/// The address that was told, and the same with every other name; `None` when it leads elsewhere.
+/// Returns the logged address, and the same with every other domain; `None` if its host is none of the
+/// domains.
 fn with(told: &str, domains: &[String]) -> Option<Vec<String>> {
     let url = Url::parse(told.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     match url.host()? {

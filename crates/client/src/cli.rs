@@ -1,4 +1,4 @@
-//! What can be written on the command line.
+//! The command line.
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -40,7 +40,7 @@ pub struct Options {
     pub output: Format,
 }
 
-/// For whom answers are written.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people
@@ -133,8 +133,8 @@ pub enum SessionVerb {
 }
 
 impl SessionVerb {
-    /// Whether it has nothing to do with an organization, so that it works when the one that is
-    /// remembered is gone.
+    /// Returns whether the command needs no organization, so that it works when the remembered one no
+    /// longer exists.
     pub(crate) fn is_of_oneself(&self) -> bool {
         match self {
             Self::Logout | Self::Password | Self::TwoFactor(_) | Self::Invitations(_) => true,

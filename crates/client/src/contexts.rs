@@ -1,4 +1,4 @@
-//! Servers and tokens that are remembered, in a file that nobody else can read.
+//! Remembered servers and tokens, in a file that only its owner can read.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Kind, Outcome, failed};
 
-/// The permissions of a file that others than its owner may open.
+/// The permission bits of a file for everyone but its owner.
 const OTHERS: u32 = 0o077;
 
-/// Every server that is remembered, and which one is meant when none is named.
+/// The remembered servers, and the default one.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contexts {
@@ -30,7 +30,7 @@ pub(crate) struct Contexts {
 pub(crate) struct Context {
     pub(crate) url: String,
     pub(crate) token: Option<String>,
-    /// The organization to act in, by its name or id; without, that of the oldest membership.
+    /// The organization to act in, by its name or id; without it, that of the oldest membership.
     pub(crate) organization: Option<String>,
 }
 
@@ -41,12 +41,12 @@ impl std::fmt::Debug for Context {
 }
 
 impl Contexts {
-    /// What is remembered; nothing when there is no file.
+    /// Loads the file; empty if there is none.
     pub(crate) fn load() -> Outcome<Self> {
         Self::read(&path()?)
     }
 
-    /// Remembers this instead.
+    /// Writes the file.
     pub(crate) fn save(&self) -> Outcome {
         self.write(&path()?)
     }
@@ -71,7 +71,7 @@ impl Contexts {
         })
     }
 
-    /// Beside its place and then there in one step, so that a full disk costs no token.
+    /// Writes a temporary file and renames it, so that a full disk loses no token.
     fn write(&self, path: &Path) -> Outcome {
         let shown = path.display();
         let cannot = || failed(format!("{shown} cannot be written"));

@@ -1,8 +1,8 @@
-//! Files of variables, as `.env` files are written: `NAME=value` on a line.
+//! `.env` files: `NAME=value` on each line.
 
 use std::fmt;
 
-/// What is wrong with a file, and in which line.
+/// A syntax error, and its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) line: usize,
@@ -15,14 +15,15 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The variables of a file, in their order. A name may come twice; the last one counts.
+/// Returns the variables of a file, in their order. A name may appear twice; the last one counts.
 ///
-/// A line may begin with `export`. `#` begins a comment, in a line of its own or behind a space.
-/// In single quotes everything is as it is; in double quotes `\n`, `\r`, `\t`, `\\`, `\"` and `\$`
-/// stand for what they say. Both may go over several lines. `$NAME` is not replaced.
+/// A line may begin with `export`. `#` begins a comment, on a line of its own or after a space.
+/// Single quotes are literal; double quotes support the escapes `\n`, `\r`, `\t`, `\\`, `\"` and
+/// `\$`. Both may span several lines. `$NAME` is not expanded.
 ///
 /// # Errors
-/// The first line that is none of that.
+///
+/// The first line that is invalid.
 pub(crate) fn parse(text: &str) -> Result<Vec<(String, String)>, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut reader = Reader { rest: &text, line: 1 };
@@ -38,7 +39,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<(String, String)>, Problem> {
     Ok(variables)
 }
 
-/// A variable as a line that is read as the same again.
+/// Formats a variable as a line that parses to the same value.
 pub(crate) fn written(name: &str, value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if value.chars().all(is_plain) {
@@ -57,25 +58,25 @@ pub(crate) fn written(name: &str, value: &str) -> String {
     format!("{name}=\"{quoted}\"\n")
 }
 
-/// Whether a variable may be called so.
+/// Returns whether a name is valid for a variable.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// What of a text was not read yet, and in which line that begins.
+/// The unread rest of a text, and its line number.
 struct Reader<'a> {
     rest: &'a str,
     line: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// The rest of the line; `None` at the end.
+    /// Returns the rest of the line; `None` at the end.
     fn line(&self) -> Option<&'a str> {
         (!self.rest.is_empty()).then(|| self.rest.split('\n').next().unwrap_or_default())
     }
 
-    /// On to the next line.
+    /// Moves to the next line.
     fn skip(&mut self) {
         self.rest = self.rest.split_once('\n').map_or("", |(_, rest)| rest);
         self.line += 1;
@@ -96,7 +97,7 @@ impl<'a> Reader<'a> {
             _ => name,
         };
         if !is_name(name) {
-            // What stands there may be a secret that lost its name, so it is not repeated.
+            // The line may be a secret without its name, so it is not repeated.
             return Err(self
                 .problem("what is before the `=` is no name: letters, digits and `_`, the first no digit"));
         }
@@ -109,7 +110,7 @@ impl<'a> Reader<'a> {
         Ok((name.to_owned(), value))
     }
 
-    /// To the end of the line, or to a comment.
+    /// Reads to the end of the line, or to a comment.
     fn plain(&mut self) -> String {
         let line = self.line().unwrap_or_default();
         let is_comment = |at: usize| line[..at].ends_with([' ', '\t']) || at == 0;
@@ -119,7 +120,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// What is in quotes, and then nothing more on the line but a comment.
+    /// Reads a quoted value, after which only a comment may follow on the line.
     fn quoted(&mut self, quote: char) -> Result<String, Problem> {
         let begun = self.line;
         let mut value = String::new();

@@ -1,35 +1,35 @@
-//! Why a verb failed: a sentence, a hint, and an exit code that scripts can rely on.
+//! Failures of commands: a message, a hint, and an exit code that scripts can rely on.
 
 use std::{fmt, process::ExitCode};
 
-/// What went wrong, for the exit code. `docs/cli.md` has the same table.
+/// The kind of a failure, which is the exit code. `docs/cli.md` has the same table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It was tried and failed: a deployment, a run, a file that cannot be written.
+    /// The operation failed: a deployment, a run, a file that cannot be written.
     Failed = 1,
-    /// The request makes no sense: a wrong argument, a value that the server refused.
+    /// Invalid usage: a wrong argument, or a value that the server rejected.
     Usage = 2,
-    /// Nobody is logged in, or they may not do this.
+    /// Not logged in, or not allowed.
     Denied = 3,
-    /// There is no such thing.
+    /// Not found.
     Missing = 4,
-    /// The present state forbids it.
+    /// The current state does not allow it.
     Conflict = 5,
-    /// The server cannot be reached, or has no time: the same may work later.
+    /// The server cannot be reached or is overloaded: a retry may succeed.
     Unavailable = 6,
 }
 
-/// Why a verb failed.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
     sentence: String,
     hint: Option<String>,
-    /// The code of the API's error table, when the API refused.
+    /// The code of the API's error table, if the API returned an error.
     code: Option<String>,
 }
 
-/// What a verb comes to.
+/// The result of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
@@ -37,22 +37,22 @@ impl Failure {
         Self { kind, sentence: sentence.into(), hint: None, code: None }
     }
 
-    /// The same with what to do about it.
+    /// Adds a hint.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same with the code of the API's error table.
+    /// Adds the code of the API's error table.
     pub(crate) fn coded(self, code: &str) -> Self {
         Self { code: Some(code.to_owned()), ..self }
     }
 
-    /// Whether the API refused with this code.
+    /// Returns whether the API returned this code.
     pub(crate) fn is(&self, code: &str) -> bool {
         self.code.as_deref() == Some(code)
     }
 
-    /// What to do about it.
+    /// Returns the hint.
     pub(crate) fn advice(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -70,7 +70,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// A failure of the machine that the client runs on.
+/// Maps an I/O error on the client's machine.
 pub(crate) fn failed(doing: impl fmt::Display) -> impl FnOnce(std::io::Error) -> Failure {
     move |error| Failure::new(Kind::Failed, format!("{doing}: {error}"))
 }

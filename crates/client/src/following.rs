@@ -1,4 +1,4 @@
-//! Reading a log on and on, without a lost or doubled line, whatever happens to the connection.
+//! Follows a log without lost or duplicate lines, across reconnects.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -8,26 +8,26 @@ use crate::{
     server::{Request, Server, patiently},
 };
 
-/// The most lines that are asked for at once.
+/// The largest number of lines of one request.
 const BATCH: u32 = 1_000;
-/// How long a server that does not answer is waited for: longer than a restart or an upgrade takes.
+/// The time for which an unreachable server is retried: longer than a restart or an upgrade takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A log that is read from some line on.
+/// A log that is followed from some line on.
 pub(crate) struct Following<'a> {
     server: &'a Server,
     path: String,
-    /// The last line that was read. Ids of lines rise, so it says all about where we are.
+    /// The id of the last line that was read. Ids of lines increase, so it is the whole position.
     seen: Option<String>,
 }
 
 impl<'a> Following<'a> {
-    /// The log at `path`, a route of the API.
+    /// Follows the log at `path`, an endpoint of the API.
     pub(crate) fn new(server: &'a Server, path: impl Into<String>) -> Self {
         Self { server, path: path.into(), seen: None }
     }
 
-    /// The newest `count` lines, oldest first; what comes is read from there on.
+    /// Returns the newest `count` lines, oldest first, and continues after them.
     pub(crate) fn newest(
         &mut self,
         count: u32,
@@ -38,7 +38,7 @@ impl<'a> Following<'a> {
         for page in 1.. {
             let request = self.request().with("page_size", count.clamp(1, BATCH)).with("page", page);
             let logs: Logs = narrow(request).receive()?;
-            // Lines that came between two pages push older ones onto the next page again.
+            // New lines between two pages shift older ones onto the next page again.
             lines.extend(logs.logs.into_iter().filter(|line| known.insert(line.id.clone())));
             if lines.len() >= count as usize || !logs.pagination.has_next {
                 break;
@@ -52,13 +52,13 @@ impl<'a> Following<'a> {
         Ok(lines)
     }
 
-    /// Everything that is there counts as read; what comes is read from there on.
+    /// Skips the existing lines and continues after them.
     pub(crate) fn skip(&mut self, narrow: impl Fn(Request<'a>) -> Request<'a>) -> Outcome {
         self.newest(1, narrow).map(drop)
     }
 
-    /// The lines that came since, oldest first, and at most so many as are asked for at once; none
-    /// when there are none yet. Waits for a server that does not answer, and says so by `lost`.
+    /// Returns the new lines, oldest first, up to the limit of one request; empty if there are none yet.
+    /// Retries while the server is unreachable, and reports that by `lost`.
     pub(crate) fn next(
         &mut self,
         narrow: impl Fn(Request<'a>) -> Request<'a>,
@@ -82,13 +82,13 @@ impl<'a> Following<'a> {
         Ok(lines)
     }
 
-    /// Whether there may be more already behind `lines`.
+    /// Returns whether there may be more lines after `lines`.
     pub(crate) fn has_more(lines: &[LogLine]) -> bool {
         lines.len() >= BATCH as usize
     }
 
-    /// The oldest line of all, as the place to go on from: pages count from the newest, which
-    /// moves.
+    /// Returns the oldest line, as the position to continue from: pages count from the newest line, which
+    /// changes.
     fn beginning(&self, narrow: &impl Fn(Request<'a>) -> Request<'a>) -> Outcome<Vec<LogLine>> {
         let mut page = 1;
         loop {
@@ -96,7 +96,7 @@ impl<'a> Following<'a> {
             if !logs.pagination.has_next {
                 return Ok(logs.logs);
             }
-            // It is another one by now if lines came since, and then there is a next page again.
+            // Lines that were added meanwhile change it, and then there is a next page again.
             page = logs.pagination.total_count;
         }
     }

@@ -36,13 +36,13 @@ pub const VARIABLES: &[&str] = &[
     "LAUNCHWAY_URL",
 ];
 
-/// Carries a verb out, and says what went wrong if something did.
+/// Runs a command, and prints the error if it fails.
 pub fn run(verb: Verb, options: &Options) -> ExitCode {
     speaking(options, |screen| carry_out(verb, options, screen))
 }
 
-/// Shows the audit trail of an organization; a verb of its own because the server's files have one
-/// of the same name.
+/// Shows the audit log of an organization. A function of its own, because the server's command line has a
+/// command of the same name.
 pub fn show_audit_trail(filter: AuditFilter, options: &Options) -> ExitCode {
     speaking(options, |screen| verbs::audit::list(filter, &Session::open(options, screen)?))
 }

@@ -1,4 +1,4 @@
-//! `launchway.toml`: what a repository says about its application.
+//! `launchway.toml`: the configuration of an application in its repository.
 
 use std::{
     fs::{self, OpenOptions},
@@ -16,11 +16,11 @@ use crate::{
 
 pub(crate) const FILE: &str = "launchway.toml";
 
-/// What an application is for when nobody says so.
+/// The default environment of an application.
 const USUAL_ENVIRONMENT: &str = "production";
 
-/// What may be said, with what it means: the fields of the API. Variables are none of them, because
-/// they are secrets, and a repository is no place for those.
+/// The allowed keys and their descriptions: the fields of the API. Variables are not among them, because
+/// they are secrets, which do not belong in a repository.
 pub(crate) const KEYS: &[(&str, &str)] = &[
     ("name", "With the environment it says which application is meant"),
     ("environment", "production, staging, development or another word"),
@@ -39,13 +39,13 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("proxy_server", "launchway, or caddy when Caddy terminates TLS in front"),
 ];
 
-/// What a repository says about its application.
+/// The configuration of an application in its repository.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Manifest {
     fields: Map<String, Value>,
 }
 
-/// A field that the server has another value of.
+/// A field that has another value on the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) key: String,
@@ -54,7 +54,7 @@ pub(crate) struct Difference {
 }
 
 impl Manifest {
-    /// That of the repository, or else of the folder, that somebody stands in.
+    /// Reads the manifest of the current repository, or else of the current folder.
     pub(crate) fn here() -> Outcome<Option<Self>> {
         let path = path(Repository::here()?.as_ref());
         match fs::read_to_string(&path) {
@@ -64,7 +64,7 @@ impl Manifest {
         }
     }
 
-    /// With these fields, those without a text left out.
+    /// Creates a manifest with these fields, without those that are empty.
     pub(crate) fn of(fields: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         let fields = fields.into_iter().filter(|(_, value)| value.as_str() != Some(""));
         Self { fields: fields.map(|(key, value)| (key.to_owned(), value)).collect() }
@@ -88,7 +88,7 @@ impl Manifest {
         Ok(Self { fields })
     }
 
-    /// Which application is meant, as it can be named on the command line.
+    /// Returns the application as it can be named on the command line.
     pub(crate) fn title(&self) -> Outcome<String> {
         let name = self.text("name").ok_or_else(|| {
             Failure::new(Kind::Usage, format!("{FILE} does not say which application it is about"))
@@ -97,19 +97,20 @@ impl Manifest {
         Ok(format!("{name}@{}", self.text("environment").unwrap_or(USUAL_ENVIRONMENT)))
     }
 
-    /// The text of a field.
+    /// Returns the text of a field.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.fields.get(key)?.as_str().filter(|text| !text.is_empty())
     }
 
-    /// What makes the application.
+    /// Returns the body of the request that creates the application.
     pub(crate) fn wish(&self) -> Value {
         let mut fields = self.fields.clone();
         fields.entry("environment").or_insert_with(|| USUAL_ENVIRONMENT.into());
         fields.into()
     }
 
-    /// Where the application on the server differs. What the file does not say stays as it is there.
+    /// Returns the fields that differ on the server. Fields that the file does not contain are not
+    /// compared.
     pub(crate) fn differences(&self, there: &Value) -> Vec<Difference> {
         let differing = self.fields.iter().filter(|(key, here)| !is_same(key, here, &there[key.as_str()]));
         differing
@@ -121,18 +122,18 @@ impl Manifest {
             .collect()
     }
 
-    /// The fields of these differences.
+    /// Returns the fields of these differences.
     pub(crate) fn change(&self, differences: &[Difference]) -> Value {
         let fields = differences.iter().filter_map(|one| self.fields.get_key_value(&one.key));
         fields.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>().into()
     }
 
-    /// For programs.
+    /// Returns the manifest as JSON.
     pub(crate) fn json(&self) -> Value {
         self.fields.clone().into()
     }
 
-    /// Writes it to the repository; in the place of one that is there only if that is wanted.
+    /// Writes the manifest to the repository; replaces an existing one only if `overwrite` is set.
     pub(crate) fn write(&self, repository: &Repository, overwrite: bool) -> Outcome<PathBuf> {
         let path = path(Some(repository));
         let mut options = OpenOptions::new();
@@ -149,7 +150,7 @@ impl Manifest {
         }
     }
 
-    /// The file, with what each key means.
+    /// Returns the file, with a description of each key.
     fn to_toml(&self) -> String {
         let mut text = "# What `launchway deploy` deploys. The keys are the fields of the API; what is not said \
                         here stays\n# as it is on the server. Variables are not kept here: `launchway env set`.\n"
@@ -170,13 +171,13 @@ impl Manifest {
     }
 }
 
-/// That there is one already, which nobody wants to lose.
+/// The failure if the file already exists.
 pub(crate) fn is_there(path: &Path) -> Failure {
     Failure::new(Kind::Conflict, format!("{} is there already", path.display()))
         .hint("change it by hand, or write another one over it with --force")
 }
 
-/// Where it is kept.
+/// Returns the path of the manifest.
 pub(crate) fn path(repository: Option<&Repository>) -> PathBuf {
     repository.map_or(Path::new(""), Repository::root).join(FILE)
 }
@@ -184,12 +185,12 @@ pub(crate) fn path(repository: Option<&Repository>) -> PathBuf {
 fn literal(value: &Value) -> String {
     match value {
         Value::String(text) => toml::Value::String(text.clone()).to_string(),
-        // Numbers, truth and lists of texts are written alike.
+        // Numbers, booleans and lists of texts have the same syntax in JSON and TOML.
         other => other.to_string(),
     }
 }
 
-/// Whether the server has this value already. It writes some of them in a way of its own.
+/// Returns whether the server has this value already. It normalizes some of them.
 fn is_same(key: &str, here: &Value, there: &Value) -> bool {
     let (Some(ours), Some(theirs)) = (here.as_str(), there.as_str()) else { return here == there };
     // An empty text changes nothing.
@@ -214,7 +215,7 @@ fn is_same(key: &str, here: &Value, there: &Value) -> bool {
     }
 }
 
-/// A value on one line.
+/// Formats a value on one line.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "nothing".to_owned(),

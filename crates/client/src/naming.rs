@@ -1,4 +1,4 @@
-//! What people call things, and which one they mean.
+//! Resolves the names that users give.
 
 use crate::{
     contexts::Contexts,
@@ -8,10 +8,10 @@ use crate::{
     server::Server,
 };
 
-/// The most applications that a page holds.
+/// The page size of the list of applications.
 const PAGE: u32 = 100;
 
-/// The id of an organization by its name or id.
+/// Returns the id of an organization by its name or id.
 pub(crate) fn organization(server: &Server, name: &str) -> Outcome<String> {
     let memberships: Vec<Membership> = server.get("/user/organizations").receive()?;
     let organizations = memberships.into_iter().filter_map(|membership| membership.organization);
@@ -31,7 +31,7 @@ pub(crate) fn organization(server: &Server, name: &str) -> Outcome<String> {
     }
 }
 
-/// An application by its id, its name, or its name and environment as `name@environment`.
+/// Returns an application by its id, its name, or its name and environment as `name@environment`.
 pub(crate) fn application(server: &Server, name: &str) -> Outcome<Application> {
     let (plain, environment) = match name.rsplit_once('@') {
         Some((plain, environment)) => (plain, Some(environment)),
@@ -66,7 +66,7 @@ pub(crate) fn application(server: &Server, name: &str) -> Outcome<Application> {
     }
 }
 
-/// The application that somebody names or, if they name none, that of `launchway.toml` here.
+/// Returns the named application or, without a name, that of the local `launchway.toml`.
 pub(crate) fn meant(server: &Server, name: Option<&str>) -> Outcome<Application> {
     match name {
         Some(name) => application(server, name),
@@ -78,13 +78,13 @@ pub(crate) fn meant(server: &Server, name: Option<&str>) -> Outcome<Application>
     }
 }
 
-/// Whether this can only be an id: names of applications have at most 63 characters, and so has
-/// this, but nobody calls an application by 36 hexadecimal digits and dashes.
+/// Returns whether this can only be an id. Names of applications have up to 63 characters, so an id would
+/// be a valid name, but no one calls an application by 36 hexadecimal digits and dashes.
 pub(crate) fn is_id(name: &str) -> bool {
     name.len() == 36 && name.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
-/// What somebody wrote as the id of something, as far as it can be one: it becomes part of a path.
+/// Checks that an argument can be an id: it becomes part of a path.
 pub(crate) fn id(text: &str) -> Outcome<&str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match !text.is_empty() && text.chars().all(is_allowed) {
@@ -94,7 +94,7 @@ pub(crate) fn id(text: &str) -> Outcome<&str> {
     }
 }
 
-/// That no context has this name.
+/// The failure if no context has this name.
 pub(crate) fn no_context(name: &str, contexts: &Contexts) -> Failure {
     let known: Vec<_> = contexts.contexts.keys().map(String::as_str).collect();
     let failure = Failure::new(Kind::Missing, format!("no server is remembered as `{name}`"));

@@ -1,13 +1,13 @@
-//! What is going on: a line for everything that happened, and one that lives for what happens now.
+//! Progress output: a line for each event, and a live line for the current activity.
 
 use crate::screen::Screen;
 
-/// What turns while something is awaited.
+/// The frames of the spinner.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// To the beginning of the line, and nothing on it.
+/// Moves to the beginning of the line and clears it.
 const WIPE: &str = "\r\u{1b}[2K";
 
-/// Remarks above a line that is drawn again and again. Only a terminal shows that line.
+/// Remarks above a live line that is redrawn. Only a terminal shows the live line.
 pub(crate) struct Progress<'a> {
     screen: &'a Screen,
     is_drawn: bool,
@@ -19,13 +19,13 @@ impl<'a> Progress<'a> {
         Self { screen, is_drawn: false, frame: 0 }
     }
 
-    /// Something that happened.
+    /// Prints a remark.
     pub(crate) fn say(&mut self, words: &str) {
         self.wipe();
         self.screen.remark(words);
     }
 
-    /// What happens now.
+    /// Draws the live line.
     pub(crate) fn draw(&mut self, words: &str) {
         if self.screen.is_live() {
             let frame = FRAMES[self.frame % FRAMES.len()];

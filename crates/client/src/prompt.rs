@@ -1,4 +1,4 @@
-//! Asking whoever sits at the terminal.
+//! Prompts on the terminal.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
@@ -7,7 +7,7 @@ use crate::{
     screen::Screen,
 };
 
-/// A line of text; what is proposed counts when nothing is typed.
+/// Asks for a line of text; an empty answer selects the default.
 pub(crate) fn text(screen: &Screen, question: &str, proposal: Option<&str>) -> Outcome<String> {
     if !screen.is_interactive() {
         return match proposal {
@@ -29,7 +29,7 @@ pub(crate) fn text(screen: &Screen, question: &str, proposal: Option<&str>) -> O
     }
 }
 
-/// The same, asked again until it passes `check`, which says what is wrong otherwise.
+/// Asks until the answer passes `check`, which returns the error otherwise.
 pub(crate) fn checked<T>(
     screen: &Screen,
     question: &str,
@@ -45,8 +45,7 @@ pub(crate) fn checked<T>(
     }
 }
 
-/// Whether somebody means it, who proves it by writing the name of what is lost; `--yes` means it
-/// without being asked.
+/// Asks the user to confirm by typing the name of what will be lost; `--yes` skips the question.
 pub(crate) fn meant(screen: &Screen, question: &str, name: &str, yes: bool) -> Outcome<bool> {
     if !yes && screen.is_interactive() {
         return Ok(text(screen, &format!("{question} Write its name to go on"), None)? == name);
@@ -54,8 +53,8 @@ pub(crate) fn meant(screen: &Screen, question: &str, name: &str, yes: bool) -> O
     agreed(screen, question, yes)
 }
 
-/// Something that nobody is to see: unseen from a terminal, or a line from a pipe. Never an
-/// argument, which every user of the machine can read.
+/// Asks for a secret: without echo on a terminal, or a line from a pipe. Never an argument, which every
+/// user of the machine can read.
 pub(crate) fn secret(question: &str) -> Outcome<String> {
     let cannot = || failed(format!("{question} cannot be read"));
     if io::stdin().is_terminal() {
@@ -70,8 +69,7 @@ pub(crate) fn secret(question: &str) -> Outcome<String> {
     }
 }
 
-/// A secret that is new: asked for twice at a terminal, so that nobody locks themselves out by a
-/// slip of the finger.
+/// Asks for a new secret: twice on a terminal, so that a typing error does not lock the user out.
 pub(crate) fn new_secret(screen: &Screen, question: &str) -> Outcome<String> {
     loop {
         let first = secret(question)?;
@@ -82,8 +80,8 @@ pub(crate) fn new_secret(screen: &Screen, question: &str) -> Outcome<String> {
     }
 }
 
-/// Secrets, one for each question: unseen from a terminal. In a pipe one secret is all that comes,
-/// so that it may have several lines; several are a line each.
+/// Asks for several secrets: without echo on a terminal. In a pipe a single secret is the whole input, so
+/// that it may have several lines; several secrets are one line each.
 pub(crate) fn secrets(questions: &[String]) -> Outcome<Vec<String>> {
     if io::stdin().is_terminal() {
         return questions.iter().map(|question| secret(question)).collect();
@@ -101,7 +99,7 @@ pub(crate) fn secrets(questions: &[String]) -> Outcome<Vec<String>> {
     }
 }
 
-/// Everything in the pipe, without the line end at its end.
+/// Returns the whole standard input, without the final line end.
 fn all(question: &str) -> Outcome<String> {
     let mut text = String::new();
     io::stdin().lock().read_to_string(&mut text).map_err(failed(format!("{question} cannot be read")))?;
@@ -109,7 +107,7 @@ fn all(question: &str) -> Outcome<String> {
     Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
 }
 
-/// What is in a file, or in the pipe for `-`.
+/// Returns the content of a file, or of standard input for `-`.
 pub(crate) fn file(name: &str) -> Outcome<String> {
     let cannot = || failed(format!("{name} cannot be read"));
     if name != "-" {
@@ -120,7 +118,7 @@ pub(crate) fn file(name: &str) -> Outcome<String> {
     Ok(text)
 }
 
-/// Whether somebody agrees; `--yes` agrees without being asked.
+/// Asks for a confirmation; `--yes` skips the question.
 pub(crate) fn agreed(screen: &Screen, question: &str, yes: bool) -> Outcome<bool> {
     if yes {
         return Ok(true);

@@ -1,13 +1,13 @@
-//! What a folder looks like an application of.
+//! Detects the application in a folder.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// The compose files that the server knows, in the order in which it takes them.
+/// The compose files that the server supports, in its order of preference.
 const COMPOSE_FILES: &[&str] = &["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
-/// A file that tells a language, and where servers written in it usually listen.
+/// A file that identifies a language, and the default port of servers written in it.
 const LANGUAGES: &[(&str, u16)] = &[
     ("package.json", 3000),
     ("requirements.txt", 8000),
@@ -23,19 +23,19 @@ const LANGUAGES: &[(&str, u16)] = &[
     ("build.gradle", 8080),
     ("build.gradle.kts", 8080),
 ];
-/// Where most servers listen that say nothing about it.
+/// The default port of most servers.
 const USUAL_PORT: u16 = 8080;
 
-/// How a folder would be built, and where the application would listen.
+/// The detected build pack and port of a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Proposal {
     pub(crate) build_pack: &'static str,
     pub(crate) port: u16,
-    /// The folder inside the repository, with a slash in front.
+    /// The folder inside the repository, with a leading slash.
     pub(crate) base_path: String,
 }
 
-/// What the folder that somebody stands in looks like, or else the whole repository.
+/// Detects the application in the current folder, or else in the whole repository.
 pub(crate) fn of(root: &Path, place: &Path) -> Option<Proposal> {
     let inside = place.canonicalize().ok().and_then(|place| {
         let root = root.canonicalize().ok()?;
@@ -61,11 +61,11 @@ fn in_folder(root: &Path, folder: &Path) -> Option<Proposal> {
     if let Some((_, port)) = LANGUAGES.iter().find(|(file, _)| here.join(file).is_file()) {
         return proposal("nixpacks", *port);
     }
-    // Nobody listens; the API wants a port all the same.
+    // No process listens; the API requires a port all the same.
     here.join("index.html").is_file().then(|| proposal("static", 80))?
 }
 
-/// The first port that the last stage of a Dockerfile exposes, or else any stage.
+/// Returns the first port that the last stage of a Dockerfile exposes, or else any stage.
 fn exposed(dockerfile: &str) -> Option<u16> {
     let (mut found, mut of_stage) = (None, None);
     for line in dockerfile.lines() {
@@ -80,8 +80,8 @@ fn exposed(dockerfile: &str) -> Option<u16> {
     found
 }
 
-/// The first port that a compose file publishes or exposes, as its container knows it. A proposal
-/// only, so no reader of YAML is needed.
+/// Returns the first container port that a compose file publishes or exposes. This is only a proposal, so
+/// no YAML parser is needed.
 fn published(compose: &str) -> Option<u16> {
     let mut is_inside = false;
     for line in compose.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -100,7 +100,7 @@ fn published(compose: &str) -> Option<u16> {
     None
 }
 
-/// A port, with or without a protocol.
+/// Parses a port, with or without a protocol.
 fn port(word: &str) -> Option<u16> {
     let number = word.split('/').next().unwrap_or(word);
     number.parse().ok().filter(|port| *port > 0)
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(proposed(&[(file, "")]), Some(("nixpacks", *port)), "{file}");
         }
         assert_eq!(proposed(&[("README.md", "")]), None);
-        // What was made for a container counts more than what it is written in.
+        // A container definition takes precedence over the language.
         assert_eq!(
             proposed(&[("Dockerfile", "FROM x"), ("compose.yaml", ""), ("go.mod", ""), ("index.html", "")]),
             Some(("dockerfile", 8080))

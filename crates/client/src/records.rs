@@ -1,11 +1,11 @@
-//! What the API answers, as far as people are shown it.
+//! The records of the API, as far as the client shows them.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::failure::{Failure, Kind, Outcome};
 
-/// Reads the data of an answer.
+/// Deserializes the data of a response.
 pub(crate) fn read<T: DeserializeOwned>(data: Value) -> Outcome<T> {
     serde_json::from_value(data).map_err(|error| {
         Failure::new(Kind::Failed, format!("the server's answer is not understood: {error}"))
@@ -27,7 +27,7 @@ pub(crate) struct Organization {
     pub(crate) name: String,
 }
 
-/// Somebody's place in an organization.
+/// A membership of a user in an organization.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Membership {
     pub(crate) organization: Option<Organization>,
@@ -40,7 +40,7 @@ pub(crate) struct Pagination {
 }
 
 impl Pagination {
-    /// What to say below a page when there is another one.
+    /// Returns the remark below a page if there is another one.
     pub(crate) fn more(&self, page: u32) -> String {
         match self.has_next {
             true => format!("{} in all; --page {} shows more\n", self.total_count, page + 1),
@@ -69,16 +69,16 @@ pub(crate) struct Application {
     pub(crate) updated_at: String,
 }
 
-/// Where an application, or a deployment, is.
+/// The status of an application or of a deployment.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Status {
     pub(crate) status: String,
-    /// Since when.
+    /// The time of the last change.
     pub(crate) updated_at: String,
 }
 
 impl Application {
-    /// How it is.
+    /// Returns the state.
     pub(crate) fn state(&self) -> &str {
         self.status.as_ref().map_or("", |status| &status.status)
     }
@@ -96,7 +96,7 @@ pub(crate) struct LogLine {
     pub(crate) level: String,
     pub(crate) log: String,
     pub(crate) created_at: String,
-    /// What programs are shown besides.
+    /// The other fields, for JSON output.
     #[serde(flatten)]
     pub(crate) rest: Map<String, Value>,
 }
@@ -117,17 +117,17 @@ pub(crate) struct Deployment {
 }
 
 impl Deployment {
-    /// Where it is.
+    /// Returns the state.
     pub(crate) fn state(&self) -> &str {
         self.status.as_ref().map_or("", |status| &status.status)
     }
 
-    /// Whether it stays where it is.
+    /// Returns whether the state is final.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.state(), "deployed" | "failed" | "cancelled")
     }
 
-    /// Since when it is where it is.
+    /// Returns the time of the last change of state.
     pub(crate) fn since(&self) -> &str {
         self.status.as_ref().map_or(&self.created_at, |status| &status.updated_at)
     }

@@ -1,4 +1,4 @@
-//! The git repository that somebody stands in, as far as `git` tells.
+//! The git repository around the current folder, read with `git`.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ pub(crate) struct Repository {
     root: PathBuf,
 }
 
-/// Where the server gets a repository from, and what has to be known about that.
+/// The URL from which the server clones a repository, and a remark about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) address: String,
@@ -23,24 +23,24 @@ pub(crate) struct Origin {
 }
 
 impl Repository {
-    /// The one around the current folder, if there is one, and git to ask.
+    /// Returns the repository around the current folder, if there is one and git is installed.
     pub(crate) fn here() -> Outcome<Option<Self>> {
         let folder = env::current_dir().map_err(failed("the current folder cannot be read"))?;
         let root = ask(&folder, &["rev-parse", "--show-toplevel"]);
         Ok(root.map(|root| Self { root: root.into() }))
     }
 
-    /// Its topmost folder.
+    /// Returns the root folder.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The branch that is checked out, also before its first commit.
+    /// Returns the branch that is checked out, also before its first commit.
     pub(crate) fn branch(&self) -> Option<String> {
         self.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])
     }
 
-    /// Where a server gets it from: its remote, or else the folder itself.
+    /// Returns the URL from which a server clones it: the remote, or else the folder itself.
     pub(crate) fn origin(&self) -> Origin {
         let remote = self.ask(&["remote", "get-url", "origin"]).or_else(|| {
             let remotes = self.ask(&["remote"])?;
@@ -52,14 +52,15 @@ impl Repository {
         }
     }
 
-    /// How many files differ from what is committed, besides `launchway.toml`: the server has no
-    /// need of that one.
+    /// Returns the number of files with uncommitted changes, except `launchway.toml`, which the server does
+    /// not need.
     pub(crate) fn uncommitted(&self) -> usize {
         let changes = self.ask(&["status", "--porcelain", "--", ".", ":(exclude)launchway.toml"]);
         changes.map_or(0, |changes| changes.lines().count())
     }
 
-    /// How many commits of `branch` the remote does not have; `None` when it has no such branch.
+    /// Returns the number of commits of `branch` that are not pushed; `None` if the remote has no such
+    /// branch.
     pub(crate) fn unpushed(&self, branch: &str) -> Option<usize> {
         let own = format!("refs/heads/{branch}");
         let behind =
@@ -67,7 +68,7 @@ impl Repository {
         behind(&format!("{branch}@{{upstream}}")).or_else(|| behind(&format!("refs/remotes/origin/{branch}")))
     }
 
-    /// What git answers; `None` when it has no answer.
+    /// Runs git and returns its output; `None` if it fails.
     fn ask(&self, arguments: &[&str]) -> Option<String> {
         ask(&self.root, arguments)
     }
@@ -77,7 +78,7 @@ fn ask(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .args(arguments)
         .current_dir(folder)
-        // Looking must not disturb whoever works there.
+        // Reading must not take git's locks.
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("LC_ALL", "C")
@@ -89,7 +90,7 @@ fn ask(folder: &Path, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim_end().to_owned())
 }
 
-/// An address of a remote as the server takes it.
+/// Converts the URL of a remote to the form that the server accepts.
 fn origin(address: &str, root: &Path) -> Origin {
     let Some((scheme, rest)) = address.split_once("://") else {
         // `user@host:path` has its colon before the first slash.
@@ -112,7 +113,7 @@ fn by_key(address: &str) -> Origin {
     Origin { address: address.to_owned(), remark: Some(remark.to_owned()) }
 }
 
-/// A folder of this machine, which may be that of the server.
+/// A folder on this machine, which may be the server's machine.
 fn local(folder: &Path) -> Origin {
     let folder = folder.canonicalize().unwrap_or_else(|_missing| folder.to_owned());
     let remark = "the repository is a folder of this machine: the server has to run here and to allow it in \
@@ -120,7 +121,7 @@ fn local(folder: &Path) -> Origin {
     Origin { address: folder.display().to_string(), remark: Some(remark.to_owned()) }
 }
 
-/// What is written to a file that others read must hold no password.
+/// Removes the credentials of a URL: it is written to a file that others read.
 fn without_credentials(address: &str, remark: Option<String>) -> Origin {
     let Ok(mut url) = Url::parse(address) else { return Origin { address: address.to_owned(), remark } };
     if url.username().is_empty() && url.password().is_none() {

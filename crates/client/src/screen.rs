@@ -1,4 +1,4 @@
-//! Where answers are shown: to people in words and colours, to programs as JSON.
+//! Output: text with colours for users, JSON for programs.
 
 use std::{
     env,
@@ -15,20 +15,20 @@ use crate::{
     table::Table,
 };
 
-/// What a text is about, which a terminal shows by its colour.
+/// The meaning of a text, which a terminal shows by its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
     Bad,
     Doubtful,
-    /// Of less interest than what is around it.
+    /// Less important than the text around it.
     Quiet,
     Strong,
     /// Light on dark, whatever the terminal's own colours are.
     Contrast,
 }
 
-/// Standard output for what was asked for, standard error for everything said besides.
+/// Standard output for results, standard error for everything else.
 #[derive(Debug)]
 pub(crate) struct Screen {
     format: Format,
@@ -36,7 +36,7 @@ pub(crate) struct Screen {
     is_interactive: bool,
 }
 
-/// Which of the two streams show colours.
+/// Colour support of the two streams.
 #[derive(Clone, Copy, Debug)]
 struct Colours {
     output: bool,
@@ -55,30 +55,30 @@ impl Screen {
         Self { format, colours, is_interactive: io::stdin().is_terminal() && io::stderr().is_terminal() }
     }
 
-    /// Whether somebody sits there who can be asked.
+    /// Returns whether the user can be prompted.
     pub(crate) fn is_interactive(&self) -> bool {
         self.is_interactive
     }
 
-    /// Whether programs read the output.
+    /// Returns whether the output is JSON.
     pub(crate) fn is_for_programs(&self) -> bool {
         self.format == Format::Json
     }
 
-    /// Whether what is remarked can be overwritten: a terminal shows it.
+    /// Returns whether remarks can be overwritten, because standard error is a terminal.
     pub(crate) fn is_live(&self) -> bool {
         let is_able = env::var_os("TERM").is_none_or(|value| value != "dumb");
         is_able && io::stderr().is_terminal() && !self.is_for_programs()
     }
 
-    /// Writes on the line that is to be overwritten.
+    /// Writes the live line.
     pub(crate) fn sketch(&self, words: &str) {
         let mut terminal = io::stderr().lock();
-        // A terminal that is gone is no reason to fail.
+        // A closed terminal is no reason to fail.
         let _ = terminal.write_all(words.as_bytes()).and_then(|()| terminal.flush());
     }
 
-    /// The data of an answer: as it is for programs, else as `words` puts it.
+    /// Prints the data of a response: unchanged as JSON, otherwise formatted by `words`.
     pub(crate) fn show<T: DeserializeOwned>(&self, data: Value, words: impl FnOnce(T) -> String) -> Outcome {
         if self.is_for_programs() {
             return self.json(&data);
@@ -87,49 +87,49 @@ impl Screen {
         self.print(&words(record))
     }
 
-    /// Something for programs.
+    /// Prints JSON.
     pub(crate) fn json(&self, data: &Value) -> Outcome {
         self.print(&format!("{data:#}\n"))
     }
 
-    /// Prints text that has its line ends already.
+    /// Prints text that already ends with a line end.
     pub(crate) fn print(&self, text: &str) -> Outcome {
         let mut output = io::stdout().lock();
         match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-            // Whoever reads has read enough; nobody is left to be told more.
+            // The reader has closed the pipe; there is nothing left to do.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
             written => written.map_err(failed("the output cannot be written")),
         }
     }
 
-    /// A table in the colours of the output.
+    /// Formats a table in the colours of standard output.
     pub(crate) fn table(&self, table: &Table) -> String {
         table.render(|text, tone| self.tint(text, tone))
     }
 
-    /// A text of the output in its colour.
+    /// Colours a text for standard output.
     pub(crate) fn tint(&self, text: &str, tone: Tone) -> String {
         tinted(text, tone, self.colours.output)
     }
 
-    /// Says something besides; programs are not told.
+    /// Prints a remark; not with JSON output.
     pub(crate) fn remark(&self, words: &str) {
         if !self.is_for_programs() {
             say(words);
         }
     }
 
-    /// A text of a remark in its colour.
+    /// Colours a text for standard error.
     pub(crate) fn tint_remark(&self, text: &str, tone: Tone) -> String {
         tinted(text, tone, self.colours.remarks)
     }
 
-    /// Says something that everybody is to know, also who reads programs' logs.
+    /// Prints a warning, also with JSON output.
     pub(crate) fn warn(&self, words: &str) {
         say(&format!("{} {words}", tinted("warning:", Tone::Doubtful, self.colours.remarks)));
     }
 
-    /// Says why it failed, and what to do about it.
+    /// Prints a failure and its hint.
     pub(crate) fn complain(&self, failure: &Failure) {
         let error = tinted("error:", Tone::Bad, self.colours.remarks);
         say(&format!("{error} {}", visible(&failure.to_string())));
@@ -139,7 +139,7 @@ impl Screen {
     }
 }
 
-/// How a state is shown.
+/// Returns the tone of a state.
 pub(crate) fn tone_of(state: &str) -> Tone {
     match state {
         "running" | "deployed" | "completed" | "delivered" => Tone::Good,
@@ -149,19 +149,19 @@ pub(crate) fn tone_of(state: &str) -> Tone {
     }
 }
 
-/// Text of somebody else as a terminal may see it: nothing that moves the cursor, rings, or hides.
+/// Escapes untrusted text for a terminal: nothing that moves the cursor, beeps, or hides text.
 pub(crate) fn visible(text: &str) -> String {
     let is_harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_bidirectional(c);
     text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// A line that a program printed, as a terminal may see it and without the colours it had.
+/// Escapes a line of a program's output for a terminal, and removes its colours.
 pub(crate) fn printed(line: &str) -> String {
     let (mut text, mut rest) = (String::new(), line);
     while let Some(start) = rest.find("\u{1b}[") {
         text.push_str(&rest[..start]);
         let sequence = &rest[start + 2..];
-        // Parameters, and one letter that ends them.
+        // Parameters, and one final character.
         match sequence.find(|c: char| !(' '..='?').contains(&c)) {
             Some(end) if sequence[end..].starts_with(|c: char| ('@'..='~').contains(&c)) => {
                 rest = &sequence[end + 1..];
@@ -176,7 +176,7 @@ pub(crate) fn printed(line: &str) -> String {
     visible(text.trim_end_matches('\r'))
 }
 
-/// Whether a character turns the order of those around it.
+/// Returns whether a character changes the direction of the text around it.
 fn is_bidirectional(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -196,7 +196,7 @@ fn tinted(text: &str, tone: Tone, is_coloured: bool) -> String {
     format!("\u{1b}[{code}m{text}\u{1b}[0m")
 }
 
-/// A terminal that is gone is no reason to fail.
+/// Writes to standard error, and ignores errors: a closed terminal is no reason to fail.
 fn say(words: &str) {
     let _ = writeln!(io::stderr().lock(), "{words}");
 }

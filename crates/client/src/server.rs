@@ -1,4 +1,4 @@
-//! Asking a server: one request, its envelope, and what a refusal means.
+//! The HTTP client: one request, its envelope, and the meaning of an error.
 
 use std::{
     io::Read as _,
@@ -18,10 +18,10 @@ use crate::failure::{Failure, Kind, Outcome};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// Logs of 1,000 lines of 88 KiB fit; more is no answer of a Launchway server.
+/// The largest response. Logs of 1,000 lines of 88 KiB fit; a larger one is not from a Launchway server.
 const LARGEST_ANSWER: u64 = 128 << 20;
 
-/// A server, and who asks it.
+/// A server and the credentials for it.
 #[derive(Clone)]
 pub(crate) struct Server {
     agent: Agent,
@@ -30,7 +30,7 @@ pub(crate) struct Server {
     organization: Option<String>,
 }
 
-/// What every answer is wrapped in.
+/// The envelope of every response.
 #[derive(Deserialize)]
 struct Envelope {
     data: Value,
@@ -40,7 +40,7 @@ struct Envelope {
 }
 
 impl Server {
-    /// Asks the server at `url`, as nobody.
+    /// A client of the server at `url`, without credentials.
     pub(crate) fn at(url: &str) -> Outcome<Self> {
         let wrong = |why: &str| {
             Failure::new(Kind::Usage, format!("`{url}` is no address of a server: {why}"))
@@ -56,7 +56,7 @@ impl Server {
         let roots = RootCerts::Specific(std::sync::Arc::new(trusted().to_vec()));
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // A token is for one server, and not for whoever it points to.
+            // A token is for one server, and must not follow a redirect.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_global(Some(TIME_LIMIT))
@@ -66,22 +66,22 @@ impl Server {
         Ok(Self { agent: config.build().into(), url: parsed, token: None, organization: None })
     }
 
-    /// The same as whoever holds `token`.
+    /// Authenticates with `token`.
     pub(crate) fn with_token(self, token: Option<String>) -> Self {
         Self { token, ..self }
     }
 
-    /// The same in this organization, by its id.
+    /// Acts in this organization, by its id.
     pub(crate) fn in_organization(self, organization: Option<String>) -> Self {
         Self { organization, ..self }
     }
 
-    /// Where it is, without a slash at the end.
+    /// Returns the base URL, without a trailing slash.
     pub(crate) fn url(&self) -> &str {
         self.url.as_str().trim_end_matches('/')
     }
 
-    /// Whether what is sent there can be read on the way.
+    /// Returns whether the connection is neither encrypted nor local.
     pub(crate) fn is_in_the_open(&self) -> bool {
         let is_here = match self.url.host() {
             Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -112,7 +112,7 @@ impl Server {
         self.request("DELETE", path)
     }
 
-    /// A request to a route below `/api/v1`.
+    /// Creates a request to an endpoint below `/api/v1`.
     fn request(&self, method: &'static str, path: &str) -> Request<'_> {
         let mut url = self.url.clone();
         let base = self.url.path().trim_end_matches('/');
@@ -131,13 +131,13 @@ pub(crate) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// With a parameter of the query.
+    /// Adds a query parameter.
     pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.url.query_pairs_mut().append_pair(name, &value.to_string());
         self
     }
 
-    /// With a parameter of the query, when there is a value for it.
+    /// Adds a query parameter, if there is a value for it.
     pub(crate) fn with_some(self, name: &str, value: Option<impl ToString>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -145,30 +145,30 @@ impl Request<'_> {
         }
     }
 
-    /// With a JSON body.
+    /// Sets a JSON body.
     pub(crate) fn body(self, body: Value) -> Self {
         Self { body: Some(body), ..self }
     }
 
-    /// With a header.
+    /// Adds a header.
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// Once, however often it is sent: the server keeps its answer for 24 hours.
+    /// Makes the request idempotent: the server keeps its response for 24 hours.
     pub(crate) fn once(self, key: &str) -> Self {
         self.header("idempotency-key", key)
     }
 
-    /// Sends it, and gives the data of the answer as something.
+    /// Sends the request and deserializes the data of the response.
     pub(crate) fn receive<T: DeserializeOwned>(self) -> Outcome<T> {
         let url = self.server.url().to_owned();
         let data = self.send()?;
         serde_json::from_value(data).map_err(|error| strange(&url, &error.to_string()))
     }
 
-    /// Sends it, and gives the data of the answer.
+    /// Sends the request and returns the data of the response.
     pub(crate) fn send(self) -> Outcome<Value> {
         let server = self.server;
         let (status, text) = self.exchange()?;
@@ -217,7 +217,7 @@ impl Request<'_> {
     }
 }
 
-/// A key for a request that is to be carried out once.
+/// Returns a new idempotency key.
 pub(crate) fn fresh_key() -> Outcome<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
@@ -226,10 +226,11 @@ pub(crate) fn fresh_key() -> Outcome<String> {
     Ok(u128::from_ne_bytes(bytes).to_string())
 }
 
-/// Waits until the server answers a question that may be asked twice, and says so once.
+/// Retries an idempotent request until the server answers, and reports the first failure.
 ///
 /// # Errors
-/// What is wrong, when it is not that nobody answers; or that nobody answered for `patience`.
+///
+/// The error, if it is not that the server is unreachable; or if it was unreachable for `patience`.
 pub(crate) fn patiently<T>(
     patience: Duration,
     mut ask: impl FnMut() -> Outcome<T>,
@@ -253,7 +254,7 @@ pub(crate) fn patiently<T>(
     }
 }
 
-/// The certificates that this machine trusts, where its owner can add one.
+/// Returns the certificates that this machine trusts, to which its owner can add one.
 fn trusted() -> &'static [Certificate<'static>] {
     static TRUSTED: OnceLock<Vec<Certificate<'static>>> = OnceLock::new();
     TRUSTED.get_or_init(|| {

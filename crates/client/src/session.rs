@@ -1,4 +1,4 @@
-//! A server, who asks it, and where answers are shown.
+//! A session: a server, the credentials for it, and the output.
 
 use std::env;
 
@@ -11,26 +11,27 @@ use crate::{
     server::Server,
 };
 
-/// What a verb works with.
+/// The environment of a command.
 pub(crate) struct Session<'a> {
     pub(crate) server: Server,
     pub(crate) screen: &'a Screen,
-    /// The name of the context; `None` when the environment said where and who.
+    /// The name of the context; `None` if the environment variables name the server and the token.
     pub(crate) context: Option<String>,
-    /// The organization that was asked for, by its name or id.
+    /// The requested organization, by its name or id.
     pub(crate) wanted: Option<String>,
 }
 
 impl<'a> Session<'a> {
-    /// By the environment, or else by the context that is meant; in the organization that is meant.
+    /// Opens a session by environment variables, or else by the selected context, in the selected
+    /// organization.
     pub(crate) fn open(options: &Options, screen: &'a Screen) -> Outcome<Self> {
         let Self { server, screen, context, wanted } = Self::of_oneself(options, screen)?;
         let organization = wanted.as_deref().map(|name| naming::organization(&server, name)).transpose()?;
         Ok(Self { server: server.in_organization(organization), screen, context, wanted })
     }
 
-    /// The same for what has nothing to do with an organization: it works also when the one that is
-    /// remembered is gone.
+    /// Opens a session for commands that need no organization: it works also when the remembered one no
+    /// longer exists.
     pub(crate) fn of_oneself(options: &Options, screen: &'a Screen) -> Outcome<Self> {
         let (server, context, remembered) = match (set("LAUNCHWAY_URL"), set("LAUNCHWAY_TOKEN")) {
             (Some(url), Some(token)) => (Server::at(&url)?.with_token(Some(token)), None, None),

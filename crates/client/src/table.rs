@@ -1,8 +1,8 @@
-//! Tables for people: columns as wide as they need to be, headings above.
+//! Tables: columns as wide as needed, headings above.
 
 use crate::screen::{Tone, visible};
 
-/// A text in a table, and how it is shown.
+/// A text in a table, and its tone.
 #[derive(Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -16,7 +16,7 @@ impl Cell {
 }
 
 impl From<&str> for Cell {
-    /// On one line, whatever it was.
+    /// Joins the text into one line.
     fn from(text: &str) -> Self {
         Self { text: visible(text).replace(['\n', '\t'], " "), tone: None }
     }
@@ -37,7 +37,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// With these headings, and `nothing` to say when there are no rows.
+    /// Creates a table with these headings, and the text `nothing` that is shown without rows.
     pub(crate) fn new(headings: &[&'static str], nothing: impl Into<String>) -> Self {
         Self { headings: headings.to_vec(), rows: Vec::new(), nothing: nothing.into() }
     }
@@ -47,7 +47,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The lines of the table.
+    /// Formats the table.
     pub(crate) fn render(&self, tint: impl Fn(&str, Tone) -> String) -> String {
         if self.rows.is_empty() {
             return format!("{}\n", self.nothing);
@@ -68,7 +68,7 @@ impl Table {
     }
 }
 
-/// One line, with two spaces between columns and none at its end.
+/// Formats one line, with two spaces between columns and none at its end.
 fn line(cells: &[Cell], widths: &[usize], tint: &impl Fn(&str, Tone) -> String) -> String {
     let mut text = String::new();
     for (number, (cell, width)) in cells.iter().zip(widths).enumerate() {

@@ -1,4 +1,4 @@
-//! The verbs, by what they are about.
+//! The commands, by subject.
 
 pub(crate) mod app;
 pub(crate) mod apps;

@@ -1,4 +1,4 @@
-//! Watching a deployment until it is over.
+//! Watches a deployment until it has finished.
 
 use std::{
     thread,
@@ -19,10 +19,10 @@ use crate::{
     when::{Span, seconds_between},
 };
 
-/// How often is asked: at first, and when it takes longer than [`SOON`].
+/// The polling intervals: the first one, and the one after [`SOON`].
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 const SOON: Duration = Duration::from_secs(20);
-/// The deployment is among the newest of its application, unless somebody is very busy.
+/// The number of newest deployments among which the watched one is searched.
 const NEWEST: u32 = 20;
 
 /// How a deployment is asked for and waited for.
@@ -36,8 +36,8 @@ pub(crate) struct Waiting {
     pub(crate) timeout: Option<Span>,
 }
 
-/// Shows a deployment that was just asked for: how it goes until it is over, unless that is not
-/// wanted. Fails when it does not end well.
+/// Shows the progress of a deployment until it has finished, unless `detach` is set. Fails if the
+/// deployment does not succeed.
 pub(crate) fn watch(
     session: &Session<'_>,
     application: &Application,
@@ -75,17 +75,17 @@ struct Watch<'a> {
     id: &'a str,
     following: Following<'a>,
     progress: Progress<'a>,
-    /// Where it was when it was last looked at, and since when.
+    /// The last known state, and its time.
     step: (String, String),
     step_seen: Instant,
-    /// The last line of Launchway's own, which says why it ended.
+    /// The last line of Launchway itself, which contains the reason of the end.
     last_word: String,
 }
 
-/// How a deployment ended.
+/// The end of a deployment.
 struct End {
     deployment: Deployment,
-    /// What it was doing.
+    /// The last step.
     step: String,
     last_word: String,
 }
@@ -109,7 +109,7 @@ impl<'a> Watch<'a> {
     fn follow(mut self, limit: Option<Span>) -> Outcome<End> {
         let begun = Instant::now();
         loop {
-            // In this order: what is written before the end is there when the end is.
+            // In this order: lines written before the end exist when the end is read.
             let deployment = self.look()?;
             let end = deployment.is_over().then(|| deployment.since().to_owned());
             let mark = self.advance(&deployment);
@@ -133,7 +133,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The deployment without its log.
+    /// Returns the deployment without its log.
     fn look(&mut self) -> Outcome<Deployment> {
         let (server, application, id) = (self.server, &self.application.id, self.id);
         let ask = || {
@@ -148,7 +148,7 @@ impl<'a> Watch<'a> {
         patiently(PATIENCE, ask, |failure| tell(screen, progress, failure))
     }
 
-    /// What is to be said about the step that is over, and the moment at which it was.
+    /// Returns the remark about the step that has finished, and its end.
     fn advance(&mut self, deployment: &Deployment) -> Option<(String, String)> {
         let now = (deployment.state().to_owned(), deployment.since().to_owned());
         if now.0 == self.step.0 {
@@ -170,22 +170,22 @@ impl<'a> Watch<'a> {
                 format!("{cross} Failed after {whole} while {}", doing(step).to_lowercase())
             }
             "cancelled" => format!("{} Cancelled after {whole}", self.screen.tint_remark("✗", Tone::Quiet)),
-            // The steps between were too quick to be seen.
+            // The steps between were too quick to be observed.
             "deployed" if step == "queued" => String::new(),
-            // Another attempt begins; the log says why.
+            // Another attempt begins; the log contains the reason.
             "queued" => String::new(),
             _ => good(done),
         };
         let moment = now.1.clone();
-        // What it was doing when it ended is of more use than that it ended.
+        // The step in which it ended is more useful than the final state.
         if !deployment.is_over() {
             (self.step, self.step_seen) = (now, Instant::now());
         }
         Some((words, moment))
     }
 
-    /// Shows what was written, with the mark in its place. At the end nothing is read that came
-    /// long after it: what is live may print for ever.
+    /// Shows new lines, with the remark at its position. At the end, lines long after it are not read: a
+    /// live application may print for ever.
     fn show_lines(&mut self, mut mark: Option<(String, String)>, end: Option<&str>) -> Outcome {
         loop {
             let (screen, progress) = (self.screen, &mut self.progress);
@@ -265,7 +265,7 @@ fn was(state: &str) -> &'static str {
     if state == "cancelled" { "was cancelled" } else { "failed" }
 }
 
-/// What a deployment does in a state.
+/// Returns the activity of a deployment in a state.
 fn doing(state: &str) -> &'static str {
     match state {
         "queued" => "Waiting for its turn",
@@ -275,7 +275,7 @@ fn doing(state: &str) -> &'static str {
     }
 }
 
-/// Says once that the server is away.
+/// Reports once that the server is unreachable.
 fn tell(screen: &Screen, progress: &mut Progress<'_>, failure: &Failure) {
     let (mark, why) = (screen.tint_remark("…", Tone::Doubtful), visible(&failure.to_string()));
     progress.say(&format!("{mark} {why}; the deployment goes on, and so does this when it answers again"));

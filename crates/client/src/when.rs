@@ -1,10 +1,10 @@
-//! Moments as people say them.
+//! Timestamps and durations in the user's notation.
 
 use std::{str::FromStr, time::Duration};
 
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
 
-/// How long ago a moment of the API was, in one unit.
+/// Formats the age of a timestamp, in one unit.
 #[expect(clippy::disallowed_methods, reason = "people are shown the time of the machine that they sit at")]
 pub(crate) fn ago(moment: &str) -> String {
     ago_at(moment, Utc::now())
@@ -25,7 +25,7 @@ fn ago_at(moment: &str, now: DateTime<Utc>) -> String {
     }
 }
 
-/// A length of time as people write it: `90s`, `10m`, `2h`, `3d`.
+/// A duration: `90s`, `10m`, `2h`, `3d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span(pub(crate) Duration);
 
@@ -47,10 +47,10 @@ impl FromStr for Span {
     }
 }
 
-/// A moment as people write it: so long ago, a timestamp, or a day.
+/// A point in time: a duration ago, a timestamp, or a date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Since {
-    /// So long ago.
+    /// A duration ago.
     Ago(Span),
     /// At this timestamp.
     At(String),
@@ -75,7 +75,7 @@ impl FromStr for Since {
 }
 
 impl Since {
-    /// The moment as the API takes it.
+    /// Returns the timestamp in the format of the API.
     #[expect(clippy::disallowed_methods, reason = "people mean the time of the machine that they sit at")]
     pub(crate) fn moment(&self) -> String {
         match self {
@@ -90,7 +90,7 @@ impl Since {
     }
 }
 
-/// A moment of the API to the second, in UTC.
+/// Formats a timestamp of the API to the second, in UTC.
 pub(crate) fn short(moment: &str) -> String {
     match DateTime::parse_from_rfc3339(moment) {
         Ok(then) => then.to_utc().to_rfc3339_opts(SecondsFormat::Secs, true),
@@ -98,7 +98,7 @@ pub(crate) fn short(moment: &str) -> String {
     }
 }
 
-/// The seconds between two moments of the API, with one digit behind the point.
+/// Returns the seconds between two timestamps of the API, with one decimal digit.
 pub(crate) fn seconds_between(from: &str, to: &str) -> String {
     let parsed = (DateTime::parse_from_rfc3339(from), DateTime::parse_from_rfc3339(to));
     match parsed {

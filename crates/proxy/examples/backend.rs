@@ -1,4 +1,4 @@
-//! A bare server that answers everything with 1 KiB: what the benchmark puts behind a proxy.
+//! A minimal server that answers every request with 1 KiB: the upstream of the proxy benchmark.
 
 use std::{convert::Infallible, io};
 
@@ -22,7 +22,7 @@ fn main() -> io::Result<()> {
                 let page = page.clone();
                 async move { Ok::<_, Infallible>(Response::new(Full::new(page))) }
             });
-            // A connection that breaks is its client's business.
+            // A broken connection is not an error of the backend.
             tokio::spawn(async move {
                 let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
             });

@@ -1,4 +1,4 @@
-//! Clients' connections: taken from the listening socket, served, closed.
+//! Accepts, serves and closes connections of clients.
 
 use std::{
     convert::Infallible,
@@ -20,28 +20,28 @@ use tokio::{
 
 use crate::{closing::Phase, exchange::Peer, forward, proxy::Proxy, wire::Wire};
 
-/// Connections that wait to be taken.
+/// The backlog of the listening socket.
 const BACKLOG: u32 = 4_096;
 
-/// As much as is read at once. Heads are limited by `Limits`.
+/// The size of the read buffer. Heads are limited by `Limits`.
 const BUFFER: usize = 64 * 1_024;
 
-/// Until the next try when no connection can be taken: mostly for want of file descriptors.
+/// The delay before the next `accept` after one failed, mostly because file descriptors ran out.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Listens there.
+/// Binds a listening socket.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A proxy that starts again must not wait for connections of the last one.
+    // A restarted proxy must not wait for connections of the last one.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Takes connections until the proxy leaves.
+/// Accepts connections until the proxy shuts down.
 pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
     loop {
         let taken = async {
@@ -58,7 +58,7 @@ pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
                     tokio::spawn(async move { serve(&proxy, stream, peer).await });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a connection");
+                    tracing::warn!(%error, "client accept failed");
                     sleep(PAUSE).await;
                 }
             },
@@ -68,7 +68,7 @@ pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
 
 async fn serve(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection ended at once");
+        tracing::debug!(%error, "client connection setup failed");
         return;
     }
     let wire = Wire::new(stream, Arc::clone(&peer), &proxy.limits);
@@ -100,6 +100,6 @@ async fn serve(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
         connection.as_mut().poll(cx)
     });
     if let Err(error) = ended.await {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "client connection failed");
     }
 }

@@ -1,7 +1,7 @@
-//! What was asked and answered, a line for each request.
+//! The access log: one line for each request.
 //!
-//! **Invariant:** noting a request never waits for the disk. When lines come faster than it takes
-//! them, some are lost, and a line tells how many.
+//! **Invariant:** logging a request never waits for the disk. When lines arrive faster than the disk takes
+//! them, some are dropped, and a line says how many.
 
 mod entry;
 mod file;
@@ -21,41 +21,42 @@ use std::{
 pub use self::entry::Entry;
 use self::file::RotatedFile;
 
-/// How many requests may wait to be written. Each takes a few hundred bytes.
+/// The largest number of requests that wait to be written. Each takes a few hundred bytes.
 const MOST_WAITING: usize = 8 * 1024;
 
-/// How much is written at once.
+/// The size of one write.
 const MOST_AT_ONCE: usize = 64 * 1024;
 
-/// Where requests are noted. Dropping it waits until what was noted is written.
+/// The access log. Dropping it waits until every queued entry is written.
 pub struct AccessLog {
     writer: Option<Writer>,
 }
 
 struct Writer {
-    /// Is there until the log is dropped.
+    /// `None` once the log is dropped.
     queue: Option<SyncSender<Entry>>,
     lost: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl AccessLog {
-    /// Appends to the file at `path`, which only its owner may read. Beside it are up to two older
-    /// ones, `<path>.1` and `<path>.2`. Another process may append at the same time.
+    /// Appends to the file at `path`, which only its owner may read. Up to two older files are kept
+    /// beside it, `<path>.1` and `<path>.2`. Another process may append at the same time.
     ///
     /// # Errors
-    /// [`io::Error`] when the file cannot be written, or is no file.
+    ///
+    /// [`io::Error`] if the path cannot be written, or is not a regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = RotatedFile::open(path, file::MOST_BYTES)?;
         Self::start(MOST_WAITING, file)
     }
 
-    /// Notes nothing.
+    /// A log that discards every entry.
     pub fn off() -> Self {
         Self { writer: None }
     }
 
-    /// Notes a request. Returns at once.
+    /// Queues an entry. Returns at once.
     pub fn note(&self, entry: Entry) {
         let Some(writer) = &self.writer else { return };
         if writer.queue.as_ref().is_some_and(|queue| queue.try_send(entry).is_err()) {
@@ -83,13 +84,13 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // It panics nowhere; were it to, there would be nothing left to write.
+            // It never panics; if it did, there would be nothing left to write.
             let _ended = thread.join();
         }
     }
 }
 
-/// Takes whole lines.
+/// A sink of complete lines.
 trait Lines: Send + 'static {
     fn append(&mut self, lines: &[u8]) -> io::Result<()>;
 }
@@ -100,7 +101,7 @@ struct Pen<F> {
 }
 
 impl<F: Lines> Pen<F> {
-    /// Writes until nobody can note anything any more.
+    /// Writes entries until every sender is dropped.
     fn write(mut self, entries: &Receiver<Entry>) {
         let mut lines = Vec::with_capacity(MOST_AT_ONCE);
         while let Ok(first) = entries.recv() {
@@ -126,9 +127,9 @@ impl<F: Lines> Pen<F> {
             entry::write_loss(lost, SystemTime::now(), lines);
         }
         if let Err(error) = self.file.append(lines) {
-            // Once, and not for each request: what is lost is told in the log as soon as it can be.
+            // Once, and not for each request: the number of lost lines is logged as soon as possible.
             if lost == 0 {
-                tracing::warn!(%error, "the access log cannot be written");
+                tracing::warn!(%error, "access log write failed");
             }
             self.lost.fetch_add(lost + count, Ordering::Relaxed);
         }

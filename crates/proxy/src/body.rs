@@ -1,4 +1,4 @@
-//! What an answer is made of.
+//! Bodies of responses.
 
 use std::{
     error::Error,
@@ -16,38 +16,38 @@ use crate::{
     upstream::{Answer, Upstream},
 };
 
-/// Whatever ends an answer too early.
+/// An error that ends a response early.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The body of an answer: from memory, from a file or from an application.
+/// The body of a response: from memory, from a file or from an application.
 #[derive(Debug)]
 pub struct Body {
     source: Source,
-    /// The request that this answers is under way for as long as this is here.
+    /// Keeps the request in flight for as long as the body exists.
     exchange: Option<Arc<Exchange>>,
-    /// Where it comes from must stay until its end.
+    /// Keeps the upstream alive until the end of the body.
     origin: Option<Arc<Upstream>>,
 }
 
 #[derive(Debug)]
 enum Source {
     Memory(Bytes),
-    // Not behind a `dyn`: nearly every answer is one of these.
+    // Not behind a `dyn`: nearly every response is one of these.
     Upstream(Answer),
     Any(UnsyncBoxBody<Bytes, BoxError>),
 }
 
-/// A body that is known already.
+/// A body in memory.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Body { source: Source::Memory(bytes.into()), exchange: None, origin: None }
 }
 
-/// No body.
+/// An empty body.
 pub fn empty() -> Body {
     full(Bytes::new())
 }
 
-/// Any body.
+/// Boxes any body.
 pub fn boxed<B>(body: B) -> Body
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
@@ -61,12 +61,12 @@ impl Body {
         Self { source: Source::Upstream(answer), exchange: None, origin: None }
     }
 
-    /// Counts what goes out, and tells of the request's end when the last byte is out.
+    /// Counts the bytes sent, and ends the request's exchange after the last byte.
     pub(crate) fn ends(&mut self, exchange: Arc<Exchange>) {
         self.exchange = Some(exchange);
     }
 
-    /// Reads from there until its end.
+    /// Keeps the upstream alive until the end of the body.
     pub(crate) fn reads(&mut self, origin: Arc<Upstream>) {
         self.origin = Some(origin);
     }

@@ -1,4 +1,5 @@
-//! How the proxy leaves: first it asks clients to go, then it closes what is idle, then everything.
+//! Graceful shutdown: first the proxy asks clients to disconnect, then it closes idle connections, then all
+//! of them.
 
 use std::{
     future::Future as _,
@@ -9,13 +10,13 @@ use std::{
 
 use tokio::sync::{Notify, futures::Notified};
 
-/// How far the proxy is with leaving.
+/// The phase of the shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// It stays.
+    /// The proxy serves requests.
     Serving,
-    /// Each answer is the last one on its connection.
+    /// Each response is the last one on its connection.
     Leaving,
     /// Connections without a request are closed.
     ClosingIdle,
@@ -23,7 +24,7 @@ pub(crate) enum Phase {
     Cutting,
 }
 
-/// Tells every connection how far the proxy is.
+/// Publishes the phase of the shutdown to every connection.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
     phase: AtomicU8,
@@ -45,7 +46,7 @@ impl Closing {
         self.moved.notify_waiters();
     }
 
-    /// Resolves when the phase has come.
+    /// Resolves when the phase is reached.
     pub(crate) async fn reached(&self, phase: Phase) {
         loop {
             let moved = self.moved.notified();
@@ -61,7 +62,7 @@ impl Closing {
     }
 }
 
-/// One connection's view. Asking costs one atomic load, because it is asked at every poll.
+/// One connection's view of the phase. Reading it costs one atomic load, because every poll does.
 pub(crate) struct Watch<'a> {
     closing: &'a Closing,
     moved: Pin<Box<Notified<'a>>>,
@@ -69,7 +70,8 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// The phase now; the task of `cx`, which must always be the same one, is woken when it changes.
+    /// Returns the current phase, and wakes the task of `cx` when it changes. The task must always be the
+    /// same one.
     pub(crate) fn poll_phase(&mut self, cx: &mut Context<'_>) -> Phase {
         while self.seen != Some(self.closing.phase()) {
             self.seen = Some(self.closing.phase());

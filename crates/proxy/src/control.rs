@@ -1,5 +1,5 @@
-//! What the control plane and the proxy say to each other: one JSON object on a line, answered by
-//! one line.
+//! The protocol between the control plane and the proxy: each request is one JSON object on a line, and so
+//! is each response.
 
 mod client;
 mod descriptors;
@@ -19,92 +19,92 @@ pub(crate) use self::{
 };
 use crate::{routes::Route, traffic::Snapshot};
 
-/// What the proxy is asked.
+/// A request of the control plane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Request {
-    /// How it is.
+    /// Returns the status of the proxy.
     Status,
-    /// To lead an application's names there from now on, and no other name to it. Answered when it
-    /// holds, also over a restart.
+    /// Routes exactly these hosts to an application. Answered when the route is in use and survives a
+    /// restart.
     Set {
-        /// Whose names, and where.
+        /// The application, its hosts and its target.
         route: Route,
     },
-    /// To forget an application.
+    /// Removes the route of an application.
     Remove {
-        /// Which.
+        /// The id of the application.
         application: String,
     },
-    /// To know these routes and no others.
+    /// Replaces all routes.
     ReplaceAll {
-        /// All of them.
+        /// The new routes.
         routes: Vec<Route>,
     },
-    /// To answer when no request is under way any more to where the application's traffic went
-    /// before, or when the time is over.
+    /// Waits until no request to the application's previous targets is in flight, or until the limit has
+    /// passed.
     Drain {
-        /// Which.
+        /// The id of the application.
         application: String,
-        /// Only the requests to this container count; without, all of them.
+        /// Only the requests to this container count; without it, all of them.
         #[serde(default)]
         container: Option<String>,
-        /// How long, at most.
+        /// The longest wait, in milliseconds.
         limit_ms: u64,
     },
-    /// To count what each application was asked.
+    /// Returns the traffic counters of each application.
     Traffic,
-    /// To end when the requests that are under way have been answered.
+    /// Shuts down after the requests in flight are answered.
     Stop,
-    /// To give the listening socket to whoever asks, and to end as after `Stop`.
+    /// Passes the listening socket to the sender of this request, and then shuts down as after `Stop`.
     HandOver {
-        /// How the two speak about it.
+        /// The version of the handover protocol.
         protocol: u32,
     },
 }
 
-/// What the proxy answers.
+/// A response of the proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
-    /// It holds.
+    /// The change is in use.
     Done,
-    /// How it is.
+    /// The status of the proxy.
     Status(Status),
-    /// Whether no request is under way any more.
+    /// The result of `Drain`.
     Drained {
-        /// Or whether the time was over.
+        /// True if no request is in flight any more, false if the limit passed first.
         is_drained: bool,
     },
-    /// What each application was asked.
+    /// The traffic counters of each application.
     Traffic {
-        /// In numbers.
+        /// The counters.
         traffic: Snapshot,
     },
-    /// Everything is as it was.
+    /// The request was rejected, and nothing changed.
     Refused {
-        /// For this reason.
+        /// The reason.
         reason: String,
     },
-    /// Another process has the routes now; it answers on the same socket.
+    /// Another process owns the routes now; it answers on the same socket.
     Moved,
-    /// The listening socket comes with this.
+    /// The listening socket is attached to this message.
     Listener,
-    /// The listening socket belongs to the other one.
+    /// The listening socket belongs to the successor.
     Yours,
 }
 
-/// How the proxy is.
+/// The status of the proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Its process.
+    /// The process id.
     pub process: u32,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// Where it listens.
+    /// The addresses on which it listens.
     pub addresses: Vec<SocketAddr>,
-    /// How many applications it knows.
+    /// The number of applications that have a route.
     pub routes: usize,
-    /// Whether it leads to containers: after a reboot it does not until it was told all routes.
+    /// The proxy forwards to containers. After a reboot it does not, until it has received all routes.
     pub is_trusted: bool,
 }

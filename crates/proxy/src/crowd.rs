@@ -1,4 +1,4 @@
-//! How many connections each client has, so that none can have them all.
+//! Limits the number of connections of each client.
 
 use std::{
     collections::HashMap,
@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The clients that are here.
+/// The number of connections of each client.
 #[derive(Debug, Default)]
 pub(crate) struct Crowd(Mutex<HashMap<IpAddr, usize>>);
 
-/// A connection's place among those of its client.
+/// A permit for one connection of a client.
 #[derive(Debug)]
 pub(crate) struct Seat {
     crowd: Arc<Crowd>,
@@ -18,7 +18,7 @@ pub(crate) struct Seat {
 }
 
 impl Crowd {
-    /// A place for one more connection; `None` when the client has `most` already.
+    /// Returns a permit for one more connection, or `None` if the client already has `most`.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<Seat> {
         let client = client_of(address);
         let mut clients = self.lock();
@@ -47,7 +47,7 @@ impl Drop for Seat {
     }
 }
 
-/// Who has one address of IPv6 has the 2⁶⁴ of its network.
+/// Returns the key of a client. An IPv6 client is its /64 network, because it has all 2⁶⁴ addresses.
 fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

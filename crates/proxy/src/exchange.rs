@@ -1,4 +1,4 @@
-//! One request and its answer, from the first byte to the last.
+//! One request and its response, from the first byte to the last.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -19,7 +19,7 @@ use crate::{
     traffic::{Counters, Outcome},
 };
 
-/// An application, over all changes of its target.
+/// An application, across all changes of its target.
 #[derive(Debug)]
 pub(crate) struct Application {
     pub(crate) name: Arc<str>,
@@ -36,7 +36,7 @@ impl Application {
 #[derive(Debug)]
 pub(crate) struct Peer {
     address: IpAddr,
-    /// Whether it says the truth about whom it forwards for.
+    /// Its `X-Forwarded-*` headers are trusted.
     pub(crate) is_trusted: bool,
     address_header: HeaderValue,
     forwarded_header: HeaderValue,
@@ -47,7 +47,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Who has just connected; `None` when this client has too many connections.
+    /// Registers a new connection. Returns `None` if the client has too many.
     pub(crate) fn at(proxy: &Proxy, address: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Arc<Self>> {
         let address = address.ip().to_canonical();
         let is_trusted = proxy.trusted.iter().any(|network| network.contains(&address));
@@ -70,17 +70,17 @@ impl Peer {
         }))
     }
 
-    /// The address, for `X-Forwarded-For`.
+    /// Returns the address for `X-Forwarded-For`.
     pub(crate) fn as_header(&self) -> &HeaderValue {
         &self.address_header
     }
 
-    /// The address, for `Forwarded`.
+    /// Returns the address for `Forwarded`.
     pub(crate) fn as_forwarded(&self) -> &HeaderValue {
         &self.forwarded_header
     }
 
-    /// Whether a request of this connection has not been answered yet.
+    /// Returns whether a request of this connection has not been answered yet.
     pub(crate) fn is_busy(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
     }
@@ -90,7 +90,7 @@ fn to_header(text: String) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
 }
 
-/// What was asked, as the access log tells it.
+/// The fields of a request for the access log.
 #[derive(Debug)]
 struct Asked {
     time: SystemTime,
@@ -99,7 +99,8 @@ struct Asked {
     uri: Uri,
 }
 
-/// Both bodies and a tunnel hold one; the request is over when the last of them is gone.
+/// One request in flight. Both bodies and a tunnel hold it; the request has finished when the last of them
+/// is dropped.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     proxy: Arc<Proxy>,
@@ -135,7 +136,7 @@ impl Exchange {
         })
     }
 
-    /// Whether the application can take this request, too.
+    /// Returns whether the application is below its limit of concurrent requests.
     pub(crate) fn fits(&self) -> bool {
         let most = self.proxy.limits.per_application as u64;
         self.application.as_ref().is_none_or(|application| application.counters.in_flight() <= most)

@@ -1,4 +1,4 @@
-//! Leads a request to where its host says, and its answer back.
+//! Forwards a request to the application of its host, and returns the response.
 
 mod attempt;
 mod headers;
@@ -27,7 +27,7 @@ use crate::{
     upstream::Slot,
 };
 
-/// How long to wait before each further try: a target that refuses is often about to be replaced.
+/// The delays before each retry. A target that refuses connections is often about to be replaced.
 const PAUSES: [Duration; 5] = [
     Duration::from_millis(5),
     Duration::from_millis(10),
@@ -36,14 +36,14 @@ const PAUSES: [Duration; 5] = [
     Duration::from_millis(80),
 ];
 
-/// A request that is led to its application.
+/// A request that is being forwarded.
 struct Forward<'a> {
     proxy: &'a Arc<Proxy>,
     exchange: Arc<Exchange>,
     head: Request<()>,
-    /// Where the body waits, if there is one.
+    /// The slot of the body, if there is one.
     slot: Option<Arc<Slot>>,
-    /// The client's side of a tunnel, if it asks for one.
+    /// The client's side of a tunnel, if it requests one.
     upgrade: Option<OnUpgrade>,
     is_chunked: bool,
 }
@@ -67,7 +67,7 @@ pub(crate) async fn answer(
     exchange.answered(response.status().as_u16());
     response.body_mut().ends(exchange);
     let is_tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    // After a request for an upgrade, or a bad one, nobody can tell what the client sends next.
+    // After a request for an upgrade, or a bad one, it is undefined what the client sends next.
     let is_doubtful = wants_upgrade || response.status() == StatusCode::BAD_REQUEST && is_own;
     if !is_tunnel && (is_doubtful || proxy.closing.phase() >= Phase::Leaving) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -131,7 +131,7 @@ impl<'a> Forward<'a> {
                 Target::Stopped => return self.page(Problem::Stopped),
                 Target::Absent => return self.page(Problem::Absent),
             };
-            // Who waits for another target must not keep this one.
+            // A request that waits for another target must not keep this one alive.
             let tried = Arc::downgrade(&place.upstream);
             drop(place);
             match &failure {

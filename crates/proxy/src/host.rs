@@ -1,14 +1,14 @@
-//! Which host a request is for.
+//! The host of a request.
 
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderValue, Uri, header};
 
-/// The host that a request names: lower case, without a port and without the final dot.
+/// Returns the host of a request: lower case, without a port and without the final dot.
 ///
 /// # Errors
 ///
-/// Says what is wrong when there is none, more than one, two that differ, or no name.
+/// Returns the reason if there is no host, more than one, two that differ, or an invalid name.
 pub(crate) fn of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Cow<'a, str>, &'static str> {
     let mut values = headers.get_all(header::HOST).iter();
     let value = values.next().ok_or("the request names no host")?;

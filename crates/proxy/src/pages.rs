@@ -1,6 +1,6 @@
-//! What the proxy itself answers, when it has no application's answer to give.
+//! Responses of the proxy itself, when it has no application's response to return.
 //!
-//! **Invariant:** a page says nothing that the visitor sent, and no address, path, id or version.
+//! **Invariant:** a page contains nothing that the visitor sent, and no address, path, id or version.
 
 pub(crate) mod accept;
 mod problem;
@@ -25,7 +25,7 @@ use crate::body::{self, Body};
 const PAGE: &str = include_str!("pages/page.html");
 const STYLE: &str = include_str!("pages/page.css");
 
-/// Nothing runs, nothing is loaded, and only the page's own style applies.
+/// The content security policy: no scripts, no external resources, only the page's own style.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = BASE64.encode(&Sha256::digest(STYLE));
     let policy = format!(
@@ -35,9 +35,9 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 });
 
-/// The answer that tells of `problem`, in the format that the request's `headers` ask for.
+/// Returns the response for `problem`, in the format that the request's `headers` ask for.
 ///
-/// It has a body. Who answers HEAD leaves that away, as hyper does by itself.
+/// It has a body. The caller removes it for HEAD, as hyper does.
 pub fn page(problem: Problem, headers: &HeaderMap) -> Response<Body> {
     let wording = problem.wording();
     let format = Format::wanted_by(headers);
@@ -52,7 +52,7 @@ pub fn page(problem: Problem, headers: &HeaderMap) -> Response<Body> {
     head.insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
     head.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
     head.insert(CONTENT_SECURITY_POLICY, POLICY.clone());
-    // What is wrong now may be right in a moment.
+    // The problem may be solved soon.
     head.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     head.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     head.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

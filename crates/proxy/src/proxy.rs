@@ -1,4 +1,4 @@
-//! What everything in the proxy shares.
+//! The shared state of the proxy.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -16,28 +16,28 @@ const ACCESS_LOG: &str = "access.log";
 /// File descriptors for everything but connections.
 const OTHER_FILES: usize = 64;
 
-/// The proxy itself.
+/// The shared state of the proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) routes: LiveRoutes,
     pub(crate) limits: Limits,
     pub(crate) trusted: Vec<IpNet>,
     pub(crate) access_log: AccessLog,
-    /// Whether the access log is on.
+    /// The access log is on.
     pub(crate) notes_requests: bool,
     pub(crate) closing: Closing,
-    /// Who has how many of them.
+    /// The number of connections of each client.
     pub(crate) crowd: Arc<Crowd>,
-    /// One permit for each connection that there may be.
+    /// One permit for each connection that is allowed.
     pub(crate) connections: Arc<Semaphore>,
-    /// Up while the proxy from which this one took over still answers requests.
+    /// Set while the predecessor still answers requests.
     pub(crate) predecessor: Signal,
-    /// Up when another process has the routes, or will have them.
+    /// Set once another process owns the routes, or is about to.
     pub(crate) is_handed_over: Signal,
 }
 
 impl Proxy {
-    /// With the routes that are kept now.
+    /// Creates the proxy with the routes on disk.
     pub(crate) fn load(settings: &Settings, boot_id: &Path) -> io::Result<Self> {
         let access_log = match settings.access_log {
             true => AccessLog::open(&settings.folder.join(ACCESS_LOG))?,
@@ -60,12 +60,13 @@ impl Proxy {
     }
 }
 
-/// As many as there can be files, two for each: the client's and the application's.
+/// Returns the largest number of connections. Each needs two file descriptors, one for the client and one
+/// for the application.
 fn most_connections() -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Shells set the limit low for the sake of old programs, and leave it to others to raise it.
+    // The soft limit is low for the sake of old programs; others are expected to raise it.
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        tracing::warn!(%error, "cannot raise the number of open files");
+        tracing::warn!(%error, "open file limit raise failed");
     }
     let files = getrlimit(Resource::Nofile)
         .current

@@ -1,4 +1,4 @@
-//! Which names lead where, as the control plane tells it and as it is kept.
+//! Routes, as the control plane sends them and as they are stored.
 
 mod live;
 
@@ -8,35 +8,35 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::live::{ChangeError, LiveRoutes};
 
-/// The names of one application, and where they lead.
+/// The hosts of one application, and their target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// Which application, as the control plane calls it.
+    /// The id of the application in the control plane.
     pub application: String,
-    /// Its names: lower case, ASCII, without a port.
+    /// Its hosts: lower case, ASCII, without a port.
     pub hosts: Vec<String>,
-    /// Where they lead.
+    /// The target of the traffic.
     pub target: Target,
 }
 
-/// Where traffic goes.
+/// The target of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Target {
-    /// To a container.
+    /// A container.
     Container {
-        /// The engine's id of it.
+        /// The id of the container in the engine.
         id: String,
-        /// Where it listens.
+        /// The address on which it listens.
         address: SocketAddr,
     },
-    /// To a published folder.
+    /// A static site.
     Site {
-        /// Its files.
+        /// The folder with its files.
         folder: PathBuf,
     },
-    /// Nowhere: somebody stopped the application.
+    /// None: a user stopped the application.
     Stopped,
-    /// Nowhere: no version of it is live.
+    /// None: no deployment of the application is live.
     Absent,
 }

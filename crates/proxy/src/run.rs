@@ -1,4 +1,4 @@
-//! A proxy's life: it begins in another's place or in an empty one, serves, and leaves.
+//! The lifecycle of a proxy: it starts afresh or takes over from a predecessor, serves, and shuts down.
 
 use std::{
     future::Future,
@@ -27,56 +27,56 @@ use crate::{
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// How often connections to applications are looked at that nobody uses.
+/// The interval at which idle connections to applications are closed.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// How often a proxy looks whether its folder is still there.
+/// The interval at which a proxy checks that its folder still exists.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// For connections that were cut to be gone.
+/// The time that aborted connections get to end.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// Why a proxy does not run.
+/// The reason why a proxy does not run.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// Its folder, or something in it.
+    /// The folder, or a file in it, cannot be used.
     #[error("cannot use `{}`", path.display())]
     Folder {
-        /// Which.
+        /// The path of the folder or file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The address where it is to listen.
+    /// The proxy cannot listen on the address.
     #[error("cannot listen on `{address}`")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The proxy that runs already.
+    /// The handover from the running proxy failed.
     #[error("cannot take over from the proxy that runs")]
     TakeOver(#[source] io::Error),
 }
 
-/// Serves until `stop` resolves, somebody asks for the end by the control socket, or another proxy has
-/// taken over. What is under way then is answered first, within limits.
+/// Serves until `stop` resolves, a control request stops the proxy, or another proxy has taken over.
+/// Then it answers the requests in flight, within limits.
 ///
 /// # Errors
 ///
-/// Says why it does not serve at all.
+/// Returns why it does not serve at all.
 pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(), RunError> {
     run_in_boot(settings, Path::new(BOOT_ID), stop).await
 }
 
-/// As [`run`], on a machine that tells by this file which boot this is.
+/// As [`run`], with the path of the file that contains the id of the current boot.
 ///
 /// # Errors
 ///
-/// Says why it does not serve at all.
+/// Returns why it does not serve at all.
 #[doc(hidden)]
 pub async fn run_in_boot(
     settings: Settings,
@@ -124,7 +124,7 @@ pub async fn run_in_boot(
     Ok(())
 }
 
-/// Where the listening socket comes from.
+/// The origin of the listening socket.
 enum Socket {
     Bound(TcpListener),
     Inherited(Inheritance),
@@ -156,15 +156,15 @@ async fn wait_for(proxy: Arc<Proxy>, predecessor: Option<Leaving>) {
     }
 }
 
-/// Returns when somebody has removed the folder: nobody can tell this proxy anything any more, and it
-/// would keep its address from the next one for ever.
+/// Returns when the folder has been removed: the proxy can no longer be controlled, and would block its
+/// address for the next one for ever.
 async fn abandoned(folder: &Path) {
     let mut was_gone = false;
     loop {
         sleep(LOOK).await;
         let is_gone = matches!(folder.try_exists(), Ok(false));
         if is_gone && was_gone {
-            tracing::warn!("the folder of this proxy is gone, and so it ends");
+            tracing::warn!("proxy folder was removed, shutting down");
             return;
         }
         was_gone = is_gone;
@@ -181,7 +181,7 @@ async fn sweep(proxy: Arc<Proxy>) {
     }
 }
 
-/// Returns when no connection is left.
+/// Shuts down. Returns when no connection is left.
 async fn leave(proxy: &Proxy, end: End) {
     let Limits { leave, leave_idle, connections, .. } = proxy.limits;
     proxy.closing.enter(Phase::Leaving);
@@ -194,7 +194,7 @@ async fn leave(proxy: &Proxy, end: End) {
         handed.until_served().await;
     }
     let hurry = async {
-        // Without a successor nobody is served by waiting for another request.
+        // Without a successor there is no point in waiting for another request.
         if has_successor {
             sleep(leave_idle).await;
         }
@@ -206,7 +206,7 @@ async fn leave(proxy: &Proxy, end: End) {
     let all = u32::try_from(connections).unwrap_or(u32::MAX);
     let gone = async {
         let _all = proxy.connections.acquire_many(all).await;
-        // A successor asks whether anything is under way here, and means those before, too.
+        // A successor asks whether requests are in flight here, which includes those of our predecessor.
         proxy.predecessor.until(false).await;
     };
     tokio::select! {
@@ -215,7 +215,7 @@ async fn leave(proxy: &Proxy, end: End) {
     }
 }
 
-/// Nothing goes on behind the back of whoever ran the proxy.
+/// Closes every connection when dropped, so that nothing outlives the caller of `run`.
 struct CutAtEnd(Arc<Proxy>);
 
 impl Drop for CutAtEnd {

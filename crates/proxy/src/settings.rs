@@ -1,59 +1,60 @@
-//! What the proxy is told when it starts.
+//! The settings of the proxy.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 
-/// How a proxy is to run.
+/// The settings of a proxy.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where it listens, unless it takes over from another proxy.
+    /// The address on which it listens, unless it takes over from another proxy.
     pub bind: SocketAddr,
-    /// Its own private folder: the control socket, the routes and the access log.
+    /// Its private folder: the control socket, the routes and the access log.
     pub folder: PathBuf,
-    /// Peers that say the truth about whom they forward for.
+    /// Peers whose `X-Forwarded-*` headers are trusted.
     pub trusted: Vec<IpNet>,
-    /// What it bears.
+    /// Its limits and timeouts.
     pub limits: Limits,
-    /// Whether it writes a line for each request.
+    /// Writes a line for each request.
     pub access_log: bool,
-    /// What it says its version is.
+    /// The version that it reports.
     pub version: String,
 }
 
-/// How long the proxy waits, and how much it takes.
+/// The limits and timeouts of the proxy.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections of clients at once. More wait until one ends.
+    /// Concurrent connections of all clients. Further ones wait until one ends.
     pub connections: usize,
-    /// Connections of one client at once, unless it is a trusted front. More are closed.
+    /// Concurrent connections of one client, unless it is a trusted front. Further ones are closed.
     pub per_client: usize,
-    /// Requests at once for one application, so that a slow one cannot take every connection.
+    /// Concurrent requests to one application, so that a slow one cannot take every connection.
     pub per_application: usize,
-    /// Bytes of a request's head.
+    /// The size of a request's head in bytes.
     pub head_bytes: usize,
-    /// Headers of a request.
+    /// The number of headers of a request.
     pub headers: usize,
-    /// Until a connection to an application is there.
+    /// The timeout for connecting to an application.
     pub connect: Duration,
-    /// Until a request's head is complete, from its first byte or from the connection's beginning.
+    /// The timeout for receiving a request's head, from its first byte or from the start of the connection.
     pub request_head: Duration,
-    /// Until a connection without a request is closed. Longer than a front keeps its own (Caddy: two
-    /// minutes), or the front would now and then send a request into a connection that closes.
+    /// The time after which an idle connection is closed. Longer than that of a front (Caddy: two minutes),
+    /// or the front would now and then send a request into a connection that closes.
     pub keep_alive: Duration,
-    /// Until an application's answer begins.
+    /// The timeout for the head of an application's response.
     pub response_head: Duration,
-    /// Without a byte of a request's body from the client, or of an answer to it.
+    /// The longest time without a byte of a request's body from the client, or of a response to it.
     pub client_stall: Duration,
-    /// Without a byte of an answer's body from the application. Server-sent events may be silent long.
+    /// The longest time without a byte of a response's body from the application. Server-sent events may be
+    /// silent for long.
     pub upstream_stall: Duration,
-    /// Without a byte either way on an upgraded connection.
+    /// The longest time without a byte in either direction on an upgraded connection.
     pub tunnel_stall: Duration,
-    /// Until an unused connection to an application is closed.
+    /// The time after which an idle connection to an application is closed.
     pub upstream_keep_alive: Duration,
-    /// Until connections without a request are closed when the proxy leaves.
+    /// The time after which idle connections are closed during a shutdown.
     pub leave_idle: Duration,
-    /// Until every connection is closed when the proxy leaves.
+    /// The time after which every connection is closed during a shutdown.
     pub leave: Duration,
 }
 

@@ -1,10 +1,10 @@
-//! Something that is so or not, and for which one can wait.
+//! A flag that tasks can wait for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Down at first.
+/// A flag, initially false.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     is_up: AtomicBool,
@@ -17,7 +17,7 @@ impl Signal {
         self.moved.notify_waiters();
     }
 
-    /// Resolves when it is so.
+    /// Resolves when the flag has this value.
     pub(crate) async fn until(&self, is_up: bool) {
         loop {
             let moved = self.moved.notified();

@@ -1,13 +1,13 @@
-//! Static sites: answers from the files of a published folder.
+//! Static sites: responses from the files of a published folder.
 //!
-//! - A folder is answered by its `index.html`; without a slash at the end it redirects there.
-//! - What is no file is answered by the site's `200.html`, for applications that route in the
-//!   browser: if the last name of the path has no extension, or if the client asks for HTML by name.
-//!   So a script that is missing is missing, and not a page.
-//! - Otherwise it is not found, and `404.html` of the site says so.
-//! - Names that begin with a dot are not served, but for `/.well-known/`.
-//! - `name.br` and `name.gz` beside `name` are sent in its place to who takes them.
-//! - A copy may be kept and has to be compared before each use, which costs no more than an answer
+//! - A folder is answered with its `index.html`; without a trailing slash it redirects there.
+//! - A path without a file is answered with the site's `200.html`, for applications that route in the
+//!   browser: if the last segment of the path has no extension, or if the client asks for HTML by name.
+//!   So a missing script is not found, and not answered with a page.
+//! - Otherwise the response is 404, with the site's `404.html`.
+//! - Names that begin with a dot are not served, except `/.well-known/`.
+//! - `name.br` and `name.gz` beside `name` are sent in its place to clients that accept them.
+//! - A copy may be cached and has to be revalidated before each use, which costs no more than a response
 //!   without a body.
 
 mod address;
@@ -40,15 +40,15 @@ use crate::{
     pages::{Problem, accept, page},
 };
 
-/// Answers a request from the files in `folder`. The request's body is not looked at.
+/// Answers a request from the files in `folder`. The request's body is ignored.
 pub async fn serve<B>(folder: &Path, request: &Request<B>) -> Response<Body> {
     let answered = match Asked::of(request) {
         Err(problem) => Err(problem),
         Ok(asked) => {
             let folder = folder.to_owned();
-            // Files make their reader wait, and threads that serve requests never wait.
+            // Reading files blocks, which threads that serve requests must not.
             spawn_blocking(move || asked.answer(&folder)).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "answering from a site's files failed");
+                tracing::error!(%error, "site response failed");
                 Err(Problem::TooBusy)
             })
         }
@@ -66,17 +66,17 @@ pub async fn serve<B>(folder: &Path, request: &Request<B>) -> Response<Body> {
     response
 }
 
-/// What a request asks of a site.
+/// The parts of a request that a site uses.
 struct Asked {
     address: Address,
     query: Option<String>,
-    /// Whether the site's `200.html` may answer.
+    /// The site's `200.html` may be the response.
     takes_page: bool,
     takes: Takes,
     conditions: Conditions,
-    /// Only for GET: the standard knows no parts of other answers.
+    /// Only for GET: the standard defines no ranges of other responses.
     range: Option<HeaderValue>,
-    /// Whether the answer is all head.
+    /// The response has no body.
     is_head: bool,
 }
 
@@ -105,11 +105,11 @@ impl Asked {
             OpenError::Missing => Problem::NotFound,
             OpenError::Gone => Problem::Absent,
             OpenError::Busy(error) => {
-                tracing::warn!(%error, "a site's file cannot be opened");
+                tracing::warn!(%error, "site file open failed");
                 Problem::TooBusy
             }
             OpenError::Fault(error) => {
-                tracing::error!(%error, "a site's file cannot be read");
+                tracing::error!(%error, "site file read failed");
                 Problem::Absent
             }
         })
@@ -129,7 +129,7 @@ impl Asked {
         }
     }
 
-    /// What is at the address. A folder without a page is nothing that anybody has to know of.
+    /// Returns the entry at a path. A folder without a page counts as missing.
     fn entry(&self, release: &Release, path: &Path) -> Result<Entry, OpenError> {
         let entry = release.entry(path)?;
         if matches!(entry, Entry::Folder) {
@@ -138,7 +138,7 @@ impl Asked {
         Ok(entry)
     }
 
-    /// What the site has for paths that lead to no file.
+    /// Returns the site's fallback for paths without a file.
     fn instead(&self, release: &Release, folder: &Path) -> Result<Response<Content>, OpenError> {
         let own = |name: &str| Representation::open(release, Path::new(name), self.takes);
         let page = if self.takes_page { own("200.html") } else { Err(OpenError::Missing) };

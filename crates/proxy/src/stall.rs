@@ -1,4 +1,4 @@
-//! Notices that nothing moves.
+//! Detects stalled transfers.
 
 use std::{
     future::Future as _,
@@ -9,10 +9,10 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A clock that runs only while somebody waits.
+/// A timeout that runs only while a task waits.
 ///
-/// It is asked at nearly every read, so the timer is not moved with every byte: when it goes off too
-/// early, it is set anew.
+/// It is polled at nearly every read, so the timer is not moved with every byte: when it fires too
+/// early, it is set again.
 #[derive(Debug)]
 pub(crate) struct Stall {
     limit: Duration,
@@ -25,12 +25,12 @@ impl Stall {
         Self { limit, deadline: None, timer: None }
     }
 
-    /// Something moved.
+    /// Restarts the timeout after progress.
     pub(crate) fn reset(&mut self) {
         self.deadline = None;
     }
 
-    /// Ready when somebody has waited for the whole limit.
+    /// Ready when a task has waited for the whole limit.
     pub(crate) fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.limit);
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));

@@ -1,4 +1,4 @@
-//! The routes on disk, so that they hold over a restart.
+//! The routes on disk, so that they survive a restart.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -22,13 +22,13 @@ pub(crate) struct Store {
     boot_id: String,
 }
 
-/// What is kept.
+/// The stored routes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Whether these are all routes that there are.
+    /// These are all routes.
     pub(crate) is_complete: bool,
-    /// The routes, and whether each was set since the machine started. An older one may lead to a
-    /// container that has the address of another now.
+    /// The routes, and for each whether it was set since the machine booted. The container of an older one
+    /// may have lost its address to another.
     pub(crate) routes: Vec<(Route, bool)>,
 }
 
@@ -47,16 +47,16 @@ struct Record {
 }
 
 impl Store {
-    /// The file in `folder`, on the machine as it started at `boot_id`.
+    /// The file in `folder`, on a machine with this boot id.
     pub(crate) fn in_folder(folder: &Path, boot_id: &Path) -> Self {
         let boot_id = fs::read_to_string(boot_id).unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot tell which boot this is: routes to containers wait after a restart");
+            tracing::warn!(%error, "boot id is unreadable, routes are not trusted after a restart");
             String::new()
         });
         Self { folder: folder.to_owned(), boot_id: boot_id.trim().to_owned() }
     }
 
-    /// What was kept last. Without a file, or with one that nobody can read, it is nothing.
+    /// Loads the routes. Without a file, or with an unreadable one, there are none.
     pub(crate) fn load(&self) -> Kept {
         let path = self.folder.join(FILE);
         match fs::read(&path).and_then(|text| Ok(serde_json::from_slice::<Document>(&text)?)) {
@@ -64,19 +64,19 @@ impl Store {
             Ok(document) => {
                 tracing::warn!(
                     format = document.format,
-                    "the kept routes are of another version: waiting for new ones"
+                    "stored routes have an unknown format, waiting for new ones"
                 );
                 Kept::default()
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Kept::default(),
             Err(error) => {
-                tracing::warn!(%error, "cannot read the kept routes: waiting for new ones");
+                tracing::warn!(%error, "stored routes read failed, waiting for new ones");
                 Kept::default()
             }
         }
     }
 
-    /// Keeps this instead. Returns when it is on disk; whatever happens before, the old file is whole.
+    /// Replaces the stored routes. Returns when they are on disk; the replacement is atomic.
     pub(crate) fn save(&self, kept: &Kept) -> io::Result<()> {
         let next = self.folder.join(NEXT_FILE);
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;

@@ -1,4 +1,4 @@
-//! Which host leads where, now.
+//! The routing table.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,37 +15,37 @@ use crate::{
     upstream::Upstream,
 };
 
-/// All routes at one moment. It never changes; a change is another table.
+/// An immutable snapshot of all routes. A change creates another table.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     by_host: HashMap<Box<str>, Place>,
     by_application: BTreeMap<String, (Route, Place)>,
-    /// Whether these are all routes that there are.
+    /// These are all routes.
     is_complete: bool,
 }
 
-/// Where a host leads.
+/// The route of a host.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) application: Arc<Application>,
     pub(crate) upstream: Arc<Upstream>,
 }
 
-/// What every table is made with.
+/// State shared by every table.
 #[derive(Debug, Default)]
 pub(crate) struct Ground {
     pub(crate) traffic: Traffic,
-    /// Hears when nobody uses a target any more.
+    /// Notified when a target is no longer in use.
     pub(crate) gone: Arc<Notify>,
 }
 
 impl Table {
-    /// The table of these routes. What is in `before` already stays the same thing, with its
-    /// connections and its requests.
+    /// Creates the table of these routes. Entries that are in `before` already are reused, with their
+    /// connections and their requests.
     ///
     /// # Errors
     ///
-    /// Says which host is no name, or belongs to two applications.
+    /// Returns which host is invalid, or belongs to two applications.
     pub(crate) fn new(kept: Kept, before: &Self, ground: &Ground) -> Result<Self, String> {
         let mut table = Self { is_complete: kept.is_complete, ..Self::default() };
         for (route, is_trusted) in kept.routes {
@@ -64,12 +64,13 @@ impl Table {
         self.by_host.get(host)
     }
 
-    /// Whether a host that is not here is unknown. Else nobody has told all hosts yet.
+    /// Returns whether a host that is not in the table is unknown. Otherwise the control plane has not sent
+    /// all hosts yet.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Whether everything in it was told since the machine started.
+    /// Returns whether every route was set since the machine booted.
     pub(crate) fn is_trusted(&self) -> bool {
         self.is_complete && self.places().all(|place| place.upstream.is_trusted)
     }
@@ -107,7 +108,7 @@ impl Table {
     }
 
     fn place_of(&self, route: &Route, is_trusted: bool, ground: &Ground) -> Place {
-        // Only a container's address can become another's.
+        // Only the address of a container can be reused by another.
         let is_trusted = is_trusted || !matches!(route.target, Target::Container { .. });
         let Some((_, old)) = self.by_application.get(&route.application) else {
             let application =

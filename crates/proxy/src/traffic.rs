@@ -1,8 +1,8 @@
-//! What each application was asked, in numbers.
+//! Traffic counters of each application.
 //!
-//! Counters live as long as somebody holds them: the application's entry in the table of routes, or
-//! a request. When both are gone they are forgotten, so there are never more than applications.
-//! They begin at zero with the process.
+//! Counters live as long as they are referenced: by the application's entry in the routing table, or
+//! by a request. Then they are dropped, so there are never more than applications. They start at zero
+//! with the process.
 
 use std::{
     collections::HashMap,
@@ -15,8 +15,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Up to which durations requests are counted together, in milliseconds. Longer ones are counted
-/// last.
+/// The upper bounds of the duration buckets, in milliseconds. Longer requests are counted in the last
+/// bucket.
 pub const DURATION_BOUNDS_MS: [u64; 7] = [5, 25, 100, 500, 2_500, 10_000, 60_000];
 
 const BUCKETS: usize = DURATION_BOUNDS_MS.len() + 1;
@@ -32,7 +32,7 @@ pub struct Traffic {
 pub struct Counters {
     /// By the first digit of the status: informational, successful, and so on.
     statuses: [AtomicU64; 5],
-    /// Those that ended before there was an answer.
+    /// Requests that ended without a response.
     unanswered: AtomicU64,
     in_flight: AtomicU64,
     bytes_in: AtomicU64,
@@ -41,59 +41,59 @@ pub struct Counters {
     duration_us: AtomicU64,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// How it was answered; 0 when it was not.
+    /// The status of the response; 0 if there was none.
     pub status: u16,
-    /// How many bytes of body came.
+    /// The number of bytes of the request's body.
     pub bytes_in: u64,
-    /// How many bytes of body went.
+    /// The number of bytes of the response's body.
     pub bytes_out: u64,
-    /// How long it took to the last byte.
+    /// The time to the last byte.
     pub duration: Duration,
 }
 
-/// The numbers of all applications at a moment.
+/// The counters of all applications at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// See [`DURATION_BOUNDS_MS`].
     pub duration_bounds_ms: Vec<u64>,
-    /// By name.
+    /// The applications, sorted by id.
     pub applications: Vec<ApplicationTraffic>,
 }
 
-/// The numbers of one application, since the proxy started or the application was added.
+/// The counters of one application, since the proxy started or the application was added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplicationTraffic {
-    /// Which.
+    /// The id of the application.
     pub application: String,
     /// Requests that ended, by the first digit of the status: 1xx to 5xx.
     pub requests: [u64; 5],
-    /// Requests that ended before there was an answer.
+    /// Requests that ended without a response.
     pub unanswered: u64,
-    /// Requests that are under way.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// Bytes of requests' bodies.
+    /// Bytes of the requests' bodies.
     pub bytes_in: u64,
-    /// Bytes of answers' bodies.
+    /// Bytes of the responses' bodies.
     pub bytes_out: u64,
-    /// Answered requests by duration to the last byte, one number for each bound and one for what is
-    /// longer. Connections that were upgraded are not among them.
+    /// Answered requests by the time to the last byte, one number for each bound and one for longer
+    /// requests. Upgraded connections are not included.
     pub durations: [u64; BUCKETS],
     /// The sum of these durations.
     pub duration_ms: u64,
 }
 
 impl Traffic {
-    /// The counters of an application: the same for all who ask while somebody holds them.
+    /// Returns the counters of an application: the same ones for all callers while they are referenced.
     pub fn counters(&self, application: &str) -> Arc<Counters> {
         let mut applications = self.lock();
         if let Some(counters) = applications.get(application).and_then(Weak::upgrade) {
             return counters;
         }
         if applications.len() == applications.capacity() {
-            // Before it takes more memory, it gives back what nobody needs.
+            // Frees unreferenced counters before the map grows.
             applications.retain(|_, counters| counters.strong_count() > 0);
         }
         let counters = Arc::new(Counters::default());
@@ -101,7 +101,7 @@ impl Traffic {
         counters
     }
 
-    /// The numbers at this moment.
+    /// Returns the current counters.
     pub fn snapshot(&self) -> Snapshot {
         let mut applications = self.lock();
         applications.retain(|_, counters| counters.strong_count() > 0);
@@ -117,12 +117,12 @@ impl Traffic {
 }
 
 impl Counters {
-    /// Counts a request as under way. Who does so says how it [ended](Self::end), whatever happens.
+    /// Counts a request as in flight. The caller must [end](Self::end) it, whatever happens.
     pub fn begin(&self) {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request that began before.
+    /// Counts the end of a request.
     pub fn end(&self, outcome: Outcome) {
         let Outcome { status, bytes_in, bytes_out, duration } = outcome;
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl Counters {
         let class = usize::from(status / 100).checked_sub(1);
         let counter = class.and_then(|class| self.statuses.get(class));
         counter.unwrap_or(&self.unanswered).fetch_add(1, Ordering::Relaxed);
-        // An upgraded connection lasts as long as somebody likes it.
+        // The duration of an upgraded connection says nothing about the application.
         if status >= 200 {
             let bucket = DURATION_BOUNDS_MS.partition_point(|bound| Duration::from_millis(*bound) < duration);
             if let Some(counter) = self.durations.get(bucket) {
@@ -142,7 +142,7 @@ impl Counters {
         }
     }
 
-    /// How many requests are under way.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_counted_at_the_first_bound_that_it_does_not_exceed() {
+    fn counts_a_duration_at_the_first_bound_not_exceeded() {
         for (micros, bucket) in [
             (0, 0),
             (5_000, 0),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_shared_while_somebody_holds_them_and_then_forgotten() {
+    fn counters_are_shared_while_referenced_and_then_dropped() {
         let traffic = Traffic::default();
         let first = traffic.counters("shop");
         let second = traffic.counters("shop");

@@ -1,7 +1,7 @@
-//! Where requests go: a target, and the connections to it.
+//! A target of requests, and the connections to it.
 //!
-//! A connection to an application has no task of its own: whoever waits for an answer moves it. A
-//! request then costs no switch between tasks, which is most of what a proxy does otherwise.
+//! A connection to an application has no task of its own: the task that waits for a response drives
+//! it. A request then needs no context switch between tasks, which would be most of the proxy's cost.
 
 mod answer;
 mod link;
@@ -22,31 +22,31 @@ pub(crate) use self::{
 };
 use crate::routes::Target;
 
-/// Connections that wait for the next request, at most.
+/// The largest number of idle connections.
 const MOST_IDLE: usize = 256;
 
-/// For how long a connection is as good as new. An application may close one that it has not used
-/// for a moment while a request is on its way, and not every request can be sent again.
+/// The time for which an idle connection counts as fresh. An application may close an idle connection while
+/// a request is on its way, and not every request can be retried.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// One target of one application. A request holds it until its last byte, so it is gone when the last
-/// request is done after the table has led elsewhere.
+/// One target of one application. A request holds it until its last byte, so it is dropped with the last
+/// request after the table was changed to another target.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) target: Target,
-    /// Whether it was set since the machine started: else its address may be another's.
+    /// It was set since the machine booted: otherwise its address may belong to another container.
     pub(crate) is_trusted: bool,
     idle: Mutex<VecDeque<Box<Link>>>,
     gone: Arc<Notify>,
 }
 
 impl Upstream {
-    /// `gone` hears when nobody uses it any more.
+    /// Creates an upstream that notifies `gone` when it is no longer in use.
     pub(crate) fn new(target: Target, is_trusted: bool, gone: &Arc<Notify>) -> Arc<Self> {
         Arc::new(Self { target, is_trusted, idle: Mutex::default(), gone: Arc::clone(gone) })
     }
 
-    /// A connection that waits for a request, if there is one.
+    /// Takes an idle connection, if there is one.
     pub(crate) fn take_idle(&self, must_be_fresh: bool) -> Option<Box<Link>> {
         let mut idle = self.idle();
         match idle.back() {
@@ -64,7 +64,7 @@ impl Upstream {
         }
     }
 
-    /// Closes connections that have waited for longer.
+    /// Closes connections that have been idle for longer.
     pub(crate) fn close_idle(&self, longer_than: Duration) {
         let mut idle = self.idle();
         while idle.front().is_some_and(|link| link.idle_since.elapsed() > longer_than) {

@@ -1,8 +1,8 @@
-//! What a client sends, before anything believes it.
+//! Validates the bytes of a client before they are parsed.
 //!
-//! hyper forgives what two servers may understand differently: lines that end without a carriage
-//! return, a length beside chunks, a length said twice. Behind a proxy that is how one request hides
-//! another, so every byte of a head is looked at here first.
+//! hyper accepts what two servers may parse differently: lines that end without a carriage return, a
+//! length beside chunks, a duplicate length. Behind a proxy that allows request smuggling, so every
+//! byte of a head is checked here first.
 
 mod chunks;
 mod head;
@@ -23,10 +23,10 @@ use tokio::{
 use self::scanner::{Place, Scanner};
 use crate::{Limits, exchange::Peer, stall::Stall};
 
-/// No head has this in it: hyper answers 400 and closes the connection.
+/// Bytes that are invalid in every head: hyper answers 400 and closes the connection.
 const SPOILER: &[u8] = b"\0\r\n\r\n";
 
-/// A client's connection that passes on nothing doubtful, and bears no silence.
+/// A client's connection that passes on only unambiguous requests, and enforces the timeouts.
 #[derive(Debug)]
 pub(crate) struct Wire {
     stream: TcpStream,
@@ -37,9 +37,9 @@ pub(crate) struct Wire {
     head: Stall,
     /// Runs between requests.
     idle: Stall,
-    /// Runs while the client does not take what it is sent.
+    /// Runs while the client does not read.
     unread: Stall,
-    /// The same for what may be another protocol.
+    /// The same for a connection that may be upgraded.
     unread_beyond: Stall,
 }
 
@@ -59,7 +59,7 @@ impl Wire {
 
     fn look_at(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
         let Err(fault) = self.scanner.feed(&buffer.filled()[start..]) else { return Ok(()) };
-        tracing::debug!(fault.reason, "a client sent what may hide another request");
+        tracing::debug!(fault.reason, "client sent an ambiguous request");
         self.is_spoiled = true;
         buffer.set_filled(start + fault.good);
         if !fault.is_in_head || buffer.remaining() < SPOILER.len() {
@@ -79,7 +79,7 @@ impl Wire {
         match self.scanner.place() {
             // The client may have sent more already, and waits for us.
             _ if self.peer.is_busy() => self.reset_patience(),
-            // The first request has to come as soon as its head has to.
+            // The first request has the timeout of a head.
             Place::BeforeFirst | Place::InHead => self.head.poll_over(cx),
             Place::Between => self.idle.poll_over(cx),
             Place::InBody | Place::Beyond => self.reset_patience(),

@@ -1,4 +1,4 @@
-//! An authenticator, as an app on a telephone is one.
+//! A TOTP authenticator, like an app on a telephone.
 
 use std::{
     thread::sleep,
@@ -11,26 +11,26 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 
-/// Seconds that a code is valid for.
+/// The validity of a code in seconds.
 const STEP: u64 = 30;
-/// A code that is chosen now arrives within so many seconds.
+/// The time in seconds within which a code must arrive.
 const ON_THE_WAY: u64 = 2;
 
 /// An authenticator that never gives the same code twice.
 pub struct Authenticator {
-    /// What it shares with the server.
+    /// The secret that it shares with the server.
     pub secret: String,
     last_step: i64,
 }
 
 impl Authenticator {
-    /// Holds the secret that a set-up gave.
+    /// Creates an authenticator with the secret of a setup response.
     #[must_use]
     pub fn new(setup: &Value) -> Self {
         Self { secret: setup["secret"].as_str().unwrap().to_owned(), last_step: 0 }
     }
 
-    /// Sets two-factor login up and turns it on. Gives the recovery codes, too.
+    /// Sets up and enables two-factor login. Returns the recovery codes, too.
     pub fn enabled_for(client: &Client) -> (Self, Vec<String>) {
         let mut authenticator =
             Self::new(&client.post("/api/v1/auth/two-factor/setup", &json!({})).success());
@@ -40,10 +40,10 @@ impl Authenticator {
         (authenticator, codes.map(|code| code.as_str().unwrap().to_owned()).collect())
     }
 
-    /// The next code that is valid now and was not given before.
+    /// Returns the next code that is valid now and was not returned before.
     ///
-    /// The server takes the codes of the present step and of its neighbours, so that three can be
-    /// had without waiting.
+    /// The server accepts the codes of the current step and of the adjacent ones, so that three are
+    /// available without waiting.
     pub fn next_code(&mut self) -> String {
         let oldest = step_at(now() + ON_THE_WAY) - 1;
         let step = oldest.max(self.last_step + 1);
@@ -54,13 +54,13 @@ impl Authenticator {
         self.code_at(step)
     }
 
-    /// The code that was given last.
+    /// Returns the last code again.
     #[must_use]
     pub fn last_code(&self) -> String {
         self.code_at(self.last_step)
     }
 
-    /// A code that is not valid, as far from valid as chance allows.
+    /// Returns a code that is not valid.
     #[must_use]
     pub fn wrong_code(&self) -> String {
         let valid: Vec<_> = (-3..=3).map(|near| self.code_at(step_at(now()) + near)).collect();

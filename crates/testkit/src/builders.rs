@@ -1,7 +1,7 @@
-//! Builders of domain values: each begins with something valid, and a test names what matters to it.
+//! Builders of domain values: each starts with valid defaults, and a test sets what matters to it.
 //!
-//! Ids follow from names and owners, so that the same arrangement has the same ids and two people,
-//! organizations or tokens never share one.
+//! Ids are derived from names and owners, so that the same arrangement has the same ids and two
+//! users, organizations or tokens never share one.
 
 mod actor;
 mod application;
@@ -33,10 +33,10 @@ pub use self::{
     user::{ProfileBuilder, UserBuilder, a_profile, a_user},
 };
 
-/// The value that `raw` is read as.
+/// Parses `raw`.
 ///
 /// # Panics
-/// When `raw` is refused.
+/// If `raw` is refused.
 #[must_use]
 #[track_caller]
 pub fn parsed<T: FromStr<Err: Debug>>(raw: &str) -> T {

@@ -1,4 +1,4 @@
-//! Calling the API, and asserting the envelope of every answer.
+//! A client of the API that asserts the envelope of every response.
 
 mod connection;
 
@@ -13,7 +13,7 @@ use ureq::{Agent, http};
 
 pub use self::connection::Connection;
 
-/// Someone who calls the API.
+/// A client of the API.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
@@ -22,7 +22,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Calls the server at `url`, without a token.
+    /// Creates a client of the server at `url`, without a token.
     pub fn new(url: &str) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -32,13 +32,13 @@ impl Client {
         Self { agent: config.build().into(), url: url.to_owned(), headers: Vec::new() }
     }
 
-    /// The same with a bearer token.
+    /// Returns the same client with a bearer token.
     #[must_use]
     pub fn with_token(&self, token: &str) -> Self {
         self.with_header("authorization", &format!("Bearer {token}"))
     }
 
-    /// The same with a header more.
+    /// Returns the same client with an additional header.
     #[must_use]
     pub fn with_header(&self, name: &str, value: &str) -> Self {
         let mut client = self.clone();
@@ -46,39 +46,39 @@ impl Client {
         client
     }
 
-    /// The same at another server, or at the same one after a restart.
+    /// Returns the same client for another server, or for the same one after a restart.
     #[must_use]
     pub fn at(&self, url: &str) -> Self {
         Self { url: url.to_owned(), ..self.clone() }
     }
 
-    /// GET without a body.
+    /// Sends a GET request without a body.
     pub fn get(&self, path: &str) -> Answer {
         self.send("GET", path, None)
     }
 
-    /// POST with a JSON body.
+    /// Sends a POST request with a JSON body.
     pub fn post(&self, path: &str, body: &Value) -> Answer {
         self.send("POST", path, Some(&body.to_string()))
     }
 
-    /// PUT with a JSON body.
+    /// Sends a PUT request with a JSON body.
     pub fn put(&self, path: &str, body: &Value) -> Answer {
         self.send("PUT", path, Some(&body.to_string()))
     }
 
-    /// PATCH with a JSON body.
+    /// Sends a PATCH request with a JSON body.
     pub fn patch(&self, path: &str, body: &Value) -> Answer {
         self.send("PATCH", path, Some(&body.to_string()))
     }
 
-    /// DELETE without a body.
+    /// Sends a DELETE request without a body.
     pub fn delete(&self, path: &str) -> Answer {
         self.send("DELETE", path, None)
     }
 
-    /// The lines of an answer as they come, of an answer that takes its time. The connection ends
-    /// with the iterator.
+    /// Returns the lines of a streaming response as they arrive. The connection is closed with the
+    /// iterator.
     pub fn lines(&self, path: &str) -> impl Iterator<Item = String> + use<> {
         let mut request = http::Request::builder().uri(format!("{}{path}", self.url));
         for (name, value) in &self.headers {
@@ -89,20 +89,21 @@ impl Client {
         BufReader::new(response.into_body().into_reader()).lines().map_while(Result::ok)
     }
 
-    /// Any method, with a JSON body.
+    /// Sends a request with any method and a JSON body.
     pub fn send_json(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.send(method, path, Some(&body.to_string()))
     }
 
-    /// Any method, with a body as it is and no content type.
+    /// Sends a request with any method and a raw body without a content type.
     pub fn send(&self, method: &str, path: &str, body: Option<&str>) -> Answer {
         self.try_send(method, path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// The same, where there may be nobody to answer.
+    /// Sends a request to a server that may be down.
     ///
     /// # Errors
-    /// Why there was no answer.
+    ///
+    /// Returns why there was no response.
     pub fn try_send(&self, method: &str, path: &str, body: Option<&str>) -> Result<Answer, ureq::Error> {
         let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         for (name, value) in &self.headers {
@@ -131,7 +132,7 @@ impl Client {
     }
 }
 
-/// An answer of the API.
+/// A response of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     what: String,
@@ -139,30 +140,30 @@ pub struct Answer {
     pub status: u16,
     /// The headers, names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The body as it came.
+    /// The raw body.
     pub text: String,
 }
 
 impl Answer {
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{self:?} is no JSON: {error}"))
     }
 
-    /// Asserts the envelope of a success, and gives its data.
+    /// Asserts the envelope of a success, and returns its data.
     #[track_caller]
     pub fn success(&self) -> Value {
         let body = self.json();
         assert_eq!((self.status, &body["status"]), (200, &Value::from("success")), "{self:?}");
         assert!(body["message"].is_string() && body.get("data").is_some(), "{self:?}");
-        // Some endpoints show an `error` with nothing in it, too.
+        // Some endpoints return an empty `error`, too.
         let fields = if body.get("error") == Some(&Value::from("")) { 4 } else { 3 };
         assert_eq!(body.as_object().unwrap().len(), fields, "{self:?}");
         self.is_marked();
         body["data"].clone()
     }
 
-    /// Asserts the envelope of a failure with that status and code, and gives its message.
+    /// Asserts the envelope of an error with that status and code, and returns its message.
     #[track_caller]
     pub fn failure(&self, status: u16, code: &str) -> String {
         let body = self.json();
@@ -173,14 +174,14 @@ impl Answer {
         body["message"].as_str().unwrap().to_owned()
     }
 
-    /// Asserts what every answer in the envelope is marked with.
+    /// Asserts the headers of every response with an envelope.
     #[track_caller]
     fn is_marked(&self) {
         assert_eq!(self.headers["content-type"], "application/json", "{self:?}");
         assert!(self.headers.contains_key("x-request-id"), "{self:?}");
     }
 
-    /// The message.
+    /// Returns the message.
     pub fn message(&self) -> String {
         self.json()["message"].as_str().unwrap().to_owned()
     }

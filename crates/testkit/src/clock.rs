@@ -1,17 +1,18 @@
-//! Time that passes only when a test says so.
+//! A clock that a test controls.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, TimeDelta};
 use launchway_domain::clock::{Clock, Timestamp};
 
-/// The moment that builders and clocks begin with.
+/// The default time of builders and clocks.
 pub const NEW_YEAR: &str = "2026-01-01T00:00:00Z";
 
-/// The moment that `text` names, in the form of [`NEW_YEAR`].
+/// Parses a timestamp in the form of [`NEW_YEAR`].
 ///
 /// # Panics
-/// When `text` is no moment in whole microseconds.
+///
+/// If `text` is not a timestamp in whole microseconds.
 #[must_use]
 #[track_caller]
 pub fn moment(text: &str) -> Timestamp {
@@ -20,39 +21,40 @@ pub fn moment(text: &str) -> Timestamp {
     moment
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that does not move unless it is set.
 #[derive(Debug)]
 pub struct FixedClock {
     microseconds: AtomicI64,
 }
 
 impl FixedClock {
-    /// A clock that shows the moment that `text` names.
+    /// A clock at a time, in the form of [`NEW_YEAR`].
     ///
     /// # Panics
-    /// When `text` is no [`moment`].
+    /// If `text` is not a [`moment`].
     #[must_use]
     #[track_caller]
     pub fn at(text: &str) -> Self {
         Self { microseconds: moment(text).timestamp_micros().into() }
     }
 
-    /// Moves the clock to `moment`, forwards or backwards.
+    /// Sets the clock to `moment`, forwards or backwards.
     pub fn set(&self, moment: Timestamp) {
         self.microseconds.store(moment.timestamp_micros(), Ordering::SeqCst);
     }
 
-    /// Lets `time` pass.
+    /// Advances the clock.
     ///
     /// # Panics
-    /// When `time` is longer than a clock can tell.
+    ///
+    /// If the result is out of range.
     pub fn advance(&self, time: TimeDelta) {
         self.microseconds.fetch_add(time.num_microseconds().unwrap(), Ordering::SeqCst);
     }
 }
 
 impl Default for FixedClock {
-    /// A clock that shows [`NEW_YEAR`].
+    /// A clock at [`NEW_YEAR`].
     fn default() -> Self {
         Self::at(NEW_YEAR)
     }

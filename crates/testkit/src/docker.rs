@@ -1,5 +1,5 @@
-//! A base image that needs no registry, installations of their own on the engine that runs on this
-//! machine, and an engine that is not there.
+//! A base image that needs no registry, separate installations on the engine of this machine, and an
+//! engine that is down.
 //!
 //! Needs a running Docker engine with its command line, a static `/bin/busybox` and `tar`.
 
@@ -24,12 +24,12 @@ pub use self::{
 /// The base image: busybox and nothing else.
 const BASE: &str = "launchway-test/base:bb";
 
-/// The name of a base image with a shell and the usual small programs, made at the first call on
-/// this machine.
+/// Returns the name of a base image with a shell and the usual small programs, built at the first
+/// call on this machine.
 ///
 /// # Panics
 ///
-/// When the engine or busybox is not there.
+/// If the engine or busybox is not there.
 #[must_use]
 pub fn base_image() -> &'static str {
     // Tests run in many processes at once.
@@ -41,7 +41,7 @@ pub fn base_image() -> &'static str {
     BASE
 }
 
-/// A Dockerfile of a web server on port 8080 that answers every path that exists with `text`.
+/// Returns a Dockerfile of a web server on port 8080 that answers every existing path with `text`.
 #[must_use]
 pub fn http_app(text: &str) -> String {
     format!(
@@ -51,11 +51,11 @@ pub fn http_app(text: &str) -> String {
     )
 }
 
-/// What docker answers to `arguments`.
+/// Runs docker with `arguments` and returns its output.
 ///
 /// # Panics
 ///
-/// When it fails.
+/// If it fails.
 pub fn docker(arguments: &[&str]) -> String {
     let output = try_docker(arguments);
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -68,7 +68,7 @@ fn try_docker(arguments: &[&str]) -> Output {
     output.expect("this test needs the command line of docker: install the package docker.io")
 }
 
-/// Everything on the engine that is marked with an installation; removed with this value.
+/// Everything on the engine with the label of an installation; removed when dropped.
 #[derive(Debug)]
 pub struct Traces {
     instance: InstanceId,
@@ -81,25 +81,25 @@ impl Traces {
         Self { instance }
     }
 
-    /// The ids of its containers.
+    /// Returns the ids of its containers.
     #[must_use]
     pub fn containers(&self) -> Vec<String> {
         self.list(&["ps", "--all", "--quiet", "--no-trunc"])
     }
 
-    /// The ids of its images.
+    /// Returns the ids of its images.
     #[must_use]
     pub fn images(&self) -> Vec<String> {
         self.list(&["image", "ls", "--quiet", "--no-trunc"])
     }
 
-    /// The ids of its networks.
+    /// Returns the ids of its networks.
     #[must_use]
     pub fn networks(&self) -> Vec<String> {
         self.list(&["network", "ls", "--quiet", "--no-trunc"])
     }
 
-    /// The names of its volumes.
+    /// Returns the names of its volumes.
     #[must_use]
     pub fn volumes(&self) -> Vec<String> {
         self.list(&["volume", "ls", "--quiet"])
@@ -119,13 +119,13 @@ impl Drop for Traces {
     fn drop(&mut self) {
         for (command, ids) in [
             (["rm", "--force"].as_slice(), self.containers()),
-            // Layers that other builds take from the cache at this moment stay.
+            // Keeps layers that concurrent builds take from the cache.
             (&["image", "rm", "--force", "--no-prune"], self.images()),
             (&["network", "rm"], self.networks()),
             (&["volume", "rm"], self.volumes()),
         ] {
             for id in ids {
-                // What is left is told by whoever counts it.
+                // Leftovers are reported by the tests that count them.
                 let _gone = try_docker(&[command, &[&id]].concat());
             }
         }

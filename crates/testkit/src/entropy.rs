@@ -1,4 +1,4 @@
-//! Randomness that a test can foretell.
+//! Predictable randomness.
 
 use std::{
     array,
@@ -7,15 +7,15 @@ use std::{
 
 use launchway_domain::secret::Entropy;
 
-/// Gives the bits [`nth(1)`](CountingEntropy::nth), `nth(2)`, `nth(3)` and so on.
+/// Returns the bits [`nth(1)`](CountingEntropy::nth), `nth(2)`, `nth(3)` and so on.
 #[derive(Debug, Default)]
 pub struct CountingEntropy {
     given: AtomicU64,
 }
 
 impl CountingEntropy {
-    /// The bits that are given as number `n`, counted from 1: `n` over and over, so that the first
-    /// eight bytes tell any two apart.
+    /// Returns the bits of call number `n`, counted from 1: `n` over and over, so that the first eight
+    /// bytes distinguish any two.
     #[must_use]
     pub fn nth(n: u64) -> [u8; 32] {
         let bytes = n.to_be_bytes();

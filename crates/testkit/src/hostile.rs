@@ -1,7 +1,7 @@
-//! Texts that nobody means well with, and an engine to try them on.
+//! Injection payloads, and an engine to try them on.
 
-/// Texts that make a careless program run a command: each would make the file `CANARY`. `§` stands
-/// for its folder.
+/// Texts that make a careless program run a command: each would create the file `CANARY`. `§` stands for
+/// its folder.
 pub const PAYLOADS: [&str; 60] = [
     "; touch §/CANARY",
     ";touch §/CANARY;",
@@ -65,8 +65,8 @@ pub const PAYLOADS: [&str; 60] = [
     "\u{202e}; touch §/CANARY",
 ];
 
-/// A docker, for `FakeDocker`, that builds and makes containers and starts none: what a container
-/// would run is harmless here, and what this machine would run is not.
+/// A docker, for `FakeDocker`, that builds images and creates containers but starts none: a command in a
+/// container is harmless here, and one on this machine is not.
 pub const INERT_ENGINE: &str = r#"
 id=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 case "$1 $2" in

@@ -1,18 +1,18 @@
-//! Ids that a test can foretell.
+//! Predictable ids.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use launchway_domain::{auth::TokenHash, ids::Ids};
 use uuid::{Builder, Uuid, Variant, Version};
 
-/// Gives the ids [`nth(1)`](CountingIds::nth), `nth(2)`, `nth(3)` and so on.
+/// Returns the ids [`nth(1)`](CountingIds::nth), `nth(2)`, `nth(3)` and so on.
 #[derive(Debug, Default)]
 pub struct CountingIds {
     given: AtomicU64,
 }
 
 impl CountingIds {
-    /// The id that is given as number `n`, counted from 1: `00000000-0000-7000-8000-00000000000n`.
+    /// Returns the id of call number `n`, counted from 1: `00000000-0000-7000-8000-00000000000n`.
     #[must_use]
     pub fn nth(n: u64) -> Uuid {
         version_7(u128::from(n).to_be_bytes())
@@ -25,7 +25,7 @@ impl Ids for CountingIds {
     }
 }
 
-/// The id of what goes by `name`: always the same one, and another one for every other name.
+/// Returns the id for `name`: always the same one, and another one for every other name.
 #[must_use]
 pub fn id_of(name: &str) -> Uuid {
     let mut bytes = [0; 16];

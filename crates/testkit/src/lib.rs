@@ -1,9 +1,9 @@
-//! What tests of every crate share: builders, a clock that stands still, ids that count, a real
-//! PostgreSQL, the Docker engine of this machine, receivers of messages, repositories, an
-//! authenticator, and the running binary.
+//! Shared test support: builders, a fixed clock, counting ids, a real PostgreSQL, the Docker engine
+//! of this machine, receivers of notifications, repositories, an authenticator, and the running
+//! binary.
 //!
-//! Values are neither random nor shared between tests: the same arrangement gives the same ones.
-//! Only `[dev-dependencies]` and the fault campaigns may name this crate.
+//! Values are neither random nor shared between tests: the same arrangement yields the same ones.
+//! Only `[dev-dependencies]` and the fault campaigns may depend on this crate.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be arranged must stop")]
 #![warn(missing_docs)]

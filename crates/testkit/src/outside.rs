@@ -1,4 +1,5 @@
-//! Others: receivers of messages by HTTP, a real mail server, who vouches for both, and a code host.
+//! External services: HTTP receivers of notifications, a real mail server, a certificate authority for
+//! both, and a code host.
 
 mod authority;
 mod mail_server;

@@ -1,14 +1,14 @@
-//! Waiting for what comes by itself, and not for longer than is reasonable.
+//! Polling with a timeout, and concurrent calls.
 
 use std::time::{Duration, Instant};
 
-/// Asks again and again until there is an answer.
+/// Polls until there is a result.
 #[track_caller]
 pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
     until_within(Duration::from_secs(30), what, ask)
 }
 
-/// The same with another idea of what is reasonable.
+/// Polls with another timeout.
 #[track_caller]
 pub fn until_within<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + limit;
@@ -21,7 +21,7 @@ pub fn until_within<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Opt
     }
 }
 
-/// What each of `count` callers got who all began at the same moment.
+/// Runs `count` calls that all start at the same time, and returns their results.
 pub fn at_once<T: Send>(count: usize, call: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = std::sync::Barrier::new(count);
     std::thread::scope(|scope| {

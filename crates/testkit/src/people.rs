@@ -1,15 +1,15 @@
-//! People who use the API.
+//! Users of the API.
 
 use serde_json::{Value, json};
 
 use crate::{client::Client, server::TestServer};
 
-/// Someone with an account.
+/// A user with an account.
 #[derive(Clone)]
 pub struct Person {
-    /// Their id.
+    /// The id of the user.
     pub id: String,
-    /// Their address.
+    /// Their e-mail address.
     pub email: String,
     /// Their password.
     pub password: &'static str,
@@ -17,7 +17,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// Logs in, and calls as them.
+    /// Logs in, and returns a client with the session.
     pub fn log_in(&self) -> Client {
         let answer = self
             .anonymous
@@ -27,13 +27,13 @@ impl Person {
     }
 }
 
-/// Accepts, as `client`, the invitation that an admin got this answer for.
+/// Accepts, as `client`, the invitation that an admin got this response for.
 pub fn accept(client: &Client, added: &Value) {
     let path = format!("/api/v1/user/invitations/{}/accept", added["id"].as_str().unwrap());
     client.post(&path, &json!({"token": added["setup_token"]})).success();
 }
 
-/// Lets `admin` add someone new to their organization, who sets their password.
+/// Has `admin` add a new user to their organization, who sets their password.
 pub fn join(server: &TestServer, admin: &Client, email: &str, role: &str) -> Person {
     let password = "a password of their own";
     let added = admin.post("/api/v1/organizations/users", &json!({"email": email, "role": role})).success();

@@ -1,4 +1,4 @@
-//! Databases of their own on the PostgreSQL server that `cargo xtask test` starts.
+//! Separate databases on the PostgreSQL server that `cargo xtask test` starts.
 
 use std::{
     env,
@@ -11,14 +11,14 @@ use std::{
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
-/// The variable that names the server.
+/// The environment variable with the URL of the server.
 const VARIABLE: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
 
-/// Where the server is, with the database that every server has.
+/// Returns the URL of the server, with the database that every server has.
 ///
 /// # Panics
 ///
-/// When no server was started for the tests.
+/// If no server was started for the tests.
 #[must_use]
 pub fn url() -> String {
     env::var(VARIABLE).unwrap_or_else(|_| {
@@ -30,7 +30,7 @@ pub fn url() -> String {
     })
 }
 
-/// An empty database with a name of its own, dropped with this value.
+/// An empty database with a unique name, removed when dropped.
 #[derive(Debug)]
 pub struct FreshDatabase {
     server: String,
@@ -42,7 +42,7 @@ impl FreshDatabase {
     ///
     /// # Panics
     ///
-    /// When there is no server, or it refuses.
+    /// If there is no server, or it refuses.
     #[must_use]
     pub fn create() -> Self {
         let database = Self { server: url(), name: unique_name() };
@@ -53,7 +53,7 @@ impl FreshDatabase {
         database
     }
 
-    /// Where the database is.
+    /// Returns the URL of the database.
     #[must_use]
     pub fn url(&self) -> String {
         with_database(&self.server, &self.name)
@@ -77,7 +77,7 @@ fn execute(server: &str, statement: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Tests run in many processes at once, and in several threads of each.
+/// Returns a unique name: tests run in many processes at once, and in several threads of each.
 fn unique_name() -> String {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
@@ -85,7 +85,7 @@ fn unique_name() -> String {
     format!("launchway_{}_{count}_{}", process::id(), now.as_micros())
 }
 
-/// The same server and options, another database.
+/// Returns the same server and options with another database.
 fn with_database(url: &str, name: &str) -> String {
     let (address, options) = url.split_once('?').map_or((url, None), |(address, rest)| (address, Some(rest)));
     let (scheme, rest) = address.split_once("://").unwrap_or(("postgres", address));

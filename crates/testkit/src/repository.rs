@@ -14,7 +14,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// An empty one.
+    /// Creates an empty repository.
     pub fn empty(folder: PathBuf) -> Self {
         fs::create_dir_all(&folder).unwrap();
         let repository = Self { folder };
@@ -22,7 +22,7 @@ impl Repository {
         repository
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.folder
     }
@@ -35,7 +35,7 @@ impl Repository {
         self
     }
 
-    /// Commits what is there, and gives the hash of the commit.
+    /// Commits all changes, and returns the hash of the commit.
     pub fn commit(&self) -> String {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--allow-empty", "--message", "a change"]);
@@ -47,7 +47,7 @@ impl Repository {
         self.write("Dockerfile", web_server("")).write("index.html", format!("{text}\n")).commit()
     }
 
-    /// What git answers.
+    /// Runs git and returns its output.
     pub fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git")
             .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
@@ -63,8 +63,8 @@ impl Repository {
     }
 }
 
-/// A Dockerfile of a web server on port 8080 that shows `index.html`, with more lines before the last.
-/// It ends at once when it is told to.
+/// Returns a Dockerfile of a web server on port 8080 that serves `index.html`, with more lines before the
+/// last. It exits at once on a stop signal.
 pub fn web_server(more: &str) -> String {
     web_server_by(more, r#"["httpd", "-f", "-p", "8080", "-h", "/www"]"#)
 }
@@ -75,7 +75,7 @@ pub fn web_server_by(more: &str, line: &str) -> String {
     format!("FROM {base}\nSTOPSIGNAL SIGKILL\nCOPY index.html /www/index.html\n{more}\nCMD {line}\n")
 }
 
-/// A Dockerfile whose container runs a line of shell.
+/// Returns a Dockerfile whose container runs a line of shell.
 pub fn running(line: &str) -> String {
     format!("FROM {}\nSTOPSIGNAL SIGKILL\nCMD {line}\n", base_image())
 }

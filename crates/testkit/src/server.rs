@@ -1,4 +1,4 @@
-//! The running binary, seen from outside.
+//! The running binary, tested from outside.
 
 mod database;
 mod front;
@@ -18,7 +18,7 @@ use crate::{
     postgres::FreshDatabase,
 };
 
-/// A server of its own for one test, with a data directory and a database of its own.
+/// A server for one test, with a data directory and a database of its own.
 pub struct TestServer {
     process: Child,
     url: String,
@@ -29,22 +29,22 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// On the embedded database.
+    /// Starts a server on the embedded database.
     pub fn on_sqlite() -> Self {
         Self::with_settings(None, &[])
     }
 
-    /// On a database of the real PostgreSQL server that the test command started.
+    /// Starts a server on a database of the real PostgreSQL server that the test command started.
     pub fn on_postgres() -> Self {
         Self::with_settings(Some(FreshDatabase::create()), &[])
     }
 
-    /// On the embedded database, with `settings`.
+    /// Starts a server on the embedded database, with `settings`.
     pub fn configured(settings: &[(&str, &str)]) -> Self {
         Self::with_settings(None, settings)
     }
 
-    /// On a database of the real PostgreSQL server, with `settings`.
+    /// Starts a server on a database of the real PostgreSQL server, with `settings`.
     pub fn configured_on_postgres(settings: &[(&str, &str)]) -> Self {
         Self::with_settings(Some(FreshDatabase::create()), settings)
     }
@@ -61,42 +61,42 @@ impl TestServer {
         Self { process, url, announcement, settings, data, database }
     }
 
-    /// Where it listens.
+    /// Returns its URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its address, as `host:port`.
+    /// Returns its address, as `host:port`.
     pub fn address(&self) -> &str {
         self.url.trim_start_matches("http://")
     }
 
-    /// What it printed when it was ready.
+    /// Returns the line that it printed when it was ready.
     pub fn announcement(&self) -> &str {
         &self.announcement
     }
 
-    /// Its data directory.
+    /// Returns its data directory.
     pub fn data_dir(&self) -> &Path {
         self.data.path()
     }
 
-    /// Someone who calls it without a token.
+    /// Returns a client without a token.
     pub fn client(&self) -> Client {
         Client::new(&self.url)
     }
 
-    /// A connection to it, for what no well-behaved client sends.
+    /// Opens a raw connection to it, for malformed requests.
     pub fn connect(&self) -> Connection {
         Connection::open(self.address())
     }
 
-    /// What it and its predecessors on the same data have logged.
+    /// Returns the log of all processes on the same data.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.data.path().join("test.log")).unwrap()
     }
 
-    /// Registers the first administrator and calls as them.
+    /// Registers the first administrator and returns a client with their session.
     pub fn admin(&self) -> Client {
         let answer = self.client().post(
             "/api/v1/auth/register",
@@ -105,20 +105,20 @@ impl TestServer {
         self.client().with_token(answer.success()["access_token"].as_str().unwrap())
     }
 
-    /// Opens another session and calls with it.
+    /// Opens another session and returns a client with it.
     pub fn log_in(&self, email: &str, password: &str) -> Client {
         let login = serde_json::json!({"email": email, "password": password});
         let answer = self.client().post("/api/v1/auth/login", &login);
         self.client().with_token(answer.success()["access_token"].as_str().unwrap())
     }
 
-    /// Kills the process as a power cut would, without a word.
+    /// Kills the process with SIGKILL, like a power cut.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Asks the process to stop, and waits until it has.
+    /// Stops the process with SIGTERM, and waits for its end.
     pub fn terminate(&mut self) -> ExitStatus {
         signal(&self.process, "TERM");
         wait(&mut self.process)
@@ -137,25 +137,26 @@ impl TestServer {
         self.url = url_in(&self.announcement);
     }
 
-    /// Gives a setting another value, from the next start on.
+    /// Changes a setting, from the next start on.
     pub fn set(&mut self, name: &str, value: &str) {
         self.settings.retain(|(known, _)| known != name);
         self.settings.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Has it use another database from the next start on: one of PostgreSQL, or without one the embedded one.
+    /// Switches to another database from the next start on: a PostgreSQL one, or without one the embedded
+    /// one.
     pub fn use_database(&mut self, database: Option<FreshDatabase>) {
         self.settings.retain(|(name, _)| name != "LAUNCHWAY_DATABASE_URL");
         self.settings.extend(database.iter().map(|new| ("LAUNCHWAY_DATABASE_URL".to_owned(), new.url())));
         self.database = database;
     }
 
-    /// Whether it uses the embedded database.
+    /// Returns whether it uses the embedded database.
     pub fn is_on_sqlite(&self) -> bool {
         self.database.is_none()
     }
 
-    /// Loses everything in its data directory, as a broken disk would.
+    /// Deletes its data directory, as a broken disk would.
     pub fn lose_data(&self) {
         for entry in self.data.path().read_dir().unwrap() {
             let path = entry.unwrap().path();
@@ -167,17 +168,17 @@ impl TestServer {
         }
     }
 
-    /// Waits until it has stopped by itself.
+    /// Waits until the process has exited.
     pub fn wait(&mut self) -> ExitStatus {
         wait(&mut self.process)
     }
 
-    /// The id of its process.
+    /// Returns the process id.
     pub fn process_id(&self) -> u32 {
         self.process.id()
     }
 
-    /// A command of the same binary on the same data.
+    /// Returns a command of the same binary on the same data.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(self.data.path(), &self.settings);
         command.args(arguments);
@@ -193,12 +194,12 @@ impl Drop for TestServer {
     }
 }
 
-/// The address of the administrator that [`TestServer::admin`] registers.
+/// The e-mail address of the administrator that [`TestServer::admin`] registers.
 pub const ADMIN_EMAIL: &str = "ada@example.com";
 /// Their password.
 pub const ADMIN_PASSWORD: &str = "correct horse battery";
 
-/// The binary under test, which cargo puts beside the folder of the test's own.
+/// Returns the path of the binary under test, which cargo puts beside the folder of the test binary.
 pub fn binary() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.parent().and_then(Path::parent).unwrap().join("launchway");
@@ -206,16 +207,16 @@ pub fn binary() -> PathBuf {
     path
 }
 
-/// A command of the binary under test, with nothing of this process's environment in it. Unless the
-/// settings have a `PATH`, it finds no programs: neither an engine nor git. Unless they have an
-/// address for it, there is no front proxy.
+/// Returns a command of the binary under test, with an empty environment. Unless the settings have a
+/// `PATH`, it finds no programs: neither an engine nor git. Unless they have an address for it, there is no
+/// front proxy.
 pub fn command(data_dir: &Path, settings: &[(String, String)]) -> Command {
     let mut command = Command::new(binary());
     command.env_clear();
     command.env("PATH", "/var/empty");
     command.env("LAUNCHWAY_DATA_DIR", data_dir).env("LAUNCHWAY_BIND", "127.0.0.1:0");
     command.env("LAUNCHWAY_PROXY_BIND", "off");
-    // Images of this registry are never there: their deployments wait, or fail to get one.
+    // Images of this registry never exist: their deployments wait, or fail to pull one.
     command.env("LAUNCHWAY_IMAGE_REGISTRIES", "public,registry.example");
     command.envs(settings.iter().map(|(name, value)| (name, value)));
     command

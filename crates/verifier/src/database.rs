@@ -1,4 +1,4 @@
-//! What the database has, by plain SQL.
+//! Reads the database with plain SQL.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,9 +12,9 @@ use diesel::{
 
 /// A connection to the database of an installation.
 pub enum Database {
-    /// A file.
+    /// An SQLite file.
     Sqlite(Box<SqliteConnection>),
-    /// A server.
+    /// A PostgreSQL server.
     Postgres(Box<PgConnection>),
 }
 
@@ -28,7 +28,7 @@ impl Database {
     /// Opens `sqlite:<file>`, which has to exist, or `postgres://…`.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// Returns why it cannot be opened.
     pub fn open(url: &str) -> Result<Self, String> {
         let Some(file) = url.strip_prefix("sqlite:") else {
             let connection = PgConnection::establish(url).map_err(|error| error.to_string())?;
@@ -40,20 +40,20 @@ impl Database {
         Ok(Self::Sqlite(Box::new(connection)))
     }
 
-    /// The state of every deployment, by its id without dashes.
+    /// Returns the state of every deployment, by its id without dashes.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Returns why it cannot be read.
     pub fn deployments(&mut self) -> QueryResult<HashMap<String, String>> {
         let id = self.id("id");
         let rows = self.rows(&format!("SELECT {id} || ' ' || status AS value FROM deployments"))?;
         Ok(rows.iter().filter_map(|row| row.split_once(' ')).map(owned).collect())
     }
 
-    /// How many jobs are not over.
+    /// Returns the number of unfinished jobs.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Returns why it cannot be read.
     pub fn open_jobs(&mut self) -> QueryResult<usize> {
         let id = self.id("id");
         let rows = self
@@ -61,10 +61,10 @@ impl Database {
         Ok(rows.len())
     }
 
-    /// The lines of an application's log, by their place.
+    /// Returns the lines of an application's log, by their position.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Returns why it cannot be read.
     pub fn lines(&mut self, application: &str) -> QueryResult<HashMap<u64, String>> {
         let id = self.id("application_id");
         let rows = self.rows(&format!(
@@ -75,10 +75,10 @@ impl Database {
         Ok(lines.filter_map(|(number, text)| Some((number.parse().ok()?, text.to_owned()))).collect())
     }
 
-    /// The applications in whose log a place is empty.
+    /// Returns the applications whose log has a missing position.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Returns why it cannot be read.
     pub fn logs_with_gaps(&mut self) -> QueryResult<Vec<String>> {
         let id = self.id("application_id");
         self.rows(&format!(
@@ -87,10 +87,10 @@ impl Database {
         ))
     }
 
-    /// The containers that live versions are recorded with.
+    /// Returns the containers of live versions.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Returns why it cannot be read.
     pub fn live_containers(&mut self) -> QueryResult<HashSet<String>> {
         let rows = self.rows(
             "SELECT deployments.container_id AS value FROM applications \
@@ -100,10 +100,10 @@ impl Database {
         Ok(rows.into_iter().collect())
     }
 
-    /// What SQLite finds wrong with its file. PostgreSQL is asked to read everything instead.
+    /// Returns the result of SQLite's integrity check. PostgreSQL reads everything instead.
     ///
     /// # Errors
-    /// Why it cannot be read at all.
+    /// Returns why it cannot be read at all.
     pub fn damage(&mut self) -> QueryResult<Vec<String>> {
         match self {
             Self::Sqlite(_) => {
@@ -128,7 +128,7 @@ impl Database {
         }
     }
 
-    /// How an id is written without dashes.
+    /// Returns the SQL expression for an id without dashes.
     fn id(&self, column: &str) -> String {
         match self {
             Self::Sqlite(_) => format!("lower(hex({column}))"),

@@ -1,14 +1,15 @@
-//! What the engine has, by the label of an installation.
+//! Reads the engine's resources with the label of an installation.
 
 use std::{
     collections::HashMap,
     process::{Command, Stdio},
 };
 
-/// The containers of an installation, and whether each runs.
+/// Returns the containers of an installation, and for each whether it is running.
 ///
 /// # Errors
-/// What docker said.
+///
+/// The error message of docker.
 pub fn containers(instance: &str) -> Result<HashMap<String, bool>, String> {
     let output = Command::new("docker")
         .args(["ps", "--all", "--no-trunc", "--format", "{{.ID}} {{.State}}", "--filter"])

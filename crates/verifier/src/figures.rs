@@ -1,4 +1,4 @@
-//! What came of it, as numbers.
+//! The result of a comparison, as numbers.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,57 +13,57 @@ use crate::{
     ledger::{self, Fact},
 };
 
-/// The states that a deployment does not leave.
+/// The final states of a deployment.
 const ENDS: [&str; 3] = ["deployed", "failed", "cancelled"];
-/// How many bits of a line's id tell its place in the log of its application.
+/// The number of bits of a line's id that contain its position in the log of its application.
 const PLACE_BITS: u32 = 40;
 
-/// What the verifier compares with the ledger.
+/// The sources that the verifier compares with the ledger.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
     /// `sqlite:<file>` or `postgres://…`.
     pub database: String,
-    /// The installation whose containers are looked for; without it the engine is not asked.
+    /// The installation whose containers are checked; without it the engine is not checked.
     pub instance: Option<String>,
-    /// A moment from which on acknowledgements do not count.
+    /// The time from which on acknowledgements are ignored.
     pub until: Option<u128>,
-    /// Whether everything should have come to its end.
+    /// Everything should be in a final state.
     pub at_rest: bool,
 }
 
-/// The numbers. Those of [`Figures::wrong`] have to be 0.
+/// The numbers. Those of [`Figures::wrong`] must be 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Deployments whose acceptance was answered.
+    /// Deployments whose acceptance was acknowledged.
     pub accepted: usize,
-    /// Those of them that the database does not have.
+    /// Accepted deployments that are missing in the database.
     pub lost: usize,
-    /// Deployments in the database, whoever knows of them.
+    /// All deployments in the database.
     pub deployments: usize,
-    /// Those of them that succeeded.
+    /// Deployments that succeeded.
     pub succeeded: usize,
-    /// Those that failed, as every deployment does whose worker was lost three times.
+    /// Deployments that failed, as every deployment does whose worker was lost three times.
     pub failed: usize,
-    /// Those, and jobs, that are not at their end, though everything should be at rest.
+    /// Deployments and jobs that are not in a final state, though everything should be.
     pub not_terminal: usize,
-    /// Log lines that were shown to somebody.
+    /// Log lines that were returned to a client.
     pub lines_shown: usize,
-    /// Those of them that are gone or say something else.
+    /// Returned lines that are missing or have another text.
     pub lines_lost: usize,
-    /// Logs in which a place is empty.
+    /// Logs with a missing position.
     pub gaps: usize,
     /// Containers of the installation.
     pub containers: usize,
-    /// Those that no live version is recorded with.
+    /// Containers of no live version.
     pub leaked: usize,
-    /// Live versions whose container does not run.
+    /// Live versions whose container is not running.
     pub missing: usize,
-    /// What the database says is wrong with itself.
+    /// Errors of the database's integrity check.
     pub damage: Vec<String>,
 }
 
 impl Figures {
-    /// How many things are not as they should be.
+    /// Returns the number of violations.
     #[must_use]
     pub fn wrong(&self) -> usize {
         let counts = [self.lost, self.not_terminal, self.lines_lost, self.gaps, self.leaked, self.missing];
@@ -71,10 +71,10 @@ impl Figures {
     }
 }
 
-/// Compares the ledger with what is there.
+/// Compares the ledger with the database and the engine.
 ///
 /// # Errors
-/// What could not be read.
+/// Returns what could not be read.
 pub fn compare(ledger: &Path, evidence: &Evidence) -> Result<Figures, String> {
     let entries = ledger::read(ledger, evidence.until).map_err(|error| format!("the ledger: {error}"))?;
     let mut database = Database::open(&evidence.database)?;
@@ -120,12 +120,12 @@ pub fn compare(ledger: &Path, evidence: &Evidence) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// An id without its dashes.
+/// Returns an id without its dashes.
 fn plain(id: &str) -> String {
     id.replace('-', "")
 }
 
-/// The place that a line's id tells, in its last bits.
+/// Returns the position that a line's id contains, in its last bits.
 fn place_of(id: &str) -> Option<u64> {
     let value = u128::from_str_radix(&plain(id), 16).ok()?;
     u64::try_from(value & ((1 << PLACE_BITS) - 1)).ok()
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_counts_only_when_everything_should_be_at_rest() {
+    fn open_deployments_count_only_when_all_should_be_final() {
         let mut case = Case::new();
         assert_eq!(case.figures().not_terminal, 0);
         case.evidence.at_rest = true;

@@ -1,4 +1,4 @@
-//! What was acknowledged, in the order in which it was.
+//! The ledger of acknowledgements, in their order.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,63 +9,64 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Something that a caller of the API knows for certain, because it was answered.
+/// A fact that a client of the API knows for certain, because it was acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact {
     /// A deployment was accepted.
     Accepted {
-        /// Its id, as it was answered.
+        /// The id of the deployment in the response.
         deployment: String,
     },
-    /// A log line was shown.
+    /// A log line was returned.
     Shown {
-        /// Whose log it is.
+        /// The application of the log.
         application: String,
-        /// The id of the line, which tells its place.
+        /// The id of the line, which contains its position.
         line: String,
-        /// What it says.
+        /// The text of the line.
         text: String,
     },
 }
 
-/// A fact, and when it was known at the latest.
+/// A fact, and the latest time at which it was known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Microseconds since 1970, read after the answer had come.
+    /// Microseconds since 1970, read after the response was received.
     pub at: u128,
-    /// What was answered.
+    /// The acknowledged fact.
     #[serde(flatten)]
     pub fact: Fact,
 }
 
-/// A ledger that is written.
+/// A ledger that is open for writing.
 #[derive(Debug)]
 pub struct Ledger {
     file: File,
 }
 
 impl Ledger {
-    /// Goes on with the ledger at `path`, or begins one.
+    /// Opens the ledger at `path` for appending, or creates it.
     ///
     /// # Errors
-    /// Why the file cannot be opened.
+    /// Returns why the file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { file: OpenOptions::new().create(true).append(true).open(path)? })
     }
 
-    /// Notes what has just been answered. Several threads may note at once: a line is one write.
+    /// Appends a fact that has just been acknowledged. Several threads may append at once: a line is one
+    /// write.
     ///
     /// # Errors
-    /// Why the file cannot be written.
+    /// Returns why the file cannot be written.
     pub fn note(&self, fact: Fact) -> io::Result<()> {
         self.enter(&Entry { at: now(), fact })
     }
 
-    /// Notes a fact with its moment.
+    /// Appends a fact with its time.
     ///
     /// # Errors
-    /// Why the file cannot be written.
+    /// Returns why the file cannot be written.
     pub fn enter(&self, entry: &Entry) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
@@ -73,10 +74,10 @@ impl Ledger {
     }
 }
 
-/// Everything that was noted before `until`, or everything.
+/// Returns the entries before `until`, or all.
 ///
 /// # Errors
-/// Why the file cannot be read.
+/// Returns why the file cannot be read.
 pub fn read(path: &Path, until: Option<u128>) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for line in BufReader::new(File::open(path)?).lines() {
@@ -88,7 +89,7 @@ pub fn read(path: &Path, until: Option<u128>) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Microseconds since 1970.
+/// Returns the microseconds since 1970.
 #[must_use]
 pub fn now() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros()

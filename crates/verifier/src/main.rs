@@ -1,4 +1,4 @@
-//! `launchway-verify`: compares what a server acknowledged with what is there.
+//! `launchway-verify`: compares what a server acknowledged with its database and its containers.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
 use std::{
@@ -17,7 +17,7 @@ usage: launchway-verify --ledger <file> --database <sqlite:file | postgres://…
   --until <µs>          counts only what was acknowledged before this moment
   --at-rest <seconds>   everything has to come to its end; looks again for so long";
 
-/// How long to wait between two looks.
+/// The polling interval.
 const PAUSE: Duration = Duration::from_millis(300);
 
 fn main() -> ExitCode {
@@ -72,7 +72,7 @@ impl Wish {
         Ok(Self { ledger: ledger.ok_or("`--ledger` is missing")?, evidence, patience })
     }
 
-    /// What is found, once nothing is wrong any more or patience is at its end.
+    /// Returns the figures, once nothing is wrong any more or the timeout has passed.
     fn figures(&self) -> Result<Figures, String> {
         let started = Instant::now();
         loop {

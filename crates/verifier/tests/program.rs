@@ -1,4 +1,4 @@
-//! The program, as campaigns call it.
+//! Tests of the program, as campaigns call it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::{

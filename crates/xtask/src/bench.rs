@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what the release build costs, measured against the goals.
+//! `cargo xtask bench`: measures the release build against the performance goals.
 
 mod accepted;
 mod commits;
@@ -83,7 +83,7 @@ fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort)
     }
 }
 
-/// The server, and the programs that measure one thing each without it.
+/// Builds the server, and the programs that measure one thing each without it.
 fn build(only: Option<Section>) -> Outcome {
     if only == Some(Section::Definitions) {
         return Ok(());

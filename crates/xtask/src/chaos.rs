@@ -1,4 +1,4 @@
-//! `cargo xtask chaos`: breaks a running server in every way that we know.
+//! `cargo xtask chaos`: runs the fault campaigns against a server.
 
 mod report;
 
@@ -32,7 +32,7 @@ pub(crate) const CAMPAIGNS: [&str; 16] = [
     "conformance",
 ];
 
-/// Builds, runs each campaign, and prints what it tells; fails when a figure is not its goal.
+/// Builds, runs each campaign, and prints its report; fails when a figure misses its goal.
 pub(crate) fn run(options: &ChaosOptions) -> Outcome {
     install::ensure(options.install)?;
     let _engine = Engine::start()?;

@@ -1,10 +1,10 @@
-//! The command line: which verb, with which options.
+//! The command line: a command and its options.
 
 use std::path::PathBuf;
 
 use crate::{chaos::CAMPAIGNS, fuzz};
 
-/// What is printed when no verb, or an unknown one, was given.
+/// The usage text, printed without a command or for an unknown one.
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask <verb>
 
@@ -65,7 +65,7 @@ pub(crate) struct BenchOptions {
     pub(crate) quick: bool,
     pub(crate) only: Option<Section>,
     pub(crate) report: Option<PathBuf>,
-    /// Two reports that are read instead of anything being measured.
+    /// Two reports that are compared instead of measuring.
     pub(crate) compare: Option<(PathBuf, PathBuf)>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct BenchOptions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FuzzOptions {
     pub(crate) seconds: u32,
-    /// Which targets; none means all.
+    /// The targets; empty means all.
     pub(crate) targets: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct ChaosOptions {
     pub(crate) report: Option<PathBuf>,
 }
 
-/// What `cargo xtask bench` measures.
+/// A section of `cargo xtask bench`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     StartUp,
@@ -104,7 +104,7 @@ pub(crate) enum Section {
 }
 
 impl Section {
-    /// In the order in which they are measured.
+    /// All sections, in the order of measurement.
     pub(crate) const ALL: [Self; 10] = [
         Self::StartUp,
         Self::Reads,
@@ -140,7 +140,7 @@ impl Section {
 }
 
 impl Command {
-    /// Reads the arguments after the program's name; the error is a sentence for the user.
+    /// Parses the arguments after the program's name; the error is a sentence for the user.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut arguments = arguments.into_iter();
         match arguments.next().as_deref() {
@@ -212,7 +212,7 @@ fn parse_fuzz(mut arguments: impl Iterator<Item = String>) -> Result<FuzzOptions
         match argument.as_str() {
             "--seconds" => {
                 let seconds = arguments.next().unwrap_or_default();
-                // To the driver, 0 is for ever.
+                // The driver treats 0 as unlimited.
                 options.seconds = seconds
                     .parse()
                     .ok()

@@ -1,4 +1,4 @@
-//! A Docker engine for one run of the tests, unless one runs on this machine already.
+//! A Docker engine for one run of the tests, unless one already runs on this machine.
 
 use std::{
     env,
@@ -17,17 +17,17 @@ use crate::{
     scratch::Scratch,
 };
 
-/// How long an engine may take until it answers.
+/// The timeout of the start of an engine.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// How many lines of its log are shown when it does not.
+/// The number of log lines that are shown when the start fails.
 const LAST_WORDS: usize = 15;
-/// Starts the engine with everything that is its own in the current folder, but at the usual socket.
+/// Starts the engine with all of its data in the current folder, but at the usual socket.
 const START: &str = r#"
 exec dockerd --data-root "$PWD/data" --exec-root "$PWD/run" --pidfile "$PWD/engine.pid" &
 echo $! > pid
 "#;
-/// Has the engine take the bridges of its networks away, asks it to stop and waits until it has, so that
-/// no subnet stays taken on the machine, and nothing mounted in its folder.
+/// Removes the bridges of the engine's networks, stops it and waits for its end, so that no subnet stays in
+/// use on the machine, and no mount remains in its folder.
 const FAREWELL: &str = r#"
 pid=$(cat pid) || exit 0
 docker ps --all --quiet | xargs --no-run-if-empty docker rm --force > /dev/null 2>&1
@@ -43,12 +43,12 @@ kill -9 "$pid"
 /// An engine that answers.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    /// The folder of the engine, when it is ours: it is stopped and removed with this value.
+    /// The folder of the engine, if we started it: it is stopped and removed when dropped.
     started: Option<Scratch>,
 }
 
 impl Engine {
-    /// Takes the engine that answers, or starts one and waits until it does.
+    /// Uses the engine that answers, or starts one and waits until it does.
     pub(crate) fn start() -> Outcome<Self> {
         if answers() {
             return Ok(Self { started: None });
@@ -78,25 +78,25 @@ impl Engine {
         Ok(Self { started: Some(scratch) })
     }
 
-    /// Whether the engine was started by us.
+    /// Returns whether we started the engine.
     pub(crate) fn is_ours(&self) -> bool {
         self.started.is_some()
     }
 }
 
-/// Whether the command line of docker reaches an engine.
+/// Returns whether the docker command line reaches an engine.
 pub(crate) fn answers() -> bool {
     Command::new("docker")
         .args(["info", "--format", "{{.ServerVersion}}"])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()
-        // The client may end well and yet have reached nobody.
+        // The client may exit successfully without having reached an engine.
         .is_ok_and(|output| output.status.success() && !output.stdout.trim_ascii().is_empty())
 }
 
-/// Starts `dockerd` in `folder`, in a session of its own: an interruption of ours is not its own, and
-/// its farewell ends it.
+/// Starts `dockerd` in `folder`, in a session of its own: an interrupt does not reach it, and the cleanup
+/// command of its folder stops it.
 fn spawn(folder: &Path) -> Outcome {
     let log = |error| Failure::because("cannot write the log of dockerd", error);
     let file = File::create(folder.join("log")).map_err(log)?;
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_engine_that_runs_already_is_taken_as_it_is() {
-        // Whoever runs the tests has an engine.
+        // A machine that runs the tests has an engine.
         assert!(answers());
         assert!(!Engine::start().unwrap().is_ours());
     }

@@ -1,11 +1,11 @@
-//! Why a command stopped: one sentence for the person who ran it.
+//! The failure of a command: one sentence for the user.
 
 use std::fmt::{self, Display, Formatter};
 
-/// What every step returns.
+/// The result of every step.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
-/// A sentence that says what failed and, where there is one, the cure.
+/// A sentence that says what failed and, where there is one, the remedy.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
@@ -14,7 +14,7 @@ impl Failure {
         Self(sentence.into())
     }
 
-    /// What was attempted, followed by the reason it did not work.
+    /// Joins an attempt and the reason of its failure.
     pub(crate) fn because(attempt: impl Display, reason: impl Display) -> Self {
         Self(format!("{attempt}: {reason}"))
     }

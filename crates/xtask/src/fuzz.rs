@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: tries what reads texts of others with inputs that nobody would write.
+//! `cargo xtask fuzz`: fuzzes the parsers of untrusted input.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{
 
 /// The version of `cargo fuzz` that the targets were written for.
 const VERSION: &str = "0.13.1";
-/// What is fuzzed.
+/// The fuzz targets.
 const TARGETS: [Target; 8] = [
     Target { name: "definitions", examples: &["catalog"], longest: 300_000 },
     Target { name: "templates", examples: &[], longest: 300_000 },
@@ -27,25 +27,25 @@ const TARGETS: [Target; 8] = [
     Target { name: "line_ids", examples: &[], longest: 256 },
 ];
 
-/// Something that reads texts of others.
+/// A parser of untrusted input.
 struct Target {
     name: &'static str,
-    /// Folders of examples to begin with.
+    /// Folders with the initial corpus.
     examples: &'static [&'static str],
-    /// The most bytes of an input: as much as it accepts, and a little more.
+    /// The largest input in bytes: slightly more than it accepts.
     longest: u32,
 }
 
-/// How many seconds one input may take, in a build that watches every step. The limit of the
-/// release build is a matter of `cargo xtask bench --only definitions`.
+/// The timeout of one input in seconds, in an instrumented build. The limit of the release build is checked
+/// by `cargo xtask bench --only definitions`.
 const SLOWEST: u32 = 10;
 
-/// Whether there is a target of that name.
+/// Returns whether there is a target of that name.
 pub(crate) fn is_target(name: &str) -> bool {
     TARGETS.iter().any(|target| target.name == name)
 }
 
-/// Runs the targets for a while, one after the other; fails when one finds something.
+/// Runs the targets one after the other, for a given time; fails when one finds something.
 pub(crate) fn run(options: &FuzzOptions) -> Outcome {
     install::ensure_subcommand("fuzz", VERSION)?;
     let is_wanted = |target: &&Target| {
@@ -74,7 +74,7 @@ fn fuzz(target: &Target, folders: &[PathBuf], seconds: u32) -> Command {
             format!("-max_len={}", target.longest),
             format!("-dict={}", dictionary.display()),
         ])
-        // What watches the program is not part of the stable compiler, but works with it.
+        // The sanitizer is not part of the stable compiler, but works with it.
         .env("RUSTC_BOOTSTRAP", "1");
     command
 }

@@ -1,4 +1,4 @@
-//! Installs what is missing, or says exactly what to install.
+//! Installs missing requirements, or prints the command that does.
 
 use std::{
     env,
@@ -18,10 +18,10 @@ use crate::{
 
 /// Debian's settings for the cluster that its package would create and start.
 const CREATE_CLUSTER: &str = "/etc/postgresql-common/createcluster.conf";
-/// What Debian's packages ask before they start a service.
+/// The script that Debian's packages run before they start a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// Makes sure that the machine offers what tests and benchmarks need.
+/// Ensures that the machine has what tests and benchmarks need.
 ///
 /// Installs only when asked to, on Debian, as root; otherwise fails with the command to type.
 pub(crate) fn ensure(install: bool) -> Outcome {
@@ -42,8 +42,7 @@ pub(crate) fn ensure(install: bool) -> Outcome {
     if missing.is_empty() { Ok(()) } else { Err(Failure::new(advice(&missing, &packages))) }
 }
 
-/// Makes sure that cargo has the subcommand `name` (`fuzz`, `deb`) in the version that we were written
-/// for.
+/// Ensures that cargo has the subcommand `name` (`fuzz`, `deb`) in the expected version.
 pub(crate) fn ensure_subcommand(name: &str, version: &str) -> Outcome {
     let package = format!("cargo-{name}");
     // Finds an installation of another version, too, and leaves one of this version as it is.
@@ -56,7 +55,7 @@ pub(crate) fn ensure_subcommand(name: &str, version: &str) -> Outcome {
     workspace::run(&mut cargo(&["install", &package, "--version", version, "--locked"]))
 }
 
-/// Whether we may act for other users.
+/// Returns whether this process runs as root.
 pub(crate) fn is_root() -> Outcome<bool> {
     Ok(workspace::output(Command::new("id").arg("-u"))? == "0")
 }
@@ -76,12 +75,13 @@ fn apt(packages: &[&str]) -> Outcome {
             .args(["install", "-y", "--no-install-recommends"])
             .args(packages)
             .env("DEBIAN_FRONTEND", "noninteractive")
-            // Nobody is there to answer when a package finds settings that it did not write.
+            // There is no user to answer when a package finds settings that it did not write.
             .env("UCF_FORCE_CONFFOLD", "1"),
     )
 }
 
-/// Tells Debian's package not to create a cluster, unless the machine's owner has decided already.
+/// Configures Debian's package not to create a cluster, unless the machine's owner has configured it
+/// already.
 fn keep_cluster_away() -> Outcome {
     let file = Path::new(CREATE_CLUSTER);
     if file.exists() {
@@ -93,15 +93,14 @@ fn keep_cluster_away() -> Outcome {
         .map_err(|error| Failure::because(format_args!("cannot write {CREATE_CLUSTER}"), error))
 }
 
-/// Tells Debian's packages not to start what they install, for as long as the value lives: an SSH
-/// server is nobody's wish here, and where no init system runs, starting would fail and the
-/// installation with it.
+/// Configures Debian's packages not to start services, for as long as the value lives: an SSH server is not
+/// wanted here, and without an init system, the start and with it the installation would fail.
 fn keep_services_quiet() -> Outcome<Option<Scratch>> {
     let file = Path::new(POLICY);
     if file.exists() {
         return Ok(None);
     }
-    // However we end, the file must not stay.
+    // The file must be removed however we end.
     let farewell = ["rm", "-f", POLICY].map(OsString::from);
     let scratch = Scratch::create(&env::temp_dir(), "install", &farewell)?;
     fs::write(file, "#!/bin/sh\nexit 101\n")
@@ -124,7 +123,7 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_of_a_machine_that_has_everything() {
-        // Whoever runs the tests has what the tests need.
+        // A machine that runs the tests meets their requirements.
         assert!(ensure(false).is_ok());
     }
 

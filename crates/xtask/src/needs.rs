@@ -1,4 +1,4 @@
-//! What the commands need from the machine, as a table, and whether it is there.
+//! The requirements of the commands, as a table, and checks for them.
 
 use std::{
     env,
@@ -8,10 +8,10 @@ use std::{
 
 use crate::{engine, postgres};
 
-/// Where Debian puts it.
+/// The path on Debian.
 const BUSYBOX: &str = "/bin/busybox";
 
-/// One thing the machine must offer.
+/// A requirement of the machine.
 #[derive(Debug)]
 pub(crate) struct Need {
     pub(crate) name: &'static str,
@@ -24,11 +24,11 @@ pub(crate) struct Need {
 enum Detection {
     /// Any one of these programs is on the path.
     Program(&'static [&'static str]),
-    /// `initdb`, `pg_ctl` and `postgres` lie together, on the path or where Debian puts them.
+    /// `initdb`, `pg_ctl` and `postgres` are in one folder, on the path or where Debian puts them.
     PostgresServer,
     /// The command line of docker is on the path, with an engine that answers or can be started.
     DockerEngine,
-    /// Where base images are made of it.
+    /// A statically linked busybox, for base images.
     StaticBusybox,
 }
 
@@ -137,24 +137,24 @@ const TABLE: &[Need] = &[
     },
 ];
 
-/// The needs that this machine does not meet.
+/// Returns the requirements that this machine does not meet.
 pub(crate) fn missing() -> Vec<&'static Need> {
     TABLE.iter().filter(|need| !need.is_met()).collect()
 }
 
-/// The folders in which programs are looked for.
+/// Returns the folders in which programs are searched.
 pub(crate) fn program_folders() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // An ordinary user's path lacks these two, and daemons live there.
+    // An ordinary user's path lacks these two, which contain daemons.
     env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]).collect()
 }
 
-/// Whether one of our folders has this program.
+/// Returns whether one of the folders has this program.
 pub(crate) fn has_program(name: &str) -> bool {
     program_folders().iter().any(|folder| is_program(&folder.join(name)))
 }
 
-/// Whether this is a file that may be executed.
+/// Returns whether this is an executable file.
 pub(crate) fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
@@ -171,7 +171,7 @@ impl Need {
     }
 }
 
-/// Whether a program needs no libraries, which an empty container does not have.
+/// Returns whether a program needs no shared libraries, which an empty container does not have.
 fn is_static(program: &str) -> bool {
     let asked = Command::new("ldd").arg(program).stdin(Stdio::null()).output();
     asked.is_ok_and(|output| !output.status.success())

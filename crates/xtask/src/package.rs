@@ -12,14 +12,14 @@ use crate::{
     workspace::{self, cargo},
 };
 
-/// The version of `cargo deb` that the package's table was written for.
+/// The version of `cargo deb` for which the package's table was written.
 const VERSION: &str = "3.8.0";
 
-/// For each shell, the file that it finds its completions in. The package's table names them, too.
+/// The file of each shell's completions. The package's table names them, too.
 const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "launchway"), ("zsh", "_launchway"), ("fish", "launchway.fish")];
 
-/// Builds, lets the program write what is written about it, and packs everything.
+/// Builds, generates the manual and the completions, and packs everything.
 pub(crate) fn run() -> Outcome {
     install::ensure_subcommand("deb", VERSION)?;
     workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
@@ -34,7 +34,7 @@ pub(crate) fn run() -> Outcome {
     workspace::run(&mut cargo(&["deb", "-p", "launchway", "--no-build"]))
 }
 
-/// Lets `program` write its manual and completions into `folder`.
+/// Runs `program` to write its manual and completions into `folder`.
 fn write_about(program: &Path, folder: &Path) -> Outcome {
     for (shell, name) in COMPLETIONS {
         let file = folder.join(shell).join(name);

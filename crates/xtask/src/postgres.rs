@@ -1,4 +1,4 @@
-//! A real PostgreSQL server that lives as long as one run of the tests.
+//! A real PostgreSQL server for one run of the tests.
 
 use std::{
     env,
@@ -18,7 +18,7 @@ use crate::{
     workspace,
 };
 
-/// Another process may take the free port before the server does.
+/// The number of attempts: another process may take the free port before the server does.
 const ATTEMPTS: u32 = 3;
 
 /// A running server with a cluster of its own, stopped and removed when dropped.
@@ -62,7 +62,7 @@ impl Server {
         Err(Failure::because(last, log.trim()))
     }
 
-    /// Makes an empty database; gives its URL.
+    /// Creates an empty database; returns its URL.
     pub(crate) fn create_database(&self, name: &str) -> Outcome<String> {
         let binaries = binaries().ok_or_else(|| Failure::new("there is no PostgreSQL server here"))?;
         let mut createdb = Command::new(binaries.join("createdb"));
@@ -71,13 +71,13 @@ impl Server {
         Ok(format!("postgres://postgres@127.0.0.1:{}/{name}", self.port))
     }
 
-    /// Where tests find the server.
+    /// Returns the URL of the server.
     pub(crate) fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 }
 
-/// The folder that holds `initdb`, `pg_ctl` and `postgres`: from the path, or Debian's newest.
+/// Returns the folder with `initdb`, `pg_ctl` and `postgres`: from the path, or Debian's newest.
 pub(crate) fn binaries() -> Option<PathBuf> {
     let on_path = needs::program_folders().into_iter().filter_map(|folder| {
         // Debian keeps the server off the path; a link there points into the folder with all three.
@@ -112,7 +112,7 @@ fn free_port() -> Outcome<u16> {
         .map_err(|error| Failure::because("there is no free port on 127.0.0.1", error))
 }
 
-/// Appends our settings; of a setting that appears twice, the server takes the last.
+/// Appends our settings; of a duplicate setting, the server takes the last.
 fn configure(folder: &Path, port: u16) -> Outcome {
     let settings = format!(
         "listen_addresses = '127.0.0.1'\n\
@@ -128,7 +128,7 @@ fn configure(folder: &Path, port: u16) -> Outcome {
         .map_err(|error| Failure::because("cannot write the settings of PostgreSQL", error))
 }
 
-/// Who runs the server, which refuses to run as root.
+/// The user that runs the server, which refuses to run as root.
 enum User {
     Ourselves,
     Postgres { uid: u32, gid: u32 },
@@ -146,7 +146,7 @@ impl User {
         Ok(Self::Postgres { uid: id("-u")?, gid: id("-g")? })
     }
 
-    /// The words before a command that make it run as this user.
+    /// Returns the words before a command that make it run as this user.
     fn prefix(&self) -> &'static [&'static str] {
         match self {
             Self::Ourselves => &[],
@@ -154,7 +154,7 @@ impl User {
         }
     }
 
-    /// Root's own temporary folder may be closed to others; `/tmp` is open to everyone.
+    /// Root's own temporary folder may be inaccessible to others; `/tmp` is open to everyone.
     fn temporary_folder(&self) -> PathBuf {
         match self {
             Self::Ourselves => env::temp_dir(),

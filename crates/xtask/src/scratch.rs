@@ -1,4 +1,4 @@
-//! A temporary folder that disappears however its owner ends.
+//! A temporary folder that is removed however its owner ends.
 
 use std::{
     ffi::OsString,
@@ -11,7 +11,7 @@ use std::{
 
 use crate::failure::{Failure, Outcome};
 
-/// Waits for the end of its input, says farewell inside the folder, and removes it.
+/// Waits for the end of its input, runs the cleanup command inside the folder, and removes it.
 const WATCHDOG: &str = r#"
 trap '' HUP INT TERM
 folder=$1
@@ -33,7 +33,8 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Creates a folder below `parent`; `farewell` is a command that runs inside it before it is removed.
+    /// Creates a folder below `parent`; `farewell` is a cleanup command that runs inside it before it is
+    /// removed.
     pub(crate) fn create(parent: &Path, name: &str, farewell: &[OsString]) -> Outcome<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let path = parent.join(format!("launchway-{name}-{}-{}", id(), now.as_nanos()));

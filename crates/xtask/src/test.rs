@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must hold before a change goes in.
+//! `cargo xtask test`: all checks that a change must pass.
 
 use std::{
     process::{Command, Stdio},
@@ -14,7 +14,7 @@ use crate::{
     workspace::{self, cargo},
 };
 
-/// The variable by which tests find the server.
+/// The environment variable with the URL of the server.
 const POSTGRES_URL: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
 
 /// Runs every step in order and stops at the first that fails.
@@ -59,7 +59,7 @@ fn steps(filters: &[String], nextest: bool) -> Outcome<Vec<Command>> {
     Ok(steps)
 }
 
-/// The tests that nobody else runs, because they need a program that few machines have.
+/// Returns the tests that are excluded by default, because they need a program that few machines have.
 fn with_nixpacks() -> Command {
     let mut tests = cargo(&["test", "-p", "launchway-infrastructure", "--features", "real-nixpacks"]);
     tests.args(["--test", "nixpacks"]);
@@ -88,7 +88,7 @@ mod tests {
         steps(&filters, nextest).unwrap().iter().map(last_words).collect()
     }
 
-    /// Without the program, whose name depends on who runs the test.
+    /// Without the program, whose name depends on the environment of the test.
     fn last_words(command: &Command) -> String {
         workspace::shown(command).split_once(' ').unwrap().1.to_owned()
     }

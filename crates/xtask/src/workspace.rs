@@ -1,4 +1,4 @@
-//! Where the workspace is, and how its commands are run.
+//! The location of the workspace, and its commands.
 
 use std::{
     env,
@@ -9,18 +9,18 @@ use std::{
 
 use crate::failure::{Failure, Outcome};
 
-/// The folder of the workspace's `Cargo.toml`.
+/// Returns the folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).unwrap_or(own)
 }
 
-/// A file of the release build, by its path below `target/release`.
+/// Returns a file of the release build, by its path below `target/release`.
 pub(crate) fn release(file: &str) -> PathBuf {
     built("release", file)
 }
 
-/// A file of the build that tests use, by its path below `target/debug`.
+/// Returns a file of the debug build, by its path below `target/debug`.
 pub(crate) fn debug(file: &str) -> PathBuf {
     built("debug", file)
 }
@@ -30,12 +30,12 @@ fn built(profile: &str, file: &str) -> PathBuf {
     root().join(target).join(profile).join(file)
 }
 
-/// The cargo that runs us, with these arguments, in the workspace's root.
+/// Returns a command of the cargo that runs us, with these arguments, in the workspace's root.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
-    // What cargo told us about our own package: build scripts that look at it (ring's does) would run
-    // again, and most of the tree with them, whenever somebody calls cargo without us in between.
+    // The variables that cargo set for our own package: build scripts that depend on them (ring's does)
+    // would run again, and most of the tree with them, whenever cargo is called without xtask in between.
     let about_us =
         |name: &OsStr| name.to_str().is_some_and(|name| OWN.iter().any(|own| name.starts_with(own)));
     for (name, _) in env::vars_os().filter(|(name, _)| about_us(name)) {
@@ -44,7 +44,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// How the names of those variables begin.
+/// The prefixes of the names of those variables.
 const OWN: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
 /// Runs a command on our own terminal, to its end.
@@ -57,7 +57,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// Runs a command quietly and returns what it printed on stdout.
+/// Runs a command quietly and returns its stdout.
 pub(crate) fn output(command: &mut Command) -> Outcome<String> {
     let line = shown(command);
     let output = command
@@ -73,7 +73,7 @@ pub(crate) fn output(command: &mut Command) -> Outcome<String> {
     }
 }
 
-/// The command as a person would type it.
+/// Formats the command as it would be typed.
 pub(crate) fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());

@@ -1,15 +1,15 @@
-//! The table: an operation, how to ask for it, and what each one gets.
+//! The table: an operation, a request for it, and the expected response of each caller.
 
 /// One operation.
 pub(crate) struct Row {
-    /// Method and path, as the OpenAPI document names it.
+    /// Method and path, as in the OpenAPI document.
     pub(crate) operation: &'static str,
-    /// What to ask for. `{…}` stands for something of the world.
+    /// The path of the request. `{…}` stands for a value of the world.
     pub(crate) request: &'static str,
-    /// The body, with the same.
+    /// The body, with the same placeholders.
     pub(crate) body: &'static str,
-    /// The answers to nobody, an expired token, another organization's admin who names this
-    /// organization, a viewer, a member, an admin, and someone who was a member.
+    /// The responses to a caller without a token, one with an expired token, another organization's admin
+    /// who names this organization, a viewer, a member, an admin, and a former member.
     pub(crate) expected: [&'static str; 7],
 }
 
@@ -33,9 +33,9 @@ const CONFLICT: &str = "409 conflict";
 
 /// For everyone, with or without a token.
 const PUBLIC: [&str; 7] = [OK; 7];
-/// For whoever holds a valid token: what they do concerns only themselves.
+/// For every valid token: the operation concerns only its own user.
 const SELF: [&str; 7] = [UNKNOWN, UNKNOWN, NO, OK, OK, OK, OK];
-/// As [`SELF`], for something that nobody has.
+/// As [`SELF`], for something that does not exist.
 const NOBODYS: [&str; 7] = [UNKNOWN, UNKNOWN, NO, NOT_FOUND, NOT_FOUND, NOT_FOUND, NOT_FOUND];
 /// For every member.
 const MEMBERS: [&str; 7] = [UNKNOWN, UNKNOWN, NO, OK, OK, OK, NO];
@@ -44,7 +44,7 @@ const NOT_VIEWERS: [&str; 7] = [UNKNOWN, UNKNOWN, NO, NO, OK, OK, NO];
 /// For admins.
 const ADMINS: [&str; 7] = [UNKNOWN, UNKNOWN, NO, NO, NO, OK, NO];
 
-/// Every operation. The last one takes the organization away; the admin has made another one.
+/// Every operation. The last one deletes the organization; the admin has created another one.
 pub(crate) const ROWS: &[Row] = &[
     row("GET /health", "/health", "", PUBLIC),
     row("GET /api/v1/health", "/api/v1/health", "", PUBLIC),
@@ -176,7 +176,7 @@ pub(crate) const ROWS: &[Row] = &[
         "",
         MEMBERS,
     ),
-    // Of a deployment that is over: such a stream ends.
+    // Of a finished deployment: such a stream ends.
     row(
         "GET /api/v1/deploy/application/deployments/{deployment_id}/logs/stream",
         "/api/v1/deploy/application/deployments/{cancelled}/logs/stream",
@@ -214,7 +214,7 @@ pub(crate) const ROWS: &[Row] = &[
         r#"{"id": "{waiting}"}"#,
         NOT_VIEWERS,
     ),
-    // Nothing of this application is live, which only those learn who may change that.
+    // Nothing of this application is live, which only callers learn who may change that.
     row(
         "POST /api/v1/deploy/application/rollback",
         "/api/v1/deploy/application/rollback",
@@ -233,7 +233,7 @@ pub(crate) const ROWS: &[Row] = &[
         r#"{"id": "{application}"}"#,
         [UNKNOWN, UNKNOWN, NO, NO, CONFLICT, CONFLICT, NO],
     ),
-    // The first who may has given it, and taken it.
+    // The first allowed caller has added it, and removed it.
     row(
         "POST /api/v1/deploy/application/domains",
         "/api/v1/deploy/application/domains",
@@ -280,7 +280,7 @@ pub(crate) const ROWS: &[Row] = &[
         "",
         MEMBERS,
     ),
-    // It is over, which only those learn who may end one.
+    // It has finished, which only callers learn who may cancel one.
     row(
         "POST /api/v1/extensions/execution/{execution_id}/cancel",
         "/api/v1/extensions/execution/{execution}/cancel",
@@ -300,7 +300,7 @@ pub(crate) const ROWS: &[Row] = &[
         "",
         ADMINS,
     ),
-    // For whoever signs, and for nobody else.
+    // Only for signed requests.
     row("POST /api/v1/webhook", "/api/v1/webhook", r#"{"ref": "refs/heads/main"}"#, [UNSIGNED; 7]),
     row("POST /api/v1/api/v1/webhook", "/api/v1/api/v1/webhook", "", [UNSIGNED; 7]),
     row(
@@ -339,7 +339,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("GET /api/v1/notification/smtp", "/api/v1/notification/smtp", "", MEMBERS),
     row("PUT /api/v1/notification/smtp", "/api/v1/notification/smtp", r#"{"is_active": false}"#, ADMINS),
     row("DELETE /api/v1/notification/smtp", "/api/v1/notification/smtp", "", ADMINS),
-    // It is gone, which only those learn who may make it go.
+    // It was deleted, which only callers learn who may delete it.
     row(
         "DELETE /api/v1/api/v1/notification/smtp",
         "/api/v1/api/v1/notification/smtp",

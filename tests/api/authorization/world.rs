@@ -1,4 +1,4 @@
-//! An organization, and everyone who might knock at its door.
+//! An organization, and every kind of caller.
 
 use std::{
     cell::Cell,
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::Row;
 use crate::patience::until;
 
-/// Someone who asks.
+/// A caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Nobody,
@@ -28,8 +28,8 @@ pub(crate) enum Who {
 }
 
 impl Who {
-    /// In the order of the table's columns. The admin's turn is followed only by someone who
-    /// needs no organization.
+    /// All callers, in the order of the table's columns. The admin is followed only by a caller who needs
+    /// no organization.
     pub(crate) const ALL: [Self; 7] = [
         Self::Nobody,
         Self::ExpiredToken,
@@ -42,20 +42,20 @@ impl Who {
 }
 
 pub(crate) struct World {
-    /// Who made everything, and can make more of it.
+    /// The user who created everything, and can create more of it.
     ada: Client,
     nobody: Client,
     expired: Client,
     people: Vec<(Who, Person, Client)>,
     organization: String,
     bystander: String,
-    /// An application of which no version is live: this machine has no engine.
+    /// An application without a live deployment: this machine has no engine.
     application: String,
     deployment: String,
     cancelled: String,
     fork: String,
     execution: String,
-    /// An application from a repository, which nobody can reach.
+    /// An application from a repository that is unreachable.
     from_git: String,
     unique: Cell<u32>,
 }
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// Asks for what the row says.
+    /// Sends the request of the row.
     pub(crate) fn ask(&self, who: Who, row: &Row) -> Answer {
         let client = match who {
             Who::Nobody => self.nobody.clone(),
@@ -139,11 +139,11 @@ impl World {
 
     fn client(&self, who: Who, row: &Row) -> Client {
         let (_, person, client) = self.people.iter().find(|(other, ..)| *other == who).unwrap();
-        // Who logs out does so with a session that nothing else needs.
+        // The logout uses a session that nothing else needs.
         if row.operation.ends_with("/logout") { person.log_in() } else { client.clone() }
     }
 
-    /// An organization that has applications cannot go.
+    /// Deletes the applications: an organization that has some cannot be deleted.
     fn delete_applications(&self) {
         let inside = self.ada.with_header("x-organization-id", &self.organization);
         let list = inside.get("/api/v1/deploy/applications?page_size=100");
@@ -160,7 +160,7 @@ impl World {
         self.unique.set(self.unique.get() + 1);
         let unique = format!("unique-{}", self.unique.get());
         let mut filled = template.to_owned();
-        // What goes by being asked for is made for each who asks.
+        // Deleted resources are created anew for each caller.
         if filled.contains("{waiting}") {
             filled = filled.replace("{waiting}", &made(&self.ada, &unique).1);
         }
@@ -181,7 +181,7 @@ impl World {
     }
 }
 
-/// The ids of a new application and its deployment, which waits for an engine.
+/// Returns the ids of a new application and its deployment, which waits for an engine.
 fn made(admin: &Client, name: &str) -> (String, String) {
     let wish = json!({
         "name": name, "repository": "registry.example/shop", "port": 80, "environment": "staging",
@@ -192,7 +192,7 @@ fn made(admin: &Client, name: &str) -> (String, String) {
     (id(&application["id"]), id(&application["deployments"][0]["id"]))
 }
 
-/// The key of a fork that only makes a folder, and the id of a run of it that is over.
+/// Returns the key of a fork that only creates a folder, and the id of a finished run of it.
 fn run(admin: &Client) -> (String, String) {
     let yaml = "metadata: {id: x, name: X, description: x, author: x, icon: x, category: Other, type: run}\n\
                 execution: {run: [{name: A, type: file, properties: {action: mkdir, dest: a}}]}";
@@ -207,7 +207,7 @@ fn run(admin: &Client) -> (String, String) {
     (fork, execution)
 }
 
-/// The admin's API token that was valid, and is no longer.
+/// Returns a client with an expired API token of the admin.
 fn expired_token(server: &TestServer, admin: &Client) -> Client {
     let soon = chrono::DateTime::<chrono::Utc>::from(std::time::SystemTime::now())
         + chrono::TimeDelta::milliseconds(700);

@@ -1,4 +1,4 @@
-//! What is not backed up and not restored, and that nothing is left of it.
+//! Backups and restores that are rejected, without leaving anything behind.
 
 use std::{fs, path::Path};
 
@@ -9,10 +9,10 @@ use crate::key_rotation::is_killed_at;
 
 super::super::on_both_databases!(
     a_backup_is_restored_into_an_empty_place_only,
-    a_key_that_does_not_fit_is_refused_before_anything_is_written,
+    rejects_a_wrong_key_before_anything_is_written,
 );
 
-/// What is in a folder, but for what a look at it leaves.
+/// The content of a folder, except what reading it leaves.
 fn contents(folder: &Path) -> Vec<String> {
     let names = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.map(|name| name.into_string().unwrap());
@@ -40,7 +40,7 @@ fn a_backup_is_restored_into_an_empty_place_only(mut server: TestServer) {
     }
 }
 
-fn a_key_that_does_not_fit_is_refused_before_anything_is_written(mut server: TestServer) {
+fn rejects_a_wrong_key_before_anything_is_written(mut server: TestServer) {
     let admin = server.admin();
     let kept = Kept::of(&server);
     server.kill();
@@ -102,7 +102,7 @@ fn the_key_is_never_in_a_backup() {
 }
 
 #[test]
-fn what_is_no_backup_and_what_was_changed_is_refused_and_leaves_nothing() {
+fn rejects_invalid_and_changed_backups_without_leftovers() {
     let mut server = TestServer::on_sqlite();
     server.admin();
     let kept = Kept::of(&server);
@@ -183,7 +183,7 @@ fn a_server_does_not_start_on_half_a_backup() {
 }
 
 #[test]
-fn a_restore_that_was_killed_leaves_nothing_that_a_server_starts_on() {
+fn a_server_does_not_start_on_an_interrupted_restore() {
     let mut server = TestServer::on_sqlite();
     let admin = server.admin();
     let kept = Kept::of(&server);

@@ -1,4 +1,4 @@
-//! What does not work fails with a reason, and leaves the old version as it was.
+//! Failed deployments have a reason, and leave the old version unchanged.
 
 use std::os::unix::fs::symlink;
 
@@ -29,14 +29,14 @@ impl Live {
         Self { stage, repository, id, deployment }
     }
 
-    /// Deploys a Dockerfile that has to fail, and gives the log.
+    /// Deploys a Dockerfile that must fail, and returns the log.
     #[track_caller]
     fn breaks_with(&self, dockerfile: &str) -> String {
         self.repository.write("Dockerfile", dockerfile).commit();
         self.breaks(&self.stage.redeploy(&self.id))
     }
 
-    /// Asserts that a deployment fails and that nothing else changes, and gives its log.
+    /// Asserts that a deployment fails and that nothing else changes, and returns its log.
     #[track_caller]
     fn breaks(&self, deployment: &str) -> String {
         let story = self.stage.failed(deployment);
@@ -55,7 +55,7 @@ impl Live {
     }
 }
 
-/// Asserts that the log ends with an error that has these words.
+/// Asserts that the log ends with an error that contains these words.
 #[track_caller]
 fn expect_reason(story: &str, words: &[&str]) {
     let last = story.lines().last().unwrap();
@@ -84,7 +84,7 @@ fn a_container_that_does_not_come_up_fails_the_deployment() {
 }
 
 #[test]
-fn a_command_that_fails_before_the_switch_prevents_it_and_one_after_it_is_told() {
+fn a_failed_pre_run_prevents_the_switch_a_post_run_is_logged() {
     let live = Live::new(&[]);
     live.repository.commit_page("the new page");
     let broken = json!({"pre_run_command": "echo preparing; exit 3"});
@@ -143,7 +143,7 @@ fn links_out_of_the_checkout_lead_nowhere_and_show_nothing() {
     shows_nothing(&live);
 }
 
-/// Asserts that no line of the application's log has the secret in it.
+/// Asserts that no line of the application's log contains the secret.
 fn shows_nothing(live: &Live) {
     let path = format!("{}/logs/{}?page_size=1000", super::stage::DEPLOY, live.id);
     let log = live.stage.admin.get(&path);

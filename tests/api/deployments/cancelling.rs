@@ -1,4 +1,4 @@
-//! Deployments that nobody wants any more.
+//! Cancelled deployments.
 
 use launchway_testkit::client::Answer;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn expect_cancelled(stage: &Stage, deployment: &str, old: &Value) {
 }
 
 #[test]
-fn a_deployment_is_cancelled_while_it_is_built_and_while_it_is_asked_whether_it_is_well() {
+fn cancels_a_deployment_during_build_and_health_checks() {
     let stage = Stage::on_sqlite(&[]);
     let (repository, id, old) = live(&stage);
     repository.write("Dockerfile", web_server("RUN echo a long sleep && sleep 60")).commit();

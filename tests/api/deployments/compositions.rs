@@ -10,7 +10,7 @@ use super::{
 };
 use crate::patience::until;
 
-/// A page that is asked of the service `db`, which keeps its own in `/data`.
+/// Services whose page comes from the service `db`, which stores its own in `/data`.
 fn services(page: &str, more: &str) -> String {
     let base = base_image();
     format!(
@@ -37,7 +37,7 @@ fn services_with_a_volume(page: &str) -> String {
     services(page, "volumes: {data: }").replace("tmpfs: /data", r#"volumes: ["data:/data"]"#)
 }
 
-/// What `web` is built of: a server of the page that it gets from `db`.
+/// The Dockerfile of `web`: a server of the page that it gets from `db`.
 fn web(command: &str) -> String {
     format!("FROM {}\nRUN mkdir -p /www\nCMD {command}\n", base_image())
 }
@@ -86,7 +86,7 @@ fn services_are_deployed_beside_each_other_and_go_together(stage: Stage) {
 }
 
 #[test]
-fn a_volume_keeps_its_content_and_a_version_that_fails_in_the_gap_gives_the_place_back() {
+fn a_volume_persists_and_a_failed_recreate_is_rolled_back() {
     let stage = Stage::on_sqlite(&[("LAUNCHWAY_HEALTH_TIMEOUT", "5s")]);
     let (repository, wish) = shop(&stage, &services_with_a_volume("kept"));
     let (id, first) = stage.create_live(&wish);
@@ -123,7 +123,7 @@ fn a_volume_keeps_its_content_and_a_version_that_fails_in_the_gap_gives_the_plac
 }
 
 #[test]
-fn a_server_that_is_killed_in_the_gap_goes_on_and_nothing_is_lost() {
+fn a_server_killed_during_a_recreate_continues_without_loss() {
     let trap = Trap::new();
     let mut stage = Stage::on_sqlite(&[("PATH", &trap.path())]);
     let (_repository, wish) = shop(&stage, &services_with_a_volume("kept"));
@@ -149,7 +149,7 @@ fn a_server_that_is_killed_in_the_gap_goes_on_and_nothing_is_lost() {
 }
 
 #[test]
-fn files_that_are_not_allowed_or_not_clear_fail_and_start_nothing() {
+fn invalid_compose_files_fail_and_start_nothing() {
     let stage = Stage::on_sqlite(&[]);
     let base = base_image();
     let two = format!(
@@ -180,10 +180,10 @@ fn files_that_are_not_allowed_or_not_clear_fail_and_start_nothing() {
 }
 
 #[test]
-fn services_stop_and_start_with_their_application_and_commands_reach_them() {
+fn services_follow_their_application_and_commands_reach_them() {
     let stage = Stage::on_sqlite(&[]);
     let (_repository, mut wish) = shop(&stage, &services("reached", ""));
-    // The other service was started, and may take a moment until it listens.
+    // The other service was started, and may not listen yet.
     let reach = "until wget -q -O - http://db:9000/index.html; do sleep 0.2; done; echo before $SAID";
     wish["pre_run_command"] = json!(reach);
     wish["environment_variables"] = json!({"SAID": "it-is-said"});

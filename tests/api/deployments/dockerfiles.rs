@@ -1,4 +1,4 @@
-//! Dockerfiles of a member of another organization who wants to read what is not theirs.
+//! Dockerfiles of a member of another organization that try to read other tenants' data.
 
 use std::{
     fs,
@@ -74,8 +74,8 @@ fn with_attacker(settings: &[(&str, &str)]) -> (Stage, String) {
     (stage, id)
 }
 
-/// A Dockerfile whose option `--chown` hides another one behind `letter`, whose first byte is the
-/// name of a user.
+/// A Dockerfile whose option `--chown` hides another one after `letter`, whose first byte is the name of a
+/// user.
 fn hidden_option(letter: &str, id: &str) -> String {
     format!(
         "FROM {}\nRUN mkdir -p /etc && printf '\u{c3}:x:0:0::/:/bin/sh\\n' > /etc/passwd && printf '\u{c3}:x:0:\\n' > /etc/group\n\
@@ -88,7 +88,7 @@ fn hidden_option(letter: &str, id: &str) -> String {
 #[test]
 fn an_option_hidden_in_a_letter_reads_no_foreign_image() {
     let (stage, id) = with_attacker(&[]);
-    // The engine takes the second byte of each letter, 0xA0 and 0x85, for a space.
+    // The engine treats the second byte of each letter, 0xA0 and 0x85, as a space.
     for (name, letter) in [("first", "\u{e0}"), ("second", "\u{c5}")] {
         let dockerfile = hidden_option(letter, &id);
         assert!(build_unchecked(&dockerfile).contains(CANARY), "the engine does not show the leak");

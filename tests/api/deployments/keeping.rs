@@ -1,4 +1,4 @@
-//! How much of what was deployed stays, and how much room has to be left.
+//! Retention of deployments, and the required free disk space.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde_json::json;
 use super::stage::{DEPLOY, Stage, wish};
 use crate::{front::site, patience::until_within};
 
-/// A short grace period of what nobody wants any more.
+/// A short grace period of orphans.
 const GRACE: (&str, &str) = ("LAUNCHWAY_ORPHAN_GRACE", "4s");
-/// The time that a search behind it may take.
+/// The timeout of a search for orphans.
 const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
-fn the_newest_images_and_the_live_one_stay_and_can_be_gone_back_to() {
+fn keeps_the_newest_images_and_the_live_one_for_rollbacks() {
     let mut stage = Stage::on_sqlite(&[("LAUNCHWAY_KEEP_IMAGES", "2"), GRACE]);
     let repository = stage.repository("web");
     repository.commit_page("version 1");

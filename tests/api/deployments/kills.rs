@@ -1,4 +1,4 @@
-//! The server is killed at every point of a deployment, started again, and keeps its promises.
+//! The server is killed at every point of a deployment, started again, and keeps its guarantees.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,8 @@ use crate::patience::until;
 const OLD: &str = "the old page";
 const NEW: &str = "the new page";
 
-/// Where the server is killed: in the call of a program, and whether the old version is still there.
+/// The point at which the server is killed: in the call of a program, and whether the old version still
+/// exists.
 struct Point {
     moment: Moment,
     program: &'static str,
@@ -31,12 +32,12 @@ const fn point(moment: Moment, program: &'static str, pattern: &'static str) -> 
 }
 
 const BUILD: &str = "build *--tag *";
-/// The container is made and started by one call.
+/// The container is created and started by one call.
 const RUN: &str = "run --detach *";
 /// The post-run command runs between the switch and the end of the deployment.
 const POST_RUN: &str = "start --attach *";
 
-/// Makes a test of each point on each database.
+/// Generates a test of each point on each database.
 macro_rules! kills {
     ($($name:ident: $point:expr;)*) => {
         mod on_sqlite {
@@ -66,8 +67,8 @@ kills! {
     while_the_new_version_is_asked_whether_it_is_well: PROBE;
 }
 
-/// While the new container does not answer yet. Nothing is called then that is not called at other
-/// times too, so the test itself kills.
+/// While the new container does not answer yet. No call is specific to this phase, so the test itself
+/// kills.
 const PROBE: Point = point(Moment::During, "", "");
 
 #[track_caller]
@@ -116,7 +117,7 @@ fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
     expect_kept(&stage, &id, &ledger);
 }
 
-/// Deploys a new version, during which the server is killed. Gives the log lines that were seen.
+/// Deploys a new version, during which the server is killed. Returns the log lines that were seen.
 fn kill(
     stage: &mut Stage,
     trap: &Trap,
@@ -168,7 +169,7 @@ fn log_of(id: &str) -> String {
     format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none")
 }
 
-/// Reads the log of an application again and again until nobody answers.
+/// Polls the log of an application until the server is down.
 fn watch(
     admin: &Client,
     id: &str,
@@ -190,7 +191,7 @@ fn lines_in(data: &Value) -> Vec<(String, String)> {
     lines.map(|line| (text(&line["id"]), text(&line["log"]))).collect()
 }
 
-/// Asserts that every line that was seen is still there, and that none is missing between others.
+/// Asserts that every line that was seen still exists, and that none is missing between others.
 fn expect_kept(stage: &Stage, id: &str, ledger: &BTreeMap<String, String>) {
     let data = stage.admin.get(&log_of(id)).success();
     let kept: BTreeMap<String, String> = lines_in(&data).into_iter().collect();

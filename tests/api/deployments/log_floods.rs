@@ -8,7 +8,7 @@ use super::{
 };
 use crate::patience::until_within;
 
-/// Everything that a log may take in this test.
+/// The size limit of a log in this test.
 const SIZE: u64 = 2 << 20;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What deployments and containers print: kept, found again, and told as it comes.
+//! Output of deployments and containers: stored, searched, and streamed.
 
 use launchway_testkit::client::Client;
 use serde_json::Value;
@@ -85,7 +85,7 @@ fn a_log_is_told_as_it_is_written(stage: Stage) {
     let path = format!("{DEPLOY}/deployments/{deployment}/logs/stream");
     let mut told: Vec<(String, String)> = Vec::new();
     let mut has_ended = false;
-    // Each listener goes away after a while, and the next one goes on where it was.
+    // Each client disconnects after a while, and the next one continues there.
     for patience in [3, 9, 1, 14, usize::MAX] {
         let client = match told.last() {
             Some((id, _)) => stage.admin.with_header("last-event-id", id),
@@ -99,7 +99,7 @@ fn a_log_is_told_as_it_is_written(stage: Stage) {
     assert_eq!(told, kept);
     assert!(told.len() > 35);
 
-    // Who comes late gets the same, and the end at once.
+    // A late client gets the same lines, and the end at once.
     let late = stage.admin.get(&path);
     assert_eq!((late.status, late.headers["content-type"].as_str()), (200, "text/event-stream"));
     assert_eq!(late.text.matches("event: log\n").count(), kept.len());
@@ -108,7 +108,7 @@ fn a_log_is_told_as_it_is_written(stage: Stage) {
     wrong.failure(400, "invalid_id");
 }
 
-/// Takes so many lines from a stream; whether its end was told.
+/// Reads `patience` lines from a stream; returns whether its end was sent.
 fn listen(client: &Client, path: &str, patience: usize, told: &mut Vec<(String, String)>) -> bool {
     let (mut id, mut taken) = (String::new(), 0);
     for line in client.lines(path) {
@@ -152,8 +152,8 @@ fn the_last_words_of_a_container_are_kept() {
     until("its last words", || stage.story_of(&first).contains("runtime: goodbye").then_some(()));
 }
 
-/// An application whose container prints when it begins and when it ends, once the first of it is in
-/// the log; with its live deployment.
+/// Creates an application whose container prints when it starts and when it stops, and waits until the
+/// first line is in the log; returns it with its live deployment.
 fn printing(stage: &Stage) -> (String, String) {
     let repository = stage.repository("shop");
     let printing = web_server_by(
@@ -192,7 +192,7 @@ fn an_application_that_does_not_stay_up_is_said_to_have_failed() {
         let story = stage.story_of(&text(&deployment["id"]));
         (story.matches("runtime: alive").count() >= 4).then_some(())
     });
-    // It was deployed all the same, and a better version makes up for it.
+    // It was deployed all the same, and a better version repairs it.
     repository.commit_page("a page that stays");
     stage.deployed(&stage.redeploy(&id));
     assert_eq!(stage.application(&id)["status"]["status"], "running");

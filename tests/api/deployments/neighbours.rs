@@ -1,4 +1,4 @@
-//! What is another organization's is not there. No engine is needed to find that out.
+//! Resources of another organization are not found. These tests need no engine.
 
 use launchway_testkit::{
     people::join,

@@ -1,5 +1,5 @@
-//! Build packs without a Dockerfile: an image that is there already, files as they are, and source
-//! for which a Dockerfile is made.
+//! Build packs without a Dockerfile: a prebuilt image, static files, and source for which a Dockerfile is
+//! generated.
 
 use std::{env, fs};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::stage::{DEPLOY, Stage, page_of, text, wish};
 
-/// The name of an image; it goes with this value.
+/// The name of an image; the image is removed when dropped.
 struct Prebuilt(String);
 
 impl Prebuilt {
@@ -61,7 +61,7 @@ fn an_image_is_deployed_as_it_is_and_can_be_gone_back_to() {
 }
 
 #[test]
-fn files_are_published_without_a_container_and_can_be_gone_back_to() {
+fn publishes_files_without_a_container_and_rolls_back() {
     let stage = Stage::on_sqlite(&[]);
     let site = stage.repository("site");
     site.write("public/index.html", "the first site").write("secret.txt", "not public").commit();
@@ -89,7 +89,7 @@ fn files_are_published_without_a_container_and_can_be_gone_back_to() {
     assert!(all.iter().all(|path| !path.ends_with("secret.txt") && !path.contains(".git")), "{all:?}");
 }
 
-/// The page of the release of a deployment.
+/// Returns the page of the release of a deployment.
 fn published(stage: &Stage, deployment: &Value) -> String {
     let id = text(&deployment["id"]);
     let all = files_below(&stage.server.data_dir().join("sites"));
@@ -104,7 +104,7 @@ fn files_below(folder: &std::path::Path) -> Vec<String> {
         .collect()
 }
 
-/// A program in place of `nixpacks` that makes every repository a page.
+/// A program in place of `nixpacks` that turns every repository into a page.
 fn nixpacks() -> FakeProgram {
     let script = r#"
 case "$1" in

@@ -1,4 +1,4 @@
-//! Requests that are sent more than once and carried out once. No engine is needed for that.
+//! Idempotent requests that are sent more than once. These tests need no engine.
 
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn a_request_with_a_key_is_carried_out_once(server: TestServer) {
     admin.post(DEPLOY, &wish("another")).success();
     assert_eq!(count(&server), 2);
 
-    // What was refused is not remembered: the next try may do better.
+    // A rejected request is not stored: a retry may succeed.
     let second = admin.with_header("idempotency-key", "second");
     second.post(DEPLOY, &json!({"name": "third"})).failure(400, "validation_failed");
     second.post(DEPLOY, &wish("third")).success();

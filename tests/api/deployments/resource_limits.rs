@@ -1,4 +1,4 @@
-//! A build that starts as many processes as it can fails by itself, and nobody else notices.
+//! A build that starts as many processes as it can fails, and does not affect others.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! A server with an engine, and a person who deploys on it.
+//! A server with an engine, and a user who deploys on it.
 
 use std::{env, fs, path::Path, time::Duration};
 
@@ -13,14 +13,14 @@ use tempfile::TempDir;
 use super::repository::Repository;
 use crate::patience::{until, until_within};
 
-/// The path of endpoint 12 and its neighbours.
+/// The endpoint of applications.
 pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
-/// How long a deployment of a test may take.
+/// The timeout of a deployment in a test.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A server that finds docker and git, with everything that it makes on the engine.
+/// A server that finds docker and git, with everything that it creates on the engine.
 ///
-/// Fields go in their order: the server ends before what it made is removed.
+/// Fields are dropped in their order: the server stops before its resources are removed.
 pub(crate) struct Stage {
     pub(crate) server: TestServer,
     pub(crate) admin: Client,
@@ -29,12 +29,12 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// On the embedded database, with `settings`.
+    /// Starts on the embedded database, with `settings`.
     pub(crate) fn on_sqlite(settings: &[(&str, &str)]) -> Self {
         Self::new(settings, TestServer::configured)
     }
 
-    /// On PostgreSQL, with `settings`.
+    /// Starts on PostgreSQL, with `settings`.
     pub(crate) fn on_postgres(settings: &[(&str, &str)]) -> Self {
         Self::new(settings, TestServer::configured_on_postgres)
     }
@@ -55,58 +55,57 @@ impl Stage {
         Self { server, admin, engine, folder }
     }
 
-    /// An empty repository that applications may be deployed from.
+    /// Creates an empty repository from which applications may be deployed.
     pub(crate) fn repository(&self, name: &str) -> Repository {
         Repository::empty(self.folder.path().join(name))
     }
 
-    /// A folder for other things of the test.
+    /// Returns a folder for other files of the test.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Calls on where the server is now, after a restart.
+    /// Points the client to the server after a restart.
     pub(crate) fn reconnect(&mut self) {
         self.admin = self.admin.at(self.server.url());
     }
 
-    /// Makes an application, and gives it with its first deployment's id.
+    /// Creates an application, and returns it with its first deployment's id.
     pub(crate) fn create(&self, wish: &Value) -> (Value, String) {
         let application = self.admin.post(DEPLOY, wish).success();
         let deployment = text(&application["deployments"][0]["id"]);
         (application, deployment)
     }
 
-    /// Makes an application whose first deployment has to succeed, and gives its id and that
-    /// deployment.
+    /// Creates an application whose first deployment must succeed, and returns its id and that deployment.
     pub(crate) fn create_live(&self, wish: &Value) -> (String, Value) {
         let (application, deployment) = self.create(wish);
         (text(&application["id"]), self.deployed(&deployment))
     }
 
-    /// Asks for another deployment, and gives its id.
+    /// Requests another deployment, and returns its id.
     pub(crate) fn redeploy(&self, application: &str) -> String {
         let answer = self.admin.post(&format!("{DEPLOY}/redeploy"), &json!({"id": application}));
         text(&answer.success()["id"])
     }
 
-    /// Changes an application and deploys it; gives the id of the deployment.
+    /// Changes an application and deploys it; returns the id of the deployment.
     pub(crate) fn change(&self, application: &str, change: &Value) -> String {
         let changed = self.admin.put(&format!("{DEPLOY}?id={application}"), change).success();
         text(&changed["deployments"][0]["id"])
     }
 
-    /// A deployment as it is now.
+    /// Returns the current state of a deployment.
     pub(crate) fn deployment(&self, id: &str) -> Value {
         self.admin.get(&format!("{DEPLOY}/deployments/{id}")).success()
     }
 
-    /// An application as it is now.
+    /// Returns the current state of an application.
     pub(crate) fn application(&self, id: &str) -> Value {
         self.admin.get(&format!("{DEPLOY}?id={id}")).success()
     }
 
-    /// Waits for a deployment to come to its end.
+    /// Waits for a deployment to finish.
     #[track_caller]
     pub(crate) fn end_of(&self, id: &str) -> Value {
         until_within(PATIENCE, "the end of a deployment", || {
@@ -138,7 +137,7 @@ impl Stage {
         deployment
     }
 
-    /// Waits for a deployment to fail, and gives its log.
+    /// Waits for a deployment to fail, and returns its log.
     #[track_caller]
     pub(crate) fn failed(&self, id: &str) -> String {
         let deployment = self.end_of(id);
@@ -146,14 +145,14 @@ impl Stage {
         self.story_of(id)
     }
 
-    /// The log of a deployment, each line behind its level.
+    /// Returns the log of a deployment, each line after its level.
     pub(crate) fn story_of(&self, id: &str) -> String {
         let lines = self.lines_of(id);
         let lines = lines.iter().map(|line| format!("{}: {}\n", text(&line["level"]), text(&line["log"])));
         lines.collect()
     }
 
-    /// The lines of a deployment, oldest first.
+    /// Returns the lines of a deployment, oldest first.
     pub(crate) fn lines_of(&self, id: &str) -> Vec<Value> {
         let path = format!("{DEPLOY}/deployments/{id}/logs?page_size=1000&embed=none");
         let mut lines = self.admin.get(&path).success()["logs"].as_array().unwrap().clone();
@@ -161,7 +160,7 @@ impl Stage {
         lines
     }
 
-    /// Waits until nothing but `count` containers is left on the engine.
+    /// Waits until exactly `count` containers are left on the engine.
     #[track_caller]
     pub(crate) fn has_containers(&self, count: usize) {
         until("the right number of containers", || (self.engine.containers().len() == count).then_some(()));
@@ -177,18 +176,18 @@ impl Stage {
     }
 }
 
-/// What a deployment's container answers on its own address.
+/// Returns the page of a deployment's container at its own address.
 pub(crate) fn page_of(deployment: &Value) -> String {
     page_at(&address_of(&text(&deployment["container_id"])), "/").unwrap()
 }
 
-/// What is answered there on port 8080, if anything is.
+/// Returns the page at that address on port 8080, if there is one.
 pub(crate) fn page_at(address: &str, path: &str) -> Option<String> {
     let answer = Client::new(&format!("http://{address}:8080")).try_send("GET", path, None).ok()?;
     Some(answer.text.trim_end().to_owned())
 }
 
-/// The address of a container.
+/// Returns the address of a container.
 pub(crate) fn address_of(container: &str) -> String {
     docker(&[
         "container",
@@ -199,7 +198,7 @@ pub(crate) fn address_of(container: &str) -> String {
     ])
 }
 
-/// What endpoint 12 needs to deploy a repository's `main` by its Dockerfile.
+/// The body of a request that deploys a repository's `main` by its Dockerfile.
 pub(crate) fn wish(name: &str, repository: &Repository) -> Value {
     json!({
         "name": name, "repository": repository.path(), "branch": "main", "port": 8080,
@@ -207,7 +206,7 @@ pub(crate) fn wish(name: &str, repository: &Repository) -> Value {
     })
 }
 
-/// A text in an answer.
+/// Returns a text of a response.
 #[track_caller]
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()

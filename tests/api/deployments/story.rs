@@ -1,4 +1,4 @@
-//! The whole story: deploy, change, deploy again, go back.
+//! The whole lifecycle: deploy, change, deploy again, roll back.
 
 use launchway_testkit::docker::docker;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn an_application_is_deployed_changed_and_rolled_back(stage: Stage) {
     expect_told(&stage, &id, &[&first, &second, &third]);
 }
 
-/// Asserts what a live deployment says of itself.
+/// Asserts the fields of a live deployment.
 fn expect_live(deployment: &Value, commit: &str) {
     assert_eq!(deployment["commit_hash"], commit);
     assert_eq!(deployment["container_status"], "running");
@@ -69,7 +69,7 @@ fn expect_removed(stage: &Stage, deployment: &Value) {
     });
 }
 
-/// Asserts that the trail tells who asked for what, and how it ended.
+/// Asserts that the audit log contains who requested what, and the result.
 fn expect_told(stage: &Stage, application: &str, deployments: &[&Value]) {
     let activities = stage.admin.get("/api/v1/audit/logs?page_size=100").success();
     let activities = activities["activities"].as_array().unwrap();
@@ -118,7 +118,8 @@ fn answers_embed_what_the_contract_says(stage: Stage) {
     expect_endpoint_10(&stage, &id);
 }
 
-/// Endpoint 12: organization, user, status, deployments with their status, log lines.
+/// Asserts that an application has its organization, user, status, deployments with their status, and log
+/// lines.
 fn expect_whole(application: &Value) {
     expect_record(application, APPLICATION);
     expect_record(&application["organization"], ORGANIZATION);
@@ -200,7 +201,7 @@ fn expect_status(deployment: &Value) {
     assert_eq!(status["application_deployment"], Value::Null);
 }
 
-/// Asserts that lines are whole and show nothing but their own.
+/// Asserts that lines are complete and contain nothing else.
 fn expect_lines(lines: &[Value]) {
     assert!(!lines.is_empty());
     for line in lines {

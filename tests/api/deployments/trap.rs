@@ -1,11 +1,11 @@
-//! Programs in place of docker and git that do the same, and end the server at a chosen moment.
+//! Wrappers of docker and git that kill the server at a chosen time.
 
 use std::{env, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use tempfile::TempDir;
 
-/// Does what the real program does. When the trap is set for this call, it kills the server once,
-/// as a power cut would: before the call, a while after its beginning, or after it.
+/// Runs the real program. When the trap is set for this call, it kills the server once, like a power cut:
+/// before the call, a while after its beginning, or after it.
 const SCRIPT: &str = r#"#!/bin/sh
 strike() {
     mv TRAP/set TRAP/sprung 2>/dev/null && kill -9 "$(cat TRAP/server)"
@@ -25,7 +25,7 @@ after) REAL "$@"; code=$?; strike; exit $code ;;
 esac
 "#;
 
-/// When the server is killed, seen from a call of a program.
+/// The time at which the server is killed, relative to a call of a program.
 #[derive(Clone, Copy)]
 pub(crate) enum Moment {
     Before,
@@ -39,7 +39,7 @@ pub(crate) struct Trap {
 }
 
 impl Trap {
-    /// One that is not set.
+    /// Creates one that is not set.
     pub(crate) fn new() -> Self {
         let trap = Self { folder: tempfile::tempdir().unwrap() };
         for name in ["docker", "git"] {
@@ -54,12 +54,12 @@ impl Trap {
         trap
     }
 
-    /// The `PATH` by which the server finds these programs first.
+    /// Returns the `PATH` by which the server finds these programs first.
     pub(crate) fn path(&self) -> String {
         format!("{}:{}", self.folder.path().display(), env::var("PATH").unwrap())
     }
 
-    /// Sets it for the first call of `program` whose arguments fit the shell's `pattern`.
+    /// Sets it for the first call of `program` whose arguments match the shell's `pattern`.
     pub(crate) fn set(&self, server: u32, moment: Moment, program: &str, pattern: &str) {
         let moment = match moment {
             Moment::Before => "before",
@@ -72,7 +72,7 @@ impl Trap {
         fs::rename(draft, set).unwrap();
     }
 
-    /// Whether the server was killed by it.
+    /// Returns whether it has killed the server.
     pub(crate) fn is_sprung(&self) -> bool {
         self.folder.path().join("sprung").exists()
     }

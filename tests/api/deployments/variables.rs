@@ -1,4 +1,4 @@
-//! Variables arrive as they are, and are shown to nobody else.
+//! Variables are passed unchanged, and are shown to no one else.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ const WILD: &str = "one\ntwo $HOME ${PATH} `id` a=b \"quoted\" 'too' \\n ünïco
 const SECRET: &str = "correct-horse-battery-staple";
 
 #[test]
-fn variables_arrive_byte_for_byte_in_the_container_and_in_the_build() {
+fn variables_are_passed_unchanged_to_container_and_build() {
     let stage = Stage::on_sqlite(&[]);
     let repository = stage.repository("shop");
     let serving = web_server_by(
@@ -80,7 +80,7 @@ fn values_are_masked_in_the_log_and_are_in_no_command_line() {
 }
 
 #[test]
-fn a_value_that_was_replaced_is_masked_in_what_the_old_version_goes_on_printing() {
+fn masks_a_replaced_secret_in_the_output_of_the_old_version() {
     let stage = Stage::on_sqlite(&[]);
     let repository = stage.repository("shop");
     let telling = web_server_by(

@@ -1,4 +1,4 @@
-//! Runs that nobody wants any more.
+//! Cancelled runs.
 
 use launchway_testkit::server::TestServer;
 use serde_json::json;

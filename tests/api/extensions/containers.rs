@@ -1,4 +1,4 @@
-//! Extensions that reach a real engine: containers, volumes and names, for one organization alone.
+//! Extensions on a real engine: containers, volumes and names, for one organization alone.
 
 use launchway_testkit::{
     docker::{base_image, docker},
@@ -34,7 +34,7 @@ mod on_postgres {
     }
 }
 
-/// A service that answers with a page from a volume.
+/// A service that serves a page from a volume.
 fn service(page: &str, last: Value) -> String {
     let write = format!("echo {page} > /data/index.html; exec httpd -f -p 8080 -h /data");
     let steps = json!([
@@ -48,7 +48,7 @@ fn service(page: &str, last: Value) -> String {
     definition(&json!({"who": {"type": "string", "default": "ada"}}), &steps, &json!([]))
 }
 
-/// A step that asks the service from beside it.
+/// A step that requests the page from the same network.
 fn check(expected: &str) -> Value {
     let ask = format!(
         "i=0; until wget -qO- http://pages:8080/ | grep {expected}; do i=$((i+1)); [ $i -lt 50 ] || exit 1; sleep 0.2; done"
@@ -86,7 +86,7 @@ fn an_extension_installs_a_service_that_is_reached_by_its_name(stage: Stage) {
         (stage.server.visitor("pages.example").get("/").status == 200).then_some(())
     });
 
-    // Without its volume it goes, and the volume stays until somebody wants that too.
+    // It is removed without its volume, which stays until it is removed explicitly.
     let volumes =
         || docker(&["volume", "ls", "--quiet", "--filter", &format!("label=launchway.extension={key}")]);
     assert_eq!(volumes().lines().count(), 1);

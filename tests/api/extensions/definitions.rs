@@ -1,4 +1,4 @@
-//! Definitions that are refused, each with what is wrong with it.
+//! Invalid definitions, each with its error.
 
 use launchway_testkit::server::TestServer;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Forks: whose they are, and what becomes of them.
+//! Forks: their owners and their lifecycle.
 
 use launchway_testkit::{people::join, server::TestServer};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Servers that end in the middle of a run.
+//! Servers that are killed in the middle of a run.
 
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{EXTENSIONS, command, definition, end_of, folder, forked, printed, started, steps_of, text};
 
 super::with_programs!(
-    a_killed_server_leaves_a_run_that_is_taken_back_and_has_failed,
+    a_run_is_reverted_and_failed_after_the_server_was_killed,
     a_stopped_server_does_too,
     a_run_that_was_to_be_cancelled_is_taken_back_after_a_kill,
     a_run_that_had_not_begun_is_made_after_a_kill,
@@ -33,7 +33,7 @@ fn expect_taken_back(done: &Value, notes: &str) {
     assert_eq!(story, "one\nback wait\nback one\n");
 }
 
-fn a_killed_server_leaves_a_run_that_is_taken_back_and_has_failed(mut server: TestServer) {
+fn a_run_is_reverted_and_failed_after_the_server_was_killed(mut server: TestServer) {
     let (admin, (_kept, notes)) = (server.admin(), folder());
     let id = started(&admin, &forked(&admin, &waiting()), &json!({"notes": notes}));
     printed(&admin, &id, "waiting");

@@ -1,4 +1,4 @@
-//! The catalog, and finding things in it.
+//! Listing and searching the catalog.
 
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn a_restart_changes_nothing(mut server: TestServer) {
     let key = text(&fork["extension_id"]);
     assert_eq!(admin.get(&format!("{EXTENSIONS}/by-extension-id/{key}")).success(), fork);
 
-    // An entry that was another one is brought up to date, and keeps its id.
+    // An outdated entry is updated, and keeps its id.
     let entry = admin.get(&format!("{EXTENSIONS}/by-extension-id/hello-note")).success();
     server.execute("UPDATE extensions SET content_hash = 'x', description = 'old'");
     server.restart();

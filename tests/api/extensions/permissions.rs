@@ -1,13 +1,13 @@
-//! What acts on the machine is for who administers it.
+//! Actions on the machine are restricted to its administrators.
 
 use launchway_testkit::{people::join, server::TestServer};
 use serde_json::{Value, json};
 
 use super::{EXTENSIONS, command, definition, end_of, forked, started};
 
-super::with_programs!(only_an_administrator_of_the_installation_acts_on_the_machine);
+super::with_programs!(only_installation_administrators_act_on_the_machine);
 
-fn only_an_administrator_of_the_installation_acts_on_the_machine(server: TestServer) {
+fn only_installation_administrators_act_on_the_machine(server: TestServer) {
     let ada = server.admin();
     let grace = join(&server, &ada, "grace@example.com", "admin").log_in();
     grace.post(&format!("{EXTENSIONS}/hello-note/run"), &json!({})).failure(403, "forbidden");
@@ -23,7 +23,7 @@ fn only_an_administrator_of_the_installation_acts_on_the_machine(server: TestSer
         assert_eq!(refused.message(), "this needs an administrator of the installation");
         ada.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({"yaml_content": yaml})).success();
     }
-    // A copy is no definition of one's own; running it is another matter.
+    // Copying is not defining; running is checked separately.
     let copy = grace.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({})).success();
     let copy = copy["extension_id"].as_str().unwrap();
     grace.post(&format!("{EXTENSIONS}/{copy}/run"), &json!({})).failure(403, "forbidden");

@@ -1,4 +1,4 @@
-//! The whole story: fork the example, run it well and badly, and see what came of it.
+//! The whole lifecycle: fork the example, run it successfully and with a failure, and check the results.
 
 use launchway_testkit::{hostile::PAYLOADS, server::TestServer};
 use serde_json::{Value, json};

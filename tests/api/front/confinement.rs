@@ -1,5 +1,5 @@
-//! Under the system call filters of the packaged units everything goes on as before. `strace` takes
-//! the place of systemd: it makes every call fail that a filter does not have.
+//! Under the system call filters of the packaged units everything works as before. `strace` takes the place
+//! of systemd: it makes every call fail that a filter does not allow.
 
 use std::{
     collections::BTreeSet,
@@ -12,11 +12,11 @@ use std::{
 use super::{page, site, stage};
 use crate::deployments::stage::wish;
 
-/// A tracer, which goes with the test.
+/// A tracer, which is stopped when dropped.
 struct Confined(Child);
 
 impl Confined {
-    /// Confines a process, and what it starts from now on, as a unit says.
+    /// Confines a process, and its future children, as a unit does.
     fn by(unit: &str, process: u32) -> Self {
         let forbidden = forbidden_by(unit);
         assert!(forbidden.contains("mount") && !forbidden.contains("openat"), "{forbidden:?}");
@@ -40,14 +40,14 @@ impl Confined {
 
 impl Drop for Confined {
     fn drop(&mut self) {
-        // Asked, and not killed: it has to let go of who it traces.
+        // Interrupted, and not killed: it has to detach from its tracees.
         let _asked = Command::new("kill").args(["-s", "TERM", &self.0.id().to_string()]).status();
         let _ended = self.0.wait();
     }
 }
 
-/// The system calls that the filter of a unit refuses, as systemd reads it: the first line says what
-/// is allowed, and each further one adds or, with `~`, takes away.
+/// Returns the system calls that the filter of a unit forbids, as systemd reads it: the first line is the
+/// allow list, and each further one adds or, with `~`, removes calls.
 fn forbidden_by(unit: &str) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let text = fs::read_to_string(root.join("packaging/systemd").join(unit)).unwrap();
@@ -68,7 +68,7 @@ fn forbidden_by(unit: &str) -> BTreeSet<String> {
     calls_of("@known").into_iter().filter(|name| !allowed.contains(name)).collect()
 }
 
-/// The system calls that a name of a filter means: itself, or those of a group.
+/// Returns the system calls of a name in a filter: itself, or those of a group.
 fn calls_of(name: &str) -> BTreeSet<String> {
     if !name.starts_with('@') {
         return BTreeSet::from([name.to_owned()]);

@@ -1,4 +1,4 @@
-//! No request fails, whatever is done to applications, to the server and to the proxy under load.
+//! No request fails during operations on applications, the server and the proxy under load.
 
 use std::process::{Child, Stdio};
 
@@ -18,18 +18,18 @@ use crate::{
 
 const SITE: &str = "site.ada-s-team.localhost";
 const WEB: &str = "web.ada-s-team.localhost";
-/// What must not be sent twice: a request whose container goes is lost.
+/// A request that must not be retried: it is lost with its container.
 const SLOW: (&str, &str) = ("POST", "/cgi-bin/slow");
 
-/// A web server whose answer takes a while: long enough for a request to be under way when its
-/// container goes.
+/// A web server with a slow response: slow enough for a request to be in flight when its container is
+/// removed.
 fn commit_slow(repository: &Repository, text: &str) {
     let script = format!("#!/bin/sh\nsleep 0.5\nprintf 'Content-Type: text/plain\\r\\n\\r\\n{text}\\n'\n");
     let more = "COPY slow /www/cgi-bin/slow\nRUN chmod 755 /www/cgi-bin/slow";
     repository.write("slow", script).write("index.html", text).write("Dockerfile", web_server(more)).commit();
 }
 
-/// Two kinds of load on a name: connections that are kept, and one for each request.
+/// Two kinds of load on a host: with keep-alive, and one connection for each request.
 struct Loads([Load; 2]);
 
 impl Loads {
@@ -44,11 +44,11 @@ impl Loads {
     }
 }
 
-/// Proxies that took over from one another, gone when the test is.
+/// Proxies that took over from one another, killed when dropped.
 struct Successors(Vec<Child>);
 
 impl Successors {
-    /// Starts one more proxy, which takes over from the one that runs.
+    /// Starts one more proxy, which takes over from the running one.
     fn take_over(&mut self, stage: &Stage) {
         let old = stage.server.front_process();
         let mut next = stage.server.command(&["proxy", "run"]);
@@ -82,7 +82,7 @@ fn twenty_switches_of_a_site_fail_no_request() {
 }
 
 #[test]
-fn replaced_containers_broken_deployments_and_restarts_fail_no_request() {
+fn deployments_and_restarts_under_load_fail_no_request() {
     let mut stage = Stage::on_sqlite(&[WITH_A_FRONT]);
     let repository = stage.repository("web");
     commit_slow(&repository, "version 0");

@@ -1,4 +1,4 @@
-//! The names that applications are reached by.
+//! The domains of applications.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn remove(stage: &Stage, id: &str, domain: &str) -> launchway_testkit::client::A
     stage.admin.send_json("DELETE", DOMAINS, &json!({"id": id, "domain": domain}))
 }
 
-/// A published site, by its name; gives its id.
+/// Publishes a site, by its name; returns its id.
 fn publish(stage: &Stage, name: &str, more: Value) -> String {
     let repository = stage.repository(name);
     repository.write("index.html", format!("the site {name}")).commit();
@@ -25,7 +25,7 @@ fn publish(stage: &Stage, name: &str, more: Value) -> String {
 }
 
 #[test]
-fn an_application_is_reached_by_its_automatic_name_and_by_its_domain() {
+fn an_application_is_reachable_by_automatic_and_own_domain() {
     let stage = stage();
     let id = publish(&stage, "My Shop", json!({"domain": "Shop.Example.com"}));
 
@@ -43,7 +43,7 @@ fn an_application_is_reached_by_its_automatic_name_and_by_its_domain() {
 }
 
 #[test]
-fn automatic_names_carry_the_environment_and_a_number_when_they_are_taken() {
+fn automatic_domains_get_environment_and_number_if_taken() {
     let stage = stage();
     let automatic = |id: &str| text(stage.application(id)["domains"].as_array().unwrap().last().unwrap());
     let first = publish(&stage, "web app", json!({}));

@@ -1,4 +1,4 @@
-//! What a person is told when there is nothing to show.
+//! The proxy's error pages.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn every_reason_has_a_page_of_its_own_and_gives_nothing_away() {
     assert!(unknown.headers["content-type"].starts_with("text/html"), "{unknown:?}");
     assert!(!unknown.text.contains("nobody.example.com"), "{unknown:?}");
 
-    // None is live yet, from the first moment on.
+    // None is live yet, from the start.
     let broken = stage.repository("broken");
     broken.write("Dockerfile", running("exit 1")).commit();
     let (_, deployment) = stage.create(&wish("broken", &broken));

@@ -1,4 +1,4 @@
-//! Static sites, on a machine that has git and nothing else.
+//! Static sites, on a machine with git and without an engine.
 
 use std::{fs, os::unix::fs::symlink};
 

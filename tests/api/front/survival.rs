@@ -1,4 +1,4 @@
-//! Applications are reached whatever happens to the server, to the proxy or to the machine.
+//! Applications stay reachable whatever happens to the server, to the proxy or to the machine.
 
 use std::{fs, process::Stdio};
 
@@ -29,7 +29,7 @@ fn both_are_reached(stage: &Stage, [site, web]: [&str; 2]) {
 }
 
 #[test]
-fn the_proxy_goes_on_without_the_server_and_the_server_finds_it_again() {
+fn the_proxy_outlives_the_server_and_is_found_again() {
     let (mut stage, hosts) = furnished();
     let process = stage.server.front_process().unwrap();
     for is_killed in [true, false] {
@@ -55,7 +55,7 @@ fn an_interrupt_ends_both_and_says_so() {
 }
 
 #[test]
-fn a_killed_proxy_is_back_with_its_routes_before_the_server_has_told_them() {
+fn a_killed_proxy_restores_its_routes_without_the_server() {
     let (mut stage, hosts) = furnished();
     stage.server.terminate();
     stage.server.kill_front();
@@ -78,7 +78,7 @@ fn a_proxy_that_dies_is_started_again_by_the_server() {
 }
 
 #[test]
-fn after_a_reboot_no_container_is_reached_until_the_server_has_told_where_they_are() {
+fn no_container_is_reachable_after_a_reboot_without_routes() {
     let (mut stage, [site, web]) = furnished();
     stage.server.terminate();
     stage.server.kill_front();
@@ -97,7 +97,7 @@ fn after_a_reboot_no_container_is_reached_until_the_server_has_told_where_they_a
 }
 
 #[test]
-fn a_container_that_the_engine_gave_another_address_is_reached_there() {
+fn a_container_is_reached_at_its_new_address() {
     let (stage, [_, web]) = furnished();
     let container = container_of(&stage, "web");
     let network = network_of(&container);
@@ -108,7 +108,7 @@ fn a_container_that_the_engine_gave_another_address_is_reached_there() {
 }
 
 #[test]
-fn after_everything_was_killed_each_name_leads_to_its_own_container_wherever_that_is_now() {
+fn every_host_reaches_its_own_container_after_a_crash() {
     let (mut stage, [site, web]) = furnished();
     let repository = stage.repository("shop");
     repository.commit_page("another container");
@@ -122,7 +122,7 @@ fn after_everything_was_killed_each_name_leads_to_its_own_container_wherever_tha
     set_back_the_boot(&stage);
     stage.server.restart();
 
-    // Nobody is ever shown the page of the other.
+    // No visitor ever gets the page of the other.
     let own = |host: &str, page: &str| {
         let answer = stage.server.visitor(host).get("/");
         assert!(answer.status == 503 || answer.text.trim_end() == page, "{host}: {answer:?}");
@@ -132,7 +132,7 @@ fn after_everything_was_killed_each_name_leads_to_its_own_container_wherever_tha
     assert_eq!(page(&stage, site), "a site");
 }
 
-/// Starts two containers of a network as an engine might after a reboot: each where the other was.
+/// Starts two containers of a network as an engine might after a reboot: with exchanged addresses.
 fn exchange_addresses([one, other]: &[String; 2]) {
     let network = network_of(one);
     let address = |container: &str| {
@@ -150,7 +150,7 @@ fn exchange_addresses([one, other]: &[String; 2]) {
     assert_eq!((address(one), address(other)), (second, first));
 }
 
-/// Makes the routes those that another boot of the machine left.
+/// Changes the boot id of the stored routes.
 fn set_back_the_boot(stage: &Stage) {
     let file = stage.server.data_dir().join("proxy/routes.json");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
@@ -169,7 +169,7 @@ fn network_of(container: &str) -> String {
     docker(&["inspect", "--format", format, container])
 }
 
-/// An address of a network that nobody has.
+/// An unused address of a network.
 fn moved(network: &str) -> String {
     let subnet = docker(&["network", "inspect", "--format", "{{(index .IPAM.Config 0).Subnet}}", network]);
     let (base, _) = subnet.split_once('/').unwrap();

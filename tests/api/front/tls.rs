@@ -15,7 +15,7 @@ use crate::{
     patience::until,
 };
 
-/// A Caddy that runs; it is never told anything after its start.
+/// A running Caddy; its configuration does not change after its start.
 struct Caddy {
     process: Child,
     port: u16,
@@ -34,8 +34,8 @@ impl Caddy {
         let printed = String::from_utf8(printed.stdout).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let [port, other] = [free_port(), free_port()];
-        // Ports that nobody else has, no root certificate for the whole machine, and an issuer that
-        // needs no network; what Launchway printed stays as it is.
+        // Free ports, no root certificate for the whole machine, and an issuer that needs no network;
+        // Launchway's output is used unchanged.
         let own = format!(
             "{{\n\tadmin off\n\thttps_port {port}\n\thttp_port {other}\n\tskip_install_trust\n\tlocal_certs\n"
         );
@@ -59,7 +59,7 @@ impl Caddy {
         self.folder.path().join("caddy/pki/authorities/local/root.crt")
     }
 
-    /// The page of a name over TLS, whose certificate has to be right.
+    /// Returns the page of a host over TLS, whose certificate must be valid.
     fn page(&self, host: &str) -> Result<String, String> {
         let output = Command::new("curl")
             .args(["--silent", "--show-error", "--fail", "--max-time", "20", "--cacert"])

@@ -1,4 +1,4 @@
-//! Load by `wrk`, until somebody says that it is enough.
+//! Load by `wrk`, until it is stopped.
 
 use std::{
     fs,
@@ -9,14 +9,14 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A `wrk` that runs.
+/// A running `wrk`.
 pub(super) struct Load {
     process: Child,
-    /// What it reads its script from.
+    /// The folder of its script.
     _folder: TempDir,
 }
 
-/// What became of its requests.
+/// The results of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) requests: u64,
@@ -24,7 +24,7 @@ pub(super) struct Tally {
 }
 
 impl Load {
-    /// Asks for `path` of `host` by eight connections, each for one request or kept.
+    /// Requests `path` of `host` on eight connections, with or without keep-alive.
     pub(super) fn on(front: &str, host: &str, (method, path): (&str, &str), is_kept: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script.lua");
@@ -40,7 +40,7 @@ impl Load {
         Self { process: process.unwrap(), _folder: folder }
     }
 
-    /// Stops, and counts.
+    /// Stops it, and returns the results.
     pub(super) fn stop(self) -> Tally {
         // Its connections have to be open before it can be interrupted.
         sleep(Duration::from_millis(500));
@@ -53,7 +53,7 @@ impl Load {
     }
 }
 
-/// Reads the summary.
+/// Parses the summary.
 fn tally(text: &str) -> Option<Tally> {
     let requests = text.lines().find_map(|line| line.trim().split_once(" requests in "))?.0.parse().ok()?;
     let refused = text.lines().find_map(|line| line.trim().strip_prefix("Non-2xx or 3xx responses: "));

@@ -45,7 +45,7 @@ fn an_adopted_empty_database_takes_the_id_of_the_data_directory(server: TestServ
     let release = release_in(stopped.server.data_dir());
     let mut command = command_with(&stopped.server, &["serve", "--adopt"], &wrong);
     command.env("LAUNCHWAY_ORPHAN_GRACE", "1s");
-    // Longer than an orphan that a record is known of would stay.
+    // Longer than the grace period of a recorded orphan.
     let log = started_until(&mut command, || std::thread::sleep(std::time::Duration::from_secs(5)));
     assert!(release.exists() && !stopped.engine.networks().is_empty(), "what no record knows is left alone");
     assert!(
@@ -62,7 +62,7 @@ fn an_adopting_data_directory_takes_the_id_of_the_database(server: TestServer) {
     let (stopped, other) = (Stopped::new(server), Stopped::new(other));
     let url = database_of(&other.server);
     let wrong = [("LAUNCHWAY_DATABASE_URL", url.as_str())];
-    // Without the verb, and not without the key.
+    // Without the command `serve`, and rejected without the key.
     let told = super::refused(command_with(&stopped.server, &["--adopt"], &wrong));
     assert!(told.contains("is not the one that this database's secrets were sealed with"), "{told}");
     stopped.is_untouched();
@@ -73,7 +73,7 @@ fn an_adopting_data_directory_takes_the_id_of_the_database(server: TestServer) {
     assert!(log.contains("data directory adopted the id of the database"), "{log}");
     assert!(log.contains(&stopped.id) && log.contains(&other.id), "{log}");
     assert_eq!(id_in(stopped.server.data_dir()), other.id);
-    // What the engine has of the installation that was given up is nobody's now, and stays.
+    // Resources of the previous installation on the engine have no owner now, and stay.
     assert_eq!((stopped.engine.containers().len(), stopped.engine.networks().len()), (1, 1));
     started(command_with(&stopped.server, &[], &wrong));
 }

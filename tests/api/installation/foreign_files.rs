@@ -1,4 +1,4 @@
-//! Files that Launchway did not make stay as they are.
+//! Files that Launchway did not create stay unchanged.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use launchway_testkit::server::command;
 
 use super::{files_in, refused};
 
-/// Every verb that opens the database of the settings.
+/// Every command that opens the configured database.
 const VERBS: [&[&str]; 9] = [
     &["serve"],
     &["serve", "--adopt"],

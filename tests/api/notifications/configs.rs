@@ -1,4 +1,4 @@
-//! Where messages go by HTTP: endpoints 14 and 15, and what is around them.
+//! Webhook channels: `/api/v1/notification/webhook`.
 
 use launchway_testkit::{people::join, server::TestServer};
 use serde_json::{Value, json};

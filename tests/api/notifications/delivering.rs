@@ -1,4 +1,4 @@
-//! A message is tried until it is taken, and not for ever; what became of it is told.
+//! Deliveries are retried until they succeed or are dead; the API reports their state.
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ fn a_receiver_is_left_alone_for_as_long_as_it_asks(start: Start) {
     // Longer than the schedule, whose longest wait is 120 ms.
     let waited = moment(&attempts[1]) - moment(&attempts[0]);
     assert!(waited >= chrono::TimeDelta::seconds(3), "{waited}");
-    // A day at most, which nobody waits for here.
+    // A day at most, which a test cannot wait for.
     house.postbox.answer_by(|_, _| Reply::Full(503, "retry-after: 99999999\r\n".to_owned(), String::new()));
     add(&house.admin, "heidi@example.com");
     let waiting = until("an attempt", || {
@@ -144,7 +144,7 @@ fn a_receiver_that_is_gone_is_not_asked_again(start: Start) {
     }
     let config = house.admin.get(&format!("{WEBHOOK}/generic")).success();
     assert_eq!(config["is_active"], false);
-    // Nobody is told any more, and a replay says why not.
+    // The channel is switched off: nothing more is sent, and a replay reports why.
     remove(&house.admin, &unlucky);
     assert_eq!(deliveries(&house.admin, "").len(), 2);
     let replay = format!("{DELIVERIES}/{}/replay", text(&dead[0]["id"]));
@@ -178,7 +178,7 @@ fn what_waits_for_a_channel_ends_with_it(start: Start) {
     let reason = |channel: &str| text(&deliveries(&house.admin, &format!("&channel={channel}"))[0]["reason"]);
     assert_eq!(reason("generic"), "the channel was switched off");
     assert_eq!(reason("slack"), "the channel was removed");
-    // What is switched on again gets what happens from then on.
+    // A channel that is enabled again gets only later events.
     house.postbox.answer_by(|_, _| Reply::Status(204));
     house.admin.put(WEBHOOK, &json!({"type": "generic", "is_active": true})).success();
     add(&house.admin, "heidi@example.com");
@@ -249,7 +249,7 @@ fn what_became_of_messages_is_listed(start: Start) {
     for wrong in ["state=lost", "channel=teams", "page=0", "page_size=x"] {
         house.admin.get(&format!("{DELIVERIES}?{wrong}")).failure(400, "validation_failed");
     }
-    // What the receiver said is for who may change where messages go.
+    // The receiver's response is shown only to those who may change the channel.
     assert!(
         text(&deliveries(&house.admin, "&state=dead")[0]["attempts"][0]["error"]).contains("inner secret")
     );
@@ -281,14 +281,14 @@ fn a_slow_receiver_holds_up_nobody_else(start: Start) {
         add(&elsewhere, &format!("quick{number}@example.com"));
     }
     settled(&elsewhere, "delivered", 20);
-    // Two at a time, and both are still listening to the silence.
+    // Two at a time, and both still wait for the silent receiver.
     assert_eq!((slow.connections(), quick.taken()), (2, 20));
     assert_eq!(deliveries(&admin, "&state=sending").len(), 2);
     assert_eq!(deliveries(&admin, "&state=pending").len(), 38);
 }
 
 #[test]
-fn what_hangs_is_given_up_in_time_and_redirects_are_not_followed() {
+fn deliveries_time_out_and_do_not_follow_redirects() {
     let elsewhere = Postbox::taking();
     let target = elsewhere.url();
     let postbox = Postbox::answering(move |number, _| match number {

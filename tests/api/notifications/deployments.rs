@@ -1,4 +1,4 @@
-//! Deployments that end are told of: by the quickest kinds that are real.
+//! Notifications about finished deployments, by the quickest kinds that are real.
 
 use launchway_testkit::{outside::Postbox, server::TestServer};
 use serde_json::{Value, json};

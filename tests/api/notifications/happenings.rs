@@ -1,4 +1,4 @@
-//! What happens is told: members, logins, runs of extensions; in the words of each channel.
+//! Notifications about members, logins and runs of extensions, in the format of each channel.
 
 use launchway_testkit::{
     client::Client,
@@ -66,7 +66,7 @@ fn a_login_from_a_new_device_is_announced_once(start: Start) {
         (&json!("127.0.0.1"), &json!("Lynx/2.9"))
     );
     expect_id(&told["data"]["user_id"]);
-    // The same again is nothing new; another one is, and so is the same one of somebody else.
+    // The same again is nothing new; another one is, and so is the same one of another user.
     log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "Lynx/2.9");
     log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "curl/8");
     log_in("grace@example.com", "a password of their own", "Lynx/2.9");
@@ -83,7 +83,7 @@ fn a_login_from_a_new_device_is_announced_once(start: Start) {
         assert!(agents.contains(&(email, agent)), "{expected:?} in {agents:?}");
     }
     assert_eq!(house.admin.get(DELIVERIES).success()["pagination"]["total_count"], 3);
-    // What failed is no login.
+    // A failed login is not a login.
     let wrong = json!({"email": ADMIN_EMAIL, "password": "not the right one"});
     let stranger = house.server.client().with_header("user-agent", "evil/1");
     stranger.post("/api/v1/auth/login", &wrong).failure(401, "invalid_credentials");
@@ -126,7 +126,7 @@ fn a_run_of_an_extension_is_announced_when_it_is_over(start: Start) {
     assert!(!data["last_lines"].as_array().unwrap().is_empty(), "{data}");
 }
 
-/// Runs an extension that has one step on files; gives its key and the id of the run.
+/// Runs an extension that has one step on files; returns its key and the id of the run.
 fn run(admin: &Client, properties: &str) -> (String, String) {
     let yaml = format!(
         "metadata: {{id: x, name: X, description: x, author: x, icon: x, category: Other, type: run}}\n\
@@ -193,7 +193,7 @@ fn a_channel_of_another_organization_hears_nothing(start: Start) {
     assert_eq!(deliveries(&house.admin, ""), Vec::<Value>::new());
     let seen = deliveries(&elsewhere, "");
     assert_eq!(seen.len(), 1);
-    // What belongs to others is not found.
+    // Resources of others are not found.
     let path = format!("{DELIVERIES}/{}/replay", text(&seen[0]["id"]));
     house.admin.post(&path, &json!({})).failure(404, "not_found");
 }

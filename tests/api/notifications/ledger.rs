@@ -1,4 +1,4 @@
-//! Comparing what the server wrote down with what a receiver saw.
+//! Compares the server's records with the messages of a receiver.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use launchway_testkit::{
 
 use super::signatures::is_signed;
 
-/// What both sides know of the same messages.
+/// The records of both sides about the same messages.
 pub(super) struct Ledger {
-    /// How many events there were, as those know who made them.
+    /// The number of events that were caused.
     pub(super) made: usize,
-    /// The ids of the messages that the server calls delivered …
+    /// The ids of the messages that the server has as delivered …
     pub(super) delivered: BTreeSet<String>,
-    /// … and those that it calls dead.
+    /// … and those that it has as dead.
     pub(super) dead: BTreeSet<String>,
-    /// How many it calls neither.
+    /// The number of those that are neither.
     pub(super) open: usize,
-    /// What came, in order.
+    /// The received messages, in order.
     pub(super) received: Vec<Message>,
-    /// By path, what signs.
+    /// The signing secrets, by path.
     pub(super) secrets: BTreeMap<String, String>,
 }
 
 impl Ledger {
-    /// Reads what the server wrote down.
+    /// Reads the server's records.
     pub(super) fn new(server: &TestServer, made: usize, received: Vec<Message>) -> Self {
         let id = match server.data_dir().join("launchway.db").exists() {
             true => "lower(hex(event_id))",
@@ -42,7 +42,7 @@ impl Ledger {
         Self { made, delivered: of("delivered"), dead: of("dead"), open, received, secrets: BTreeMap::new() }
     }
 
-    /// What does not fit together; nothing, if all is well.
+    /// Returns the differences; empty if there are none.
     pub(super) fn differences(&self) -> Vec<String> {
         let mut found = Vec::new();
         let (delivered, dead) = (self.delivered.len(), self.dead.len());
@@ -74,7 +74,7 @@ impl Ledger {
         found
     }
 
-    /// The ids of what the receiver took.
+    /// Returns the ids of the messages that the receiver accepted.
     pub(super) fn taken(&self) -> BTreeSet<String> {
         self.received.iter().filter(|message| message.is_taken).map(id).collect()
     }

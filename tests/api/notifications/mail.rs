@@ -1,4 +1,4 @@
-//! Where messages go by mail: endpoint 17, what is around it, and a real mail server.
+//! The mail channel: `/api/v1/notification/smtp`, and a real mail server.
 
 use launchway_testkit::{
     outside::{Authority, MailServer, MailServerOptions, Safety, TakenMail},
@@ -56,14 +56,14 @@ fn a_mail_server_is_configured_changed_and_deleted(start: Start) {
 
     let mut change =
         json!({"security": "tls", "to": ["ops@example.com"], "is_active": false, "from_name": "CI"});
-    // Nobody leads a password elsewhere who does not know it.
+    // A password cannot be redirected to another server without knowing it.
     let message = admin.put(SMTP, &change).failure(400, "validation_failed");
     assert!(message.contains("password"), "{message}");
     change["password"] = wish()["password"].clone();
     let changed = admin.put(SMTP, &change);
     assert_eq!(changed.message(), "SMTP configuration updated successfully");
     let changed = changed.success();
-    // The usual port of one way becomes that of the other.
+    // The default port of one encryption mode becomes that of the other.
     assert_eq!((&changed["port"], &changed["security"]), (&json!(465), &json!("tls")));
     assert_eq!((&changed["to"], &changed["from_name"]), (&json!(["ops@example.com"]), &json!("CI")));
     assert_eq!((&changed["is_active"], &changed["username"]), (&json!(false), &json!("launchway")));
@@ -74,7 +74,7 @@ fn a_mail_server_is_configured_changed_and_deleted(start: Start) {
     deletes(&server, &config["id"]);
 }
 
-/// Endpoint 17: by no id, by one in the query, by one in the body, and under both prefixes.
+/// Deletes the channel: by no id, by one in the query, by one in the body, and under both prefixes.
 fn deletes(server: &TestServer, first: &Value) {
     let admin = server.log_in(ADMIN_EMAIL, launchway_testkit::server::ADMIN_PASSWORD);
     let done = json!({
@@ -143,7 +143,7 @@ fn what_is_wrong_with_a_mail_server_is_told() {
         let message = admin.post(SMTP, &half).failure(400, "validation_failed");
         assert_eq!(message, "`username` and `password` go together: give both, or neither");
     }
-    // Everyone's to reach, but not without encryption.
+    // A public address, but not without encryption.
     let mut open = wish();
     (open["security"], open["host"]) = (json!("none"), json!("8.8.8.8"));
     let message = admin.post(SMTP, &open).failure(400, "validation_failed");
@@ -156,7 +156,7 @@ fn what_is_wrong_with_a_mail_server_is_told() {
     assert_eq!(admin.put(SMTP, &json!({"to": []})).success()["to"], json!([]));
 }
 
-/// A server that may speak to `mail` without encryption.
+/// A server that may connect to `mail` without encryption.
 fn beside(start: Start, mail: &MailServer) -> TestServer {
     let allowed = format!("127.0.0.1/32:{}", mail.port);
     start(&[("LAUNCHWAY_OUTBOUND_ALLOW", &allowed), ("LAUNCHWAY_NOTIFICATION_RETRIES", "100ms,100ms")])
@@ -226,7 +226,7 @@ fn what_a_mail_server_refuses_for_good_is_dead_at_once(start: Start) {
 }
 
 #[test]
-fn who_logs_in_does_so_encrypted_and_the_password_is_never_shown() {
+fn mail_logins_are_encrypted_and_the_password_is_not_shown() {
     let authority = Authority::new();
     let identity = authority.vouch_for(&["127.0.0.1"]);
     let mail = MailServer::start(&MailServerOptions {

@@ -1,4 +1,4 @@
-//! Who is told is told, whoever dies on the way.
+//! Deliveries survive crashes of the server and of the receiver.
 
 use launchway_testkit::outside::{Postbox, Reply};
 
@@ -43,14 +43,14 @@ fn a_server_that_is_killed_while_it_sends_sends_again(start: Start) {
     house.tell("generic");
     add(&house.admin, "grace@example.com");
     let first = house.postbox.wait_for(1)[0].clone();
-    // The lease of the one that is gone is long; that it is gone is known.
+    // The lease of the killed server is long; the next server does not wait for it.
     house.server.kill();
     house.postbox.answer_by(|_, _| Reply::Status(204));
     house.restart();
     let delivered = settled(&house.admin, "delivered", 1);
     let second = house.postbox.messages()[1].clone();
     assert_eq!((id_of(&second), &second.request.body), (id_of(&first), &first.request.body));
-    // The attempt that was cut off left a gap.
+    // The interrupted attempt is not recorded.
     assert_eq!(delivered[0]["attempts"].as_array().unwrap().len(), 1);
     assert_eq!(delivered[0]["attempts"][0]["number"], 2);
 }

@@ -1,16 +1,13 @@
-//! Nobody is connected to whom the operator does not permit, however it is spelled.
+//! The server connects only to addresses that the operator permits, however they are spelled.
 
 use launchway_testkit::{outside::Receiver, server::TestServer};
 use serde_json::json;
 
 use super::{SMTP, Start, TEST, WEBHOOK, from_both_databases};
 
-from_both_databases!(
-    no_spelling_of_this_machine_is_reached,
-    a_name_that_does_not_resolve_now_is_accepted_and_leads_nowhere,
-);
+from_both_databases!(no_spelling_of_this_machine_is_reached, accepts_a_host_that_does_not_resolve_now,);
 
-/// This machine, as people spell it who want to get past a guard. `§` stands for the port.
+/// This machine, in spellings that try to bypass the check. `§` stands for the port.
 const SPELLINGS: [&str; 17] = [
     "http://127.0.0.1:§/",
     "http://127.1:§/",
@@ -31,7 +28,7 @@ const SPELLINGS: [&str; 17] = [
     "http://localhost:§/",
 ];
 
-/// Places of other machines that are not everyone's.
+/// Non-public addresses of other machines.
 const PRIVATE: [&str; 12] = [
     "http://0.0.0.0/",
     "http://10.0.0.1/",
@@ -82,7 +79,7 @@ fn no_spelling_of_this_machine_is_reached(start: Start) {
     assert_eq!(receiver.connections(), 0);
 }
 
-fn a_name_that_does_not_resolve_now_is_accepted_and_leads_nowhere(start: Start) {
+fn accepts_a_host_that_does_not_resolve_now(start: Start) {
     let receiver = Receiver::answering("HTTP/1.1 204 So\r\n\r\n");
     let server = start(&[]);
     let admin = server.admin();
@@ -97,7 +94,7 @@ fn a_name_that_does_not_resolve_now_is_accepted_and_leads_nowhere(start: Start) 
 }
 
 #[test]
-fn a_place_that_is_not_allowed_any_more_is_not_reached_by_any_message() {
+fn nothing_is_sent_to_a_receiver_that_is_no_longer_allowed() {
     let receiver = Receiver::answering("HTTP/1.1 204 So\r\ncontent-length: 0\r\n\r\n");
     let allowed = format!("127.0.0.1/32:{}", receiver.port);
     let mut server = TestServer::configured(&[("LAUNCHWAY_OUTBOUND_ALLOW", &allowed)]);

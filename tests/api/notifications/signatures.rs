@@ -1,4 +1,4 @@
-//! Whether a message is Launchway's: checked as a receiver would, by the words of the standard alone.
+//! Signatures of messages, checked as a receiver would, by the text of the standard alone.
 
 use data_encoding::BASE64;
 use hmac::{Hmac, Mac as _};
@@ -13,12 +13,12 @@ use super::{House, Start, TEST, WEBHOOK, add, from_both_databases, settled, text
 
 from_both_databases!(a_secret_that_is_replaced_signs_beside_the_new_one_for_a_day);
 
-/// Makes a new secret for the messages to the organization's own receiver.
+/// Generates a new secret for the messages to the organization's own receiver.
 pub(super) fn new_secret(admin: &Client) -> String {
     text(&admin.post(&format!("{WEBHOOK}/generic/secret"), &json!({})).success()["secret"])
 }
 
-/// Whether one of a message's signatures is made with `secret`.
+/// Returns whether one of a message's signatures is made with `secret`.
 pub(super) fn is_signed(request: &Request, secret: &str) -> bool {
     let header = |name: &str| request.header(name).unwrap_or_default();
     let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap().as_bytes()).unwrap();
@@ -50,7 +50,7 @@ fn a_secret_that_is_replaced_signs_beside_the_new_one_for_a_day(start: Start) {
     let sent: u64 = message.request.header("webhook-timestamp").unwrap().parse().unwrap();
     assert!(now.abs_diff(sent) < 300, "{sent} is not about now, {now}");
 
-    // What is another one in any way is not.
+    // Any change of the message invalidates the signature.
     let mut forged = message.request.clone();
     forged.body = forged.body.replacen("one@", "two@", 1);
     assert!(!is_signed(&forged, &first));

@@ -1,5 +1,5 @@
-//! Thousands of messages, while the receiver fails, hangs and dies, and the server is killed: each is
-//! delivered or dead in the end, and the same each time that it comes.
+//! Thousands of messages, while the receiver fails, hangs and crashes, and the server is killed: each is
+//! delivered or dead in the end, and identical at each attempt.
 
 use std::{
     collections::BTreeMap,
@@ -22,12 +22,12 @@ use serde_json::json;
 use super::{MEMBERS, Start, allowing, ledger::Ledger, signatures::new_secret, tell, text};
 use crate::patience::until_within;
 
-/// How many messages there are on each database.
+/// The number of messages on each database.
 const ON_SQLITE: usize = 10_000;
 const ON_POSTGRES: usize = 1_000;
-/// How often the receiver dies, and how often the server does.
+/// The number of crashes of the receiver, and of the server.
 const DEATHS: usize = 10;
-/// Each has a channel, and to each channel two messages are under way at most.
+/// Each has a channel, and each channel has at most two deliveries in flight.
 const ORGANIZATIONS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(500);
 
@@ -43,7 +43,7 @@ fn every_message_is_delivered_or_dead_on_postgres() {
 
 fn every_message_is_delivered_or_dead(start: Start, count: usize) {
     let begun = Instant::now();
-    // Of twenty one hangs and six fail.
+    // Of twenty, one hangs and six fail.
     let postbox = Postbox::answering(|number, _| match number % 20 {
         7 => Reply::Silence,
         1 | 4 | 9 | 12 | 15 | 18 => Reply::Status(503),
@@ -97,7 +97,7 @@ fn every_message_is_delivered_or_dead(start: Start, count: usize) {
     would_notice(ledger);
 }
 
-/// The same comparison finds what is wrong, if something is.
+/// The same comparison detects differences, if there are some.
 fn would_notice(mut ledger: Ledger) {
     let one = ledger.delivered.pop_first().unwrap();
     let told = ledger.differences();
@@ -116,7 +116,7 @@ fn would_notice(mut ledger: Ledger) {
     assert_eq!(ledger.differences(), [format!("{one} is lost: nobody took it")]);
 }
 
-/// An organization, with a receiver and somebody who comes and goes.
+/// An organization, with a receiver and a user who is added and removed.
 struct Home {
     client: Client,
     email: String,
@@ -127,9 +127,9 @@ struct Home {
 
 struct Crowd {
     homes: Vec<Home>,
-    /// Where the server is now.
+    /// The current URL of the server.
     url: RwLock<String>,
-    /// How many changes were made, whether or not somebody heard so.
+    /// The number of changes, acknowledged or not.
     made: AtomicUsize,
 }
 
@@ -150,7 +150,7 @@ impl Crowd {
         Self { homes, url: RwLock::new(server.url().to_owned()), made: AtomicUsize::new(0) }
     }
 
-    /// Adds and removes somebody, so often.
+    /// Adds and removes the user, `count` times.
     fn make(&self, home: &Home, count: usize) {
         for number in 0..count {
             let becomes_member = number % 2 == 0;
@@ -159,7 +159,7 @@ impl Crowd {
         }
     }
 
-    /// Whether somebody has become a member, or is none any more. Where nobody said so, one looks.
+    /// Returns whether the membership changed. Without a response, it is read.
     fn change(&self, home: &Home, becomes_member: bool) -> bool {
         let client = home.client.at(&self.url.read().unwrap());
         let (method, body) = match becomes_member {
@@ -176,12 +176,12 @@ impl Crowd {
     }
 }
 
-/// How much of a processor the servers used, one after the other.
+/// The processor time of the servers, one after the other.
 #[derive(Default)]
 struct Work(Duration);
 
 impl Work {
-    /// Adds what the server has used that runs now.
+    /// Adds the processor time of the running server.
     fn count(&mut self, server: &TestServer) {
         self.0 += processor_time(&server.process_id().to_string());
     }
@@ -214,7 +214,7 @@ impl Work {
     }
 }
 
-/// What a process has used of a processor by now.
+/// Returns the processor time of a process.
 fn processor_time(process: &str) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();

@@ -1,4 +1,4 @@
-//! `POST /notification/test`: one message, now, and what came of it.
+//! `POST /notification/test`: sends one message at once, and returns the result.
 
 use launchway_testkit::outside::{Postbox, Reply};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn each_channel_can_be_tried(start: Start) {
     assert_eq!((&tried["delivered"], &tried["status"]), (&json!(false), &Value::Null));
     house.postbox.come_back();
 
-    // One that is switched off can be tried, and no word of 410 changes it.
+    // A disabled channel can be tested, and a response of 410 does not change it.
     house.postbox.answer_by(|_, _| Reply::Status(410));
     assert_eq!(house.admin.post(TEST, &json!({"channel": "generic"})).success()["status"], 410);
     assert_eq!(house.admin.get(&format!("{WEBHOOK}/generic")).success()["is_active"], true);

@@ -1,4 +1,4 @@
-//! An installation from before there were notifications goes on with them.
+//! An installation from before notifications existed gets them by an upgrade.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn a_database_of_the_version_before_is_brought_up_to_date(start: Start) {
     house.admin.post("/api/v1/deploy/application/cancel-deployment", &json!({"id": deployment})).success();
     settled(&house.admin, "delivered", 2);
     let told = super::only(&house.postbox.messages(), "deployment.cancelled");
-    // Nobody wrote down who asked for a deployment from before.
+    // The user who requested an earlier deployment was not recorded.
     assert!(told["data"].get("requested_by").is_none(), "{told}");
     assert_eq!(told["data"]["application"], "shop");
 }

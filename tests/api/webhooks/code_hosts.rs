@@ -1,4 +1,4 @@
-//! Deliveries as code hosts make them: their headers, and their payloads in the form that they have.
+//! Deliveries of code hosts: their headers and payloads, in the original format.
 
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, Mac as _};
@@ -22,7 +22,7 @@ impl Host {
     pub(super) const ALL: [Self; 5] =
         [Self::GitHub, Self::GitLab, Self::Gitea, Self::Forgejo, Self::Bitbucket];
 
-    /// A repository there, as somebody may write it.
+    /// A repository there, in the spelling of a user.
     pub(super) fn address(self) -> &'static str {
         match self {
             Self::GitHub => "git@github.com:ada/engine.git",
@@ -33,7 +33,7 @@ impl Host {
         }
     }
 
-    /// The address as the host itself writes it.
+    /// Returns the URL in the spelling of the host.
     fn clone_url(self) -> &'static str {
         match self {
             Self::GitHub => "https://github.com/ada/engine.git",
@@ -125,7 +125,7 @@ impl Host {
         Delivery { host: self, event: "repo:push", id: "delivery-1".to_owned(), body: payload.to_string() }
     }
 
-    /// Something else that the host tells of.
+    /// A delivery of another event.
     pub(super) fn other(self) -> Delivery {
         let event = match self {
             Self::GitHub => "ping",
@@ -141,7 +141,7 @@ impl Host {
 /// Names and values.
 pub(super) type Headers = Vec<(&'static str, String)>;
 
-/// What a code host sends.
+/// A delivery of a code host.
 #[derive(Debug, Clone)]
 pub(super) struct Delivery {
     pub(super) host: Host,
@@ -151,12 +151,12 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// The same under another id.
+    /// Returns the same under another id.
     pub(super) fn called(&self, id: &str) -> Self {
         Self { id: id.to_owned(), ..self.clone() }
     }
 
-    /// The same as a form.
+    /// Returns the same as a form.
     pub(super) fn as_form(&self) -> Self {
         let mut form = "payload=".to_owned();
         for byte in self.body.bytes() {
@@ -169,12 +169,12 @@ impl Delivery {
         Self { body: form, ..self.clone() }
     }
 
-    /// The headers that the host sends with it, signed with `secret`.
+    /// Returns the headers of the delivery, signed with `secret`.
     pub(super) fn headers(&self, secret: &str) -> Headers {
         self.headers_signing(secret, &self.body)
     }
 
-    /// The same with the signature of another text.
+    /// Returns the same with the signature of another text.
     pub(super) fn headers_signing(&self, secret: &str, text: &str) -> Headers {
         let signature = signature(secret, text);
         let named = format!("sha256={signature}");
@@ -237,7 +237,7 @@ pub(super) fn send(client: &Client, headers: &[(&'static str, String)], body: &s
     headers.iter().fold(client.clone(), with).send("POST", WEBHOOK, Some(body))
 }
 
-/// The HMAC-SHA256 of a text, in hexadecimal digits.
+/// Returns the HMAC-SHA256 of a text, in hexadecimal digits.
 pub(super) fn signature(secret: &str, text: &str) -> String {
     let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap().chain_update(text);
     HEXLOWER.encode(&mac.finalize().into_bytes())

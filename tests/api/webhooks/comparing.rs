@@ -1,4 +1,4 @@
-//! Branches are compared with what was deployed, because a push may get lost.
+//! Branch polling: branches are compared with the deployed commits, because a push may get lost.
 
 use std::{thread::sleep, time::Duration};
 
@@ -14,18 +14,18 @@ use crate::{
     patience::until,
 };
 
-/// So that a test need not wait for minutes.
+/// A short interval, so that a test does not wait for minutes.
 const OFTEN: (&str, &str) = ("LAUNCHWAY_BRANCH_CHECK", "300ms");
-/// Several rounds.
+/// Several intervals.
 const A_WHILE: Duration = Duration::from_secs(3);
 
 #[test]
-fn a_push_that_was_missed_is_deployed_at_the_next_start_on_sqlite() {
+fn deploys_a_missed_push_at_the_next_start_on_sqlite() {
     a_push_that_was_missed_is_deployed_at_the_next_start(Stage::on_sqlite(&[]));
 }
 
 #[test]
-fn a_push_that_was_missed_is_deployed_at_the_next_start_on_postgres() {
+fn deploys_a_missed_push_at_the_next_start_on_postgres() {
     a_push_that_was_missed_is_deployed_at_the_next_start(Stage::on_postgres(&[]));
 }
 
@@ -73,7 +73,7 @@ fn nothing_is_compared_before_a_push_was_verified() {
     sleep(A_WHILE);
     assert_eq!(deployments(&stage.admin, &id).len(), 1);
 
-    // A push of whatever branch says that the code host knows the way.
+    // A push of any branch proves that the code host delivers webhooks.
     let address = format!("file://{}", repository.path().display());
     let other = super::Host::GitHub.push_from(&address, "refs/heads/other", super::AFTER, "Elsewhere");
     other.send(&stage.server.client(), &secret).success();
@@ -117,8 +117,8 @@ fn a_rollback_a_stop_and_words_that_skip_are_not_undone() {
     }
     assert_eq!(counts(), [4, 3, 3]);
 
-    // What asks not to be deployed is not, neither by the push nor afterwards.
-    // The branch moves behind the push, or else the comparison might see it first.
+    // A commit that asks not to be deployed is skipped, by the push and afterwards.
+    // The branch is moved after the push, or else polling might see it first.
     repository.git(&["checkout", "--quiet", "-b", "draft"]);
     let skipped = repository.write("index.html", "four").commit();
     let message = push_of(&stage, &repository, &secret, (&skipped, "A change [skip deploy]"));
@@ -133,7 +133,7 @@ fn a_rollback_a_stop_and_words_that_skip_are_not_undone() {
 }
 
 #[test]
-fn a_repository_that_does_not_answer_holds_nobody_up_and_is_told_of_once() {
+fn an_unreachable_repository_blocks_no_other_and_is_logged_once() {
     let stage = Stage::on_sqlite(&[OFTEN]);
     let (gone, site_repository) = (stage.repository("gone"), stage.repository("site"));
     gone.write("index.html", "one").commit();

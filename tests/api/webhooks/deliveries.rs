@@ -1,4 +1,4 @@
-//! Deliveries that are believed, of every code host.
+//! Accepted deliveries, of every code host.
 
 use launchway_testkit::{
     client::{Answer, Client},
@@ -24,7 +24,7 @@ super::super::on_both_databases!(
     the_trail_and_the_log_name_the_code_host,
 );
 
-/// Asserts the envelope of endpoint 16, and gives the message.
+/// Asserts the envelope of `POST /api/v1/webhook`, and returns the message.
 #[track_caller]
 pub(super) fn handled(answer: &Answer) -> String {
     let body = answer.json();
@@ -47,7 +47,7 @@ const AGAIN: &str = "Duplicate delivery ignored";
 /// An application of a code host: its id, and its secret.
 type Application = (Host, String, String);
 
-/// An admin, who made an application of each code host.
+/// Returns an admin, who created an application of each code host.
 fn with_everyone(server: &TestServer) -> (Client, Vec<Application>) {
     let admin = server.admin();
     let everyone = Host::ALL.map(|host| {
@@ -64,7 +64,7 @@ fn a_push_of_every_code_host_deploys(server: TestServer) {
         let answer = host.push("main", "A change").send(&server.client(), secret);
         assert_eq!(handled(&answer), DONE, "{host:?}");
         assert_eq!(deployments(&admin, id).len(), 2, "{host:?}");
-        // Nobody else's.
+        // No other application.
         for (_, other, _) in &everyone[number + 1..] {
             assert_eq!(deployments(&admin, other).len(), 1, "{host:?}");
         }
@@ -91,7 +91,7 @@ fn a_delivery_deploys_once_however_often_it_comes(mut server: TestServer) {
         assert_eq!(handled(&other.send(&server.client(), secret)), AGAIN, "{host:?}");
         assert_eq!(handled(&other.called("the next").send(&server.client(), secret)), DONE, "{host:?}");
     }
-    // It is remembered by the database.
+    // The id is stored in the database.
     assert!(server.terminate().success());
     server.restart();
     let admin = admin.at(server.url());
@@ -113,7 +113,7 @@ fn a_form_is_read_like_json(server: TestServer) {
         };
         let client = server.client().with_header("content-type", "application/x-www-form-urlencoded");
         assert_eq!(handled(&send(&client, &headers, &form.body)), DONE, "{host:?}");
-        // The same in another dress is the same.
+        // The same delivery in another encoding is a duplicate.
         assert_eq!(handled(&push.called("2").send(&server.client(), secret)), AGAIN, "{host:?}");
     }
     let (github, _, secret) = &everyone[0];
@@ -138,7 +138,7 @@ fn what_is_no_push_of_a_followed_branch_is_ignored(server: TestServer) {
                 "Ignored commit 59b20b8: it says `[skip deploy]`",
             ),
         ] {
-            // Nothing is remembered of what was ignored.
+            // Ignored deliveries are not stored.
             for _ in 0..2 {
                 let message = handled(&delivery.send(&server.client(), secret));
                 assert!(message.starts_with(beginning), "{host:?}: {message}");
@@ -200,7 +200,7 @@ fn a_delivery_that_failed_can_be_sent_again(server: TestServer) {
     assert_eq!(handled(&push.send(&client, &followed.secret)), AGAIN);
 }
 
-/// From now on no deployment can be recorded.
+/// Makes every insertion of a deployment fail.
 fn refuse_deployments(server: &TestServer) {
     server.execute(if is_on_sqlite(server) {
         "CREATE TRIGGER refuse BEFORE INSERT ON deployments BEGIN SELECT RAISE(ABORT, 'no'); END;"
@@ -219,7 +219,7 @@ fn accept_deployments(server: &TestServer) {
 }
 
 #[test]
-fn a_delivery_without_a_database_is_refused_and_can_be_sent_again() {
+fn a_delivery_without_a_database_fails_and_can_be_resent() {
     let followed = Followed::by(TestServer::on_postgres(), Host::GitHub);
     let push = followed.host.push("main", "A change");
     followed.server.lose_database();

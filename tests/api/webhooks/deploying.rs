@@ -1,4 +1,4 @@
-//! From a push to a live version, with no other call.
+//! From a push to a live version, without another call.
 
 use launchway_testkit::server::WITH_A_FRONT;
 use serde_json::Value;
@@ -12,21 +12,21 @@ use crate::{
     patience::until_within,
 };
 
-/// How long a deployment of a site may take on a busy machine.
+/// The timeout of the deployment of a site on a busy machine.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// What publishes a repository's files.
+/// The body of a request that publishes a repository's files.
 pub(super) fn site(name: &str, repository: &Repository) -> Value {
     super::site(name, repository.path().to_str().unwrap())
 }
 
-/// Tells of what `main` of the repository is at.
+/// Sends a push of the current `main` of the repository.
 pub(super) fn push(stage: &Stage, repository: &Repository, secret: &str, message: &str) -> String {
     let after = repository.git(&["rev-parse", "main"]);
     push_of(stage, repository, secret, (&after, message))
 }
 
-/// Tells that `main` of the repository is at a commit, which has that message.
+/// Sends a push of `main` of the repository at a commit with that message.
 pub(super) fn push_of(
     stage: &Stage,
     repository: &Repository,
@@ -79,7 +79,7 @@ fn a_push_leads_to_a_live_version(stage: &Stage) {
     let story = stage.story_of(&text(&second["id"]));
     assert!(story.contains("Deployment requested by a push to main on GitHub"), "{story}");
 
-    // A push that comes late deploys what the branch is at, not what it told of.
+    // A late push deploys the current commit of the branch, not the one in the push.
     let old = text(&first["commit_hash"]);
     assert_eq!(push_of(stage, &repository, &secret, (&old, "A late push")), "Webhook handled successfully");
     let third = until_within(PATIENCE, "the third deployment", || {

@@ -1,4 +1,4 @@
-//! How large and how odd a delivery may be.
+//! Limits of the size and content of a delivery.
 
 use launchway_testkit::{client::Answer, server::TestServer};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{
 
 const LARGEST: usize = 5 * 1024 * 1024;
 
-/// The push with something more in it, of that many bytes.
+/// Pads the push to that many bytes.
 fn of_size(push: &Delivery, bytes: usize) -> Delivery {
     let mut payload: Value = serde_json::from_str(&push.body).unwrap();
     payload["padding"] = json!("");
@@ -59,7 +59,7 @@ fn a_delivery_of_5_mebibytes_is_read_and_one_byte_more_is_not() {
 }
 
 #[test]
-fn only_so_many_large_deliveries_are_read_at_once_and_small_ones_do_not_wait() {
+fn limits_concurrent_large_deliveries_but_not_small_ones() {
     let followed = Followed::by(TestServer::on_sqlite(), Host::GitHub);
     let push = followed.host.push("main", "A change");
     let begin = || {
@@ -76,7 +76,7 @@ fn only_so_many_large_deliveries_are_read_at_once_and_small_ones_do_not_wait() {
     answer.failure(429, "rate_limited");
     assert_eq!(answer.headers["retry-after"], "1");
     drop(slow);
-    // Places are free as soon as who had them is gone.
+    // Slots are free as soon as their holders disconnect.
     assert_eq!(handled(&large.send(&followed.client(), &followed.secret)), "Duplicate delivery ignored");
 }
 

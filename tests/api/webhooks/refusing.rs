@@ -1,4 +1,4 @@
-//! Deliveries that are not believed: none of them leaves a trace.
+//! Rejected deliveries: none of them leaves a trace.
 
 use launchway_testkit::{
     client::Answer,
@@ -15,20 +15,20 @@ use super::{
 };
 
 super::super::on_both_databases!(
-    who_does_not_know_the_secret_is_refused_and_nothing_is_remembered,
-    an_unknown_repository_and_a_wrong_signature_are_answered_alike,
+    rejects_a_wrong_secret_and_records_nothing,
+    unknown_repositories_and_wrong_signatures_look_alike,
     a_repository_without_a_secret_believes_nobody,
     a_secret_is_of_one_repository,
     what_comes_from_the_repository_no_more_is_not_deployed,
 );
 
-/// What is refused, whatever the reason, is answered the same.
+/// All rejections have the same response, whatever the reason.
 #[track_caller]
 fn refused(answer: &Answer) -> String {
     answer.failure(401, "invalid_signature")
 }
 
-/// The delivery with headers that have other signatures than they should.
+/// Returns the delivery with forged signatures.
 fn forgeries(push: &Delivery, secret: &str) -> Vec<(&'static str, Headers, String)> {
     let right = push.headers(secret);
     let is_signature = |name: &str| name.contains("signature") || name.contains("token");
@@ -60,7 +60,7 @@ fn forgeries(push: &Delivery, secret: &str) -> Vec<(&'static str, Headers, Strin
         ("no headers", Vec::new(), body.clone()),
     ];
     if push.host != Host::GitLab {
-        // GitLab says the secret and signs nothing.
+        // GitLab sends the secret and signs nothing.
         forgeries.push(("another body", right.clone(), body.replace("A change", "A chance")));
         forgeries.push(("a space more", right.clone(), format!("{body} ")));
     }
@@ -68,7 +68,7 @@ fn forgeries(push: &Delivery, secret: &str) -> Vec<(&'static str, Headers, Strin
     forgeries
 }
 
-fn who_does_not_know_the_secret_is_refused_and_nothing_is_remembered(server: TestServer) {
+fn rejects_a_wrong_secret_and_records_nothing(server: TestServer) {
     let admin = server.admin();
     for host in Host::ALL {
         let id = create(&admin, &site(&format!("{host:?}"), host.address()));
@@ -80,7 +80,7 @@ fn who_does_not_know_the_secret_is_refused_and_nothing_is_remembered(server: Tes
             refused(&answer);
         }
         assert_eq!(deployments(&admin, &id).len(), 1, "{host:?}");
-        // The same id and the same body, from who knows the secret.
+        // The same id and the same body, with the right secret.
         assert_eq!(
             handled(&push.send(&server.client(), &secret)),
             "Webhook handled successfully",
@@ -89,7 +89,7 @@ fn who_does_not_know_the_secret_is_refused_and_nothing_is_remembered(server: Tes
     }
 }
 
-fn an_unknown_repository_and_a_wrong_signature_are_answered_alike(server: TestServer) {
+fn unknown_repositories_and_wrong_signatures_look_alike(server: TestServer) {
     let followed = Followed::by(server, Host::GitHub);
     let client = followed.client();
     let wrong = followed.host.push("main", "A change").send(&client, "0123456789abcdef0123456789abcdef");
@@ -125,7 +125,7 @@ fn a_secret_is_of_one_repository(server: TestServer) {
     assert_ne!(first, second);
     refused(&github.push("main", "A change").send(&server.client(), &second));
     refused(&gitlab.push("main", "A change").send(&server.client(), &first));
-    // Who may push to one repository cannot speak for another by naming both.
+    // The secret of one repository is not valid for another, even if both are named.
     let both = json!({
         "ref": "refs/heads/main", "after": super::AFTER,
         "repository": {"clone_url": "https://github.com/ada/engine.git", "html_url": "https://gitlab.com/ada/engine"},

@@ -1,4 +1,4 @@
-//! The secrets of repositories: who sees them, and how they are replaced.
+//! The secrets of repositories: access and rotation.
 
 use launchway_testkit::{people::join, server::TestServer};
 use serde_json::json;

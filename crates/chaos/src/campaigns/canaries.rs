@@ -1,4 +1,4 @@
-//! Secrets that are recognised wherever they turn up.
+//! Secrets that are recognised wherever they appear.
 
 mod command_lines;
 mod net;
@@ -54,7 +54,7 @@ fn search(section: &mut Section, options: &Options, cluster: Option<Cluster>) {
     let images = house.stage.engine().images();
     let histories = images.iter().map(|image| docker(&["history", "--no-trunc", image]));
     let kept = histories.filter(|told| net.caught(told.as_bytes()).contains(BUILD_VARIABLE)).count();
-    // Once while the write-ahead log is beside the database, and once when it went into it.
+    // Once while the write-ahead log exists, and once after its checkpoint.
     sweep.files("data folder", &house.stage.data());
     house.stage.server.terminate();
     sweep.files("data folder", &house.stage.data());

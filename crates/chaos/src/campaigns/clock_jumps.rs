@@ -24,7 +24,7 @@ hold through all of that, for it lasts seven days; eight days ahead it has to be
 
 /// The offsets from the real time, one after the other.
 const DAYS: [&str; 4] = ["+1d", "+0", "-1d", "+0"];
-/// How soon everything has to be at its end after a jump: twice the lease of a job.
+/// The time within which everything must finish after a jump: twice the lease of a job.
 const REST: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(options: &Options) -> Section {
@@ -48,7 +48,8 @@ pub(crate) fn run(options: &Options) -> Section {
         for days in DAYS {
             let load = Load::on(&stage, STEADY);
             sleep(Duration::from_millis(1500));
-            // Nobody may replace what waits at the moment of the jump.
+            // Ends the load first: its requests would supersede the deployments that are queued at the
+            // jump.
             let tally = load.end();
             jump(&offset, days);
             unexpected += tally.odd() + tally.unanswered;
@@ -80,14 +81,14 @@ fn session_is_accepted(stage: &Stage) -> bool {
     stage.admin.get("/api/v1/user/settings").status == 200
 }
 
-/// Sets the offset in one step: the server reads the file at any moment.
+/// Replaces the offset atomically: the server may read the file at any time.
 fn jump(file: &Path, offset: &str) {
     let draft = file.with_extension("draft");
     fs::write(&draft, format!("{offset}\n")).unwrap();
     fs::rename(draft, file).unwrap();
 }
 
-/// The library for programs with threads, wherever the architecture has it.
+/// Returns the library for multi-threaded programs, on any architecture.
 fn library() -> Option<PathBuf> {
     let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|folder| folder.path());
     folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|path| path.exists())

@@ -1,4 +1,4 @@
-//! The API is compared with the document that it shows.
+//! The API is compared with the OpenAPI document that it serves.
 
 mod real;
 mod tool;
@@ -26,7 +26,7 @@ to be below 500, with a documented status, media type, headers and form. For the
 changes the name of one field of one operation's answers, and answers another operation with 500. Both databases; the short \
 form is on SQLite, and needs `schemathesis` or `pip` like the long one, so that no test runs it.";
 
-/// The operations that the proxy of the control spoils.
+/// The operations that the proxy of the control falsifies.
 const RENAMED: &str = "/api/v1/user/settings";
 const BROKEN: &str = "/api/v1/user/organizations";
 
@@ -51,7 +51,7 @@ fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Opti
     let wish = Wish { document: &document, base: &stage.launch.url, seconds, examples, only: &[] };
     let report = tool.run(&wish, &installation.real);
     let documented = operations(&stage.admin.get("/api/v1/openapi.json").json());
-    // The document itself is read, and not taken for something to be tried.
+    // The tool reads the document itself, and does not test its endpoint.
     let documented = documented.iter().filter(|operation| !operation.path.ends_with("/openapi.json"));
     let documented: Vec<_> = documented.map(Operation::name).collect();
     tell(section, database, &report, &documented);
@@ -95,7 +95,7 @@ fn tell(section: &mut Section, database: &str, report: &Report, documented: &[St
     );
 }
 
-/// A proxy that is not honest about two operations.
+/// A proxy that falsifies two operations.
 fn spoiling(stage: &Stage) -> Receiver {
     let server = Client::new(&stage.launch.url);
     Receiver::talking(move |conversation| {

@@ -1,4 +1,4 @@
-//! Every write and every `fsync` of one deployment is the last one, or fails.
+//! Crashes and errors at every write and every `fsync` of one deployment.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -26,26 +26,26 @@ form leaves most points out.";
 
 /// The thread that writes to the database.
 const WRITER: &str = "database-writer";
-/// The places of the applications that are deployed, and of the one that is deployed afterwards.
+/// The positions of the applications that are deployed, and of the one that is deployed afterwards.
 const SITE: usize = 0;
 const OTHER: usize = 1;
 const CONTAINER: usize = 2;
-/// How many installations share the points: most of their time they wait.
+/// The number of installations that share the points: most of their time they wait.
 const INSTALLATIONS: usize = 5;
 const WRITES: &str = "pwrite64";
 const SYNCS: &str = "fsync,fdatasync";
-/// How long one deployment may take, also when its job has to be taken back from a lost worker: the
-/// lease is 30 s, and every 10 s somebody looks.
+/// The timeout of one deployment, also when its job has to be recovered from a lost worker: the lease is 30
+/// s, and expired leases are checked every 10 s.
 const REST: Duration = Duration::from_secs(100);
-/// How soon the server has to accept deployments after the errors have stopped.
+/// The time within which the server must accept deployments after the errors have stopped.
 const GOES_ON: Duration = Duration::from_secs(5);
 
-/// What happens at which calls.
+/// A kind of fault, and the calls that it affects.
 struct Kind {
     name: &'static str,
     calls: &'static str,
     fault: Fault,
-    /// How many points the short form leaves out after each.
+    /// The number of points that the short form skips after each.
     short_stride: usize,
 }
 
@@ -63,11 +63,11 @@ const KINDS: [Kind; 6] = [
     Kind { name: "EIO of one fsync", calls: SYNCS, fault: Fault::Once("EIO"), short_stride: 7 },
 ];
 
-/// What was seen at the points of a kind.
+/// The observations at the points of a kind.
 #[derive(Debug, Default)]
 struct Seen {
     points: usize,
-    /// The last call that came.
+    /// The number of the last call that was reached.
     last: usize,
     accepted: usize,
     refused: usize,
@@ -122,7 +122,7 @@ fn tell(section: &mut Section, kind: &Kind, seen: &Seen) {
     section.told(&named("longest until everything was at its end"), seconds(seen.slowest));
 }
 
-/// How far the points of each kind were given out.
+/// The next point of each kind.
 struct Course {
     stride: usize,
     next: usize,
@@ -158,7 +158,7 @@ fn all_points(options: &Options) -> Vec<Seen> {
     seen.into_iter().map(|seen| seen.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// The next point of the next kind that has one left.
+/// Returns the next point of the next kind that has one left.
 fn next_point(courses: &Mutex<Vec<Course>>, turn: &mut usize) -> Option<(usize, usize)> {
     let mut courses = lock(courses);
     let count = courses.len();
@@ -177,9 +177,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the deployment had so many calls.
+/// Tries one point. Returns whether the deployment had that many calls.
 fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) -> bool {
-    // Only a death can leave something on the engine; errors are tried faster with a site.
+    // Only a crash can leave something on the engine; errors are tried faster with a site.
     let place = if kind.fault == Fault::Death { CONTAINER } else { SITE };
     let application = stage.applications[place].clone();
     let writer = stage.server.thread(WRITER);
@@ -221,7 +221,7 @@ fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) 
     true
 }
 
-/// Waits until the fault has struck or the deployment is over; gives whether it has struck.
+/// Waits until the fault was injected or the deployment has finished; returns whether it was injected.
 fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bool {
     let started = Instant::now();
     let mut looks_idle = 0;
@@ -230,14 +230,14 @@ fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bo
             return true;
         }
         if tracer.has_struck() {
-            // Long enough for whoever met the error to have done what it does then.
+            // Long enough for the error handling to complete.
             sleep(Duration::from_millis(300));
             return true;
         }
         let answer = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
         let state = answer.ok().map(|answer| answer.json()["data"]["status"]["status"].clone());
         let is_idle = state.is_some_and(|state| state == "running" || state == "failed");
-        // The job is settled a little later than the application is said to run.
+        // The job is completed slightly after the application is reported as running.
         looks_idle = if is_idle { looks_idle + 1 } else { 0 };
         if looks_idle >= 40 {
             return false;
@@ -247,7 +247,7 @@ fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bo
     panic!("a deployment that no fault has struck is not over after {REST:?}");
 }
 
-/// A death after which nobody starts the server: its deployment is not at its end.
+/// A crash without a restart of the server: its deployment must not be in a final state.
 fn control(options: &Options, section: &mut Section) {
     let mut stage = Stage::set(options, &Plan { sites: 1, ..Plan::default() });
     let writer = stage.server.thread(WRITER);

@@ -1,4 +1,4 @@
-//! The Docker engine is restarted and killed at random moments, under load.
+//! The Docker engine is restarted and killed at random times, under load.
 
 pub(crate) mod load;
 mod recovery;

@@ -23,11 +23,11 @@ The data folder is a file system of 32 MB in memory, on SQLite. Callers go on as
 written beside the database until nothing fits any more; after 3 s it is removed. The server is never started again. \
 Meanwhile it may refuse with 503 or 507, and has to answer reads.";
 
-/// Mounts in a name space of its own, which is gone with the server.
+/// Mounts in a namespace of its own, which ends with the server.
 const MOUNT: &str = "mount -t tmpfs -o size=32m,mode=700 launchway-chaos DATA && exec \"$@\"";
-/// How long the disk is full.
+/// The time for which the disk is full.
 const FULL: Duration = Duration::from_secs(3);
-/// How soon the server has to accept deployments once there is space.
+/// The time within which the server must accept deployments once there is space.
 const GOES_ON: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_secs(150);
 
@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Section {
     }
     wrapper.extend(["sh", "-c", MOUNT, "sh"]);
     let wrapper = wrapper.into_iter().map(str::to_owned).collect();
-    // Deployments are to meet the full disk, and not to be refused before.
+    // Deployments must meet the full disk, and not be rejected before.
     let floor = ("LAUNCHWAY_MIN_FREE_DISK".to_owned(), "0".to_owned());
     let mut stage =
         Stage::set(options, &Plan { sites: 3, wrapper, settings: vec![floor], ..Plan::default() });
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Section {
             refused += usize::from(stage.redeploy(&application).is_some_and(|status| status >= 500));
             let read = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
             unread += usize::from(!read.is_ok_and(|answer| answer.status == 200));
-            // What others gave back is taken, too.
+            // Space that others freed is filled, too.
             fill(&ballast);
             sleep(Duration::from_millis(50));
         }
@@ -84,7 +84,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section
 }
 
-/// Takes all the space that is left.
+/// Fills the remaining space.
 fn fill(path: &Path) {
     let Ok(mut file) = File::options().create(true).append(true).open(path) else { return };
     for size in [64 * 1024, 4096, 512] {

@@ -31,21 +31,21 @@ address, and the right password comes early: somebody gets in, and is counted.";
 
 const LOGIN: &str = "/api/v1/auth/login";
 const USER: &str = "/api/v1/user";
-/// How many guess at once.
+/// The number of concurrent guesses.
 const CALLERS: usize = 16;
-/// From which guess on the right one is among them. By then everything is locked.
+/// The guess from which on correct ones are included. By then everything is locked.
 const RIGHT_FROM: usize = 100;
-/// How much more memory the server may use after the guesses, in MiB.
+/// The allowed growth of the server's memory after the guesses, in MiB.
 const MORE_MEMORY: usize = 64;
 
-/// What the guess of a number is: who sends it, and what.
+/// Returns the client and the body of the guess with a number.
 type Guess<'a> = dyn Fn(usize) -> (Client, Value) + Sync + 'a;
 
 pub(crate) fn run(options: &Options) -> Section {
     let mut section = Section::new("Guesses", METHOD);
     let count = options.count(150, 10_000);
     let wrong = |number: usize| format!("not the password {number}");
-    // Nobody locks out whoever guessed right before it was too late.
+    // A correct guess before the lock is reached succeeds, as it should.
     let is_right = |number: usize| number >= RIGHT_FROM && number.is_multiple_of(10);
     let password = |number: usize| if is_right(number) { PASSWORD.to_owned() } else { wrong(number) };
 
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options) -> Section {
     }
     codes(&mut section, options, count);
     {
-        // None is right here: whom a stranger elsewhere cannot lock out gets in, as it should be.
+        // None is correct here: a user whom a stranger elsewhere cannot lock out would get in, as intended.
         let stage = stage(options, "127.0.0.1");
         let others = |number: usize| {
             (from(&stage, number), credentials(&emails[number % emails.len()], &wrong(number)))
@@ -131,7 +131,7 @@ fn try_all(section: &mut Section, what: &str, stage: &Stage, count: usize, next:
     section.never(&format!("{what}: answers to it other than 200, or none"), waits.unserved);
 }
 
-/// Has everything guessed; gives what was answered.
+/// Sends all guesses; returns the responses.
 fn guess(count: usize, next: &Guess<'_>) -> Tally {
     let (number, tally) = (AtomicUsize::default(), Mutex::new(Tally::default()));
     thread::scope(|scope| {
@@ -165,7 +165,7 @@ fn stage(options: &Options, trusted: &str) -> Stage {
     Stage::set(options, &Plan { settings, ..Plan::default() })
 }
 
-/// Somebody who says that they are elsewhere.
+/// A client with a forged address.
 fn from(stage: &Stage, number: usize) -> Client {
     let address = format!("198.51.{}.{}", 100 + number / 250 % 100, number % 250 + 1);
     let client = stage.stranger().with_header("x-forwarded-for", &address);

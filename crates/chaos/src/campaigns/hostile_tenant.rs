@@ -1,4 +1,4 @@
-//! One organization attacks the machine, and another one goes on as before.
+//! One organization attacks the machine, and another one works as before.
 
 mod attacks;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Section {
     let settings = [
         ("LAUNCHWAY_QUOTA_APPLICATIONS", quota.to_string()),
         ("LAUNCHWAY_APPLICATION_LOG_SIZE", LOG_BYTES.to_string()),
-        // Beside other tests a bomb of 2,048 processes would be felt by all of them.
+        // A bomb of 2,048 processes would affect all other tests.
         ("LAUNCHWAY_BUILD_PIDS", options.count(64, 2048).to_string()),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
@@ -96,7 +96,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section
 }
 
-/// Sends requests to the normal organization's application, deploys it again and again and reads, for so long.
+/// Sends requests to the normal organization's application, deploys it repeatedly and reads, for this time.
 fn measure(tenants: &mut Tenants, time: Duration) -> Beside {
     let load = Load::of(tenants, &[NORMAL], "/", PAUSE);
     let reader = Regular::begin(tenants.client(0), READ);
@@ -137,7 +137,7 @@ fn report_normal(section: &mut Section, options: &Options, before: &Beside, duri
         "99th percentile of its reads, alone / beside",
         format!("{:.2} ms / {:.2} ms", millis(&before.reads), millis(&during.reads)),
     );
-    // Beside other tests slow reads are those of the machine.
+    // Beside other tests, slow reads are caused by the machine.
     match options.is_long {
         true => section.goal(
             name,

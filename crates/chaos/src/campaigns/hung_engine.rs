@@ -33,7 +33,7 @@ const REST: Duration = Duration::from_secs(30);
 /// The time that the deployment of a site may take before it counts as failed.
 const SITE: Duration = Duration::from_secs(60);
 
-/// Measurements beside one state of the engine.
+/// Measurements during one state of the engine.
 struct Beside {
     reads: Waits,
     sites: Vec<Duration>,
@@ -85,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section
 }
 
-/// Deploys the site and reads, for so long.
+/// Deploys the site and reads, for this time.
 fn measure(tenants: &Tenants, time: Duration) -> Beside {
     let reader = Regular::begin(&tenants.stage.admin, READ);
     let (started, mut sites, mut failed_sites) = (Instant::now(), Vec::new(), 0);
@@ -129,7 +129,7 @@ fn report_reads(section: &mut Section, options: &Options, before: &Waits, during
     );
     let name = "99th percentile of a read, before / meanwhile";
     let times = format!("{:.2} ms / {:.2} ms", millis(before, 99), millis(during, 99));
-    // Beside other tests slow reads are those of the machine.
+    // Beside other tests, slow reads are caused by the machine.
     match options.is_long {
         true => section.goal(
             name,

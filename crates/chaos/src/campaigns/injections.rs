@@ -1,4 +1,4 @@
-//! Hostile texts in every place of every request.
+//! Hostile texts in every field of every request.
 
 mod bystander;
 mod corpus;
@@ -43,7 +43,7 @@ that only takes notes. A text that reached a shell would leave a file. Another o
 database that names it, or its application, is compared before and after. Both databases; the short form takes one text \
 of twelve for each place, on SQLite, and lets every build fail.";
 
-/// How long everything that was accepted may take to come to its end.
+/// The time within which everything that was accepted must finish.
 const REST: Duration = Duration::from_secs(1800);
 
 pub(crate) fn run(options: &Options) -> Section {
@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Section {
 
 fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     let database = if postgres.is_some() { "PostgreSQL" } else { "SQLite" };
-    // Whose build fails is not tried again.
+    // A failed build is not retried.
     let short = INERT_ENGINE.replace("echo built", "echo 'returned a non-zero code: 1' >&2; exit 1");
     let engine = FakeDocker::running(if options.is_long { INERT_ENGINE } else { &short });
     let folder = engine.program().parent().unwrap().display().to_string();
@@ -121,7 +121,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     controls(section, database, &bystander, &marks, &texts);
 }
 
-/// What was answered.
+/// The responses.
 #[derive(Default)]
 struct Outcome {
     places: usize,
@@ -153,7 +153,7 @@ fn tell(section: &mut Section, database: &str, tally: &Outcome) {
     let of = |range: std::ops::Range<u16>| tally.statuses.range(range).map(|(_, count)| count).sum::<usize>();
     section.never(&format!("{database}: answers of 500 and above"), of(500..600));
     section.never(&format!("{database}: requests without an answer"), tally.unanswered);
-    // Were one of them always the case, nothing would be shown.
+    // If one of them were always the case, nothing would be proven.
     let (accepted, refused) = (of(200..300), of(400..500));
     section.goal(
         &format!("{database}: accepted / refused"),
@@ -163,7 +163,7 @@ fn tell(section: &mut Section, database: &str, tally: &Outcome) {
     );
 }
 
-/// One of everything, made before anything hostile comes.
+/// Creates one resource of each kind, before anything hostile is sent.
 fn ids(stage: &Stage) -> Ids {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let admin = &stage.admin;
@@ -178,7 +178,7 @@ fn ids(stage: &Stage) -> Ids {
         user: text(&member["user_id"]),
         token: text(&admin.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success()["id"]),
         deployment: text(&deployments["deployments"][0]["id"]),
-        // None is needed whose stream ends: with a hostile text it is never found.
+        // A deployment whose stream ends is not needed: with a hostile text it is never found.
         ended: "01980000-0000-7000-8000-0000000000ff".to_owned(),
         application,
         extension: text(&fork["extension_id"]),
@@ -188,7 +188,7 @@ fn ids(stage: &Stage) -> Ids {
     }
 }
 
-/// Bodies that no client library sends.
+/// Sends bodies that no client library sends.
 fn send_bodies(stage: &Stage, operation: &Operation, ids: &Ids, tally: &mut Outcome) {
     if !operation.about["requestBody"].is_object() {
         return;

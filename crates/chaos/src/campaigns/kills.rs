@@ -1,4 +1,4 @@
-//! The server is killed at random moments, under load, and started again.
+//! The server is killed at random times, under load, and started again.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::{
     verdict::{self, Question},
 };
 
-/// Leftovers of an engine that nobody recorded are removed every minute, when they are two minutes old.
+/// Orphaned resources of the engine are removed every minute, when they are two minutes old.
 const REST: Duration = Duration::from_secs(240);
 
 const METHOD: &str = "\
@@ -89,8 +89,8 @@ fn run(options: &Options, mut section: Section, cluster: Option<&Cluster>) -> Se
     section
 }
 
-/// How many deployments are open in the database, of which the verifier reads a copy where that would
-/// change something for the next start.
+/// Returns the number of open deployments in the database. The verifier reads a copy where reading would
+/// affect the next start.
 fn open_deployments(stage: &Stage) -> usize {
     let copy = stage.folder().join("copy");
     let mut question = Question { at_rest: Some(0), instance: None, ..stage.question() };
@@ -101,7 +101,7 @@ fn open_deployments(stage: &Stage) -> usize {
     question.ask().expect("the verifier can read everything").not_terminal
 }
 
-/// Copies the files of a database that nobody has open.
+/// Copies the files of a database that no process has open.
 pub(super) fn copy_database(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for name in ["launchway.db", "launchway.db-wal"] {
@@ -112,9 +112,9 @@ pub(super) fn copy_database(from: &Path, to: &Path) {
     }
 }
 
-/// A container that did not come from the server: it has to be found.
+/// Starts a container that the server did not create: it must be found.
 fn leak(section: &mut Section, stage: &mut Stage) {
-    // Or the server would remove it.
+    // Otherwise the server would remove it.
     stage.server.kill();
     let label = format!("launchway.instance={}", stage.instance());
     docker(&["create", "--label", &label, base_image(), "true"]);

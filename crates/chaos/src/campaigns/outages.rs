@@ -18,7 +18,7 @@ A PostgreSQL server of the campaign's own is stopped (`fast` and `immediate`), k
 in turn, while callers go on as in the other campaigns. It is away for 0.2 to 4 s, in the short form for 1 s at most. Launchway is never started again. From \
 the moment at which PostgreSQL accepts connections again, deployments are asked for until one is accepted.";
 
-/// How soon the server has to answer again.
+/// The time within which the server must answer again.
 const GOAL: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_secs(150);
 

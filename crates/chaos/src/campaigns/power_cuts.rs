@@ -1,4 +1,4 @@
-//! Power cuts: disks as they could be found after one, rebuilt from what the server did to its files.
+//! Power cuts: possible disk images after one, rebuilt from the server's file operations.
 
 use std::{
     fs,
@@ -26,13 +26,13 @@ acknowledged before that call began. The control is the same binary with one tex
 `synchronous = NORMAL`. A disk that lies about `fsync`, and files that appear or disappear as a whole, are not part of \
 the model.";
 
-/// The text in the binary that is changed for the control, and what it becomes.
+/// The text in the binary that is changed for the control, and its replacement.
 const GUARDED: &[u8] = b"PRAGMA journal_size_limit = 4194304;";
 const UNGUARDED: &[u8] = b"PRAGMA synchronous = NORMAL        ;";
-/// How long callers call.
+/// The duration of the load.
 const LOAD: (u64, u64) = (2, 8);
 
-/// What the images were like.
+/// The results of the images.
 #[derive(Debug, Default)]
 struct Seen {
     calls: usize,
@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section
 }
 
-/// A copy of the server that does not wait for the disk.
+/// Creates a copy of the server that does not wait for the disk.
 fn without_guard(server: &Path, folder: &Path) -> PathBuf {
     let mut binary = fs::read(server).unwrap();
     let places: Vec<usize> = (0..binary.len() - GUARDED.len())

@@ -118,7 +118,7 @@ fn deploy_behind_a_stream(options: &Options, section: &mut Section, tenants: &mu
     section.goal("the stream arrived whole", whole, "true", whole);
 }
 
-/// Requests a response of so many lines; the thread returns it with the moment of its end.
+/// Requests a response of this many lines; the thread returns it with the time of its end.
 fn open_stream(front: SocketAddr, host: String, lines: usize) -> JoinHandle<(io::Result<Response>, Instant)> {
     spawn(move || {
         let response = visitor::get(front, &host, &slow_path(lines), REST);
@@ -131,8 +131,9 @@ fn is_whole(response: &Response, lines: usize) -> bool {
     response.status == 200 && response.body.contains(&last) && response.is_complete()
 }
 
-/// A stream whose container is killed, which has to be found as broken, and load on an application that is stopped,
-/// which has to fail: a killed container may be back, at its address, before a connection to it is given up.
+/// A stream whose container is killed, which must be found as broken, and load on an application that is
+/// stopped, which must fail: a killed container may be back, at its address, before a connection to it is
+/// given up.
 fn control(section: &mut Section, tenants: &Tenants) {
     const LINES: usize = 20;
     let stream = open_stream(tenants.front, tenants.applications[0].host.clone(), LINES);

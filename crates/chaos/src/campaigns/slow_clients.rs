@@ -1,4 +1,4 @@
-//! Clients that take their time, and what others notice of them.
+//! Slow clients, and their effect on others.
 
 mod crowd;
 
@@ -26,11 +26,11 @@ each has to be ended by the server: heads have 5 s, bodies `LAUNCHWAY_BODY_TIMEO
 controls that setting is an hour, and a listener that ends nobody takes the place of the server. The short form has 60 of \
 each, a body timeout of 2 s, and does not judge the ratio, because other tests run beside it.";
 
-/// How many files the campaign and the server may have open.
+/// The number of files that the campaign and the server may have open.
 const FILES: usize = 10_000;
-/// How long the head of a request may take.
+/// The timeout of the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long closing may take on top.
+/// The additional time that closing may take.
 const CLOSING: Duration = Duration::from_secs(5);
 const USER: &str = "/api/v1/user";
 
@@ -119,11 +119,11 @@ fn tell_waits(section: &mut Section, options: &Options, alone: &[Waits], beside:
     section.never("answers to it other than 200, or none", all.map(|waits| waits.unserved).sum());
 }
 
-/// Connections that nobody ends: they have to stay, and that has to be noticed.
+/// Connections that are never closed: they must stay open, and that must be detected.
 struct Controls {
-    /// At a server that gives bodies an hour.
+    /// To a server with a body timeout of an hour.
     bodies: Crowd,
-    /// At a listener that ends nobody.
+    /// To a listener that closes no connection.
     others: Crowd,
 }
 
@@ -158,7 +158,7 @@ fn address(stage: &Stage) -> SocketAddr {
     stage.launch.url.trim_start_matches("http://").parse().unwrap()
 }
 
-/// Allows this process as many files as there will be connections.
+/// Raises the limit of open files to the number of connections.
 fn allow_files() {
     let limit = format!("--nofile={FILES}");
     let raised = Command::new("prlimit").args(["--pid", &id().to_string(), &limit]).status();

@@ -1,14 +1,14 @@
-//! What `strace -ff -ttt -xx -y` wrote of a process, read again.
+//! Parses the output of `strace -ff -ttt -xx -y`.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// One call that changed a file, or made its changes durable.
+/// A system call that changed a file, or made its changes durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// When it began, in microseconds since 1970.
+    /// The start of the call, in microseconds since 1970.
     pub(crate) at: u128,
     pub(crate) path: PathBuf,
     pub(crate) call: Call,
@@ -21,8 +21,8 @@ pub(crate) enum Call {
     Sync,
 }
 
-/// The calls on files whose path begins with `prefix`, in their order. `output` is what `strace` was
-/// told by `-o`; each thread has a file of its own.
+/// Returns the calls on files whose path begins with `prefix`, in their order. `output` is the argument of
+/// `-o` of `strace`; each thread has a file of its own.
 pub(crate) fn read(output: &Path, prefix: &str) -> Result<Vec<Event>, String> {
     let folder = output.parent().ok_or("a trace lies in a folder")?;
     let name = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -46,7 +46,7 @@ pub(crate) fn read(output: &Path, prefix: &str) -> Result<Vec<Event>, String> {
     Ok(events)
 }
 
-/// What a line tells, if it is about one of the files. Texts, also the paths, are in hexadecimal digits.
+/// Parses a line, if it is about one of the files. Texts, also the paths, are in hexadecimal digits.
 fn event(line: &str, prefix: &str) -> Result<Option<Event>, String> {
     if !line.contains(&digits(prefix)) {
         return Ok(None);
@@ -54,7 +54,7 @@ fn event(line: &str, prefix: &str) -> Result<Option<Event>, String> {
     let unknown = || format!("a call that is not understood: {}", &line[..line.len().min(200)]);
     let (moment, call) = line.split_once(' ').ok_or_else(unknown)?;
     let (name, arguments) = call.trim_start().split_once('(').ok_or_else(unknown)?;
-    // The last call of a thread that was killed has no result. Whether it was done nobody knows, and
+    // The last call of a thread that was killed has no result. It is unknown whether it was executed, and
     // as nothing was synchronised after it, it may be left out.
     let Some((arguments, result)) = arguments.rsplit_once(" = ") else {
         return if arguments.contains("<unfinished") { Ok(None) } else { Err(unknown()) };
@@ -84,17 +84,17 @@ fn event(line: &str, prefix: &str) -> Result<Option<Event>, String> {
     Ok(Some(Event { at: micros(moment).ok_or_else(unknown)?, path: path.into(), call }))
 }
 
-/// A text as `strace` writes it.
+/// Formats a text as `strace` does.
 fn digits(text: &str) -> String {
     text.bytes().map(|byte| format!("\\x{byte:02x}")).collect()
 }
 
-/// `\x0a\xff` as bytes.
+/// Parses `\x0a\xff` as bytes.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     text.split("\\x").skip(1).map(|digits| u8::from_str_radix(digits, 16).ok()).collect()
 }
 
-/// `1763217000.123456` in microseconds.
+/// Parses `1763217000.123456` as microseconds.
 fn micros(text: &str) -> Option<u128> {
     let (seconds, rest) = text.split_once('.')?;
     Some(seconds.parse::<u128>().ok()? * 1_000_000 + rest.parse::<u128>().ok()?)
@@ -106,7 +106,7 @@ mod tests {
 
     const DATABASE: &str = "/data/launchway.db";
 
-    /// A line with a file in place of `FILE`.
+    /// Returns a line with a file in place of `FILE`.
     fn on(file: &str, line: &str) -> String {
         line.replace("FILE", &digits(file))
     }

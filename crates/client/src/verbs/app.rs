@@ -1,4 +1,4 @@
-//! One application: what it is, changing it, and taking it away.
+//! Commands on one application: show, change and delete it.
 
 use clap::{Args, Subcommand};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::{
     when::ago,
 };
 
-/// How many deployments are shown with an application.
+/// The number of deployments that are shown with an application.
 const DEPLOYMENTS: usize = 5;
 
 #[derive(Debug, Subcommand)]
@@ -103,7 +103,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// Those that were given, as the API calls them.
+    /// Returns the given fields, by their names in the API.
     fn given(&self) -> Map<String, Value> {
         let labels = Some(&self.labels).filter(|labels| !labels.is_empty());
         let all = [
@@ -136,7 +136,7 @@ pub(crate) fn run(verb: AppVerb, session: &Session<'_>) -> Outcome {
     }
 }
 
-/// An application as it is shown.
+/// An application as it is displayed.
 #[derive(Deserialize)]
 struct Shown {
     #[serde(flatten)]
@@ -199,7 +199,7 @@ fn described(shown: &Shown, addresses: &[String], screen: &Screen) -> String {
     format!("{text}\n{}", screen.table(&deployments::table(newest)))
 }
 
-/// The file that says how it is built, where there is one.
+/// The build file, if the build pack has one.
 fn of_pack(build_pack: &str, file: &str) -> String {
     if matches!(build_pack, "dockerfile" | "docker-compose") { file.to_owned() } else { String::new() }
 }
@@ -213,7 +213,7 @@ fn change(edit: &Edit, session: &Session<'_>) -> Outcome {
     }
     let application = naming::meant(&session.server, edit.app.as_deref())?;
     let request = session.server.put("/deploy/application").with("id", &application.id);
-    // Deployed by a request of its own, which can be repeated and says which deployment it made.
+    // Deployed by a separate request, which can be retried and returns the deployment.
     let changed = request.with("redeploy", false).body(fields.into()).send()?;
     if edit.no_deploy {
         session.screen.remark("Changed; the next deployment brings it");

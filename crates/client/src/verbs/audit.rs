@@ -1,4 +1,4 @@
-//! The audit trail of an organization.
+//! The audit log of an organization.
 
 use clap::Args;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Servers that are remembered.
+//! Remembered servers.
 
 use clap::Subcommand;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Deploying: an application by its name, or that of the repository that somebody is in.
+//! Deploys an application by its name, or that of the current repository.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
     watching::{Waiting, watch},
 };
 
-/// How long a request that is carried out once is sent again when nobody answers.
+/// The time for which an idempotent request is retried while the server is unreachable.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Args, Debug)]
@@ -44,19 +44,19 @@ pub(crate) fn deploy(deploy: &Deploy, session: &Session<'_>) -> Outcome {
     watch(session, &application, deployment, deploy.waiting)
 }
 
-/// Asks for a deployment of what the source of an application is now.
+/// Requests a deployment of the current source of an application.
 pub(crate) fn redeploy(session: &Session<'_>, application: &Application) -> Outcome<Value> {
     let body = json!({"id": application.id});
     once(|key| session.server.post("/deploy/application/redeploy").body(body.clone()).once(key))
 }
 
-/// Sends a request that is carried out once, until there is an answer.
+/// Sends an idempotent request until there is a response.
 pub(crate) fn once<'a>(request: impl Fn(&str) -> Request<'a>) -> Outcome<Value> {
     let key = fresh_key()?;
     patiently(PATIENCE, || request(&key).send(), |_| {})
 }
 
-/// Deploys the application of the repository that somebody is in.
+/// Deploys the application of the current repository.
 fn here(yes: bool, session: &Session<'_>) -> Outcome<(Application, Value)> {
     let repository = Repository::here()?;
     let manifest = match Manifest::here()? {
@@ -73,7 +73,7 @@ fn here(yes: bool, session: &Session<'_>) -> Outcome<(Application, Value)> {
     }
 }
 
-/// Makes the file that is missing, if that is wanted.
+/// Creates the missing manifest, if the user agrees.
 fn offer(repository: Option<&Repository>, yes: bool, screen: &Screen) -> Outcome<Manifest> {
     let missing = || {
         Failure::new(Kind::Usage, format!("there is no {FILE} here, and no application is named"))
@@ -93,7 +93,7 @@ fn offer(repository: Option<&Repository>, yes: bool, screen: &Screen) -> Outcome
     Ok(manifest)
 }
 
-/// The server deploys what it can fetch: says what of this folder that is not.
+/// Warns about changes in this folder that the server cannot fetch.
 fn remind(repository: &Repository, manifest: &Manifest, screen: &Screen) {
     let Some(branch) = manifest.text("branch").filter(|_| manifest.text("build_pack") != Some("image"))
     else {
@@ -123,7 +123,7 @@ fn remind(repository: &Repository, manifest: &Manifest, screen: &Screen) {
     }
 }
 
-/// Makes the application, which deploys it.
+/// Creates the application, which deploys it.
 fn make(manifest: &Manifest, session: &Session<'_>) -> Outcome<(Application, Value)> {
     let wish = manifest.wish();
     let made = once(|key| session.server.post("/deploy/application").body(wish.clone()).once(key))?;
@@ -134,7 +134,7 @@ fn make(manifest: &Manifest, session: &Session<'_>) -> Outcome<(Application, Val
     Ok((application, deployment))
 }
 
-/// Makes the application what the file says, and deploys it.
+/// Updates the application from the file, and deploys it.
 fn change(
     manifest: &Manifest,
     application: Application,
@@ -148,7 +148,7 @@ fn change(
     let application = if differences.is_empty() {
         application
     } else {
-        // Deployed by a request of its own, which can be repeated and says which deployment it made.
+        // Deployed by a separate request, which can be retried and returns the deployment.
         let request = session.server.put("/deploy/application").with("id", &application.id);
         request.with("redeploy", false).body(manifest.change(&differences)).receive()?
     };

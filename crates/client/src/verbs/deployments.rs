@@ -1,4 +1,4 @@
-//! Deployments of an application: the list, going back to one, and ending one.
+//! Deployments of an application: list, rollback and cancel.
 
 use clap::Args;
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::{
     when::{ago, seconds_between},
 };
 
-/// The most deployments that a page holds.
+/// The largest page size of deployments.
 const PAGE: u32 = 100;
 
 #[derive(Args, Debug)]
@@ -66,7 +66,7 @@ pub(crate) fn list(list: &List, session: &Session<'_>) -> Outcome {
     })
 }
 
-/// Deployments, newest first.
+/// Formats deployments, newest first.
 pub(crate) fn table(deployments: &[Deployment]) -> Table {
     let mut table = Table::new(&["DEPLOYMENT", "STATE", "COMMIT", "TOOK", "WHEN"], "There is no deployment");
     for one in deployments {
@@ -83,7 +83,7 @@ pub(crate) fn table(deployments: &[Deployment]) -> Table {
     table
 }
 
-/// Makes what an earlier deployment made live again, and shows how that goes.
+/// Rolls back to an earlier deployment, and shows the progress.
 pub(crate) fn roll_back(rollback: &Rollback, session: &Session<'_>) -> Outcome {
     let (application, to) = match (&rollback.to, rollback.which.as_deref()) {
         (Some(to), None) => of_deployment(to, session)?,
@@ -110,7 +110,7 @@ pub(crate) fn roll_back(rollback: &Rollback, session: &Session<'_>) -> Outcome {
     watch(session, &application, deployment, rollback.waiting)
 }
 
-/// The deployment that was live before the one that is.
+/// Returns the deployment that was live before the current one.
 fn before(application: Application, session: &Session<'_>) -> Outcome<(Application, String)> {
     let mut was_live = Vec::new();
     for page in 1.. {
@@ -130,12 +130,12 @@ fn before(application: Application, session: &Session<'_>) -> Outcome<(Applicati
     }
 }
 
-/// Ends a deployment that is not over.
+/// Cancels a deployment that has not finished.
 pub(crate) fn cancel(cancel: &Cancel, session: &Session<'_>) -> Outcome {
     let application = match cancel.which.as_deref() {
         Some(id) if naming::is_id(id) => match naming::application(&session.server, id) {
             Ok(application) => application,
-            // Then it is that of a deployment.
+            // Then it is the id of a deployment.
             Err(failure) if failure.kind == Kind::Missing => return cancel_one(id, session),
             Err(failure) => return Err(failure),
         },
@@ -166,7 +166,7 @@ fn page_of(application: &Application, page: u32, session: &Session<'_>) -> Outco
     request.with("page", page).with("page_size", PAGE).receive()
 }
 
-/// A deployment's application, and its id.
+/// Returns a deployment's application, and its id.
 fn of_deployment(id: &str, session: &Session<'_>) -> Outcome<(Application, String)> {
     if !naming::is_id(id) {
         return Err(Failure::new(Kind::Usage, format!("`{id}` is no id of a deployment"))

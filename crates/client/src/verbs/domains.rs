@@ -1,4 +1,4 @@
-//! The names that an application is reached by.
+//! The domains of an application.
 
 use clap::Subcommand;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Variables of an application: of its environment, and of its build.
+//! Variables of an application: for its environment, and for its build.
 
 use std::{
     collections::BTreeMap,
@@ -100,7 +100,7 @@ fn list(app: &str, build: bool, show: bool, session: &Session<'_>) -> Outcome {
         true => variables.iter().map(|(name, value)| dotenv::written(name, value)).collect(),
         false => variables.keys().map(|name| format!("{name}\n")).collect(),
     };
-    // A file gets what it is; a terminal gets nothing that steers it.
+    // A file gets the raw value; a terminal gets no control characters.
     let text = if io::stdout().is_terminal() { visible(&text) } else { text };
     session.screen.print(&text)?;
     if !show {
@@ -120,9 +120,9 @@ fn unset(target: &Target, names: &[String], session: &Session<'_>) -> Outcome {
     Ok(())
 }
 
-/// Reads, alters and writes. The API replaces all variables of a kind at once, so what somebody
-/// else sets between the two would be lost; `unchanged_since` has the server refuse that, and it is
-/// tried again with what there is by then.
+/// Reads, changes and writes the variables. The API replaces all variables of a kind at once, so a
+/// concurrent change would be lost; with `unchanged_since` the server rejects that, and the change is
+/// retried on the new state.
 fn change(target: &Target, session: &Session<'_>, mut alter: impl FnMut(&mut Variables)) -> Outcome {
     const TRIES: u32 = 20;
     let field = field(target.build);
@@ -168,7 +168,7 @@ fn read(application: &Application, field: &str, session: &Session<'_>) -> Outcom
     variables_in(&whole, field)
 }
 
-/// The API tells variables as a text with JSON in it.
+/// Parses the variables, which the API returns as a string of JSON.
 fn variables_in(application: &Value, field: &str) -> Outcome<Variables> {
     let text = application[field].as_str().unwrap_or_default();
     serde_json::from_str(text).map_err(|error| {
@@ -180,7 +180,7 @@ fn field(build: bool) -> &'static str {
     if build { "build_variables" } else { "environment_variables" }
 }
 
-/// What is set: as it is written, and by asking for what is not.
+/// Returns the given assignments, and asks for missing values.
 fn assignments(written: &[String]) -> Outcome<Variables> {
     let mut given = Variables::new();
     let mut asked = Vec::new();

@@ -1,4 +1,4 @@
-//! Extensions: what there is, and what was made of it.
+//! Extensions and their runs.
 
 mod executions;
 pub(crate) mod run;
@@ -172,7 +172,7 @@ fn show(id: &str, definition: bool, session: &Session<'_>) -> Outcome {
     })
 }
 
-/// An extension as the API tells it.
+/// Returns an extension of the API.
 fn read(id: &str, session: &Session<'_>) -> Outcome<Value> {
     session.server.get(&format!("/extensions/by-extension-id/{}", naming::id(id)?)).send()
 }

@@ -1,4 +1,4 @@
-//! Proposing the application of a repository.
+//! Creates the `launchway.toml` of a repository.
 
 use std::env;
 
@@ -26,14 +26,14 @@ pub struct Init {
     force: bool,
 }
 
-/// Writes `launchway.toml`, with what the repository looks like and what somebody says about it.
+/// Writes `launchway.toml` from the content of the repository and the user's answers.
 pub(crate) fn init(init: &Init, screen: &Screen) -> Outcome {
     let repository = Repository::here()?.ok_or_else(|| {
         Failure::new(Kind::Failed, "this folder is in no git repository")
             .hint("the server fetches what it deploys by git: `git init`, or change to another folder")
     })?;
     let path = manifest::path(Some(&repository));
-    // Nobody wants to answer questions for nothing.
+    // Before the user answers questions for nothing.
     if path.exists() && !init.force {
         return Err(manifest::is_there(&path));
     }
@@ -46,7 +46,7 @@ pub(crate) fn init(init: &Init, screen: &Screen) -> Outcome {
     Ok(())
 }
 
-/// What is to be written, by what the repository looks like and what somebody says about it.
+/// Returns the manifest from the content of the repository and the user's answers.
 pub(crate) fn propose(repository: &Repository, screen: &Screen, yes: bool) -> Outcome<Manifest> {
     let place = env::current_dir().map_err(failed("the current folder cannot be read"))?;
     let found = proposal::of(repository.root(), &place);
@@ -89,7 +89,7 @@ pub(crate) fn propose(repository: &Repository, screen: &Screen, yes: bool) -> Ou
     ]))
 }
 
-/// Somebody who may be asked.
+/// Prompts, unless defaults are to be used.
 struct Asked<'a> {
     screen: &'a Screen,
     yes: bool,
@@ -110,7 +110,7 @@ impl Asked<'_> {
     }
 }
 
-/// The name of the folder, without what names of applications have not.
+/// Returns the name of the folder, without characters that are invalid in names of applications.
 fn name_of(repository: &Repository) -> String {
     let folder = repository.root().file_name().unwrap_or_default().to_string_lossy().into_owned();
     cleaned(&folder)

@@ -1,4 +1,4 @@
-//! What a code host has to know: the secret that signs pushes, and the key that fetches.
+//! Keys for a code host: the secret that signs pushes, and the key that fetches.
 
 use clap::Args;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ struct PublicKey {
     public_key: String,
 }
 
-/// Prints the secret alone, so that a script can hand it on.
+/// Prints only the secret, so that a script can pass it on.
 pub(crate) fn webhook_secret(wish: WebhookSecret, session: &Session<'_>) -> Outcome {
     let application = naming::application(&session.server, &wish.app)?;
     let route = "/deploy/application/webhook-secret";
@@ -49,7 +49,7 @@ pub(crate) fn webhook_secret(wish: WebhookSecret, session: &Session<'_>) -> Outc
     session.screen.show(data, |Secret { secret }| format!("{secret}\n"))
 }
 
-/// Prints the public key alone, as a code host wants it.
+/// Prints only the public key, in the form that a code host expects.
 pub(crate) fn deploy_key(wish: DeployKey, session: &Session<'_>) -> Outcome {
     let route = "/organizations/deploy-key";
     let question = "Repositories that know only the old key will let nobody in. Make a new one?";

@@ -1,4 +1,4 @@
-//! Beginning and ending a session.
+//! Login and logout.
 
 use clap::Args;
 use serde::Deserialize;
@@ -15,9 +15,9 @@ use crate::{
     session::Session,
 };
 
-/// Where a server is that runs on this machine with its own settings.
+/// The default URL of a server on this machine.
 const HERE: &str = "http://127.0.0.1:8080";
-/// The name of a context that nobody named.
+/// The default name of a context.
 const UNNAMED: &str = "default";
 
 #[derive(Args, Debug)]
@@ -40,8 +40,8 @@ pub(crate) struct LoggedIn {
     pub(crate) access_token: String,
 }
 
-/// Logs in, and remembers where and with which token. The password comes from the terminal or
-/// from standard input.
+/// Logs in, and remembers the server and the token. The password comes from the terminal or from standard
+/// input.
 pub(crate) fn log_in(login: Login, options: &Options, screen: &Screen) -> Outcome {
     let door = Door::find(login.url.as_deref(), options, screen)?;
     let token = if login.with_token {
@@ -53,14 +53,14 @@ pub(crate) fn log_in(login: Login, options: &Options, screen: &Screen) -> Outcom
     door.enter(token, options.organization.clone(), screen)
 }
 
-/// A server that nobody is logged in to yet, and the name that it will be remembered by.
+/// A server before the login, and the name of its context.
 pub(crate) struct Door {
     pub(crate) server: Server,
     name: String,
 }
 
 impl Door {
-    /// By its address; without, where it was the last time, or on this machine.
+    /// Finds the server by its URL; without one, that of the context, or on this machine.
     pub(crate) fn find(url: Option<&str>, options: &Options, screen: &Screen) -> Outcome<Self> {
         let contexts = Contexts::load()?;
         let name = options.context.clone().or(contexts.current).unwrap_or_else(|| UNNAMED.to_owned());
@@ -73,7 +73,7 @@ impl Door {
         Ok(Self { server, name })
     }
 
-    /// Sees who holds the token, and remembers it with the server.
+    /// Checks the token, and remembers it with the server.
     pub(crate) fn enter(self, token: String, organization: Option<String>, screen: &Screen) -> Outcome {
         let Self { server, name } = self;
         let server = server.with_token(Some(token.clone()));
@@ -93,7 +93,7 @@ struct Registered {
     admin_registered: bool,
 }
 
-/// Nobody can log in to a server that nobody has registered at.
+/// Fails if no user has registered on the server yet.
 fn expect_somebody(server: &Server) -> Outcome {
     let Registered { admin_registered } = server.get("/auth/is-admin-registered").receive()?;
     if admin_registered {
@@ -115,7 +115,7 @@ fn session_of(login: Login, server: &Server, screen: &Screen) -> Outcome<String>
         server.post("/auth/login").body(body).receive::<LoggedIn>()
     };
     let answer = match ask(login.code.clone()) {
-        // Only who has a second factor is asked for it.
+        // Only asked for if the user has a second factor.
         Err(failure)
             if login.code.is_none() && failure.is("two_factor_required") && screen.is_interactive() =>
         {
@@ -136,7 +136,7 @@ pub(crate) fn log_out(session: &Session<'_>) -> Outcome {
         .hint("unset LAUNCHWAY_TOKEN; revoke it with `launchway tokens revoke`"));
     };
     match session.server.post("/auth/logout").send() {
-        // A token that is void already, or no session, only has to be forgotten.
+        // An invalid token, or one without a session, only has to be forgotten.
         Err(failure) if failure.kind != Kind::Denied => return Err(failure),
         _ => {}
     }
@@ -149,7 +149,7 @@ pub(crate) fn log_out(session: &Session<'_>) -> Outcome {
     Ok(())
 }
 
-/// Says who asks, where, and in which organization.
+/// Prints the user, the server and the organization.
 pub(crate) fn who_am_i(session: &Session<'_>) -> Outcome {
     let user = session.server.get("/user").send()?;
     if session.screen.is_for_programs() {

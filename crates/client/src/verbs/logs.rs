@@ -1,4 +1,4 @@
-//! What an application, and Launchway about it, printed.
+//! The logs of an application, and of Launchway about it.
 
 use std::{
     thread,
@@ -19,9 +19,9 @@ use crate::{
     when::{Since, short},
 };
 
-/// How many lines are shown when nobody says how many.
+/// The default number of lines.
 const USUAL: u32 = 100;
-/// How often is asked for new lines, and how often when none came for [`LONG`].
+/// The polling intervals: the usual one, and the one when no line came for [`LONG`].
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(2));
 const LONG: Duration = Duration::from_secs(30);
 
@@ -49,7 +49,7 @@ pub struct Logs {
     deployment: Option<String>,
 }
 
-/// Who printed a line.
+/// The source of a line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Level {
     /// Launchway, and run commands
@@ -119,7 +119,7 @@ fn narrowed<'a>(request: Request<'a>, logs: &Logs, since: Option<&str>) -> Reque
         .with_some("deployment_id", logs.deployment.as_deref())
 }
 
-/// All there is: for programs as one list.
+/// Prints all lines: as one JSON list for programs.
 fn print_all(screen: &Screen, lines: &[LogLine]) -> Outcome {
     if screen.is_for_programs() {
         return screen.json(&json!(lines));
@@ -130,7 +130,7 @@ fn print_all(screen: &Screen, lines: &[LogLine]) -> Outcome {
     print(screen, lines)
 }
 
-/// Some of what there is: for programs a line of JSON for each.
+/// Prints some lines: as JSON lines for programs.
 fn print(screen: &Screen, lines: &[LogLine]) -> Outcome {
     let mut text = String::new();
     for line in lines {

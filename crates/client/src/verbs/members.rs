@@ -1,4 +1,4 @@
-//! Who belongs to an organization, and as what.
+//! The members of an organization and their roles.
 
 use clap::{Subcommand, ValueEnum};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::{
 
 const ROUTE: &str = "/organizations/users";
 
-/// What a member may do.
+/// The role of a member.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Role {
     /// Everything
@@ -101,7 +101,7 @@ pub(crate) fn run(verb: MembersVerb, session: &Session<'_>) -> Outcome {
         }
         MembersVerb::Remove { who, yes } => {
             let (id, Person { username, email }) = match find(&who, session) {
-                // Who may not see invitations is told that there is no such member.
+                // A user who may not see invitations gets the error that there is no such member.
                 Err(failure) => match find_invited(&who, session) {
                     Ok(Some(invited)) => return withdraw(invited, yes, session),
                     _ => return Err(failure),
@@ -158,7 +158,7 @@ fn add(email: &str, role: Role, username: Option<String>, session: &Session<'_>)
     })
 }
 
-/// A member by their address, name or id.
+/// Returns a member by their address, name or id.
 fn find(who: &str, session: &Session<'_>) -> Outcome<(String, Person)> {
     let members: Vec<Member> = session.server.get(ROUTE).receive()?;
     let members = members.into_iter().filter_map(|member| Some((member.user_id, member.user?)));
@@ -174,7 +174,7 @@ fn find(who: &str, session: &Session<'_>) -> Outcome<(String, Person)> {
     }
 }
 
-/// Returns somebody who is invited, by their address, name or id.
+/// Returns an invited user by their address, name or id.
 fn find_invited(who: &str, session: &Session<'_>) -> Outcome<Option<(String, Person)>> {
     let invited: Vec<Invited> = session.server.get("/organizations/invitations").receive()?;
     let invited = invited.into_iter().map(|one| (one.user_id, one.user));

@@ -1,4 +1,4 @@
-//! Where messages go, and what became of them.
+//! Notification channels and deliveries.
 
 use clap::{Subcommand, ValueEnum};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::{
     when::ago,
 };
 
-/// A way that messages go.
+/// A notification channel.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Channel {
     Slack,
@@ -94,7 +94,7 @@ pub(crate) fn run(verb: NotificationsVerb, session: &Session<'_>) -> Outcome {
     }
 }
 
-/// Everything that is configured: programs get the API's records, by channel.
+/// Lists the configured channels. JSON output is the API's records, by channel.
 fn list(session: &Session<'_>) -> Outcome {
     let mut found = serde_json::Map::new();
     for channel in Channel::value_variants() {

@@ -61,7 +61,7 @@ pub enum OrgVerb {
 }
 
 impl OrgVerb {
-    /// Whether it has nothing to do with the organization that is remembered.
+    /// Returns whether the command does not depend on the remembered organization.
     pub(crate) fn is_of_oneself(&self) -> bool {
         matches!(self, Self::List | Self::Use { .. } | Self::Delete { .. })
     }
@@ -125,7 +125,7 @@ fn list(session: &Session<'_>) -> Outcome {
     let data = session.server.get("/user/organizations").send()?;
     let is_meant = |one: &Organization, is_oldest: bool| match &session.wanted {
         Some(name) => one.id == *name || one.name.eq_ignore_ascii_case(name),
-        // The server takes the oldest membership when nobody says.
+        // The server uses the oldest membership by default.
         None => is_oldest,
     };
     session.screen.show(data, |places: Vec<Place>| {
@@ -140,7 +140,7 @@ fn list(session: &Session<'_>) -> Outcome {
     })
 }
 
-/// Remembers an organization by its id, which stays when it is renamed.
+/// Remembers an organization by its id, which does not change when it is renamed.
 fn choose(name: &str, session: &Session<'_>) -> Outcome {
     let Some(context) = &session.context else {
         return Err(Failure::new(Kind::Usage, "LAUNCHWAY_URL says where to go, and nothing is remembered")

@@ -1,10 +1,10 @@
-//! One's own password.
+//! Changes the user's own password.
 
 use serde_json::json;
 
 use crate::{failure::Outcome, prompt, session::Session};
 
-/// Asks for both passwords; in a pipe they are a line each, the present one first.
+/// Asks for both passwords; in a pipe they are one line each, the current one first.
 pub(crate) fn change(session: &Session<'_>) -> Outcome {
     let current = prompt::secret("Present password")?;
     let new = prompt::new_secret(session.screen, "New password")?;

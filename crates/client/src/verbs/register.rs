@@ -1,4 +1,4 @@
-//! The first time: an administrator of a new server, and somebody whom others added.
+//! Registration: the first administrator of a new server, and users whom others added.
 
 use clap::Args;
 use serde_json::json;
@@ -39,8 +39,8 @@ pub struct Join {
     email: Option<String>,
 }
 
-/// Makes the first administrator of a server, and logs them in. The password comes from the terminal
-/// or from standard input.
+/// Creates the first administrator of a server, and logs them in. The password comes from the terminal or
+/// from standard input.
 pub(crate) fn register(wish: Register, options: &Options, screen: &Screen) -> Outcome {
     let door = Door::find(wish.url.as_deref(), options, screen)?;
     let asked =
@@ -55,7 +55,7 @@ pub(crate) fn register(wish: Register, options: &Options, screen: &Screen) -> Ou
         door.server.post("/auth/register").body(body).receive::<LoggedIn>()
     };
     let answer = match ask(token) {
-        // Only who is elsewhere is asked for it.
+        // Only asked for on a remote machine.
         Err(failure) if is_token_needed(&failure) && !wish.setup_token && screen.is_interactive() => {
             screen.remark("The server printed a setup token when it started; from elsewhere it is needed");
             ask(Some(prompt::secret("Setup token")?))
@@ -78,8 +78,8 @@ fn is_token_needed(failure: &Failure) -> bool {
     failure.is("forbidden")
 }
 
-/// Sets the first password of somebody whom others added, and logs them in. In a pipe the token is
-/// the first line, and the password the second.
+/// Sets the first password of a user whom others added, and logs them in. In a pipe the token is the first
+/// line, and the password the second.
 pub(crate) fn join(wish: Join, options: &Options, screen: &Screen) -> Outcome {
     let door = Door::find(wish.url.as_deref(), options, screen)?;
     let email = wish.email.map_or_else(|| prompt::text(screen, "E-mail address", None), Ok)?;

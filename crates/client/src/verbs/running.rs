@@ -1,4 +1,4 @@
-//! What an application does at the moment: restarting, stopping and looking at it.
+//! Commands on a running application: restart, stop and open.
 
 use std::process::{Command, Stdio};
 
@@ -35,7 +35,7 @@ fn act(verb: &str, what: &str, which: &Which, session: &Session<'_>) -> Outcome 
     if session.screen.is_for_programs() { session.screen.json(&data) } else { Ok(()) }
 }
 
-/// Shows an application in a browser, if there is one; its address in any case.
+/// Opens an application in a browser, if there is one, and prints its address in any case.
 pub(crate) fn open(which: &Which, session: &Session<'_>) -> Outcome {
     let application = naming::meant(&session.server, which.app.as_deref())?;
     let live = addresses::live(&session.server, &application)?;

@@ -1,4 +1,4 @@
-//! API tokens: for programs that act in one's place.
+//! API tokens, for programs that act for a user.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use clap::Subcommand;
@@ -112,7 +112,7 @@ fn end(when: &str) -> Outcome<String> {
     })
 }
 
-/// A moment as the API takes it.
+/// Parses a duration or a timestamp into the timestamp that the API expects.
 fn end_from(when: &str, now: DateTime<Utc>) -> Option<String> {
     if let Ok(moment) = DateTime::parse_from_rfc3339(when) {
         return Some(moment.to_utc().to_rfc3339_opts(SecondsFormat::Secs, true));

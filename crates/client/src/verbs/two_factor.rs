@@ -1,4 +1,4 @@
-//! A second factor: a code of an authenticator at every login.
+//! Two-factor authentication: a code of an authenticator at every login.
 
 use std::io::{self, IsTerminal as _};
 
@@ -75,7 +75,7 @@ fn set_up(session: &Session<'_>) -> Outcome {
     loop {
         let code = prompt::text(screen, "Code that your authenticator shows", None)?;
         match enable(&code, session) {
-            // A slip of the finger is no reason to begin anew.
+            // A typing error is no reason to start again.
             Err(failure) if failure.is("invalid_credentials") => screen.complain(&failure),
             outcome => return outcome,
         }
@@ -92,7 +92,7 @@ fn enable(code: &str, session: &Session<'_>) -> Outcome {
     Ok(())
 }
 
-/// The address as a QR code, where somebody can hold a telephone in front of it.
+/// Returns the URI as a QR code, if the output is a terminal.
 fn picture(text: &str, screen: &Screen) -> String {
     if !io::stdout().is_terminal() {
         return String::new();
@@ -103,7 +103,7 @@ fn picture(text: &str, screen: &Screen) -> String {
     })
 }
 
-/// The lines of a QR code, in which a full block is light; nothing when the text is too long for one.
+/// Returns the lines of a QR code, in which a full block is light; `None` if the text is too long for one.
 fn drawn(text: &str) -> Option<Vec<String>> {
     let code = QrCode::new(text).ok()?;
     // What the library calls dark is a full block, and a block is light here.

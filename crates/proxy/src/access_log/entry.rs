@@ -11,31 +11,31 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use http::{Method, Uri};
 use serde::Serialize;
 
-/// What of a text is noted at most, in bytes.
+/// The longest text that is logged, in bytes.
 const MOST_TEXT: usize = 2048;
 
 /// A request that was answered.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// When it came.
+    /// The time at which it arrived.
     pub time: SystemTime,
-    /// Who was asked, as the control plane calls it. Nobody, when no application has the name.
+    /// The id of the application in the control plane. `None` if no application has the host.
     pub application: Option<Arc<str>>,
-    /// The name that was asked for.
+    /// The requested host.
     pub host: String,
-    /// What was to be done.
+    /// The method of the request.
     pub method: Method,
-    /// With what. Only its path is noted: queries have secrets in them.
+    /// The requested URI. Only its path is logged, because queries contain secrets.
     pub uri: Uri,
-    /// How it was answered; 0 when it was not.
+    /// The status of the response; 0 if there was none.
     pub status: u16,
-    /// How many bytes of body came.
+    /// The number of bytes of the request's body.
     pub bytes_in: u64,
-    /// How many bytes of body went.
+    /// The number of bytes of the response's body.
     pub bytes_out: u64,
-    /// How long it took to the last byte.
+    /// The time to the last byte.
     pub duration: Duration,
-    /// Who asked.
+    /// The address of the client.
     pub peer: IpAddr,
 }
 
@@ -77,7 +77,7 @@ impl Entry {
     }
 }
 
-/// Tells that lines are missing.
+/// Writes a line that says how many lines were lost.
 pub(super) fn write_loss(lost: u64, time: SystemTime, lines: &mut Vec<u8>) {
     write_json(&Loss { time: told(time), lost }, lines);
 }
@@ -86,7 +86,7 @@ fn write_json(line: &impl Serialize, lines: &mut Vec<u8>) {
     let start = lines.len();
     match serde_json::to_writer(&mut *lines, line) {
         Ok(()) => lines.push(b'\n'),
-        // Nothing here can fail to be JSON; half a line would spoil the next.
+        // Serialization cannot fail here; half a line would corrupt the next.
         Err(_) => lines.truncate(start),
     }
 }
@@ -95,8 +95,8 @@ fn told(time: SystemTime) -> String {
     DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Text that is not too long and tells a terminal nothing. JSON escapes only the first 32 of the
-/// characters that do.
+/// Truncates the text and removes the characters that control a terminal. JSON escapes only the first 32 of
+/// them.
 fn cleaned(text: &str) -> Cow<'_, str> {
     let short = &text[..text.floor_char_boundary(MOST_TEXT)];
     let is_bare = |character: char| character.is_control() && character >= ' ';

@@ -1,8 +1,7 @@
-//! A file that grows to a size and is then put aside.
+//! A log file that is rotated by size.
 //!
-//! Two processes may append to it while one takes over from the other: each write is one call with
-//! whole lines at the end of the file, and only who holds the lock of the file at the path puts it
-//! aside.
+//! Two processes may append to it during a handover: each write is one call with whole lines at the
+//! end of the file, and only the process that holds the lock of the file at the path rotates it.
 
 use std::{
     ffi::OsString,
@@ -16,10 +15,10 @@ use rustix::fs::OFlags;
 
 use super::Lines;
 
-/// How large a file becomes before it is put aside.
+/// The size at which a file is rotated.
 pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
 
-/// How many files are kept beside the current one.
+/// The number of rotated files that are kept.
 const MOST_ASIDE: u32 = 2;
 
 const PRIVATE: u32 = 0o600;
@@ -30,7 +29,7 @@ pub(super) struct RotatedFile {
     path: PathBuf,
     most_bytes: u64,
     file: File,
-    /// Whether the last line has no end, because a disk was full or a machine lost power.
+    /// The last line is incomplete, because the disk was full or the machine lost power.
     is_torn: bool,
 }
 
@@ -41,8 +40,7 @@ impl RotatedFile {
         Ok(Self { path: path.to_owned(), most_bytes, file, is_torn })
     }
 
-    /// Goes on with the file at the path, if that is another one by now: another process put ours
-    /// aside, or a person did.
+    /// Reopens the path if it is another file by now, because another process or an operator rotated ours.
     fn follow(&mut self) -> io::Result<()> {
         if is_at(&self.file, &self.path)? { Ok(()) } else { self.reopen() }
     }
@@ -58,18 +56,18 @@ impl RotatedFile {
         }
         match self.file.try_lock() {
             Ok(()) => {}
-            // The other process is at it, and nobody waits for it.
+            // The other process is rotating; there is no need to wait for it.
             Err(TryLockError::WouldBlock) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // The other process may have done it just before.
+        // The other process may have rotated it just before.
         if is_at(&self.file, &self.path)? {
             for number in (1..MOST_ASIDE).rev() {
                 rename_if_there(&self.aside(number), &self.aside(number + 1))?;
             }
             rename_if_there(&self.path, &self.aside(1))?;
         }
-        // Closes the old one, and so gives its lock back.
+        // Closes the old file, which releases its lock.
         self.reopen()
     }
 
@@ -91,16 +89,16 @@ impl Lines for RotatedFile {
             self.is_torn = is_torn(&self.file).unwrap_or(true);
             return Err(error);
         }
-        // The lines are written. Whether a full file can be put aside is no matter of theirs.
+        // The lines are written; a failed rotation does not affect them.
         if let Err(error) = self.put_aside_if_full() {
-            tracing::warn!(%error, "the access log cannot be put aside");
+            tracing::warn!(%error, "access log rotation failed");
         }
         Ok(())
     }
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // Not through a link, and without waiting, should it be a pipe.
+    // Does not follow a link, and does not block on a FIFO.
     let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
     let file =
         File::options().read(true).append(true).create(true).mode(PRIVATE).custom_flags(flags).open(path)?;

@@ -1,4 +1,4 @@
-//! Lines that are lost, torn and put aside.
+//! Lost lines, torn lines and rotation.
 
 use std::{
     fs,
@@ -110,7 +110,7 @@ fn a_file_is_full_at_its_size_and_not_a_byte_before() {
 }
 
 #[test]
-fn who_takes_over_appends_to_the_same_file_and_both_go_on_after_it_was_put_aside() {
+fn two_processes_append_to_one_file_across_a_rotation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let mut old = RotatedFile::open(&path, 20).unwrap();
@@ -184,7 +184,7 @@ fn a_line_that_was_torn_spoils_no_other() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "whole\ntor\nnext\n");
 }
 
-/// A disk that takes lines only when it is allowed to.
+/// A disk that accepts lines only when the test allows it.
 struct SlowDisk {
     permits: Receiver<io::Result<()>>,
     written: Sender<Vec<u8>>,
@@ -197,7 +197,7 @@ impl Lines for SlowDisk {
     }
 }
 
-/// What was written of requests, and how many were told to be lost.
+/// The number of requests that were logged, and the number that were reported as lost.
 fn noted(written: &Receiver<Vec<u8>>) -> (u64, u64) {
     let text = String::from_utf8(written.iter().flatten().collect()).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -206,7 +206,7 @@ fn noted(written: &Receiver<Vec<u8>>) -> (u64, u64) {
 }
 
 #[test]
-fn requests_never_wait_for_a_slow_disk_and_what_is_lost_is_counted() {
+fn requests_do_not_wait_for_a_slow_disk_and_losses_are_counted() {
     let ((permit, permits), (sender, written)) = (channel(), channel());
     let log = AccessLog::start(10, SlowDisk { permits, written: sender }).unwrap();
     // Nothing can be written yet, so all but a few are lost, and none of these calls waits.

@@ -1,4 +1,4 @@
-//! The control plane's side of the socket.
+//! The client of the control socket, used by the control plane.
 
 use std::{
     io,
@@ -16,40 +16,40 @@ use tokio::{
 use super::{Answer, Folder, Request, Status};
 use crate::{routes::Route, traffic::Snapshot};
 
-/// For an answer to anything that is not a wait by itself.
+/// The timeout of every request that is not itself a wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Until a process that has taken over is asked again, and how often.
+/// The delay before a request is repeated to the process that took over, and the number of attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 const MOST_TRIES: u32 = 100;
 
-/// Speaks to a proxy by the socket in its folder.
+/// A client of the control socket in a proxy's folder.
 #[derive(Debug, Clone)]
 pub struct Client {
     folder: PathBuf,
 }
 
-/// Why the proxy did not do as asked.
+/// The reason why a control request failed.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// Nobody listens on the socket.
+    /// No process listens on the socket.
     #[error("no proxy runs")]
     Absent,
-    /// The proxy says why it did not.
+    /// The proxy rejected the request, with this reason.
     #[error("the proxy refuses: {0}")]
     Refused(String),
-    /// It cannot be told whether it did.
+    /// The connection failed. The proxy may or may not have done what was requested.
     #[error("cannot speak to the proxy")]
     Io(#[from] io::Error),
 }
 
 impl Client {
-    /// For the proxy with this folder.
+    /// Returns a client of the proxy with this folder.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// How the proxy is.
+    /// Returns the status of the proxy.
     ///
     /// # Errors
     ///
@@ -61,17 +61,17 @@ impl Client {
         }
     }
 
-    /// Leads an application's names there, and no others. When this returns it holds, also over a
-    /// restart.
+    /// Routes exactly these hosts to an application. When this returns, the route is in use and survives
+    /// a restart.
     ///
     /// # Errors
     ///
-    /// See [`ControlError`]. Refused if a name belongs to another application.
+    /// See [`ControlError`]. Rejected if a host belongs to another application.
     pub async fn set(&self, route: Route) -> Result<(), ControlError> {
         self.done(&Request::Set { route }).await
     }
 
-    /// Forgets an application.
+    /// Removes the route of an application.
     ///
     /// # Errors
     ///
@@ -80,18 +80,17 @@ impl Client {
         self.done(&Request::Remove { application: application.to_owned() }).await
     }
 
-    /// Makes these all routes that there are.
+    /// Replaces all routes.
     ///
     /// # Errors
     ///
-    /// See [`ControlError`]. Refused if a name belongs to two applications.
+    /// See [`ControlError`]. Rejected if a host belongs to two applications.
     pub async fn replace_all(&self, routes: Vec<Route>) -> Result<(), ControlError> {
         self.done(&Request::ReplaceAll { routes }).await
     }
 
-    /// Waits until no request is under way any more to where the application's traffic went before: to
-    /// `container`, or to anything.
-    /// False if the limit passed first.
+    /// Waits until no request to the application's previous targets is in flight: to `container`, or to
+    /// any target. Returns false if the limit passed first.
     ///
     /// # Errors
     ///
@@ -111,7 +110,7 @@ impl Client {
         }
     }
 
-    /// What each application was asked since the proxy started.
+    /// Returns the traffic of each application since the proxy started.
     ///
     /// # Errors
     ///
@@ -123,7 +122,7 @@ impl Client {
         }
     }
 
-    /// Makes the proxy end. It still answers what is under way; this does not wait for that.
+    /// Shuts the proxy down. It still answers the requests in flight; this does not wait for them.
     ///
     /// # Errors
     ///
@@ -146,7 +145,7 @@ impl Client {
             match timeout(limit, exchange(&self.folder, request)).await.map_err(io::Error::from)? {
                 // The other process is about to listen on the same socket.
                 Ok(Answer::Moved) if tries < MOST_TRIES => sleep(PAUSE).await,
-                // Nothing is different when it is asked twice, and perhaps another one answers.
+                // Requests are idempotent, and another process may answer the retry.
                 Err(ControlError::Io(error)) if is_end(&error) && tries < MOST_TRIES => sleep(PAUSE).await,
                 Ok(Answer::Refused { reason }) => return Err(ControlError::Refused(reason)),
                 answer => return answer,
@@ -168,7 +167,7 @@ async fn exchange(folder: &Path, request: &Request) -> Result<Answer, ControlErr
     Ok(serde_json::from_str(&answer).map_err(io::Error::from)?)
 }
 
-/// Whether the process at the other end has ended.
+/// Returns whether the error means that the process at the other end has exited.
 fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)

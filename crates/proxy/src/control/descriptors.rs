@@ -1,4 +1,4 @@
-//! A file descriptor on its way from one process to another, beside a line of text.
+//! Passes a file descriptor from one process to another, together with a line of text.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -12,10 +12,10 @@ use rustix::net::{
 };
 use tokio::{io::Interest, net::UnixStream};
 
-/// Long enough for the line; short enough to be sent whole.
+/// Long enough for every line, and short enough to be sent in one piece.
 const LINE: usize = 1_024;
 
-/// Sends a line and a descriptor with it.
+/// Sends a line with a descriptor attached.
 pub(super) async fn send(stream: &UnixStream, line: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
     let sent = stream
         .async_io(Interest::WRITABLE, || {
@@ -29,7 +29,7 @@ pub(super) async fn send(stream: &UnixStream, line: &[u8], descriptor: BorrowedF
     if sent == line.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
-/// Receives a line, and the descriptor that comes with it if there is one.
+/// Receives a line, and the descriptor attached to it if there is one.
 pub(super) async fn receive(stream: &UnixStream) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     let (mut text, mut descriptor) = (Vec::new(), None);
     while !text.ends_with(b"\n") && text.len() < LINE {

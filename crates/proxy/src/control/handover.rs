@@ -1,10 +1,10 @@
-//! How one proxy takes over from another without a moment in which nobody listens.
+//! The handover of the listening socket from one proxy process to the next, without downtime.
 //!
-//! The successor asks, and gets the listening socket; from here to the end nobody changes a route, and
-//! all of them are on disk. It says that it is ready, hears that the socket is its own, serves, and
-//! says that it does: until then the predecessor answers on the control socket, so that nobody finds
-//! none. The connection stays open until the predecessor is gone. Before "yours" each of the two
-//! may vanish, and the other one goes on.
+//! The successor sends a request and receives the listening socket; from here to the end no route
+//! changes, and all of them are on disk. It reports that it is ready, receives the ownership of the
+//! socket, serves, and reports that it does. Until then the predecessor answers on the control
+//! socket, so that a client always finds a proxy. The connection stays open until the predecessor has
+//! exited. Before `Yours` either of the two may crash, and the other one continues.
 
 use std::{io, os::fd::AsFd as _, sync::Weak, time::Duration};
 
@@ -18,20 +18,20 @@ use tokio::{
 use super::{Answer, Folder, Request, descriptors};
 use crate::{proxy::Proxy, store::Store};
 
-/// What both must agree on. Only what is in this file: routes have their own format.
+/// The version of the protocol in this file. Routes have a format of their own.
 const PROTOCOL: u32 = 1;
 const READY: &[u8] = b"ready\n";
 const SERVING: &[u8] = b"serving\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a successor gets.
+/// The listening socket that a successor receives.
 #[derive(Debug)]
 pub(crate) struct Inheritance {
     pub(crate) listener: TcpListener,
     stream: UnixStream,
 }
 
-/// Asks the proxy that answers in this folder for its place. None if there is none.
+/// Requests the listening socket of the proxy that answers in this folder. `None` if there is none.
 pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>> {
     let stream = match folder.connect().await {
         Ok(stream) => stream,
@@ -52,7 +52,7 @@ pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>
         }
     };
     match timeout(PATIENCE, asked).await? {
-        // It ended while we asked, or is about to.
+        // It ended during the request, or is about to.
         Err(error) if is_absence(&error) => Ok(None),
         asked => asked,
     }
@@ -64,7 +64,7 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 impl Inheritance {
-    /// Says that everything is prepared. When this returns, the predecessor has stopped to listen.
+    /// Reports that everything is prepared. When this returns, the predecessor has stopped listening.
     pub(crate) async fn ready(mut self) -> io::Result<(TcpListener, Leaving)> {
         self.stream.write_all(READY).await?;
         let (text, _) = timeout(PATIENCE, descriptors::receive(&self.stream)).await??;
@@ -75,26 +75,26 @@ impl Inheritance {
     }
 }
 
-/// A predecessor that still answers what is under way.
+/// A predecessor that still answers its requests in flight.
 #[derive(Debug)]
 pub(crate) struct Leaving(UnixStream);
 
 impl Leaving {
-    /// Says that whoever looks for a proxy finds this one. Nothing depends on it but the time at which
-    /// the predecessor goes.
+    /// Reports that the control socket belongs to this process. Only the time at which the predecessor exits
+    /// depends on it.
     pub(crate) async fn say_that_we_serve(&mut self) {
         if let Err(error) = self.0.write_all(SERVING).await {
-            tracing::debug!(%error, "the predecessor is gone already");
+            tracing::debug!(%error, "predecessor exited early");
         }
     }
 
-    /// Resolves when it is gone.
+    /// Resolves when the predecessor has exited.
     pub(crate) async fn gone(mut self) {
         while let Ok(1..) = self.0.read(&mut [0; 64]).await {}
     }
 }
 
-/// What a predecessor holds until it is gone.
+/// The connection to the successor, which a predecessor holds until it exits.
 #[derive(Debug)]
 pub(crate) struct Handed {
     stream: UnixStream,
@@ -102,16 +102,16 @@ pub(crate) struct Handed {
 }
 
 impl Handed {
-    /// Resolves when the successor serves, or will not.
+    /// Resolves when the successor serves, or has failed.
     pub(crate) async fn until_served(&mut self) {
         let said = timeout(PATIENCE, self.stream.read_exact(&mut [0; SERVING.len()])).await;
         if !matches!(said, Ok(Ok(_))) {
-            tracing::warn!("the proxy that took over does not say that it serves");
+            tracing::warn!("successor did not confirm that it serves");
         }
     }
 }
 
-/// Gives the listening socket away. None if the successor did not take it: then everything is as before.
+/// Passes the listening socket on. Returns `None` if the successor did not take it: then nothing changes.
 pub(super) async fn hand_over(
     proxy: &Proxy,
     listener: &Weak<TcpListener>,

@@ -1,4 +1,4 @@
-//! The proxy's side of the socket.
+//! The server of the control socket.
 
 use std::{
     future::Future,
@@ -20,42 +20,41 @@ use super::{
 };
 use crate::{proxy::Proxy, routes::ChangeError};
 
-/// The longest line: all routes of ten thousand applications, each with as many of the longest names
-/// as it may have. A shorter one would let somebody with many names keep the routes of all others
-/// from being told.
+/// The longest line: all routes of ten thousand applications, each with as many of the longest hosts as it
+/// may have. With a shorter limit, one application with many hosts could block the routes of all others.
 const MOST_BYTES: u64 = 256 * 1_024 * 1_024;
 
-/// For a line, from its first byte.
+/// The timeout for receiving a line, from its first byte.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Nobody waits longer, whatever they say.
+/// The longest wait of a drain, whatever limit is requested.
 const LONGEST_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Until the next try when no connection can be taken.
+/// The delay before the next `accept` after one failed.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Answers the control plane.
+/// The server of the control socket.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) proxy: Arc<Proxy>,
-    /// Gone when nobody listens there any more.
+    /// Cannot be upgraded once the proxy has stopped listening.
     pub(crate) listener: Weak<TcpListener>,
     pub(crate) version: String,
-    /// Where it says that the proxy is to end.
+    /// Receives the reason for which the proxy is to shut down.
     pub(crate) ends: mpsc::Sender<End>,
 }
 
-/// Why the proxy ends.
+/// The reason for a shutdown.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// Somebody asked for it.
+    /// A control request.
     Stopped,
     /// Another process has taken over.
     HandedOver(Handed),
 }
 
 impl Server {
-    /// Answers whoever connects, for ever.
+    /// Accepts and answers connections, for ever.
     pub(crate) async fn run(self, socket: UnixListener) {
         loop {
             match socket.accept().await {
@@ -63,12 +62,12 @@ impl Server {
                     let server = self.clone();
                     tokio::spawn(async move {
                         if let Err(error) = server.speak(stream).await {
-                            tracing::debug!(%error, "a connection of the control socket broke");
+                            tracing::debug!(%error, "control connection failed");
                         }
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a connection of the control socket");
+                    tracing::warn!(%error, "control socket accept failed");
                     sleep(PAUSE).await;
                 }
             }
@@ -112,7 +111,7 @@ impl Server {
             }
             Request::Traffic => Answer::Traffic { traffic: routes.traffic() },
             Request::Stop => {
-                // Full means that it ends already.
+                // A full channel means that it is already ending.
                 let _ = self.ends.try_send(End::Stopped);
                 Answer::Done
             }
@@ -155,14 +154,14 @@ impl Server {
     async fn leave(&self, stream: UnixStream, protocol: u32) -> io::Result<()> {
         if let Some(handed) = hand_over(&self.proxy, &self.listener, stream, protocol).await? {
             self.proxy.is_handed_over.set(true);
-            // Nobody waits for it only when the proxy has ended meanwhile.
+            // The receiver is gone only when the proxy has ended meanwhile.
             let _ = self.ends.send(End::HandedOver(handed)).await;
         }
         Ok(())
     }
 }
 
-/// Whether whoever speaks is the proxy's user, or root.
+/// Returns whether the peer runs as the proxy's user, or as root.
 fn is_ours(stream: &UnixStream) -> io::Result<bool> {
     Ok(may_speak(stream.peer_cred()?.uid(), rustix::process::geteuid().as_raw()))
 }

@@ -1,4 +1,4 @@
-//! Where the control socket is.
+//! The location of the control socket.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -15,8 +15,8 @@ use tokio::net::{UnixListener, UnixStream};
 const SOCKET: &str = "control.sock";
 const NEXT_SOCKET: &str = "control.sock.next";
 
-/// The proxy's folder, held open: a socket's address has at most 107 bytes, and the folder's own path
-/// may have more.
+/// The proxy's folder, held open: a socket's address has at most 107 bytes, and the folder's own path may
+/// be longer.
 #[derive(Debug)]
 pub(crate) struct Folder(File);
 
@@ -25,7 +25,7 @@ impl Folder {
         File::open(path).map(Self)
     }
 
-    /// Makes it first if need be, for its owner only.
+    /// Opens the folder, and creates it for its owner only if it does not exist.
     pub(crate) fn make(path: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         fs::set_permissions(path, Permissions::from_mode(0o700))?;
@@ -36,7 +36,7 @@ impl Folder {
         UnixStream::connect(self.place_of(SOCKET)).await
     }
 
-    /// A socket that nobody finds yet.
+    /// Binds a socket at a temporary name.
     pub(crate) fn prepare(&self) -> io::Result<Prepared> {
         let place = self.place_of(NEXT_SOCKET);
         match fs::remove_file(&place) {
@@ -48,7 +48,7 @@ impl Folder {
         Ok(Prepared(listener))
     }
 
-    /// Puts it where everybody finds it, in one step.
+    /// Renames the socket to its well-known name, atomically.
     pub(crate) fn publish(&self, prepared: Prepared) -> io::Result<UnixListener> {
         fs::rename(self.place_of(NEXT_SOCKET), self.place_of(SOCKET))?;
         Ok(prepared.0)
@@ -59,6 +59,6 @@ impl Folder {
     }
 }
 
-/// A socket that listens where nobody looks.
+/// A listening socket at a temporary name.
 #[derive(Debug)]
 pub(crate) struct Prepared(UnixListener);

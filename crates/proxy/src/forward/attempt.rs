@@ -1,4 +1,4 @@
-//! One try to have a request answered by a container.
+//! One attempt to forward a request to a container.
 
 use std::{future::Future, io, net::SocketAddr, pin::pin, sync::Arc};
 
@@ -13,15 +13,15 @@ use crate::{
     upstream::{Answer, Link, Outgoing, SendError, Upstream},
 };
 
-/// Why a try was in vain.
+/// The reason why an attempt failed.
 pub(super) enum Failure {
-    /// The request can be sent again, after a pause.
+    /// The request can be retried, after a delay.
     Unseen,
-    /// The request can be sent again at once: a connection that had been kept was closed meanwhile.
+    /// The request can be retried at once: an idle connection was closed meanwhile.
     Stale,
-    /// Nothing of the request was sent, and to wait for the same target takes too long.
+    /// Nothing of the request was sent, and waiting for the same target takes too long.
     Unreachable,
-    /// It cannot be sent again.
+    /// The request cannot be retried.
     Final(Problem),
 }
 
@@ -55,7 +55,7 @@ impl Forward<'_> {
             Err(Some(SendError::Unanswered)) if is_idempotent && self.is_untouched() => Err(again),
             Err(Some(SendError::Unanswered)) => Err(Failure::Final(self.who_broke_off())),
             Err(Some(SendError::Malformed(error))) => {
-                tracing::debug!(%error, "the application's answer is no HTTP");
+                tracing::debug!(%error, "application sent an invalid response");
                 Err(Failure::Final(Problem::NotAnswering))
             }
         }
@@ -85,14 +85,14 @@ impl Forward<'_> {
             false => std::mem::take(self.head.headers_mut()),
         };
         if self.is_chunked {
-            // Without it hyper takes the body of a GET for none.
+            // Without it hyper ignores the body of a GET.
             let headers = request.headers_mut();
             headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }
         request
     }
 
-    /// Waits for an answer, but not for longer than the limit while nothing of the body moves.
+    /// Waits for a response, but no longer than the limit while no byte of the body moves.
     async fn in_time(
         &self,
         answer: impl Future<Output = Result<Response<Incoming>, SendError>>,
@@ -148,7 +148,7 @@ impl Forward<'_> {
     }
 }
 
-/// An application is asked for a path; a proxy may have been asked for a whole address.
+/// Returns the URI in origin form, also if the request has it in absolute form.
 fn target(uri: &Uri) -> Uri {
     match (uri.scheme(), uri.path_and_query()) {
         (Some(_), Some(path)) => Uri::from(path.clone()),

@@ -1,4 +1,4 @@
-//! Which headers go on, which end here, and which we say ourselves.
+//! Headers that are forwarded, removed and added.
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Version,
@@ -15,7 +15,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const REAL_ADDRESS: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// They are about one connection and not about the message (RFC 9110, 7.6.1).
+/// Headers about one connection and not about the message (RFC 9110, 7.6.1).
 const OF_THE_CONNECTION: [HeaderName; 8] = [
     header::CONNECTION,
     KEEP_ALIVE,
@@ -27,13 +27,14 @@ const OF_THE_CONNECTION: [HeaderName; 8] = [
     HTTP2_SETTINGS,
 ];
 
-/// What `Connection` cannot take away: the message would become another one.
+/// Headers that `Connection` cannot remove: without them the message would be another one.
 const OF_THE_MESSAGE: [HeaderName; 2] = [header::HOST, header::CONTENT_LENGTH];
 
-/// What only a front that we trust may say. Every front says these itself.
+/// Headers that only a trusted front may set. Every front sets these itself.
 const OF_A_FRONT: [HeaderName; 3] = [FORWARDED_FOR, FORWARDED_PROTO, FORWARDED_HOST];
 
-/// What nobody may say: a front such as Caddy says none of these, and passes on what its client said.
+/// Headers that are always removed: a front such as Caddy does not set them, and forwards those of its
+/// client.
 const OF_NOBODY: [HeaderName; 6] = [
     header::FORWARDED,
     REAL_ADDRESS,
@@ -43,17 +44,17 @@ const OF_NOBODY: [HeaderName; 6] = [
     HeaderName::from_static("x-forwarded-ssl"),
 ];
 
-/// Whether the client asks for another protocol that we can pass through.
+/// Returns whether the client requests an upgrade to another protocol that we can forward.
 pub(super) fn asks_for_a_tunnel<B>(request: &Request<B>, has_body: bool) -> bool {
     let headers = request.headers();
     let mut protocols = headers.get_all(header::UPGRADE).iter();
     let (Some(protocol), None) = (protocols.next(), protocols.next()) else { return false };
-    // HTTP/2 to an application would be requests that nobody here looks at.
+    // HTTP/2 to an application would be requests that the proxy does not inspect.
     let is_http2 = tokens(protocol).any(|token| starts_with(token, "h2"));
     request.version() == Version::HTTP_11 && !has_body && !is_http2 && names(headers, "upgrade")
 }
 
-/// Leaves only what is for the application.
+/// Removes the headers that the application must not receive.
 pub(super) fn clean_request(headers: &mut HeaderMap, is_tunnel: bool) {
     let upgrade = if is_tunnel { headers.remove(header::UPGRADE) } else { None };
     let wants_trailers = headers
@@ -67,7 +68,7 @@ pub(super) fn clean_request(headers: &mut HeaderMap, is_tunnel: bool) {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
         headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
     }
-    // The client is told to go on when the application is there to read.
+    // The proxy sends `100 Continue` itself, once the application reads the body.
     headers.remove(header::EXPECT);
     if let Some(protocol) = upgrade {
         headers.insert(header::UPGRADE, protocol);
@@ -75,16 +76,16 @@ pub(super) fn clean_request(headers: &mut HeaderMap, is_tunnel: bool) {
     }
 }
 
-/// Leaves only what is for the client.
+/// Removes the headers that the client must not receive.
 pub(super) fn clean_response(headers: &mut HeaderMap) {
     if headers.contains_key(header::TRANSFER_ENCODING) {
-        // It was not the length of what came.
+        // It is not the length of a chunked body.
         headers.remove(header::CONTENT_LENGTH);
     }
     clean(headers);
 }
 
-/// Says for whom we forward.
+/// Sets the forwarding headers.
 pub(super) fn say_for_whom(headers: &mut HeaderMap, peer: &Peer) {
     remove_look_alikes(headers);
     let strangers: &[HeaderName] = if peer.is_trusted { &[] } else { &OF_A_FRONT };
@@ -97,12 +98,13 @@ pub(super) fn say_for_whom(headers: &mut HeaderMap, peer: &Peer) {
     headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
     append(headers, FORWARDED_FOR, peer.as_header());
     if !peer.is_trusted {
-        // Behind a front it would tell of the front alone, and some applications ask here first.
+        // Behind a front it would name only the front, and some applications read this header first.
         headers.insert(header::FORWARDED, peer.as_forwarded().clone());
     }
 }
 
-/// Some applications take an underscore for a dash, and would believe anybody.
+/// Removes headers with underscores in place of dashes. Some applications treat the two alike, and would
+/// trust the header of any client.
 fn remove_look_alikes(headers: &mut HeaderMap) {
     let is_look_alike = |name: &&HeaderName| {
         let is_same = |own: &HeaderName| {
@@ -151,7 +153,7 @@ fn clean(headers: &mut HeaderMap) {
     }
 }
 
-/// The values of `Connection`, if there are any but the usual ones.
+/// Returns the values of `Connection`, if there are others than the usual ones.
 fn connection(headers: &HeaderMap) -> Option<Vec<HeaderValue>> {
     let is_usual = |value: &&HeaderValue| {
         let is = |word: &str| value.as_bytes().eq_ignore_ascii_case(word.as_bytes());

@@ -1,4 +1,4 @@
-//! What follows when client and application speak another protocol: bytes, both ways.
+//! Upgraded connections: bytes are copied in both directions.
 
 use std::{
     io,
@@ -25,7 +25,7 @@ use crate::{
     upstream::Upstream,
 };
 
-/// Answers that the protocol changes, and passes bytes from then on. The target is in use until the end.
+/// Answers with a switch of protocols, and copies bytes from then on. The target is in use until the end.
 pub(super) fn open(
     proxy: &Arc<Proxy>,
     exchange: Arc<Exchange>,
@@ -40,7 +40,7 @@ pub(super) fn open(
         tokio::select! {
             ended = pass(&proxy, client, application) => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "a tunnel broke");
+                    tracing::debug!(%error, "tunnel failed");
                 }
             }
             () = proxy.closing.reached(Phase::Cutting) => {}
@@ -65,7 +65,7 @@ async fn pass(proxy: &Proxy, client: OnUpgrade, application: OnUpgrade) -> Resul
     Ok(())
 }
 
-/// A stream that fails when nothing moves on it either way. Every byte of a tunnel passes here.
+/// A stream that fails when no byte moves in either direction. Every byte of a tunnel passes here.
 struct Watched {
     stream: TokioIo<Upgraded>,
     stall: Stall,

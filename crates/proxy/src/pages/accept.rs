@@ -1,11 +1,11 @@
-//! What a client would like to get.
+//! Content negotiation by `Accept` headers.
 
 use http::{
     HeaderMap,
     header::{ACCEPT, HeaderName},
 };
 
-/// In what a page is written.
+/// The format of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Plain,
@@ -14,7 +14,8 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// What is asked for by name. Who takes anything is a program, and a person reads its output.
+    /// Returns the format that is asked for by name. A client that accepts anything is a program whose
+    /// output a person reads.
     pub(super) fn wanted_by(headers: &HeaderMap) -> Self {
         let weight = |format: &Self| weight(headers, ACCEPT, format.name()).unwrap_or(0);
         let named = [Self::Plain, Self::Json, Self::Html].into_iter().filter(|format| weight(format) > 0);
@@ -38,13 +39,13 @@ impl Format {
     }
 }
 
-/// Whether a page would be welcome: what browsers say when somebody follows a link.
+/// Returns whether the client prefers HTML, as browsers do for navigation.
 pub(crate) fn asks_for_html(headers: &HeaderMap) -> bool {
     weight(headers, ACCEPT, "text/html").is_some_and(|weight| weight > 0)
 }
 
-/// How much the list in `header` wants `name`, from 0 (not at all) to 1000, or nothing when it does
-/// not name it.
+/// Returns the weight of `name` in the list of `header`, from 0 (not acceptable) to 1000, or `None` if the
+/// list does not name it.
 pub(crate) fn weight(headers: &HeaderMap, header: HeaderName, name: &str) -> Option<u16> {
     let lines = headers.get_all(header).iter().filter_map(|value| value.to_str().ok());
     let items = lines.flat_map(|line| line.split(','));
@@ -59,7 +60,7 @@ fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
     let value = parameters.find_map(|parameter| parameter.strip_prefix(['q', 'Q'])?.strip_prefix('='));
     match value.map(str::parse::<f32>) {
         None => 1000,
-        // No number wants nothing: the cast of one that is not a number is 0.
+        // NaN means 0: its cast is 0.
         Some(Ok(weight)) => (weight.clamp(0.0, 1.0) * 1000.0) as u16,
         Some(Err(_)) => 0,
     }

@@ -1,44 +1,44 @@
-//! What can be wrong, and how a person is told.
+//! Errors of the proxy, and their texts.
 
 use std::borrow::Cow;
 
 use http::StatusCode;
 
-/// Why there is no application's answer.
+/// The reason why there is no application's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
-    /// The name that was asked for leads nowhere.
+    /// No application has the host.
     UnknownHost,
-    /// Somebody stopped the application.
+    /// A user stopped the application.
     Stopped,
-    /// No version of the application is live.
+    /// No deployment of the application is live.
     Absent,
-    /// The application takes no connection, or breaks it.
+    /// The application refuses connections, or resets them.
     NotAnswering,
     /// The application took too long.
     TooSlow,
-    /// The proxy does not know yet where the application is.
+    /// The proxy has not received the application's route yet.
     Starting,
-    /// The request cannot be passed on, because of this.
+    /// The request is invalid for this reason.
     BadRequest(&'static str),
-    /// The request's first line or its headers are too long.
+    /// The request line or the headers are too long.
     HeadTooLarge,
-    /// More requests are under way than this machine takes.
+    /// The limit of concurrent requests is reached.
     TooBusy,
     /// The site has no such page.
     NotFound,
-    /// The site cannot do what the method asks for.
+    /// The site does not support the method.
     MethodNotAllowed,
 }
 
-/// How a problem is told.
+/// The text of a problem.
 pub(super) struct Wording {
     pub(super) status: StatusCode,
-    /// For a program.
+    /// A machine-readable code.
     pub(super) code: &'static str,
-    /// What is wrong, without a full stop.
+    /// A title without a full stop.
     pub(super) title: &'static str,
-    /// What to do.
+    /// An advice for the visitor.
     pub(super) advice: Cow<'static, str>,
     pub(super) retry_after_seconds: Option<u32>,
 }
@@ -117,7 +117,7 @@ impl Problem {
         Wording { status, code, title, advice, retry_after_seconds: self.retry_after_seconds() }
     }
 
-    /// When it makes sense to come back.
+    /// The value of `Retry-After`, where a retry makes sense.
     fn retry_after_seconds(self) -> Option<u32> {
         match self {
             Self::Starting => Some(2),

@@ -1,4 +1,4 @@
-//! The routes while the proxy runs: read by every request, changed by the control plane.
+//! The routes in memory: read by every request, changed by the control plane.
 
 use std::{
     collections::HashMap,
@@ -22,43 +22,43 @@ use crate::{
     upstream::Upstream,
 };
 
-/// The one table that holds, and the targets that it led to before.
+/// The current table, and the previous targets.
 #[derive(Debug)]
 pub(crate) struct LiveRoutes {
     table: ArcSwap<Table>,
     retired: Mutex<HashMap<String, Vec<Weak<Upstream>>>>,
     ground: Ground,
-    // Held by each change, and for good once another process has the routes.
+    // Held by each change, and for ever once another process owns the routes.
     changes: Arc<AsyncMutex<Store>>,
 }
 
-/// Why routes stay as they were.
+/// The reason why routes did not change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ChangeError {
-    /// They cannot be as asked.
+    /// The routes are invalid.
     Refused(String),
-    /// They cannot be kept.
+    /// The routes could not be stored.
     Unkept(String),
 }
 
 impl LiveRoutes {
-    /// The routes as they were kept.
+    /// Loads the stored routes.
     pub(crate) fn load(store: Store) -> Self {
         let ground = Ground::default();
         let table = Table::new(store.load(), &Table::default(), &ground).unwrap_or_else(|error| {
-            tracing::warn!(error, "the kept routes contradict each other: waiting for new ones");
+            tracing::warn!(error, "stored routes are invalid, waiting for new ones");
             Table::default()
         });
         let changes = Arc::new(AsyncMutex::new(store));
         Self { table: ArcSwap::from_pointee(table), retired: Mutex::default(), ground, changes }
     }
 
-    /// The table now. To be let go soon: requests hold what they use, not the table.
+    /// Returns the current table. Drop it soon: requests hold their target, not the table.
     pub(crate) fn table(&self) -> Guard<Arc<Table>> {
         self.table.load()
     }
 
-    /// What each application was asked.
+    /// Returns the traffic counters of each application.
     pub(crate) fn traffic(&self) -> Snapshot {
         self.ground.traffic.snapshot()
     }
@@ -83,13 +83,13 @@ impl LiveRoutes {
         .await
     }
 
-    /// Lets nobody change anything until the guard is gone. Everything before is on disk.
+    /// Blocks all changes until the guard is dropped. Every earlier change is on disk.
     pub(crate) async fn freeze(&self) -> OwnedMutexGuard<Store> {
         Arc::clone(&self.changes).lock_owned().await
     }
 
-    /// Whether, within the limit, no request is under way any more to where the application's traffic
-    /// went before: to `container`, or to anything.
+    /// Returns whether, within the limit, no request to the application's previous targets is in flight any
+    /// more: to `container`, or to any target.
     pub(crate) async fn drain(&self, application: &str, container: Option<&str>, limit: Duration) -> bool {
         let drained = async {
             loop {
@@ -111,7 +111,7 @@ impl LiveRoutes {
         let new = Table::new(kept, &old, &self.ground).map_err(ChangeError::Refused)?;
         let (before, after) = (old.kept(), new.kept());
         if before != after {
-            // On disk first: what was answered holds, and what was not may.
+            // On disk first: an acknowledged change must survive, an unacknowledged one may.
             let disk = store.clone();
             let saved = spawn_blocking(move || disk.save(&after)).await;
             let saved = saved.map_err(io::Error::other).flatten();
@@ -122,7 +122,7 @@ impl LiveRoutes {
     }
 
     fn swap(&self, old: &Table, new: Table) {
-        // Before the swap: afterwards the last request may be done before anybody could look.
+        // Before the swap: afterwards the last request may end before it is registered.
         self.retire(old, &new);
         self.table.store(Arc::new(new));
     }

@@ -1,28 +1,28 @@
-//! Which file a path asks for.
+//! The file that a request path names.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::PathBuf};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-/// The one folder with a dot that is for everybody (RFC 8615).
+/// The one folder with a dot that is served (RFC 8615).
 const WELL_KNOWN: &[u8] = b".well-known";
 
-/// What stays as it is in a redirect.
+/// Characters that are not escaped in a redirect.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A path that was decoded once and leads nowhere but down.
+/// A path that was decoded once and cannot leave the folder of the site.
 ///
-/// **Invariant:** no name in it is empty, begins with a dot (but for `.well-known` at the root), or
+/// **Invariant:** no segment is empty, begins with a dot (except `.well-known` at the root), or
 /// contains a slash, a backslash or a NUL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     names: Vec<Vec<u8>>,
-    /// Whether the path ends with a slash.
+    /// The path ends with a slash.
     pub(super) is_folder: bool,
 }
 
 impl Address {
-    /// What the path of a request asks for, or nothing when a site never answers to it.
+    /// Parses the path of a request. Returns `None` if a site never serves it.
     pub(super) fn parse(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
         if path.is_empty() {
@@ -37,26 +37,26 @@ impl Address {
         are_served.then_some(Self { names, is_folder })
     }
 
-    /// Where the file is, beneath the folder of the site.
+    /// Returns the path of the file, relative to the folder of the site.
     pub(super) fn file(&self) -> PathBuf {
         let names = self.names.iter().map(|name| OsStr::from_bytes(name));
         let index = self.is_folder.then_some(OsStr::new("index.html"));
         names.chain(index).collect()
     }
 
-    /// The same address as a folder.
+    /// Returns the same address as a folder.
     pub(super) fn as_folder(&self) -> Self {
         Self { names: self.names.clone(), is_folder: true }
     }
 
-    /// Where the folder is, seen from the path without a slash at its end. It begins with `./`, so
-    /// that nobody can take any name for a scheme or a host.
+    /// Returns the location of the folder, relative to the path without a trailing slash. It begins with
+    /// `./`, so that no name can be parsed as a scheme or a host.
     pub(super) fn redirect(&self) -> String {
         let name = self.names.last().map_or(&[][..], Vec::as_slice);
         format!("./{}/", percent_encode(name, PLAIN))
     }
 
-    /// Whether the last name looks like that of a file.
+    /// Returns whether the last segment has a file extension.
     pub(super) fn has_extension(&self) -> bool {
         !self.is_folder && self.names.last().is_some_and(|name| name.contains(&b'.'))
     }

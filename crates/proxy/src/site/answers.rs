@@ -1,4 +1,4 @@
-//! The answers of a site.
+//! The responses of a site.
 
 use std::{fs::File, ops::Range, path::Path};
 
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::body::{self, Body};
 
-/// What an answer contains.
+/// The body of a response.
 #[derive(Debug)]
 pub(super) enum Content {
     Nothing,
@@ -32,7 +32,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// A part of a file: at once if it is small, so that nobody has to ask the disk twice.
+    /// Reads a range of a file: into memory if it is small, to save a second access to the disk.
     fn of(file: File, part: Range<u64>) -> Result<Self, OpenError> {
         if part.end - part.start > CHUNK {
             return Ok(Self::InFile(file, part));
@@ -49,7 +49,7 @@ impl Content {
     }
 }
 
-/// The file, as much of it as the client needs.
+/// Returns the file, or the part of it that the client needs.
 pub(super) fn representation(
     asked: &Asked,
     folder: &Path,
@@ -85,15 +85,15 @@ pub(super) fn representation(
     }
 }
 
-/// The site's own page for what it does not have. It is never a part and never known already,
-/// because it is about another address each time.
+/// Returns the site's own 404 page. It ignores ranges and conditions, because it is about another address
+/// each time.
 pub(super) fn not_found(page: Representation, is_head: bool) -> Result<Response<Content>, OpenError> {
     let response = blank(StatusCode::NOT_FOUND);
     let size = page.metadata.len();
     with_content(response, page, 0..size, is_head)
 }
 
-/// To the same address with a slash at its end, where a page's own links are right.
+/// Redirects to the same address with a trailing slash, where the page's relative links are right.
 pub(super) fn redirect(address: &Address, query: Option<&str>) -> Response<Content> {
     let mut response = blank(StatusCode::PERMANENT_REDIRECT);
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
@@ -102,7 +102,7 @@ pub(super) fn redirect(address: &Address, query: Option<&str>) -> Response<Conte
     response
 }
 
-/// What all answers have in common.
+/// Returns an empty response with the headers that all responses have.
 fn blank(status: StatusCode) -> Response<Content> {
     let mut response = Response::new(Content::Nothing);
     *response.status_mut() = status;

@@ -1,4 +1,4 @@
-//! Whether a client needs the file at all (RFC 9110, section 13).
+//! Conditional requests (RFC 9110, section 13).
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use http::{
 
 use super::tags::Tag;
 
-/// What a request makes its answer depend on.
+/// The conditional headers of a request.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
     match_any: Vec<HeaderValue>,
@@ -19,7 +19,7 @@ pub(super) struct Conditions {
     range: Option<HeaderValue>,
 }
 
-/// What the conditions come to.
+/// The result of evaluating the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Send,
@@ -39,7 +39,7 @@ impl Conditions {
         }
     }
 
-    /// Judges them in the order that the standard demands: a tag is more than a date.
+    /// Evaluates the conditions in the order of the standard: an entity tag takes precedence over a date.
     pub(super) fn verdict(&self, tag: &Tag, modified: Option<SystemTime>) -> Verdict {
         if !self.match_any.is_empty() {
             if !self.match_any.iter().any(|list| names(list, tag, Comparison::Strong)) {
@@ -49,7 +49,7 @@ impl Conditions {
             return Verdict::Failed;
         }
         let is_known = if self.match_none.is_empty() {
-            // The very date and no later one: going back to an earlier release makes a file older.
+            // Exactly this date and no later one: a rollback to an earlier release makes a file older.
             modified.is_some() && modified == self.modified_since
         } else {
             self.match_none.iter().any(|list| names(list, tag, Comparison::Weak))
@@ -57,8 +57,8 @@ impl Conditions {
         if is_known { Verdict::NotModified } else { Verdict::Send }
     }
 
-    /// Whether the client may get a part: without a condition, or if it has the rest of this very
-    /// content. A date cannot tell that, so whoever sends one gets everything.
+    /// Returns whether the client may get a range: without a condition, or if it has the rest of the same
+    /// content. A date cannot prove that, so a client that sends one gets the whole file.
     pub(super) fn allow_part(&self, tag: &Tag) -> bool {
         self.range.as_ref().is_none_or(|range| range.as_bytes() == tag.as_str().as_bytes())
     }
@@ -66,9 +66,9 @@ impl Conditions {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
-    /// A weak tag is never equal.
+    /// A weak tag never matches.
     Strong,
-    /// A weak tag is as good.
+    /// A weak tag matches as well.
     Weak,
 }
 
@@ -76,7 +76,7 @@ fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
     httpdate::parse_http_date(headers.get(name)?.to_str().ok()?).ok()
 }
 
-/// Whether a list of tags has this one. What comes after the first mistake in it does not count.
+/// Returns whether a list of tags contains this one. Everything after the first syntax error is ignored.
 fn names(list: &HeaderValue, tag: &Tag, comparison: Comparison) -> bool {
     let Ok(list) = list.to_str() else { return false };
     if list.trim() == "*" {
@@ -89,7 +89,7 @@ fn names(list: &HeaderValue, tag: &Tag, comparison: Comparison) -> bool {
             Some(strong) => (strong, true),
             None => (rest, false),
         };
-        // A tag may contain a comma, so the list cannot be cut there.
+        // A tag may contain a comma, so the list cannot be split there.
         let Some(end) = strong.strip_prefix('"').and_then(|inner| inner.find('"')) else { return false };
         let (named, after) = strong.split_at(end + 2);
         if named == tag.as_str() && !(is_weak && comparison == Comparison::Strong) {

@@ -1,12 +1,12 @@
-//! What a file is, by the end of its name.
+//! Media types by file extension.
 
 use std::path::Path;
 
 use http::HeaderValue;
 use mime_guess::{from_path, mime};
 
-/// What a browser takes for something else, or would only download, because the list of all types
-/// knows it by another or by none.
+/// Types that a browser would misinterpret, or only download, because the list of all types has another one
+/// or none.
 const OF_THE_WEB: &[(&str, &str)] = &[
     ("cjs", "text/javascript; charset=utf-8"),
     ("geojson", "application/geo+json"),
@@ -17,7 +17,7 @@ const OF_THE_WEB: &[(&str, &str)] = &[
     ("webmanifest", "application/manifest+json"),
 ];
 
-/// The header `Content-Type` of a file. All text is taken for UTF-8.
+/// Returns the `Content-Type` of a file. All text is assumed to be UTF-8.
 pub(super) fn content_type(file: &Path) -> HeaderValue {
     let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     if let Some((_, known)) = OF_THE_WEB.iter().find(|(own, _)| own.eq_ignore_ascii_case(extension)) {

@@ -1,25 +1,25 @@
-//! Which part of a file a client asks for (RFC 9110, section 14).
+//! Range requests (RFC 9110, section 14).
 //!
-//! One part at a time: who asks for several gets the whole file, as the standard allows.
+//! Only single ranges: a request for several gets the whole file, as the standard allows.
 
 use std::ops::Range;
 
 use http::HeaderValue;
 
-/// What is sent of a file.
+/// The part of a file that is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All of it.
+    /// The whole file.
     Whole,
     /// These bytes, at least one.
     Bytes(Range<u64>),
-    /// Nothing: the file has no such bytes.
+    /// Nothing: the file does not have these bytes.
     Unsatisfiable,
 }
 
 impl Part {
-    /// What the header `Range` means for a file of `size` bytes. One that is no range of bytes, or
-    /// not one, is as good as none.
+    /// Evaluates the header `Range` for a file of `size` bytes. Anything but one valid byte range is
+    /// ignored.
     pub(super) fn of(header: Option<&HeaderValue>, size: u64) -> Self {
         let asked = header.and_then(|value| value.to_str().ok()).and_then(Asked::parse);
         let bytes = match asked {
@@ -56,7 +56,7 @@ impl Asked {
     }
 }
 
-/// A number that is too large stands for the largest: no file is as long.
+/// Parses a number. One that is too large becomes the largest: no file is as long.
 fn number(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! A file, or a part of it, on its way to a client.
+//! Streams a file, or a part of it, to a client.
 
 use std::{
     fs::File,
@@ -14,12 +14,12 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// How much of a file is in memory at once for each client.
+/// The size of a chunk, and so the memory for each client.
 pub(super) const CHUNK: u64 = 64 * 1024;
 
-/// Reads a part of a file, a chunk at a time, when the client has taken the last one. The file is
-/// open, so that it may be replaced or removed meanwhile; one that is cut shorter ends the answer
-/// with an error, and the client knows that it has not got everything.
+/// Reads a part of a file, one chunk at a time, when the client has taken the last one. The file is open,
+/// so it may be replaced or removed meanwhile; one that is truncated ends the response with an error, so
+/// that the client detects the incomplete body.
 #[derive(Debug)]
 pub(super) struct FileBody {
     file: Arc<File>,
@@ -65,7 +65,7 @@ impl http_body::Body for FileBody {
     }
 }
 
-/// Reads exactly this part. It has to fit into memory.
+/// Reads exactly this part into memory.
 pub(super) fn read(file: &File, part: Range<u64>) -> io::Result<Bytes> {
     let length = usize::try_from(part.end.saturating_sub(part.start)).map_err(io::Error::other)?;
     let mut bytes = vec![0; length];

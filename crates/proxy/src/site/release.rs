@@ -1,4 +1,4 @@
-//! The published folder, opened so that nothing outside of it is ever reached.
+//! The published folder, opened so that no path leads outside of it.
 
 use std::{
     fs::{File, Metadata},
@@ -12,19 +12,19 @@ use rustix::{
     io::Errno,
 };
 
-/// `O_NONBLOCK`, so that nobody waits for the other end of a pipe.
+/// `O_NONBLOCK`, so that opening a FIFO does not wait for its other end.
 const TO_READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 const TO_PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// How often a path is looked up again that others moved meanwhile.
+/// The number of attempts to resolve a path that is being changed concurrently.
 const MOST_TRIES: u32 = 8;
 
-/// Why there is no file.
+/// The reason why a file cannot be opened.
 #[derive(Debug)]
 pub(super) enum OpenError {
-    /// There is none, or none that is served.
+    /// The file does not exist, or is not served.
     Missing,
-    /// The folder of the site is gone.
+    /// The folder of the site was removed.
     Gone,
     /// This process or this machine has too many files open.
     Busy(io::Error),
@@ -32,7 +32,7 @@ pub(super) enum OpenError {
     Fault(io::Error),
 }
 
-/// What a path leads to.
+/// A file or a folder at a path.
 pub(super) enum Entry {
     File(File, Metadata),
     Folder,
@@ -52,8 +52,8 @@ impl Release {
         }
     }
 
-    /// Opens what is at `path`, if it is a file or a folder beneath this one. Links are followed as
-    /// long as they stay inside: who published the folder made them.
+    /// Opens the file or folder at `path` beneath this one. Links are followed as long as they stay inside:
+    /// the publisher of the folder created them.
     pub(super) fn entry(&self, path: &Path) -> Result<Entry, OpenError> {
         let file = File::from(self.open_beneath(path).map_err(|error| self.reason(error))?);
         let metadata = file.metadata().map_err(OpenError::Fault)?;
@@ -66,7 +66,7 @@ impl Release {
         }
     }
 
-    /// Opens a file, and nothing else.
+    /// Opens a regular file.
     pub(super) fn file(&self, path: &Path) -> Result<(File, Metadata), OpenError> {
         match self.entry(path)? {
             Entry::File(file, metadata) => Ok((file, metadata)),
@@ -81,15 +81,15 @@ impl Release {
             tries += 1;
             match openat2(&self.root, path, TO_READ, Mode::empty(), inside) {
                 Err(Errno::AGAIN | Errno::INTR) if tries < MOST_TRIES => {}
-                // Kernels before 5.6, and sandboxes that do not know the call.
+                // Kernels before 5.6, and sandboxes without this system call.
                 Err(Errno::NOSYS | Errno::PERM) => return self.walk(path),
                 found => return found,
             }
         }
     }
 
-    /// The same by steps, without following any link: where the kernel cannot tell whether a link
-    /// stays inside, none is followed.
+    /// Opens a path segment by segment, without following links: for kernels that cannot confine links to
+    /// the folder.
     fn walk(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let mut names = path.components().peekable();
         let mut folder = None;
@@ -112,7 +112,7 @@ impl Release {
         }
     }
 
-    /// Whether the folder was removed after it was opened: nothing is found in it then.
+    /// Returns whether the folder was removed after it was opened: it is empty then.
     fn is_removed(&self) -> bool {
         fstat(&self.root).is_ok_and(|status| status.st_nlink == 0)
     }
@@ -125,7 +125,7 @@ impl From<Errno> for OpenError {
             | Errno::NOTDIR
             | Errno::NAMETOOLONG
             | Errno::ACCESS
-            // A link that leads out, a circle of links, a socket or a device.
+            // A link to the outside, a loop of links, a socket or a device.
             | Errno::XDEV
             | Errno::LOOP
             | Errno::NXIO

@@ -1,4 +1,4 @@
-//! The file that is sent: the one that was asked for, or one that says the same in fewer bytes.
+//! The file that is sent: the requested one, or a compressed sibling.
 
 use std::{
     ffi::OsString,
@@ -14,11 +14,11 @@ use super::{
     release::{OpenError, Release},
 };
 
-/// Builds that write the same time into all files mean nothing by it: they use the first times that
-/// file systems and archives know (1970, 1980, 1985).
+/// The earliest plausible modification time. Builds that write a fixed time into all files use the first
+/// times that file systems and archives support (1970, 1980, 1985).
 const FIRST_REAL_TIME: Duration = Duration::from_secs(946_684_800);
 
-/// Which codings a client takes, the best first.
+/// The codings that a client accepts, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Takes([Option<Coding>; 2]);
 
@@ -28,7 +28,7 @@ enum Coding {
     Gzip,
 }
 
-/// An open file, and how it is told of.
+/// An open file and its metadata.
 #[derive(Debug)]
 pub(super) struct Representation {
     pub(super) file: File,
@@ -38,7 +38,7 @@ pub(super) struct Representation {
 }
 
 impl Takes {
-    /// What a client takes whose weight for a coding is `weight`. Among equals the smaller file is
+    /// Returns the codings that a client accepts, by their weights. Among equal weights the smaller file is
     /// better.
     pub(super) fn by_weight(weight: impl Fn(&str) -> Option<u16>) -> Self {
         let of = |coding: Coding| weight(coding.name()).or_else(|| weight("*")).unwrap_or(0);
@@ -57,7 +57,7 @@ impl Coding {
         }
     }
 
-    /// The file beside `path` that has its content in this coding.
+    /// Returns the path of the file beside `path` in this coding.
     fn sibling(self, path: &Path) -> PathBuf {
         let end = match self {
             Self::Brotli => ".br",
@@ -75,7 +75,7 @@ impl Representation {
         Self::choose(release, path, file, metadata, takes)
     }
 
-    /// The best of `file`, which is at `path`, and its siblings.
+    /// Chooses among `file`, which is at `path`, and its siblings.
     pub(super) fn choose(
         release: &Release,
         path: &Path,
@@ -97,7 +97,7 @@ impl Representation {
         Ok(Self { file, metadata, content_type, content_encoding: None })
     }
 
-    /// When it was modified, in whole seconds, if that is known and can be true.
+    /// Returns the modification time in whole seconds, if it is known and plausible.
     pub(super) fn modified(&self) -> Option<SystemTime> {
         let modified = self.metadata.modified().ok()?;
         let age = modified.duration_since(SystemTime::UNIX_EPOCH).ok()?;

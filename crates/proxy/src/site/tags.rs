@@ -1,7 +1,7 @@
-//! Entity tags: what tells a client whether its copy of a file is still right.
+//! Entity tags: they let a client check whether its copy of a file is current.
 //!
-//! A tag is made of the content, so that a file which a deployment did not change keeps it, and
-//! one that it did change never does, whatever its time and size say.
+//! A tag is derived from the content, so a file that a deployment did not change keeps its tag, and
+//! one that it did change never does, whatever its time and size.
 
 use std::{
     fs::{File, Metadata},
@@ -17,17 +17,17 @@ use http::HeaderValue;
 use moka::sync::Cache;
 use sha2::{Digest as _, Sha256};
 
-/// Above it, reading all of a file before its first byte is sent takes too long.
+/// The largest file that is hashed. Reading a larger one before the first byte is sent takes too long.
 const MOST_HASHED: u64 = 32 * 1024 * 1024;
 
-/// How many tags are remembered: with their keys, a few megabytes.
+/// The number of cached tags: with their keys, a few megabytes.
 const MOST_REMEMBERED: u64 = 32 * 1024;
 
-/// A file that changed less than this ago may change again and look the same, because clocks of
-/// file systems tick slowly.
+/// The time after which a file counts as settled. One that changed more recently may change again and look
+/// the same, because the clocks of file systems are coarse.
 const SETTLED_AFTER: Duration = Duration::from_millis(100);
 
-/// Half of a SHA-256: nobody finds two contents with the same.
+/// Half of a SHA-256, which is still collision-resistant.
 const TAG_BYTES: usize = 16;
 
 static REMEMBERED: LazyLock<Cache<Version, Tag>> = LazyLock::new(|| Cache::new(MOST_REMEMBERED));
@@ -36,9 +36,9 @@ static REMEMBERED: LazyLock<Cache<Version, Tag>> = LazyLock::new(|| Cache::new(M
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tag(Arc<str>);
 
-/// One state of one file. The time of its last change is part of it, because publishing keeps the
-/// time of the last modification, which builds like to set to a fixed one, and a removed file's
-/// number is used again.
+/// One state of one file. It includes the time of the last status change (`ctime`), because publishing
+/// preserves the modification time, which builds like to set to a fixed one, and the inode number of a
+/// removed file is reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Version {
     device: u64,
@@ -49,7 +49,8 @@ struct Version {
 }
 
 impl Tag {
-    /// The tag of an open file in `folder`. Reads all of it, unless it is remembered or too large.
+    /// Returns the tag of an open file in `folder`. Reads the whole file, unless the tag is cached or the
+    /// file is too large.
     pub(super) fn of(folder: &Path, file: &File, metadata: &Metadata) -> io::Result<Self> {
         let version = Version::of(metadata);
         if version.size > MOST_HASHED {
@@ -58,7 +59,7 @@ impl Tag {
         if !version.is_settled(SystemTime::now()) {
             return hashed(folder, file, version);
         }
-        // Many who ask at once wait for the first of them.
+        // Concurrent requests wait for the first of them.
         let found = REMEMBERED.try_get_with(version, || hashed(folder, file, version));
         found.map_err(|error: Arc<io::Error>| io::Error::new(error.kind(), error))
     }
@@ -95,16 +96,16 @@ impl Version {
         now.duration_since(changed).is_ok_and(|age| age >= SETTLED_AFTER)
     }
 
-    /// A tag that tells no content, but this state of this file in this release. Hashed, because
-    /// numbers of this machine are nobody's business.
+    /// Returns a tag of this state of this file in this release, without its content. Hashed, because the
+    /// numbers of this machine must not be disclosed.
     fn tag(&self, folder: &Path) -> Tag {
         let told = format!("{}\0{self:?}", folder.display());
         Tag::from_digest(Sha256::digest(told))
     }
 }
 
-/// The tag of the content, or of the state when somebody wrote meanwhile. The time of the last change
-/// does not tell that: it moves too when the file is removed.
+/// Returns the tag of the content, or of the state if the file was written meanwhile. The `ctime` does not
+/// prove that: it also changes when the file is removed.
 fn hashed(folder: &Path, file: &File, version: Version) -> io::Result<Tag> {
     let digest = digest(file, version.size)?;
     let after = Version::of(&file.metadata()?);
@@ -128,7 +129,7 @@ mod tests {
         let file = File::open(folder.join("Cargo.toml")).unwrap();
         let metadata = file.metadata().unwrap();
         let tag = Tag::of(folder, &file, &metadata).unwrap();
-        // Were it read again, it would be this one that is read.
+        // A second read would read this file instead.
         let other = File::open(folder.join("src/lib.rs")).unwrap();
         assert_eq!(Tag::of(folder, &other, &metadata).unwrap(), tag);
     }

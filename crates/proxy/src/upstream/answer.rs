@@ -1,4 +1,4 @@
-//! An answer's body on its way from an application.
+//! The body of an application's response.
 
 use std::{
     io,
@@ -14,12 +14,12 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use super::{Link, Upstream};
 use crate::{body::BoxError, stall::Stall};
 
-/// Reads the body, and gives the connection back when nothing is left of it.
+/// Reads the body, and returns the connection to the pool at its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     body: Incoming,
     stall: Stall,
-    /// Until the last byte has come.
+    /// `None` after the last byte.
     source: Option<(Arc<Upstream>, Box<Link>)>,
 }
 

@@ -19,31 +19,31 @@ use tokio::{net::TcpStream, time::timeout};
 
 use super::Outgoing;
 
-/// The biggest head of an answer, and as much of a body as is read at once.
+/// The largest head of a response, and the size of the read buffer.
 const MOST_BUFFERED: usize = 256 * 1_024;
 
-/// A connection together with what moves it.
+/// A connection together with its driver.
 #[derive(Debug)]
 pub(crate) struct Link {
     sender: SendRequest<Outgoing>,
-    /// Not there any more when it has ended, or when it moves by itself.
+    /// `None` once the connection has ended or is driven by a task of its own.
     connection: Option<Connection<TokioIo<TcpStream>, Outgoing>>,
     pub(crate) idle_since: Instant,
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no response.
 #[derive(Debug)]
 pub(crate) enum SendError {
-    /// Nothing of it was sent; here it is again.
+    /// Nothing of the request was sent; it is returned.
     Unsent(Box<Request<Outgoing>>),
-    /// It was sent, or a part of it, and the connection ended.
+    /// The request was sent, at least in part, and the connection ended.
     Unanswered,
-    /// What came is no answer.
+    /// The response is malformed.
     Malformed(hyper::Error),
 }
 
 impl Link {
-    /// Boxed once, because it moves with every request that it serves.
+    /// Connects. Boxed once, because the link moves with every request that it serves.
     pub(crate) async fn open(address: SocketAddr, limit: Duration) -> io::Result<Box<Self>> {
         let stream = timeout(limit, TcpStream::connect(address)).await??;
         stream.set_nodelay(true)?;
@@ -55,7 +55,7 @@ impl Link {
         Ok(Box::new(Self { sender, connection: Some(connection), idle_since: Instant::now() }))
     }
 
-    /// Whether an idle connection can take a request: the application may have closed it meanwhile.
+    /// Returns whether an idle connection can take a request: the application may have closed it meanwhile.
     pub(crate) async fn is_usable(&mut self) -> bool {
         poll_fn(|cx| {
             self.poll_move(cx);
@@ -64,7 +64,7 @@ impl Link {
         .await
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its response.
     pub(crate) async fn send(&mut self, request: Request<Outgoing>) -> Result<Response<Incoming>, SendError> {
         let mut answer = pin!(self.sender.try_send_request(request));
         let connection = &mut self.connection;
@@ -81,8 +81,8 @@ impl Link {
         })
     }
 
-    /// Lets it move by itself from now on: for an upgrade, or while both bodies are under way, when
-    /// one must not wait for the other.
+    /// Drives the connection in a task of its own from now on: for an upgrade, or while both bodies are in
+    /// transfer, when one must not wait for the other.
     pub(crate) fn detach(&mut self) {
         if let Some(connection) = self.connection.take() {
             tokio::spawn(connection.with_upgrades());
@@ -98,7 +98,7 @@ impl Link {
     }
 }
 
-/// What went wrong is told to whoever waits for the answer or reads its body.
+/// Drives the connection. Its errors are returned to the reader of the response.
 fn poll_move(connection: &mut Option<Connection<TokioIo<TcpStream>, Outgoing>>, cx: &mut Context<'_>) {
     let ended = connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready());
     if ended {

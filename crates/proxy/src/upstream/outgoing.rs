@@ -1,4 +1,4 @@
-//! A request's body on its way to an application.
+//! The body of a request to an application.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use super::Upstream;
 use crate::{body::BoxError, exchange::Exchange, stall::Stall};
 
-/// Where a body waits until somebody reads it. If nobody did, it can be sent again.
+/// Holds a body until it is read. An unread body can be sent again.
 #[derive(Debug)]
 pub(crate) struct Slot {
     body: Mutex<Option<Incoming>>,
@@ -34,22 +34,22 @@ impl Slot {
         Arc::new(Self { body: Mutex::new(Some(body)), progress: AtomicU8::new(SENDING) })
     }
 
-    /// Whether nothing of the body has been read.
+    /// Returns whether nothing of the body has been read.
     pub(crate) fn is_untouched(&self) -> bool {
         self.body.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Whether all of the body has gone out.
+    /// Returns whether the whole body has been sent.
     pub(crate) fn is_sent(&self) -> bool {
         self.progress.load(Ordering::Relaxed) == SENT
     }
 
-    /// Whether the client stopped sending.
+    /// Returns whether the client stopped sending.
     pub(crate) fn is_stalled(&self) -> bool {
         self.progress.load(Ordering::Relaxed) == STALLED
     }
 
-    /// Whether the client broke off, or sent what is no body.
+    /// Returns whether the client disconnected, or sent an invalid body.
     pub(crate) fn is_broken(&self) -> bool {
         self.progress.load(Ordering::Relaxed) == BROKEN
     }
@@ -63,7 +63,7 @@ impl Slot {
     }
 }
 
-/// What is sent to an application.
+/// The body sent to an application.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     Nothing,
@@ -77,12 +77,12 @@ pub(crate) struct Stream {
     slot: Arc<Slot>,
     stall: Stall,
     exchange: Arc<Exchange>,
-    // Until the last byte is out the target may not go.
+    // Keeps the upstream alive until the last byte is sent.
     _upstream: Arc<Upstream>,
 }
 
 impl Outgoing {
-    /// Takes the body out of its slot. It goes back there unless somebody reads it.
+    /// Takes the body out of its slot. It is put back unless it is read.
     pub(crate) fn take(
         slot: &Arc<Slot>,
         upstream: &Arc<Upstream>,

@@ -1,11 +1,11 @@
-//! A body in chunks, as far as one has to follow it to know where it ends.
+//! Chunked bodies, parsed as far as needed to find their end.
 
-/// Where in the body the next byte is.
+/// The position of the next byte in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chunks {
     /// In a chunk's size.
     Size { size: u64, digits: u8 },
-    /// After the size: what is said there concerns nobody.
+    /// After the size: extensions are ignored.
     Extension { size: u64, bytes: u16 },
     /// At the end of the size's line.
     SizeEnd { size: u64 },
@@ -27,17 +27,17 @@ pub(super) enum Chunks {
     Over,
 }
 
-/// Of an extension, and of a trailer.
+/// The largest size of an extension, and of a trailer.
 const MOST_BYTES: u16 = 4_096;
 
 impl Chunks {
     pub(super) const BEGIN: Self = Self::Size { size: 0, digits: 0 };
 
-    /// Goes as far as it can, and says how far that was: to the end of the body, or of the bytes.
+    /// Consumes bytes up to the end of the body, and returns their number.
     ///
     /// # Errors
     ///
-    /// Says what is no chunk.
+    /// Returns why the bytes are not a valid chunk.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
         let mut used = 0;
         while used < bytes.len() && *self != Self::Over {

@@ -1,21 +1,21 @@
-//! A request's head, byte for byte.
+//! Validation of a request's head.
 
-/// How a request goes on after its head.
+/// The framing of the body after a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// With as many bytes.
+    /// A body of this length.
     Length(u64),
-    /// With chunks.
+    /// A chunked body.
     Chunks,
-    /// Perhaps with another protocol.
+    /// Possibly another protocol.
     Upgrade,
 }
 
-/// Where the head ends, if it does. `seen` bytes have been looked at before.
+/// Returns the end of the head, if it is complete. `seen` bytes have been checked before.
 ///
 /// # Errors
 ///
-/// Says which byte may not be there.
+/// Returns which byte is not allowed.
 pub(super) fn end(bytes: &[u8], seen: usize) -> Result<Option<usize>, &'static str> {
     // The end may have begun in what has been seen.
     let start = seen.saturating_sub(3);
@@ -37,11 +37,11 @@ pub(super) fn end(bytes: &[u8], seen: usize) -> Result<Option<usize>, &'static s
     Ok(None)
 }
 
-/// What a whole head says about what follows.
+/// Returns the framing that a complete head declares.
 ///
 /// # Errors
 ///
-/// Says what two servers may understand differently.
+/// Returns what two servers may parse differently.
 pub(super) fn framing(head: &[u8]) -> Result<Framing, &'static str> {
     let mut lines = head.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let is_http_11 = check_request_line(lines.next().unwrap_or_default())?;
@@ -72,7 +72,7 @@ pub(super) fn framing(head: &[u8]) -> Result<Framing, &'static str> {
     }
 }
 
-/// Whether it is HTTP/1.1, and not 1.0.
+/// Checks the request line. Returns true for HTTP/1.1, false for 1.0.
 fn check_request_line(line: &[u8]) -> Result<bool, &'static str> {
     let mut words = line.split(|&byte| byte == b' ');
     let (method, target, version) = (words.next(), words.next(), words.next());
@@ -93,7 +93,7 @@ fn header(line: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
     }
 }
 
-/// Some applications take an underscore for a dash.
+/// Some applications treat an underscore as a dash.
 fn is_look_alike(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"content_length") || name.eq_ignore_ascii_case(b"transfer_encoding")
 }

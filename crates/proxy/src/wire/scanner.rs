@@ -1,15 +1,15 @@
-//! Follows a client's bytes, so that it knows which of them are heads.
+//! Finds the heads in a client's bytes.
 
 use super::{
     chunks::Chunks,
     head::{self, Framing},
 };
 
-/// Looks at everything that a client sends, once.
+/// Scans everything that a client sends, once.
 #[derive(Debug)]
 pub(super) struct Scanner {
     state: State,
-    /// The beginning of a head of which the end has not come yet.
+    /// The beginning of an incomplete head.
     begun: Vec<u8>,
     most_bytes: usize,
     is_first: bool,
@@ -24,28 +24,28 @@ enum State {
     Beyond,
 }
 
-/// Where in the client's bytes we are.
+/// The position in the client's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     BeforeFirst,
     Between,
     InHead,
     InBody,
-    /// In another protocol, perhaps.
+    /// Possibly in another protocol.
     Beyond,
 }
 
-/// What may not be.
+/// An invalid byte.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Bytes before it that are as they should be.
+    /// The number of valid bytes before it.
     pub(super) good: usize,
     pub(super) is_in_head: bool,
     pub(super) reason: &'static str,
 }
 
 impl Scanner {
-    /// Heads that are longer than `most_bytes` are left to hyper, which refuses them by their length.
+    /// Heads longer than `most_bytes` are left to hyper, which rejects them by their length.
     pub(super) fn new(most_bytes: usize) -> Self {
         Self { state: State::Head, begun: Vec::new(), most_bytes, is_first: true }
     }

@@ -1,4 +1,4 @@
-//! Applications: one that answers everybody, and one that does exactly what a test wants.
+//! Applications: one that answers every request, and one that is scripted by the test.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::client::Connection;
 
-/// An application that answers each request with its name, and keeps connections.
+/// An application that answers each request with its name, and keeps connections alive.
 pub(crate) struct Named {
     pub(crate) address: SocketAddr,
     task: JoinHandle<()>,
@@ -36,7 +36,7 @@ pub(crate) async fn named(name: &'static str) -> Named {
 }
 
 impl Named {
-    /// Ends it with all its connections, as the engine ends a container.
+    /// Stops it and closes its connections, as the engine kills a container.
     pub(crate) fn kill(&self) {
         self.task.abort();
     }
@@ -62,13 +62,13 @@ pub(crate) async fn scripted() -> Scripted {
 }
 
 impl Scripted {
-    /// The next connection of the proxy.
+    /// Returns the next connection of the proxy.
     pub(crate) async fn connection(&mut self) -> Connection {
         let next = tokio::time::timeout(crate::client::PATIENCE, self.connections.recv());
         Connection::from(next.await.expect("a connection in time").unwrap())
     }
 
-    /// Whether nobody has connected, beyond those that the test has taken.
+    /// Returns whether there is no connection besides those that the test has taken.
     pub(crate) fn is_untouched(&mut self) -> bool {
         self.connections.try_recv().is_err()
     }
@@ -80,7 +80,7 @@ pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// An address where nobody listens.
+/// Returns an address on which no process listens.
 pub(crate) async fn nobody() -> SocketAddr {
     listen().await.1
 }

@@ -8,16 +8,16 @@ use tokio::{
     time::timeout,
 };
 
-/// No test waits longer for anything.
+/// The timeout of every wait in a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An open connection, and what has been read of it and not yet used.
+/// An open connection, and its unread input.
 pub(crate) struct Connection {
     pub(crate) stream: TcpStream,
     read: Vec<u8>,
 }
 
-/// An answer as it came.
+/// A response as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -40,12 +40,12 @@ pub(crate) async fn connect(address: SocketAddr) -> Connection {
     TcpStream::connect(address).await.unwrap().into()
 }
 
-/// Asks once, on a connection of its own.
+/// Sends one request, on a connection of its own.
 pub(crate) async fn get(address: SocketAddr, host: &str, path: &str) -> Answer {
     connect(address).await.get(host, path).await.unwrap()
 }
 
-/// Sends bytes, closes nothing, and returns everything that comes until the other side closes.
+/// Sends bytes, closes nothing, and returns everything until the other side closes.
 pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> String {
     let mut connection = connect(address).await;
     connection.send(bytes).await;
@@ -70,13 +70,13 @@ impl Connection {
         self.answer().await
     }
 
-    /// Everything until the other side closes.
+    /// Returns everything until the other side closes.
     pub(crate) async fn rest(&mut self) -> String {
         while self.fill().await.unwrap_or_default() > 0 {}
         String::from_utf8_lossy(&std::mem::take(&mut self.read)).into_owned()
     }
 
-    /// One whole answer to anything but HEAD.
+    /// Reads one complete response to anything but HEAD.
     pub(crate) async fn answer(&mut self) -> Result<Answer, String> {
         let mut answer = self.head().await?;
         let header = |name| answer.header(name).map(str::to_owned);
@@ -93,14 +93,14 @@ impl Connection {
         Ok(answer)
     }
 
-    /// The head of an answer.
+    /// Reads the head of a response.
     pub(crate) async fn head(&mut self) -> Result<Answer, String> {
         let head = String::from_utf8(self.until(b"\r\n\r\n").await?).unwrap();
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         Ok(Answer { status: status.ok_or_else(|| format!("no status: {head}"))?, head, body: Vec::new() })
     }
 
-    /// One chunk of a body; none at its end, whose trailers stay unread but for the last line.
+    /// Reads one chunk of a body, or `None` at its end. The trailers stay unread except for the last line.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
         let line = self.until(b"\r\n").await?;
         let size = std::str::from_utf8(&line).unwrap().trim();

@@ -1,4 +1,4 @@
-//! What goes through: answers, bodies, other protocols.
+//! Forwarding of responses, bodies and other protocols.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) async fn pair() -> (Proxy, Scripted) {
     (proxy, application)
 }
 
-/// Sends a head's lines after the first two, and returns what the application gets, in lower case.
+/// Sends a head's lines after the first two, and returns what the application receives, in lower case.
 pub(crate) async fn head_upstream(
     proxy: &Proxy,
     application: &mut Scripted,

@@ -1,4 +1,4 @@
-//! One proxy in another's place.
+//! The handover from one proxy to another.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ async fn no_change_of_routes_is_lost_by_a_hand_over() {
 }
 
 #[tokio::test]
-async fn a_predecessor_answers_what_is_under_way_and_a_drain_waits_for_it() {
+async fn a_drain_waits_for_requests_in_flight_at_the_predecessor() {
     let folder = tempfile::tempdir().unwrap();
     let (mut old, new) = (scripted().await, named("new").await);
     let proxy = first(&folder).await;
@@ -90,7 +90,7 @@ async fn a_predecessor_answers_what_is_under_way_and_a_drain_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_predecessor_closes_idle_connections_soon_and_all_at_its_limit() {
+async fn a_predecessor_closes_idle_connections_first_and_then_all() {
     let folder = tempfile::tempdir().unwrap();
     let mut shop = scripted().await;
     let proxy = proxy_in(&folder.path().join("proxy"), |settings| {
@@ -147,7 +147,7 @@ async fn a_successor_that_vanishes_leaves_everything_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_stopped_answers_what_is_under_way_and_takes_no_more() {
+async fn a_stopped_proxy_answers_requests_in_flight_and_no_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let (mut proxy, mut shop) = (first(&folder).await, scripted().await);
     proxy.lead("shop", shop.address).await;
@@ -193,7 +193,7 @@ async fn an_address_in_use_is_an_error() {
 }
 
 #[tokio::test]
-async fn whoever_starts_while_another_still_ends_takes_the_address_at_once() {
+async fn a_new_proxy_takes_the_address_while_another_shuts_down() {
     let folder = tempfile::tempdir().unwrap();
     let (proxy, mut shop, new) = (first(&folder).await, scripted().await, named("new").await);
     proxy.lead("shop", shop.address).await;

@@ -1,4 +1,4 @@
-//! Which headers an application and a client get.
+//! The headers that an application and a client receive.
 
 use crate::{
     application::scripted,
@@ -54,7 +54,7 @@ async fn a_stranger_cannot_say_for_whom_it_asks() {
 }
 
 #[tokio::test]
-async fn a_front_that_is_trusted_says_for_whom_it_asks_and_passes_nothing_on_that_it_does_not_say() {
+async fn trusts_only_the_forwarding_headers_that_a_front_sets_itself() {
     let application = scripted().await;
     let proxy = proxy_with(|settings| settings.trusted = vec!["127.0.0.0/8".parse().unwrap()]).await;
     proxy.lead("a", application.address).await;

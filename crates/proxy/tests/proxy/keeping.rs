@@ -1,4 +1,4 @@
-//! Routes over a restart, and the socket by which they change.
+//! Persistence of routes, and the control socket.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use crate::{
     running::{Proxy, proxy, proxy_in, route},
 };
 
-/// A proxy on a runtime of its own, which ends as a killed process does.
+/// A proxy on a runtime of its own, which ends like a killed process.
 struct Killable {
     runtime: Runtime,
     proxy: Proxy,
@@ -77,7 +77,7 @@ fn after_a_reboot_containers_wait_until_all_routes_were_told() {
     assert_eq!(ask(second.proxy.address, "site.example").status, 200);
     assert_eq!(ask(second.proxy.address, "nobody.example").status, 404);
     assert!(!here.block_on(second.proxy.control.status()).unwrap().is_trusted);
-    // One that is told alone can be trusted alone, also over a restart.
+    // A route that is set on its own is trusted on its own, also after a restart.
     here.block_on(second.proxy.control.set(route("shop", shop.address))).unwrap();
     second.runtime.shutdown_timeout(PATIENCE);
     let third = killable(&place);
@@ -90,7 +90,7 @@ fn after_a_reboot_containers_wait_until_all_routes_were_told() {
 }
 
 #[tokio::test]
-async fn without_a_file_that_can_be_read_every_host_is_about_to_be_known() {
+async fn answers_starting_for_every_host_without_a_readable_file() {
     for text in
         [None, Some(""), Some("{"), Some("[]"), Some("{\"format\":2,\"is_complete\":true,\"routes\":[]}")]
     {
@@ -112,7 +112,7 @@ async fn without_a_file_that_can_be_read_every_host_is_about_to_be_known() {
 }
 
 #[tokio::test]
-async fn nobody_has_so_many_names_that_the_others_are_not_led_any_more() {
+async fn many_hosts_of_one_application_do_not_block_other_routes() {
     let (proxy, shop) = (proxy().await, named("shop").await);
     // As many of the longest names as an application may have.
     let many = (0..800).map(|application| Route {

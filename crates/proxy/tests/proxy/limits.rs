@@ -1,4 +1,4 @@
-//! How much the proxy bears, and how long: on both sides of each limit.
+//! The limits and timeouts of the proxy, on both sides of each.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::{
 const SHORT: Duration = Duration::from_millis(200);
 const LESS: Duration = Duration::from_millis(120);
 
-/// A client and the application that it has asked, with a request's head behind them.
+/// A client and the application it has sent a request to, after the head of the request.
 async fn asked(proxy: &Proxy, lines: &str) -> (Connection, Connection, Scripted) {
     let mut application = scripted().await;
     proxy.lead("a", application.address).await;
@@ -243,7 +243,7 @@ async fn an_application_that_cannot_be_reached_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn the_time_for_a_head_does_not_run_while_its_client_waits_for_an_answer() {
+async fn the_head_timeout_pauses_while_a_client_waits_for_a_response() {
     let proxy = proxy_with(|settings| settings.limits.request_head = LESS).await;
     let (mut client, mut upstream, _application) = asked(&proxy, "Content-Length: 0\r\n").await;
     client.send(b"GET /next HTTP/1.1\r\nHost: a.exam").await;

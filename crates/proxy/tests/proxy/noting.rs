@@ -1,4 +1,4 @@
-//! What is counted and written down.
+//! Traffic counters and the access log.
 
 use std::{fs, time::Duration};
 

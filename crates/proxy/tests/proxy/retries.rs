@@ -1,4 +1,4 @@
-//! What is tried again when a target does not answer, and what is not.
+//! The cases in which a request is retried, and those in which it is not.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use crate::{
     running::proxy,
 };
 
-/// Shorter than all pauses together.
+/// Shorter than all retry delays together.
 const SOON: Duration = Duration::from_millis(40);
 
 #[tokio::test]
-async fn even_a_big_upload_waits_for_another_target_when_nobody_listens() {
+async fn a_large_upload_is_retried_while_the_target_refuses() {
     let (proxy, mut shop) = (proxy().await, scripted().await);
     proxy.lead("shop", nobody().await).await;
     let mut client = connect(proxy.address).await;
@@ -45,7 +45,7 @@ async fn when_nobody_ever_listens_the_answer_comes_soon() {
 }
 
 #[tokio::test]
-async fn a_target_that_breaks_off_is_asked_again_only_where_that_changes_nothing() {
+async fn only_idempotent_requests_are_retried_after_a_broken_response() {
     let (proxy, mut shop) = (proxy().await, scripted().await);
     proxy.lead("shop", shop.address).await;
     for (request, is_asked_again) in [
@@ -97,7 +97,7 @@ async fn a_kept_connection_that_the_application_closed_is_no_failure() {
             client.send(format!("{method} / HTTP/1.1\r\nHost: shop.example\r\n\r\n").as_bytes()).await;
             let mut upstream = shop.connection().await;
             upstream.until(b"\r\n\r\n").await.unwrap();
-            // It says nothing of closing, and closes.
+            // It closes the connection without announcing it.
             upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
             assert_eq!(client.answer().await.unwrap().status, 200);
             drop(upstream);

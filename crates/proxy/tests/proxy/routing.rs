@@ -1,4 +1,4 @@
-//! Which request goes where.
+//! Routing of requests by their host.
 
 use launchway_proxy::{
     control::ControlError,

@@ -26,12 +26,12 @@ pub(crate) struct Proxy {
     _own_folder: Option<TempDir>,
 }
 
-/// Starts a proxy without routes that knows that there are none.
+/// Starts a proxy with an empty, complete set of routes.
 pub(crate) async fn proxy() -> Proxy {
     proxy_with(|_| {}).await
 }
 
-/// The same with other settings.
+/// Starts the same with other settings.
 pub(crate) async fn proxy_with(change: impl FnOnce(&mut Settings)) -> Proxy {
     let own_folder = tempfile::tempdir().unwrap();
     let mut proxy = proxy_in(&own_folder.path().join("proxy"), change).await;
@@ -40,7 +40,7 @@ pub(crate) async fn proxy_with(change: impl FnOnce(&mut Settings)) -> Proxy {
     proxy
 }
 
-/// Starts a proxy in a folder, with whatever routes are there. It takes over if one runs there.
+/// Starts a proxy in a folder, with the routes stored there. It takes over if one runs there.
 pub(crate) async fn proxy_in(folder: &Path, change: impl FnOnce(&mut Settings)) -> Proxy {
     let mut settings = settings(folder);
     change(&mut settings);
@@ -84,7 +84,7 @@ impl Proxy {
         &self.folder
     }
 
-    /// Leads `<application>.example` there.
+    /// Routes `<application>.example` to the address.
     pub(crate) async fn lead(&self, application: &str, address: SocketAddr) {
         self.control.set(route(application, address)).await.unwrap();
     }
@@ -94,7 +94,7 @@ impl Proxy {
     }
 }
 
-/// A route of `<application>.example` to a container there.
+/// A route of `<application>.example` to a container at the address.
 pub(crate) fn route(application: &str, address: SocketAddr) -> Route {
     Route {
         application: application.to_owned(),

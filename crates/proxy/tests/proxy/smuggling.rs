@@ -1,4 +1,4 @@
-//! What a client may not send, and what of the rest an application really gets.
+//! Requests that are rejected, and the bytes that an application receives of the others.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::{
     running::{proxy, proxy_with},
 };
 
-/// What becomes of a request.
+/// The expected outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It is answered by the proxy itself, and the connection ends.
+    /// The proxy answers it itself, and closes the connection.
     Refused(u16),
-    /// It reaches the application.
+    /// It is forwarded to the application.
     Passed,
 }
 
@@ -35,7 +35,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: Chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", Passed),
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: chunked\r\n\r\n2;a=b\r\nab\r\n0\r\n\r\n", Passed),
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: chunked\r\n\r\n0002\r\nab\r\n00\r\n\r\n", Passed),
-    // Two ways to tell where the body ends.
+    // Two contradictory ends of the body.
     ("POST / HTTP/1.1\r\n⌂Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Content_Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", Refused(400)),
@@ -66,7 +66,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Transfer-Encoding :chunked\r\n\r\n0\r\n\r\n", Refused(400)),
     ("POST / HTTP/1.1\r\n⌂Transfer_Encoding: x\r\n\r\n", Refused(400)),
-    // Lines that are none, or two.
+    // Invalid line ends.
     ("GET / HTTP/1.1\nHost: a.example\n\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂X: a\nY: b\r\n\r\n", Refused(400)),
@@ -76,7 +76,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     ("GET / HTTP/1.1\r\n X: a\r\n⌂\r\n", Refused(400)),
     ("\nGET / HTTP/1.1\r\n⌂\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\r\n⌂\r\n", Refused(400)),
-    // ⌂eaders that are none.
+    // Invalid headers.
     ("GET / HTTP/1.1\r\n⌂X : a\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂: a\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂no colon\r\n\r\n", Refused(400)),
@@ -86,7 +86,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     ("GET / HTTP/1.1\r\n⌂X: a\u{7f}b\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂X(a): b\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂X\u{e9}: b\r\n\r\n", Refused(400)),
-    // First lines that are none.
+    // Invalid request lines.
     ("CONNECT a.example:80 HTTP/1.1\r\n⌂\r\n", Refused(400)),
     ("GET  / HTTP/1.1\r\n⌂\r\n", Refused(400)),
     ("GET / HTTP/1.1 \r\n⌂\r\n", Refused(400)),
@@ -102,7 +102,7 @@ const REQUESTS: &[(&str, Fate)] = &[
     (" GET / HTTP/1.1\r\n⌂\r\n", Refused(400)),
     ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Refused(400)),
     ("\u{16}\u{3}\u{1}\u{2}\r\n\r\n", Refused(400)),
-    // Hosts that are none.
+    // Invalid hosts.
     ("GET / HTTP/1.1\r\n\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\n⌂⌂\r\n", Refused(400)),
     ("GET / HTTP/1.1\r\nHost: a.example, b.example\r\n\r\n", Refused(400)),
@@ -164,7 +164,7 @@ async fn a_request_that_comes_byte_by_byte_is_judged_alike() {
 }
 
 #[tokio::test]
-async fn a_bad_request_behind_a_good_one_is_refused_after_it_is_answered() {
+async fn rejects_a_bad_request_after_answering_the_good_one_before() {
     let (proxy, mut application) = (proxy().await, scripted().await);
     proxy.lead("a", application.address).await;
     let both =

@@ -1,4 +1,4 @@
-//! Another target, while requests are under way.
+//! Changes of the target while requests are in flight.
 
 use std::{
     sync::{
@@ -31,7 +31,7 @@ async fn two_hundred_switches_under_load_fail_no_request() {
         let new = named("shop").await;
         proxy.lead("shop", new.address).await;
         assert!(proxy.control.drain("shop", None, LONG).await.unwrap());
-        // As the control plane does: nothing is under way there any more.
+        // As the control plane does: no request is in flight there any more.
         old.kill();
         old = new;
     }
@@ -73,7 +73,7 @@ async fn a_drain_waits_for_the_last_byte_of_an_answer() {
     upstream.send(b"d!").await;
     assert_eq!(client.take(2).await.unwrap(), b"d!");
     assert!(drained.await.unwrap());
-    // The connection to the old target is closed: nobody keeps it for another request.
+    // The connection to the old target is closed, and not kept for another request.
     assert_eq!(upstream.rest().await, "");
 }
 
@@ -182,7 +182,8 @@ async fn an_application_that_is_removed_or_stopped_is_drained_too() {
     }
 }
 
-/// Clients that ask without pause, half of them on one connection each, half on a new one each time.
+/// Clients that send requests without pause, half of them on one connection each, half on a new one each
+/// time.
 pub(crate) struct Load {
     clients: JoinSet<()>,
     is_over: Arc<AtomicBool>,
@@ -210,7 +211,7 @@ impl Load {
         Self { clients: tasks, is_over, answered }
     }
 
-    /// Waits until as many requests more were answered.
+    /// Waits until this many more requests were answered.
     pub(crate) async fn go_on(&self, requests: usize) {
         let (enough, begun) = (self.answered.load(Ordering::Relaxed) + requests, Instant::now());
         while self.answered.load(Ordering::Relaxed) < enough {
@@ -219,7 +220,7 @@ impl Load {
         }
     }
 
-    /// How many requests were answered. Panics if one was not.
+    /// Returns the number of answered requests. Panics if one was not.
     pub(crate) async fn end(mut self) -> usize {
         self.is_over.store(true, Ordering::Relaxed);
         while let Some(client) = self.clients.join_next().await {

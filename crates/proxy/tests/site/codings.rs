@@ -1,4 +1,4 @@
-//! Files that are there in fewer bytes too.
+//! Compressed files.
 
 use crate::site::Site;
 
@@ -41,7 +41,7 @@ async fn the_best_coding_that_a_client_takes_is_sent() {
 }
 
 #[tokio::test]
-async fn a_coded_file_has_the_type_of_the_plain_one_and_a_tag_and_parts_of_its_own() {
+async fn a_compressed_file_keeps_its_type_and_has_its_own_tag() {
     let site = Site::with(&[("a.js", "plain"), ("a.js.br", "brotli")]);
     let plain = site.get("/a.js").await;
     let coded = site.get_with("/a.js", &[("accept-encoding", "br")]).await;

@@ -1,4 +1,4 @@
-//! Requests that depend on what the client has.
+//! Conditional requests.
 
 use std::{
     fs::{File, FileTimes},

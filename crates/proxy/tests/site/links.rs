@@ -1,4 +1,4 @@
-//! Links, and what is neither a file nor a folder.
+//! Links, and entries that are neither a file nor a folder.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Which path leads to what.
+//! The responses to paths.
 
 use http::Method;
 use launchway_proxy::site::serve;
@@ -26,7 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("docs/.well-known/x", "hidden"),
 ];
 
-/// Path, status, and the body or the place that it redirects to.
+/// Path, status, and the body or the location of the redirect.
 const ROWS: &[(&str, u16, &str)] = &[
     ("/", 200, "home"),
     ("/?a=b", 200, "home"),
@@ -142,7 +142,7 @@ async fn a_site_can_only_be_read() {
 }
 
 #[tokio::test]
-async fn every_answer_forbids_guessing_its_type_and_has_to_be_compared_before_use() {
+async fn every_response_forbids_sniffing_and_requires_revalidation() {
     let site = Site::with(FILES);
     for (path, caching) in
         [("/", "no-cache"), ("/docs", "no-cache"), ("/docs/a%20b.txt", "no-cache"), ("/missing", "no-store")]

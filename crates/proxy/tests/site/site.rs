@@ -1,4 +1,4 @@
-//! A site of its own for each test, and the questions that clients ask.
+//! A site for each test, and requests to it.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ pub(crate) struct Site {
     folder: PathBuf,
 }
 
-/// What a client gets.
+/// The response that a client receives.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -26,7 +26,7 @@ pub(crate) struct Answer {
 }
 
 impl Site {
-    /// A site with these files, in a folder that has something private beside it.
+    /// Creates a site with these files, in a folder that has something private beside it.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("release");
@@ -72,7 +72,7 @@ impl Site {
 }
 
 impl Answer {
-    /// A header, or nothing when there is none.
+    /// Returns a header, or an empty text if there is none.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }

@@ -1,4 +1,4 @@
-//! When a tag changes, and when it stays.
+//! The cases in which a tag changes, and those in which it does not.
 
 use std::{
     fs::{File, FileTimes},

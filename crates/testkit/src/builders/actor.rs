@@ -1,4 +1,4 @@
-//! Those behind requests.
+//! Actors and identities.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use launchway_domain::{
 
 use super::{a_membership, a_profile, a_session, an_organization, an_origin};
 
-/// The scope that a member of `organization` acts in.
+/// The scope of a member of `organization`.
 ///
 /// # Panics
 /// Never: a member may act there.
@@ -42,49 +42,49 @@ pub struct ActorBuilder {
 }
 
 impl ActorBuilder {
-    /// Who it is, and where they belong.
+    /// Sets the user and their memberships.
     pub fn of(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
     }
 
-    /// Whether they administer the installation.
+    /// Sets whether they are an administrator of the installation.
     pub fn of_kind(mut self, kind: UserKind) -> Self {
         self.profile.user.kind = kind;
         self
     }
 
-    /// What they are in [`an_organization`], and nowhere else.
+    /// Makes them a member only of [`an_organization`], with this role.
     pub fn with_role(mut self, role: Role) -> Self {
         self.profile.memberships = vec![a_membership().of(&self.profile.user).with_role(role).detail()];
         self
     }
 
-    /// A session of their own choice; without, [`a_session`] of theirs.
+    /// Sets the session; the default is [`a_session`] of the user.
     pub fn with_session(mut self, session: Session) -> Self {
         self.credential = Some(Credential::Session(session));
         self
     }
 
-    /// A program instead of a person.
+    /// Authenticates with an API token instead of a session.
     pub fn with_api_token(mut self, token: ApiToken) -> Self {
         self.credential = Some(Credential::ApiToken(token));
         self
     }
 
-    /// Where they want to act; without, the token's organization or the oldest membership.
+    /// Sets the organization to act in; the default is the token's organization or the oldest membership.
     pub fn acting_in(mut self, organization: &Organization) -> Self {
         self.organization = Some(organization.id);
         self
     }
 
-    /// The request that they act by.
+    /// Sets the request.
     pub fn by_request(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
     }
 
-    /// The holder of the token, before they act.
+    /// Returns the identity, without an organization.
     #[must_use]
     pub fn identity(self) -> Arc<Identity> {
         let credential = self
@@ -93,10 +93,10 @@ impl ActorBuilder {
         Arc::new(Identity { credential, profile: Arc::new(self.profile) })
     }
 
-    /// The actor.
+    /// Returns the actor.
     ///
     /// # Panics
-    /// When the token is void, or does not let its holder act there.
+    /// If the token is void, or does not let its holder act there.
     #[must_use]
     #[track_caller]
     pub fn build(self) -> Actor {

@@ -20,8 +20,8 @@ use crate::{
     ids::id_of,
 };
 
-/// The application "web" in production, made of a Dockerfile in a git repository by [`a_user`] for
-/// [`an_organization`] at [`NEW_YEAR`], with its first deployment waiting.
+/// The application "web" in production, built from a Dockerfile in a git repository, created by [`a_user`]
+/// for [`an_organization`] at [`NEW_YEAR`], with its first deployment queued.
 pub fn an_application() -> ApplicationBuilder {
     ApplicationBuilder {
         organization: an_organization().build(),
@@ -40,7 +40,7 @@ pub fn an_application() -> ApplicationBuilder {
     }
 }
 
-/// What [`an_application`] is made of.
+/// The blueprint of [`an_application`].
 #[must_use]
 pub fn a_blueprint() -> Blueprint {
     Blueprint {
@@ -83,40 +83,40 @@ pub struct ApplicationBuilder {
 }
 
 impl ApplicationBuilder {
-    /// Another one, with another id.
+    /// Sets the name, and so another id.
     #[track_caller]
     pub fn named(mut self, name: &str) -> Self {
         self.blueprint.name = parsed(name);
         self
     }
 
-    /// In another environment, with another id.
+    /// Sets the environment, and so another id.
     #[track_caller]
     pub fn in_environment(mut self, environment: &str) -> Self {
         self.blueprint.environment = parsed(environment);
         self
     }
 
-    /// Of another organization, with another id.
+    /// Sets the organization, and so another id.
     pub fn in_organization(mut self, organization: &Organization) -> Self {
         self.organization = organization.clone();
         self
     }
 
-    /// Made by someone else.
+    /// Sets the creator.
     pub fn made_by(mut self, user: &User) -> Self {
         self.user = user.clone();
         self
     }
 
-    /// From another git repository.
+    /// Sets the git repository.
     #[track_caller]
     pub fn from_git(mut self, address: &str) -> Self {
         self.blueprint.repository = git(address);
         self
     }
 
-    /// A prebuilt image.
+    /// Uses a prebuilt image.
     #[track_caller]
     pub fn from_image(mut self, image: &str) -> Self {
         self.blueprint.repository = Repository::Image(parsed::<ImageRef>(image));
@@ -125,65 +125,65 @@ impl ApplicationBuilder {
         self
     }
 
-    /// Reached by that name.
+    /// Sets the domain.
     #[track_caller]
     pub fn at_domain(mut self, domain: &str) -> Self {
         self.blueprint.domain = Some(parsed(domain));
         self
     }
 
-    /// Reached by one more name.
+    /// Adds a domain.
     #[track_caller]
     pub fn also_at(mut self, domain: &str) -> Self {
         self.further_domains.push(parsed(domain));
         self
     }
 
-    /// Another blueprint. Its name and environment tell the id.
+    /// Sets the blueprint. The id is derived from its name and environment.
     pub fn with_blueprint(mut self, blueprint: Blueprint) -> Self {
         self.blueprint = blueprint;
         self
     }
 
-    /// Other secrets.
+    /// Sets the secrets.
     pub fn with_secrets(mut self, secrets: ApplicationSecrets) -> Self {
         self.secrets = secrets;
         self
     }
 
-    /// How it is.
+    /// Sets the state.
     pub fn in_state(mut self, state: ApplicationState) -> Self {
         self.state = Some(state);
         self
     }
 
-    /// With a live version: it runs, unless it is said to be otherwise.
+    /// Sets the live deployment. The application is running unless another state is set.
     pub fn living_by(mut self, deployment: impl Into<DeploymentId>) -> Self {
         self.live = Some(deployment.into());
         self.state = self.state.or(Some(ApplicationState::Running));
         self
     }
 
-    /// Stopped.
+    /// Marks the application as stopped.
     pub fn stopped(mut self) -> Self {
         self.is_stopped = true;
         self.state = Some(ApplicationState::Stopped);
         self
     }
 
-    /// When it was made.
+    /// Sets the time of creation.
     pub fn created_at(mut self, at: Timestamp) -> Self {
         self.created_at = at;
         self
     }
 
-    /// The application.
+    /// Returns the application.
     #[must_use]
     pub fn build(self) -> Application {
         self.summary().application
     }
 
-    /// The application with whom it belongs to.
+    /// Returns the application with its owner.
     #[must_use]
     pub fn summary(self) -> ApplicationSummary {
         let Self { organization, user, blueprint, secrets, created_at, .. } = self;
@@ -197,7 +197,7 @@ impl ApplicationBuilder {
         ApplicationSummary { application, organization, user, breakdown: None }
     }
 
-    /// The application with everything around it.
+    /// Returns the application with everything around it.
     #[must_use]
     pub fn detail(self, deployments: Vec<Deployment>, logs: Vec<LogLine>) -> ApplicationDetail {
         ApplicationDetail { summary: self.summary(), deployments, logs }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn applications_of_another_name_environment_or_organization_have_other_ids() {
+    fn ids_depend_on_name_environment_and_organization() {
         let other = an_organization().named("Engines").build();
         let ids = [
             an_application(),

@@ -1,4 +1,4 @@
-//! Lines of the audit trail, alone and in their chains.
+//! Entries of the audit log, alone and in chains.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -17,8 +17,8 @@ use crate::{
     ids::id_of,
 };
 
-/// That [`a_user`] "did something" to their own account at [`NEW_YEAR`], by the request
-/// [`an_origin`], in the trail of [`an_organization`].
+/// An entry that [`a_user`] "did something" to their own account at [`NEW_YEAR`], by the request
+/// [`an_origin`], in the audit log of [`an_organization`].
 pub fn an_entry() -> EntryBuilder {
     let user = a_user().build();
     let origin = an_origin();
@@ -57,59 +57,59 @@ pub struct EntryBuilder {
 }
 
 impl EntryBuilder {
-    /// Which one it is; without, its id follows from its chain, its message and its moment.
+    /// Sets the id; by default it is derived from the chain, the message and the time.
     pub fn with_id(mut self, id: impl Into<AuditEntryId>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// In the trail of another organization.
+    /// Moves it to the audit log of another organization.
     pub fn in_trail_of(self, organization: &Organization) -> Self {
         self.in_chain(Chain::Organization(organization.id))
     }
 
-    /// In another trail.
+    /// Sets the chain.
     pub fn in_chain(mut self, chain: Chain) -> Self {
         self.chain = chain;
         self
     }
 
-    /// Done by someone else.
+    /// Sets the user.
     pub fn by(mut self, user: &User) -> Self {
         user.username.as_str().clone_into(&mut self.actor);
         self.actor_id = Some(user.id);
         self
     }
 
-    /// Done by who has the server's files, and by no request.
+    /// Makes it an action of the operator on the server's files, without a request.
     pub fn by_operator(mut self) -> Self {
         "operator".clone_into(&mut self.actor);
         self.actor_id = None;
         self.without_request()
     }
 
-    /// Done by Launchway itself, and by no request.
+    /// Makes it an action of Launchway itself, without a request.
     pub fn by_launchway(mut self) -> Self {
         "launchway".clone_into(&mut self.actor);
         self.actor_id = None;
         self.without_request()
     }
 
-    /// Done by a code host, by the same request.
+    /// Makes it an action of a code host, by the same request.
     pub fn by_code_host(mut self, host: CodeHost) -> Self {
         host.as_str().clone_into(&mut self.actor);
         self.actor_id = None;
         self
     }
 
-    /// Done by no request.
+    /// Removes the request.
     pub fn without_request(mut self) -> Self {
         self.request_id.clear();
         self.address = None;
         self
     }
 
-    /// Another kind of change, to something else.
+    /// Sets the action and the resource.
     pub fn of(mut self, action: Action, resource: Resource, resource_id: impl ToString) -> Self {
         self.action = action;
         self.resource = resource;
@@ -117,25 +117,25 @@ impl EntryBuilder {
         self
     }
 
-    /// What was done, in words that follow the name of who did it.
+    /// Sets the message, which follows the name of the actor.
     pub fn telling(mut self, what: &str) -> Self {
         what.clone_into(&mut self.what);
         self
     }
 
-    /// Something more that a program may want to know.
+    /// Adds a detail for programs.
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.metadata.insert(name.to_owned(), value.to_string());
         self
     }
 
-    /// When.
+    /// Sets the time.
     pub fn at(mut self, at: Timestamp) -> Self {
         self.at = at;
         self
     }
 
-    /// The entry.
+    /// Returns the entry.
     #[must_use]
     pub fn build(self) -> Entry {
         let message = format!("{} {}", self.actor, self.what);
@@ -157,7 +157,7 @@ impl EntryBuilder {
     }
 }
 
-/// The links of a chain that grew by `entries`, one by one.
+/// Returns the links of a chain of `entries`.
 #[must_use]
 pub fn chained(entries: impl IntoIterator<Item = Entry>) -> Vec<Link> {
     let mut hash = LinkHash::ROOT;
@@ -168,10 +168,10 @@ pub fn chained(entries: impl IntoIterator<Item = Entry>) -> Vec<Link> {
     (1..).zip(entries).map(link).collect()
 }
 
-/// The head of a chain that ends with the last of `links`.
+/// Returns the head of a chain that ends with the last of `links`.
 ///
 /// # Panics
-/// When there is none.
+/// If there is none.
 #[must_use]
 #[track_caller]
 pub fn head_of(links: &[Link]) -> ChainHead {

@@ -1,10 +1,10 @@
-//! Where requests come from.
+//! Clients and origins of requests.
 
 use launchway_domain::auth::{Client, Origin};
 
 use super::parsed;
 
-/// A client at an address that is set aside for examples.
+/// A client at an address that is reserved for documentation.
 #[must_use]
 pub fn a_client() -> Client {
     Client { address: parsed("192.0.2.7"), user_agent: "Testing/1.0".to_owned() }

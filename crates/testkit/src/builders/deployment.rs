@@ -15,7 +15,7 @@ use crate::{
     ids::id_of,
 };
 
-/// The first deployment of [`an_application`], which waits since [`NEW_YEAR`].
+/// The first deployment of [`an_application`], queued since [`NEW_YEAR`].
 pub fn a_deployment() -> DeploymentBuilder {
     DeploymentBuilder {
         application: an_application().build(),
@@ -30,7 +30,7 @@ pub fn a_deployment() -> DeploymentBuilder {
     }
 }
 
-/// A container that runs at 10.0.0.7 and listens on port 8080. Its id follows from its name.
+/// A running container at 10.0.0.7 that listens on port 8080. Its id is derived from its name.
 ///
 /// # Panics
 /// Never.
@@ -62,64 +62,65 @@ pub struct DeploymentBuilder {
 }
 
 impl DeploymentBuilder {
-    /// Of another application, with another id.
+    /// Sets the application, and so another id.
     pub fn of(mut self, application: &Application) -> Self {
         self.application = application.clone();
         self
     }
 
-    /// Another one of the same application, with another id.
+    /// Sets the number within the application, and so another id.
     pub fn numbered(mut self, number: u32) -> Self {
         self.number = number;
         self
     }
 
-    /// Back to what an earlier one made.
+    /// Makes it a rollback to an earlier deployment.
     pub fn back_to(mut self, earlier: DeploymentId) -> Self {
         self.kind = DeploymentKind::Rollback { to: earlier };
         self
     }
 
-    /// Done by that job; without, the job's id follows from the deployment's.
+    /// Sets the job; by default its id is derived from the deployment's.
     pub fn by_job(mut self, job_id: JobId) -> Self {
         self.job_id = Some(job_id);
         self
     }
 
-    /// Where it is.
+    /// Sets the state.
     pub fn in_state(mut self, state: DeploymentState) -> Self {
         self.state = state;
         self
     }
 
-    /// Made of a commit whose hash consists of this hexadecimal digit.
+    /// Sets a commit whose hash consists of this hexadecimal digit.
     pub fn made_of(mut self, digit: char) -> Self {
         self.commit = Some(digit.to_string().repeat(40));
         self
     }
 
-    /// With an image of its own.
+    /// Gives it an image of its own.
     pub fn with_image(mut self) -> Self {
         self.has_image = true;
         self
     }
 
-    /// Run by that container.
+    /// Sets the container.
     pub fn run_by(mut self, container: ContainerRecord) -> Self {
         self.container = Some(container);
         self
     }
 
-    /// When it was wished for.
+    /// Sets the time of the request.
     pub fn created_at(mut self, at: Timestamp) -> Self {
         self.created_at = at;
         self
     }
 
-    /// The deployment.
+    /// Returns the deployment.
     ///
     /// # Panics
-    /// When it is made of something that is no hexadecimal digit.
+    ///
+    /// If the digit of the commit is not hexadecimal.
     #[must_use]
     #[track_caller]
     pub fn build(self) -> Deployment {
@@ -137,7 +138,7 @@ impl DeploymentBuilder {
         deployment
     }
 
-    /// The deployment, deployed, as the live version of its application.
+    /// Returns the deployment, deployed, as the live version of its application.
     ///
     /// # Panics
     /// As [`build`](Self::build).

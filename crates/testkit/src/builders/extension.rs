@@ -18,7 +18,7 @@ use crate::{
     ids::id_of,
 };
 
-/// The entry "Hello note" of the catalog, `hello-note`, which came at [`NEW_YEAR`] and asks for nothing.
+/// The entry "Hello note" of the catalog, `hello-note`, added at [`NEW_YEAR`], without variables.
 pub fn an_extension() -> ExtensionBuilder {
     ExtensionBuilder {
         organization: None,
@@ -51,70 +51,70 @@ pub struct ExtensionBuilder {
 }
 
 impl ExtensionBuilder {
-    /// Another one, with another id.
+    /// Sets the key, and so another id.
     pub fn keyed(mut self, key: &str) -> Self {
         key.clone_into(&mut self.key);
         self
     }
 
-    /// A fork of `hello-note` that an organization has, with another id.
+    /// Makes it a fork of `hello-note` in an organization, with another id.
     pub fn forked_by(mut self, organization: &Organization) -> Self {
         self.organization = Some(organization.clone());
         self
     }
 
-    /// How people call it.
+    /// Sets the name.
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// What it does.
+    /// Sets the description.
     pub fn described(mut self, description: &str) -> Self {
         description.clone_into(&mut self.description);
         self
     }
 
-    /// Who wrote it.
+    /// Sets the author.
     pub fn written_by(mut self, author: &str) -> Self {
         author.clone_into(&mut self.author);
         self
     }
 
-    /// What it is about.
+    /// Sets the category.
     pub fn about(mut self, category: Category) -> Self {
         self.category = category;
         self
     }
 
-    /// Whether it sets something up or does something.
+    /// Sets the kind.
     pub fn of_kind(mut self, kind: ExtensionKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// The definition, of which nothing is read.
+    /// Sets the definition, which is not parsed.
     pub fn defined_by(mut self, yaml: &str) -> Self {
         yaml.clone_into(&mut self.yaml);
         self
     }
 
-    /// With one more text that it asks for. Its id follows from the definition.
+    /// Adds a text variable. The id is derived from the definition.
     pub fn asking_for(mut self, variable: &str) -> Self {
         self.variables.push(variable.to_owned());
         self
     }
 
-    /// When it came.
+    /// Sets the time at which it was added.
     pub fn created_at(mut self, at: Timestamp) -> Self {
         self.created_at = at;
         self
     }
 
-    /// The extension.
+    /// Returns the extension.
     ///
     /// # Panics
-    /// When it cannot have that key or that name.
+    /// If it cannot have that key or that name.
     #[must_use]
     #[track_caller]
     pub fn build(self) -> Extension {
@@ -157,8 +157,8 @@ impl ExtensionBuilder {
     }
 }
 
-/// The first run of [`an_extension`], which [`a_user`] asked for in [`an_organization`] at
-/// [`NEW_YEAR`]. It waits, and has no steps.
+/// The first run of [`an_extension`], requested by [`a_user`] in [`an_organization`] at [`NEW_YEAR`]. It is
+/// queued, and has no steps.
 pub fn an_execution() -> ExecutionBuilder {
     ExecutionBuilder {
         extension: an_extension().build(),
@@ -183,49 +183,49 @@ pub struct ExecutionBuilder {
 }
 
 impl ExecutionBuilder {
-    /// Of another extension, with another id.
+    /// Sets the extension, and so another id.
     pub fn of(mut self, extension: &Extension) -> Self {
         self.extension = extension.clone();
         self
     }
 
-    /// In another organization, with another id.
+    /// Sets the organization, and so another id.
     pub fn in_organization(mut self, organization: &Organization) -> Self {
         self.organization = organization.clone();
         self
     }
 
-    /// Asked for by someone else.
+    /// Sets the user who requested it.
     pub fn asked_for_by(mut self, user: &User) -> Self {
         self.user = user.clone();
         self
     }
 
-    /// Another one of the same extension, with another id and job.
+    /// Sets the number within the extension, and so another id and job.
     pub fn numbered(mut self, number: u32) -> Self {
         self.number = number;
         self
     }
 
-    /// With one more step.
+    /// Adds a step.
     pub fn with_step(mut self, name: &str, phase: Phase) -> Self {
         self.steps.push((name.to_owned(), phase));
         self
     }
 
-    /// When it was asked for.
+    /// Sets the time of the request.
     pub fn created_at(mut self, at: Timestamp) -> Self {
         self.created_at = at;
         self
     }
 
-    /// The run.
+    /// Returns the run.
     #[must_use]
     pub fn build(self) -> Execution {
         self.with_steps().0
     }
 
-    /// The run with its steps.
+    /// Returns the run with its steps.
     #[must_use]
     pub fn with_steps(self) -> (Execution, Vec<ExecutionStep>) {
         let name = format!("run {} of {} in {}", self.number, self.extension.id, self.organization.id);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_another_number_extension_or_organization_have_other_ids_and_jobs() {
+    fn run_ids_depend_on_number_extension_and_organization() {
         let other = an_extension().keyed("other").build();
         let elsewhere = an_organization().named("Engines").build();
         let runs = [

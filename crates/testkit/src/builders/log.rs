@@ -9,7 +9,7 @@ use launchway_domain::{
 use super::a_deployment;
 use crate::clock::{NEW_YEAR, moment};
 
-/// The first line of [`a_deployment`]: "hello", for information, at [`NEW_YEAR`].
+/// The first line of [`a_deployment`]: "hello", level info, at [`NEW_YEAR`].
 pub fn a_log_line() -> LogLineBuilder {
     LogLineBuilder {
         number: 1,
@@ -32,37 +32,37 @@ pub struct LogLineBuilder {
 }
 
 impl LogLineBuilder {
-    /// Its place in the log of its application.
+    /// Sets the position in the log of the application.
     pub fn numbered(mut self, number: i64) -> Self {
         self.number = number;
         self
     }
 
-    /// Of another deployment.
+    /// Sets the deployment.
     pub fn of(mut self, deployment: &Deployment) -> Self {
         self.deployment = deployment.clone();
         self
     }
 
-    /// What kind of line.
+    /// Sets the level.
     pub fn at_level(mut self, level: Level) -> Self {
         self.level = level;
         self
     }
 
-    /// What it says.
+    /// Sets the text.
     pub fn saying(mut self, text: &str) -> Self {
         text.clone_into(&mut self.text);
         self
     }
 
-    /// When.
+    /// Sets the time.
     pub fn at(mut self, at: Timestamp) -> Self {
         self.at = at;
         self
     }
 
-    /// The line as it is kept.
+    /// Returns the stored line.
     #[must_use]
     pub fn build(self) -> LogLine {
         let number = self.number;
@@ -70,7 +70,7 @@ impl LogLineBuilder {
         LogLine { number, application_id, deployment_id, level, text, at }
     }
 
-    /// The line as it is to be kept.
+    /// Returns the line before it is stored.
     #[must_use]
     pub fn new_line(self) -> NewLine {
         let Deployment { id: deployment_id, application_id, .. } = self.deployment;

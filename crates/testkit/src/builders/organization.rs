@@ -14,7 +14,7 @@ use crate::{
     ids::id_of,
 };
 
-/// The organization Analytics, made at [`NEW_YEAR`].
+/// The organization Analytics, created at [`NEW_YEAR`].
 pub fn an_organization() -> OrganizationBuilder {
     OrganizationBuilder {
         name: "Analytics".to_owned(),
@@ -33,29 +33,29 @@ pub struct OrganizationBuilder {
 }
 
 impl OrganizationBuilder {
-    /// Another one, with another id.
+    /// Sets the name, and so another id.
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// What it is for.
+    /// Sets the description.
     #[track_caller]
     pub fn described(mut self, description: &str) -> Self {
         self.description = parsed(description);
         self
     }
 
-    /// When it was made.
+    /// Sets the time of creation.
     pub fn created_at(mut self, at: Timestamp) -> Self {
         self.created_at = at;
         self
     }
 
-    /// The organization.
+    /// Returns the organization.
     ///
     /// # Panics
-    /// When it cannot have that name.
+    /// If it cannot have that name.
     #[must_use]
     #[track_caller]
     pub fn build(self) -> Organization {
@@ -63,10 +63,10 @@ impl OrganizationBuilder {
         Organization::new(id, parsed(&self.name), self.description, self.created_at)
     }
 
-    /// The organization with its members, oldest membership first.
+    /// Returns the organization with its members, oldest membership first.
     ///
     /// # Panics
-    /// When it cannot have that name.
+    /// If it cannot have that name.
     #[must_use]
     #[track_caller]
     pub fn with_members(self, members: Vec<Member>) -> OrganizationDetail {
@@ -74,7 +74,7 @@ impl OrganizationBuilder {
     }
 }
 
-/// [`a_user`] as an admin of [`an_organization`], since [`NEW_YEAR`].
+/// The membership of [`a_user`] as an admin of [`an_organization`], since [`NEW_YEAR`].
 pub fn a_membership() -> MembershipBuilder {
     MembershipBuilder {
         user: a_user().build(),
@@ -95,44 +95,44 @@ pub struct MembershipBuilder {
 }
 
 impl MembershipBuilder {
-    /// Whose it is.
+    /// Sets the user.
     pub fn of(mut self, user: &User) -> Self {
         self.user = user.clone();
         self
     }
 
-    /// Where it is.
+    /// Sets the organization.
     pub fn in_organization(mut self, organization: &Organization) -> Self {
         self.organization = organization.clone();
         self
     }
 
-    /// What the member is there.
+    /// Sets the role.
     pub fn with_role(mut self, role: Role) -> Self {
         self.role = role;
         self
     }
 
-    /// When it began.
+    /// Sets the time of creation.
     pub fn created_at(mut self, at: Timestamp) -> Self {
         self.created_at = at;
         self
     }
 
-    /// The membership.
+    /// Returns the membership.
     #[must_use]
     pub fn build(self) -> Membership {
         self.detail().membership
     }
 
-    /// The membership and the user whose it is.
+    /// Returns the membership with its user.
     #[must_use]
     pub fn member(self) -> Member {
         let user = self.user.clone();
         Member { membership: self.build(), user }
     }
 
-    /// The membership and the organization that it is in.
+    /// Returns the membership with its organization.
     #[must_use]
     pub fn detail(self) -> MembershipDetail {
         let Self { user, organization, role, created_at } = self;

@@ -5,7 +5,7 @@ use launchway_domain::page::PageRequest;
 /// The page `number` of pages with `size` items, at most 100.
 ///
 /// # Panics
-/// When there is no such page.
+/// If there is no such page.
 #[must_use]
 #[track_caller]
 pub fn a_page(number: i64, size: i64) -> PageRequest {

@@ -2,10 +2,11 @@
 
 use launchway_domain::auth::Password;
 
-/// The password that someone chooses by typing `text`.
+/// A password.
 ///
 /// # Panics
-/// When nobody may choose it.
+///
+/// If the password is not allowed.
 #[must_use]
 #[track_caller]
 pub fn a_password(text: &str) -> Password {

@@ -38,43 +38,43 @@ pub struct SessionBuilder {
 }
 
 impl SessionBuilder {
-    /// Whose it is.
+    /// Sets the user.
     pub fn of(mut self, user: &User) -> Self {
         self.user = user.clone();
         self
     }
 
-    /// What its holder presents: another text is another session, with another id.
+    /// Sets the token: another text is another session, with another id.
     pub fn recognised_by(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
     }
 
-    /// Where the login came from.
+    /// Sets the client of the login.
     pub fn from_client(mut self, client: Client) -> Self {
         self.client = client;
         self
     }
 
-    /// When it was opened; it ends a lifetime later.
+    /// Sets the time of the login; the session expires a lifetime later.
     pub fn opened_at(mut self, at: Timestamp) -> Self {
         self.opened_at = at;
         self
     }
 
-    /// When it was last extended; it ends a lifetime later.
+    /// Sets the time of the last extension; the session expires a lifetime later.
     pub fn extended_at(mut self, at: Timestamp) -> Self {
         self.extended_at = Some(at);
         self
     }
 
-    /// When it ends by itself, whatever a lifetime is.
+    /// Sets the time of expiry, whatever the lifetime is.
     pub fn expires_at(mut self, at: Timestamp) -> Self {
         self.expires_at = Some(at);
         self
     }
 
-    /// The session.
+    /// Returns the session.
     #[must_use]
     pub fn build(self) -> Session {
         let token = self.token.unwrap_or_else(|| format!("lws_{}", self.user.id));
@@ -86,7 +86,7 @@ impl SessionBuilder {
     }
 }
 
-/// The token `ci` of [`a_user`] in [`an_organization`], which may do everything and never ends.
+/// The token `ci` of [`a_user`] in [`an_organization`], with all permissions and without expiry.
 pub fn an_api_token() -> ApiTokenBuilder {
     ApiTokenBuilder {
         user: a_user().build(),
@@ -113,56 +113,56 @@ pub struct ApiTokenBuilder {
 }
 
 impl ApiTokenBuilder {
-    /// Whose it is.
+    /// Sets the user.
     pub fn of(mut self, user: &User) -> Self {
         self.user = user.clone();
         self
     }
 
-    /// Where it works.
+    /// Sets the organization.
     pub fn in_organization(mut self, organization: &Organization) -> Self {
         self.organization = organization.clone();
         self
     }
 
-    /// Another one of the same owner, with another id.
+    /// Sets the name, and so another id.
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// What its holder presents.
+    /// Sets the token text.
     pub fn recognised_by(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
     }
 
-    /// What it may do at most, by name.
+    /// Sets the permissions, by name.
     ///
     /// # Panics
-    /// When there is no such permission.
+    /// If there is no such permission.
     #[track_caller]
     pub fn permitting(mut self, names: &[&str]) -> Self {
         self.permissions = permissions(names);
         self
     }
 
-    /// When it ends by itself.
+    /// Sets the time of expiry.
     pub fn expires_at(mut self, at: Timestamp) -> Self {
         self.expires_at = Some(at);
         self
     }
 
-    /// When it was issued.
+    /// Sets the time of creation.
     pub fn created_at(mut self, at: Timestamp) -> Self {
         self.created_at = at;
         self
     }
 
-    /// The token.
+    /// Returns the token.
     ///
     /// # Panics
-    /// When it cannot have that name.
+    /// If it cannot have that name.
     #[must_use]
     #[track_caller]
     pub fn build(self) -> ApiToken {
@@ -180,10 +180,10 @@ impl ApiTokenBuilder {
     }
 }
 
-/// The set of the permissions with these names.
+/// Returns the set of the permissions with these names.
 ///
 /// # Panics
-/// When there is no such permission.
+/// If there is no such permission.
 #[must_use]
 #[track_caller]
 pub fn permissions(names: &[&str]) -> Permissions {

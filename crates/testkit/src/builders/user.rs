@@ -12,7 +12,7 @@ use crate::{
     ids::id_of,
 };
 
-/// The user ada, `ada@example.com`, made at [`NEW_YEAR`], no administrator.
+/// The user ada, `ada@example.com`, created at [`NEW_YEAR`], not an administrator.
 pub fn a_user() -> UserBuilder {
     UserBuilder {
         name: "ada".to_owned(),
@@ -37,46 +37,47 @@ pub struct UserBuilder {
 }
 
 impl UserBuilder {
-    /// Another one, with another id and an address to match.
+    /// Sets the name, and with it the id and the address.
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// An address that does not follow from the name.
+    /// Sets an address that does not follow from the name.
     pub fn with_email(mut self, email: &str) -> Self {
         self.email = Some(email.to_owned());
         self
     }
 
-    /// What the user is to the installation.
+    /// Sets the kind of the user.
     pub fn of_kind(mut self, kind: UserKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// A user with an address that nobody has proved.
+    /// Makes the address unverified.
     pub fn unverified(mut self) -> Self {
         self.is_verified = false;
         self
     }
 
-    /// Whose logins need a code.
+    /// Enables two-factor login.
     pub fn with_two_factor(mut self) -> Self {
         self.two_factor_enabled = true;
         self
     }
 
-    /// When the user was made.
+    /// Sets the time of creation.
     pub fn created_at(mut self, at: Timestamp) -> Self {
         self.created_at = at;
         self
     }
 
-    /// The user.
+    /// Returns the user.
     ///
     /// # Panics
-    /// When nobody can have that name or address.
+    ///
+    /// If the name or the address is invalid.
     #[must_use]
     #[track_caller]
     pub fn build(self) -> User {
@@ -88,7 +89,7 @@ impl UserBuilder {
     }
 }
 
-/// [`a_user`] without settings, in no organization.
+/// The profile of [`a_user`] without settings, in no organization.
 pub fn a_profile() -> ProfileBuilder {
     ProfileBuilder { user: a_user().build(), settings: None, places: Vec::new() }
 }
@@ -103,25 +104,25 @@ pub struct ProfileBuilder {
 }
 
 impl ProfileBuilder {
-    /// Whose it is.
+    /// Sets the user.
     pub fn of(mut self, user: &User) -> Self {
         self.user = user.clone();
         self
     }
 
-    /// With settings, as the user has them.
+    /// Sets the settings.
     pub fn with_settings(mut self, settings: Settings) -> Self {
         self.settings = Some(settings);
         self
     }
 
-    /// One more membership, younger than those before.
+    /// Adds a membership, newer than those before.
     pub fn member_of(mut self, organization: &Organization, role: Role) -> Self {
         self.places.push((organization.clone(), role));
         self
     }
 
-    /// The profile.
+    /// Returns the profile.
     #[must_use]
     pub fn build(self) -> Profile {
         let Self { user, settings, places } = self;

@@ -1,4 +1,4 @@
-//! A connection that sends what it is told, byte by byte.
+//! A raw connection for malformed requests.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -8,14 +8,14 @@ use std::{
 
 use super::Answer;
 
-/// A connection that sends what it is told, byte by byte, however wrong that is.
+/// A raw connection that sends any bytes, however malformed.
 pub struct Connection {
     stream: TcpStream,
     received: BufReader<TcpStream>,
 }
 
 impl Clone for Connection {
-    /// The same connection, for another thread to send on.
+    /// Returns the same connection, for another thread to send on.
     fn clone(&self) -> Self {
         let stream = self.stream.try_clone().unwrap();
         Self { received: BufReader::new(stream.try_clone().unwrap()), stream }
@@ -32,20 +32,20 @@ impl Connection {
         Self { received: BufReader::new(stream.try_clone().unwrap()), stream }
     }
 
-    /// Sends bytes. The other side may have stopped reading them, which is not an error here: what
-    /// it answered counts.
+    /// Sends bytes. The other side may have stopped reading them, which is not an error here: its response
+    /// counts.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.stream.write_all(bytes.as_ref());
         self
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the sending direction.
     pub fn stop_sending(&mut self) -> &mut Self {
         let _ = self.stream.shutdown(Shutdown::Write);
         self
     }
 
-    /// The next answer; `None` when the connection ends instead.
+    /// Returns the next response; `None` if the connection ends instead.
     pub fn try_answer(&mut self) -> Option<Answer> {
         let mut answer = self.head()?;
         let length = answer.headers.get("content-length").map_or(0, |length| length.parse().unwrap());
@@ -55,13 +55,13 @@ impl Connection {
         Some(answer)
     }
 
-    /// The next answer.
+    /// Returns the next response.
     #[track_caller]
     pub fn answer(&mut self) -> Answer {
         self.try_answer().expect("an answer instead of the end of the connection")
     }
 
-    /// The next answer, to a request whose answer has no body.
+    /// Returns the next response, to a request whose response has no body.
     #[track_caller]
     pub fn answer_without_body(&mut self) -> Answer {
         self.head().expect("an answer instead of the end of the connection")
@@ -76,7 +76,7 @@ impl Connection {
             let Some((name, value)) = line.split_once(':') else { break };
             headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
         }
-        // Merely an encouragement to go on; the answer follows.
+        // Only an interim response; the final one follows.
         if status == 100 {
             return self.head();
         }

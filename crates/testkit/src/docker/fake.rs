@@ -1,4 +1,4 @@
-//! A program in place of another, which does what a test wants and takes note of how it was called.
+//! A script in place of a program, which behaves as a test defines and records its calls.
 
 use std::{
     fs,
@@ -29,11 +29,11 @@ pub struct FakeCall {
 }
 
 impl FakeProgram {
-    /// Runs the lines of a shell script for each call.
+    /// Creates a program that runs the lines of a shell script for each call.
     ///
     /// # Panics
     ///
-    /// When there is no room for files.
+    /// If its files cannot be written.
     #[must_use]
     pub fn running(name: &'static str, script: &str) -> Self {
         let fake = Self { folder: tempfile::tempdir().unwrap(), name };
@@ -48,23 +48,23 @@ impl FakeProgram {
         fake
     }
 
-    /// The script.
+    /// Returns the path of the script.
     #[must_use]
     pub fn program(&self) -> PathBuf {
         self.folder.path().join(self.name)
     }
 
-    /// The folder of the script, for a `PATH`.
+    /// Returns the folder of the script, for a `PATH`.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// How it was called, in no particular order.
+    /// Returns the calls, in no particular order.
     ///
     /// # Panics
     ///
-    /// When its notes cannot be read.
+    /// If the records cannot be read.
     #[must_use]
     pub fn calls(&self) -> Vec<FakeCall> {
         let entries = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
@@ -74,25 +74,25 @@ impl FakeProgram {
 }
 
 impl FakeDocker {
-    /// Runs the lines of a shell script for each call; `$1` is docker's command.
+    /// Creates a docker that runs the lines of a shell script for each call; `$1` is docker's command.
     #[must_use]
     pub fn running(script: &str) -> Self {
         Self(FakeProgram::running("docker", script))
     }
 
-    /// Complains by `text` whatever it is asked, and fails.
+    /// Creates a docker that fails every call with the message `text`.
     #[must_use]
     pub fn complaining(text: &str) -> Self {
         Self::running(&format!("cat >/dev/null\ncat >&2 <<'END'\n{text}\nEND\nexit 1"))
     }
 
-    /// The script.
+    /// Returns the path of the script.
     #[must_use]
     pub fn program(&self) -> PathBuf {
         self.0.program()
     }
 
-    /// How it was called, in no particular order.
+    /// Returns the calls, in no particular order.
     #[must_use]
     pub fn calls(&self) -> Vec<FakeCall> {
         self.0.calls()

@@ -1,4 +1,4 @@
-//! A socket that forwards to the real engine, and can be closed and opened: an engine that goes away.
+//! A socket that forwards to the real engine, and can be closed and opened: an engine that goes down.
 
 use std::{
     env, fs, io,
@@ -25,12 +25,12 @@ pub struct EngineForwarder {
 #[derive(Default)]
 struct Shared {
     is_open: AtomicBool,
-    /// Both ends of every connection, so that they can be cut off.
+    /// Both ends of every connection, so that they can be closed.
     streams: Mutex<Vec<UnixStream>>,
 }
 
 impl EngineForwarder {
-    /// A forwarder that nobody listens at until it is opened.
+    /// Creates a forwarder that is closed.
     #[must_use]
     pub fn closed() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -38,17 +38,17 @@ impl EngineForwarder {
         Self { path, shared: Arc::default(), accepting: Mutex::default(), _folder: folder }
     }
 
-    /// The value of `DOCKER_HOST` for the engine behind it.
+    /// Returns the value of `DOCKER_HOST` for the engine behind it.
     #[must_use]
     pub fn host(&self) -> String {
         format!("unix://{}", self.path.display())
     }
 
-    /// Listens from now on.
+    /// Starts listening.
     ///
     /// # Panics
     ///
-    /// When it is open.
+    /// If it is open.
     pub fn open(&self) {
         let mut accepting = self.accepting.lock().unwrap();
         assert!(accepting.is_none(), "the forwarder is open");
@@ -58,11 +58,11 @@ impl EngineForwarder {
         *accepting = Some(thread::spawn(move || shared.accept(&listener)));
     }
 
-    /// Listens no longer, and cuts every connection off. Does nothing when it is closed.
+    /// Stops listening, and closes every connection. Does nothing if it is closed.
     ///
     /// # Panics
     ///
-    /// When its thread has panicked.
+    /// If its thread has panicked.
     pub fn close(&self) {
         let Some(accepting) = self.accepting.lock().unwrap().take() else { return };
         self.shared.is_open.store(false, Ordering::SeqCst);
@@ -71,7 +71,7 @@ impl EngineForwarder {
         fs::remove_file(&self.path).unwrap();
         accepting.join().unwrap();
         for stream in self.shared.streams.lock().unwrap().drain(..) {
-            // One that has ended by itself is shut down already.
+            // One that has ended is shut down already.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }

@@ -1,4 +1,4 @@
-//! Certificates, and who signs them.
+//! Certificates and their authority.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
 
-/// An authority of its own, whom nobody trusts unless told.
+/// A certificate authority that is not trusted by default.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -27,13 +27,14 @@ pub struct Identity {
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
         let mut params = CertificateParams::default();
         let key = KeyPair::generate().unwrap();
-        // Of two with the same name one would be thought to have signed badly, and not to be unknown.
+        // Unique: with two authorities of the same name, the error would be a bad signature instead of an
+        // unknown issuer.
         let name = format!("Authority {:?}", key.public_key_raw());
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -42,19 +43,19 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Its own certificate, for those who are to trust it.
+    /// Returns its own certificate, to be added to a trust store.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// Vouches for these names; addresses among them are recognised.
+    /// Issues a certificate for these names; IP addresses among them are recognised.
     #[must_use]
     pub fn vouch_for(&self, names: &[&str]) -> Identity {
         self.sign(params(names))
     }
 
-    /// Vouched for them, in a past that is over.
+    /// Issues a certificate for these names that has expired.
     #[must_use]
     pub fn vouched_for(&self, names: &[&str]) -> Identity {
         let mut params = params(names);
@@ -74,7 +75,7 @@ fn params(names: &[&str]) -> CertificateParams {
 }
 
 impl Identity {
-    /// How a server shows it.
+    /// Returns the TLS configuration of a server with this certificate.
     #[must_use]
     pub fn shown_by_a_server(&self) -> Arc<ServerConfig> {
         let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap();

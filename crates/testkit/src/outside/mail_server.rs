@@ -13,39 +13,39 @@ use tempfile::TempDir;
 
 use super::Identity;
 
-/// The file that the server writes down in what it took.
+/// The file in which the server records the mails.
 const NOTES: &str = "notes";
 
-/// How the server is spoken to.
+/// The encryption of the connection.
 #[derive(Debug, Clone)]
 pub enum Safety {
     /// Without encryption.
     None,
-    /// Encrypted once `STARTTLS` was said, and nothing else before.
+    /// Encrypted after `STARTTLS`, which is required.
     StartTls(Identity),
     /// Encrypted from the first byte.
     Tls(Identity),
 }
 
-/// What a server is like.
+/// The options of a mail server.
 #[derive(Debug, Clone)]
 pub struct MailServerOptions {
-    /// How it is spoken to.
+    /// The encryption.
     pub safety: Safety,
-    /// Who has to log in, and with which password.
+    /// The required user and password, if any.
     pub login: Option<(String, String)>,
-    /// Ways to log in that it does not offer.
+    /// Authentication mechanisms that it does not offer.
     pub excluded: Vec<&'static str>,
-    /// Whom it refuses, and with which answer.
+    /// Rejected recipients, and the reply for each.
     pub refused_recipients: Vec<(&'static str, &'static str)>,
-    /// The answer to every mail, if it takes none.
+    /// The reply to every mail, if it rejects all.
     pub refused_text: Option<&'static str>,
-    /// Whether it takes addresses with letters of every script.
+    /// Supports SMTPUTF8.
     pub takes_foreign_addresses: bool,
 }
 
 impl MailServerOptions {
-    /// Takes everything.
+    /// Accepts everything.
     #[must_use]
     pub fn new(safety: Safety) -> Self {
         Self {
@@ -59,35 +59,35 @@ impl MailServerOptions {
     }
 }
 
-/// A mail that the server took.
+/// A mail that the server accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenMail {
-    /// Who the client said that it is.
+    /// The name in the client's EHLO.
     pub hello: String,
-    /// Whether it came encrypted.
+    /// The connection was encrypted.
     pub encrypted: bool,
-    /// Who was logged in; empty for nobody.
+    /// The authenticated user; empty without authentication.
     pub login: String,
     /// The envelope's sender.
     pub from: String,
     /// The envelope's recipients.
     pub to: Vec<String>,
-    /// What was said about it beforehand.
+    /// The parameters of `MAIL FROM`.
     pub parameters: Vec<String>,
     /// The headers, decoded, in order.
     pub headers: Vec<(String, String)>,
     /// The text, decoded.
     pub text: String,
-    /// How long its longest line was on the wire, in bytes.
+    /// The length of its longest line on the wire, in bytes.
     pub longest_line: u64,
 }
 
 impl TakenMail {
-    /// The decoded value of a header, which is there once.
+    /// Returns the decoded value of a header that occurs once.
     ///
     /// # Panics
     ///
-    /// When it is there several times.
+    /// If it is there several times.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -97,7 +97,7 @@ impl TakenMail {
     }
 }
 
-/// A running server, which ends with this value.
+/// A running server, which is stopped when dropped.
 #[derive(Debug)]
 pub struct MailServer {
     /// Its port.
@@ -107,11 +107,11 @@ pub struct MailServer {
 }
 
 impl MailServer {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Panics
     ///
-    /// When it does not start: it needs Debian's package `python3-aiosmtpd`.
+    /// If it does not start: it needs Debian's package `python3-aiosmtpd`.
     #[must_use]
     pub fn start(options: &MailServerOptions) -> Self {
         let files = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ impl MailServer {
             "foreign_addresses": options.takes_foreign_addresses,
         });
         let script = write("server.py", include_str!("mail_server.py"));
-        // Everybody on this machine can read the arguments of a program, and a password is among these.
+        // Every user of this machine can read the arguments of a program, and these contain a password.
         let options = write("options.json", &options.to_string());
         // Debian's own, which has the package; another one may come first on the path.
         let mut process = Command::new("/usr/bin/python3")
@@ -151,24 +151,24 @@ impl MailServer {
         Self { port, process, files }
     }
 
-    /// What it has taken by now: everything that it has acknowledged is among it.
+    /// Returns the accepted mails: every acknowledged one is included.
     ///
     /// # Panics
     ///
-    /// When its notes cannot be read.
+    /// If its notes cannot be read.
     #[must_use]
     pub fn taken(&self) -> Vec<TakenMail> {
         let notes = std::fs::read_to_string(self.files.path().join(NOTES)).unwrap();
-        // Behind the last end of a line is what is just being written.
+        // The text after the last line end is still being written.
         let whole = notes.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         whole.map(|line| read(&serde_json::from_str(line).unwrap())).collect()
     }
 
-    /// What it took, as soon as that is `count` mails.
+    /// Waits for `count` mails and returns them.
     ///
     /// # Panics
     ///
-    /// When they do not come.
+    /// If they do not come.
     #[must_use]
     pub fn wait_for(&self, count: usize) -> Vec<TakenMail> {
         let end = Instant::now() + Duration::from_secs(30);

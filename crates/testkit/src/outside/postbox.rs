@@ -1,4 +1,5 @@
-//! A receiver of messages that keeps what it gets, answers as it is told, and can die and come back.
+//! An HTTP receiver of notifications that stores them, replies as configured, and can go down and come
+//! back.
 
 use std::{
     collections::HashMap,
@@ -16,29 +17,29 @@ use super::{
     receiver::{Conversation, Seen},
 };
 
-/// What a postbox says to a message.
+/// The reply to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// A status, and nothing else.
+    /// A status without a body.
     Status(u16),
-    /// A status with lines of headers, each with its end, and a text.
+    /// A status with header lines, each with its line end, and a body.
     Full(u16, String, String),
-    /// Nothing, for as long as the other side waits.
+    /// No reply, for as long as the other side waits.
     Silence,
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Which one it was, counted from 0.
+    /// The number of the message, counted from 0.
     pub number: usize,
-    /// The message.
+    /// The request.
     pub request: Request,
-    /// Whether it was taken. Nobody knows whether the answer was heard.
+    /// The reply was a success. It is unknown whether the sender received it.
     pub is_taken: bool,
 }
 
-/// A receiver on 127.0.0.1. It keeps its port when it dies.
+/// A receiver on 127.0.0.1. It keeps its port while it is down.
 pub struct Postbox {
     /// The port.
     pub port: u16,
@@ -54,19 +55,19 @@ struct Inside {
     connections: AtomicUsize,
     arrivals: AtomicUsize,
     taken: AtomicUsize,
-    /// Those who are being talked to, so that the talk can be cut off.
+    /// Open connections, so that they can be closed.
     sockets: Mutex<HashMap<usize, TcpStream>>,
     kept: Mutex<Vec<Message>>,
 }
 
 impl Postbox {
-    /// Takes every message.
+    /// Creates a receiver that accepts every message.
     #[must_use]
     pub fn taking() -> Self {
         Self::answering(|_, _| Reply::Status(204))
     }
 
-    /// Answers the n-th message, counted from 0, by `answer`.
+    /// Creates a receiver that replies to the n-th message, counted from 0, by `answer`.
     #[must_use]
     pub fn answering(answer: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -84,26 +85,26 @@ impl Postbox {
         Self { port, inside, accepting }
     }
 
-    /// Where messages go.
+    /// Returns the URL for messages.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/hook", self.port)
     }
 
-    /// Answers by `answer` from now on.
+    /// Changes the replies.
     pub fn answer_by(&self, answer: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static) {
         *self.inside.answer.lock().unwrap() = Arc::new(Box::new(answer));
     }
 
-    /// Dies: nobody listens any more, and talks are cut off.
+    /// Goes down: stops listening and closes all connections.
     ///
     /// # Panics
     ///
-    /// When it is dead.
+    /// If it is down already.
     pub fn die(&self) {
         let accepting = self.accepting.lock().unwrap().take().expect("it lives");
         self.inside.is_open.store(false, Ordering::SeqCst);
-        // Whoever waits for the next one gets one, and looks up.
+        // This connection wakes the accepting thread, which then checks the flag.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
         accepting.join().unwrap();
         for (_, socket) in self.inside.sockets.lock().unwrap().drain() {
@@ -111,11 +112,11 @@ impl Postbox {
         }
     }
 
-    /// Lives again, at the same port.
+    /// Comes back, at the same port.
     ///
     /// # Panics
     ///
-    /// When somebody else has taken the port.
+    /// If another process has taken the port.
     pub fn come_back(&self) {
         let end = Instant::now() + Duration::from_secs(10);
         let listener = loop {
@@ -129,29 +130,29 @@ impl Postbox {
         *self.accepting.lock().unwrap() = Some(accept(listener, Arc::clone(&self.inside)));
     }
 
-    /// How often somebody connected.
+    /// Returns the number of connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.inside.connections.load(Ordering::SeqCst)
     }
 
-    /// What came by now, in the order in which it was answered.
+    /// Returns the messages so far, in the order of the replies.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.inside.kept.lock().unwrap().clone()
     }
 
-    /// How many messages were taken by now.
+    /// Returns the number of accepted messages so far.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.inside.taken.load(Ordering::SeqCst)
     }
 
-    /// What came, as soon as that is `count` messages.
+    /// Waits for `count` messages and returns them.
     ///
     /// # Panics
     ///
-    /// When they do not come.
+    /// If they do not come.
     #[must_use]
     pub fn wait_for(&self, count: usize) -> Vec<Message> {
         let end = Instant::now() + Duration::from_secs(60);
@@ -206,7 +207,7 @@ impl Inside {
             "HTTP/1.1 {status} So\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n{text}",
             text.len()
         );
-        // Kept before it is said: whoever hears the answer finds the message here.
+        // Stored before the reply is sent: a client that has the reply finds the message here.
         let is_taken = (200..300).contains(&status);
         self.kept.lock().unwrap().push(Message { number, request, is_taken });
         self.taken.fetch_add(usize::from(is_taken), Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Somebody who listens on this machine, counts who comes, and answers as a test wants.
+//! A scripted TCP server on this machine that counts connections.
 
 use std::{
     io::{BufRead as _, BufReader, Read, Write},
@@ -28,7 +28,7 @@ pub(super) struct Seen {
     requests: Mutex<Vec<Request>>,
 }
 
-/// What was asked by HTTP.
+/// An HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The first line.
@@ -40,7 +40,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The value of a header.
+    /// Returns the value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -59,7 +59,7 @@ trait Duplex: Read + Write + Send {}
 impl<T: Read + Write + Send> Duplex for T {}
 
 impl Receiver {
-    /// Has each connection talked to by `talk`, in a thread of its own.
+    /// Handles each connection by `talk`, in a thread of its own.
     #[must_use]
     pub fn talking(talk: impl Fn(&mut Conversation) + Send + Sync + 'static) -> Self {
         let (port, listeners) = listeners();
@@ -76,7 +76,7 @@ impl Receiver {
         Self::start(port, [TcpListener::bind((address, port)).unwrap()], None, Arc::new(talk))
     }
 
-    /// The same, encrypted.
+    /// The same with TLS.
     #[must_use]
     pub fn talking_in_secret(
         tls: Arc<ServerConfig>,
@@ -86,7 +86,7 @@ impl Receiver {
         Self::start(port, listeners, Some(tls), Arc::new(talk))
     }
 
-    /// Takes note of each request and answers it with `answer`, which is all of an HTTP answer.
+    /// Records each request and answers with `answer`, a complete HTTP response.
     #[must_use]
     pub fn answering(answer: impl Into<String>) -> Self {
         let answer = answer.into();
@@ -96,13 +96,13 @@ impl Receiver {
         })
     }
 
-    /// How often somebody connected.
+    /// Returns the number of connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
-    /// What was asked, in order.
+    /// Returns the requests, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.seen.requests.lock().unwrap().clone()
@@ -154,20 +154,20 @@ impl Conversation {
         Self { stream: BufReader::new(stream), socket, seen }
     }
 
-    /// Says something. The other side may be gone, which is not an error here.
+    /// Sends bytes. The other side may be gone, which is not an error here.
     pub fn say(&mut self, text: impl AsRef<[u8]>) -> bool {
         let stream = self.stream.get_mut();
         stream.write_all(text.as_ref()).and_then(|()| stream.flush()).is_ok()
     }
 
-    /// The next line, without its end; `None` if there is none.
+    /// Returns the next line, without its end; `None` if there is none.
     pub fn read_line(&mut self) -> Option<String> {
         let mut line = Vec::new();
         let length = self.stream.read_until(b'\n', &mut line).ok()?;
         (length > 0).then(|| String::from_utf8_lossy(&line).trim_end().to_owned())
     }
 
-    /// A whole request by HTTP, of which note is taken.
+    /// Reads and records a complete HTTP request.
     pub fn read_request(&mut self) -> Option<Request> {
         let line = self.read_line()?;
         let mut headers = Vec::new();
@@ -184,18 +184,18 @@ impl Conversation {
         Some(request)
     }
 
-    /// Goes on encrypted from here.
+    /// Continues with TLS.
     pub fn encrypt(&mut self, tls: Arc<ServerConfig>) {
         let own = self.socket.try_clone().unwrap();
         self.stream = BufReader::new(Box::new(StreamOwned::new(ServerConnection::new(tls).unwrap(), own)));
     }
 
-    /// Says nothing until the other side goes, or the test ends.
+    /// Sends nothing until the other side disconnects, or the test ends.
     pub fn hang(&mut self) {
         while self.read_line().is_some() {}
     }
 
-    /// Waits for something to arrive. Whoever then leaves without reading it resets the connection.
+    /// Waits for data to arrive. Closing without reading it then resets the connection.
     pub fn wait_for_something(&mut self) {
         let _ = self.socket.peek(&mut [0]);
     }

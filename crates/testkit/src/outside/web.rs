@@ -13,20 +13,20 @@ use std::{
 
 use data_encoding::BASE64;
 
-/// How the server treats who asks.
+/// The behaviour of the server.
 #[derive(Debug, Clone)]
 pub enum Manner {
-    /// It lets everyone in.
+    /// It serves everyone.
     Open,
-    /// It wants to see a name and a password, `name:password`.
+    /// It requires a name and a password, `name:password`.
     Locked(String),
-    /// It sends everyone to another address, with the path behind it.
+    /// It redirects every request to another base URL.
     Elsewhere(String),
-    /// It takes a request and never answers.
+    /// It accepts a request and never answers.
     Silent,
-    /// It names its branches and never sends a commit.
+    /// It lists its branches and never sends a commit.
     SilentAboutCommits,
-    /// It answers everything with an error that repeats what it was sent.
+    /// It answers everything with an error that repeats the request.
     Parrot,
 }
 
@@ -70,49 +70,49 @@ impl Web {
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let state = shared.clone();
-                // A client that goes away in the middle is no failure of the test.
+                // A client that disconnects early is no failure of the test.
                 std::thread::spawn(move || drop(state.answer(connection)));
             }
         });
         Self { port, state }
     }
 
-    /// The address of a repository.
+    /// Returns the URL of a repository.
     #[must_use]
     pub fn url(&self, name: &str) -> String {
         format!("http://127.0.0.1:{}/{name}", self.port)
     }
 
-    /// With credentials, `name:password`.
+    /// Returns the URL of a repository with credentials, `name:password`.
     #[must_use]
     pub fn url_for(&self, credentials: &str, name: &str) -> String {
         format!("http://{credentials}@127.0.0.1:{}/{name}", self.port)
     }
 
-    /// How many requests came.
+    /// Returns the number of requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.state.requests.load(Ordering::SeqCst)
     }
 
-    /// How many bytes were sent.
+    /// Returns the number of bytes sent.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.state.sent.load(Ordering::SeqCst)
     }
 
-    /// Whether anybody showed a name and a password.
+    /// Returns whether any request had credentials.
     #[must_use]
     pub fn has_seen_credentials(&self) -> bool {
         self.state.has_seen_credentials.load(Ordering::SeqCst)
     }
 
-    /// Lets every request wait, once it has come, until the gate is opened.
+    /// Blocks every new request until the gate is opened.
     pub fn close_gate(&self) {
         *self.state.is_closed.lock().unwrap() = true;
     }
 
-    /// Lets them go on.
+    /// Continues the blocked requests.
     pub fn open_gate(&self) {
         *self.state.is_closed.lock().unwrap() = false;
         self.state.opened.notify_all();
@@ -175,7 +175,7 @@ impl State {
         connection.write_all(&answer)
     }
 
-    /// What git's own program says.
+    /// Returns the response of git's CGI program.
     fn serve(&self, request: &Request) -> std::io::Result<Vec<u8>> {
         let header = |name: &str| request.header(name).unwrap_or_default().to_owned();
         let mut child = Command::new(&self.backend)
@@ -209,7 +209,7 @@ impl State {
     }
 }
 
-/// Whether a commit is asked for, and not the names of branches.
+/// Returns whether a commit is requested, and not the list of branches.
 fn is_want(request: &Request) -> bool {
     // Larger requests are compressed; they only ever want commits.
     request.header("content-encoding").is_some()

@@ -1,4 +1,4 @@
-//! The server's database, reached past the server.
+//! Direct access to the server's database.
 
 use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection, connection::SimpleConnection,
@@ -8,12 +8,12 @@ use diesel::{
 use super::TestServer;
 use crate::postgres;
 
-/// A user beside the administrator, with an organization of their own. Their password is the
+/// A user besides the administrator, with an organization of their own. Their password is the
 /// administrator's.
 pub struct Neighbour {
-    /// Their address.
+    /// Their e-mail address.
     pub email: &'static str,
-    /// Their organization.
+    /// The id of their organization.
     pub organization_id: &'static str,
 }
 
@@ -24,7 +24,7 @@ struct Row {
 }
 
 impl TestServer {
-    /// What a query tells in its column `value`.
+    /// Returns the column `value` of a query.
     pub fn query(&self, query: &str) -> Vec<String> {
         let query = sql_query(query);
         let rows: Vec<Row> = match &self.database {
@@ -35,7 +35,7 @@ impl TestServer {
         rows.into_iter().map(|row| row.value).collect()
     }
 
-    /// Runs statements behind the server's back.
+    /// Runs statements without the server's knowledge.
     pub fn execute(&self, statements: &str) {
         match &self.database {
             Some(database) => PgConnection::establish(&database.url()).unwrap().batch_execute(statements),
@@ -44,7 +44,7 @@ impl TestServer {
         .unwrap();
     }
 
-    /// Puts a user with that role in an organization of their own into the database, beside the
+    /// Inserts a user with that role in an organization of their own into the database, besides the
     /// administrator.
     pub fn neighbour(&self, role: &str) -> Neighbour {
         const USER: &str = "01980000-0000-7000-8000-00000000000a";
@@ -79,8 +79,8 @@ impl TestServer {
         self.on_postgres_itself(&format!("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true;"));
     }
 
-    /// Ends the session that holds the server's lock on the PostgreSQL database, and takes the lock. It is held as long as
-    /// the returned connection lives.
+    /// Terminates the session that holds the server's lock on the PostgreSQL database, and takes the lock.
+    /// It is held as long as the returned connection lives.
     pub fn steal_server_lock(&self) -> PgConnection {
         let url = self.database.as_ref().expect("a PostgreSQL database").url();
         let waiting = std::thread::spawn(move || {
@@ -90,7 +90,7 @@ impl TestServer {
                 .unwrap();
             connection
         });
-        // Only who waits already is sure to have it before the server asks again.
+        // Only a session that already waits is sure to get it before the server retries.
         let is_waiting = "SELECT 'yes' AS value FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
         while self.query(is_waiting).is_empty() {
@@ -100,7 +100,7 @@ impl TestServer {
         waiting.join().unwrap()
     }
 
-    /// Ends the session that holds the server's lock on the PostgreSQL database.
+    /// Terminates the session that holds the server's lock on the PostgreSQL database.
     pub fn end_server_lock(&self) {
         self.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
@@ -116,7 +116,7 @@ impl TestServer {
         connection
     }
 
-    /// An id as the database writes it.
+    /// Formats an id as the database stores it.
     fn id(&self, id: &str) -> String {
         match &self.database {
             Some(_) => format!("'{id}'::uuid"),

@@ -1,4 +1,4 @@
-//! How many deployments are accepted while everything is on, and how reads fare meanwhile.
+//! The rate of accepted deployments with all features on, and the latency of reads meanwhile.
 
 use std::{
     path::{Path, PathBuf},
@@ -29,14 +29,14 @@ const SECONDS: u32 = 4;
 const APPLICATIONS: u32 = 200;
 const WRITERS: usize = 16;
 const READERS: usize = 4;
-/// How long a reader looks at what it read.
+/// The pause of a reader between two requests.
 const PAUSE: Duration = Duration::from_millis(5);
 const LEAST_ACCEPTED: f64 = 300.0;
 const MOST_MILLISECONDS: f64 = 50.0;
 const MOST_MEGABYTES: f64 = 200.0;
 const REDEPLOY: &str = "/api/v1/deploy/application/redeploy";
 
-/// Asks for deployments as fast as they are accepted.
+/// Requests deployments as fast as they are accepted.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
     report.section("Deployments accepted");
     let seconds = effort.amount(SECONDS, 2);
@@ -78,14 +78,14 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
     Ok(())
 }
 
-/// What happened in one round.
+/// The results of one round.
 struct Round {
     accepted: f64,
     /// Milliseconds of each.
     reads: Sample,
 }
 
-/// A server with everything on, and its applications.
+/// A server with all features on, and its applications.
 struct Platform {
     server: Server,
     data: PathBuf,

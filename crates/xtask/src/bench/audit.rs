@@ -1,4 +1,4 @@
-//! Whether a page of the audit trail costs the same however long the trail is.
+//! Checks that a page of the audit log costs the same whatever the length of the log.
 
 use std::{path::Path, process::Command, time::Instant};
 
@@ -21,7 +21,7 @@ const FILTERED_REQUESTS: u32 = 20;
 const MOST_GROWTH: f64 = 1.5;
 const PATH: &str = "/api/v1/audit/logs";
 
-/// Asks a server with a short trail and one with a long trail in turn.
+/// Queries a server with a short log and one with a long log in turn.
 pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
     report.section("Audit trail");
     report.line(&format!("`GET {PATH}` on SQLite, {SHORT} entries against {LONG}, asked in turn, in ms:"));
@@ -66,14 +66,14 @@ pub(crate) fn measure(report: &mut Report, folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// Both are filled before either is asked: the server hangs up on who stays silent.
+/// Fills both before either is queried: the server closes idle connections.
 fn trails(folder: &Path) -> Outcome<[Trail; 2]> {
     let (short, long) = (folder.join("audit-short"), folder.join("audit-long"));
     let (of_short, of_long) = (fill(&short, SHORT)?, fill(&long, LONG)?);
     Ok([Trail::open(&short, SHORT, &of_short)?, Trail::open(&long, LONG, &of_long)?])
 }
 
-/// Makes a trail of so many entries; gives the token of who may read it.
+/// Creates an audit log with this many entries; returns the token of a user who may read it.
 fn fill(data: &Path, entries: u32) -> Outcome<String> {
     let server = launch::serve(data)?;
     let (token, organization) = launch::register(&server)?;
@@ -86,7 +86,7 @@ fn fill(data: &Path, entries: u32) -> Outcome<String> {
     Ok(token)
 }
 
-/// A server whose audit trail has so many entries.
+/// A server whose audit log has this many entries.
 struct Trail {
     _server: Server,
     connection: Connection,
@@ -101,13 +101,13 @@ impl Trail {
         Ok(Self { _server: server, connection, entries })
     }
 
-    /// The first page, or the one that is a `1/depth` part of all pages away.
+    /// Returns the first page, or the one at a `1/depth` part of all pages.
     fn page(&self, depth: u32) -> String {
         let number = self.entries.checked_div(10 * depth).unwrap_or(1).max(1);
         format!("{PATH}?page={number}")
     }
 
-    /// How many milliseconds an answer takes.
+    /// Returns the response time in milliseconds.
     fn ask(&mut self, path: &str) -> Outcome<f64> {
         let asked = Instant::now();
         http::expect_success(path, self.connection.get(path))?;

@@ -1,4 +1,4 @@
-//! How many durable commits the databases make, by the number of writers.
+//! The rate of durable commits of the databases, by the number of writers.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::{
 
 const ROUNDS: u32 = 7;
 const WRITERS: [u32; 5] = [1, 4, 16, 64, 256];
-/// How many stand for many.
+/// The number of writers in the concurrent case.
 const MANY: u32 = 64;
 const LEAST_GAIN: f64 = 5.0;
 const LEAST_SHARE: f64 = 0.5;

@@ -1,8 +1,7 @@
-//! Whether two reports agree: whether the spreads of the same figure overlap.
+//! Compares two reports: they agree if the spreads of the same figure overlap.
 //!
-//! What is counted in time goes up and down with the machine, and with who else is on it: the bare
-//! server of the same report does, too. Such figures are compared and told, but only ratios and sizes
-//! decide.
+//! Times vary with the machine and its other load: so do those of the bare server in the same report.
+//! Such figures are compared and reported, but only ratios and sizes decide.
 
 use std::{fs, path::Path};
 
@@ -19,18 +18,18 @@ struct Kept {
     least: f64,
     greatest: f64,
     unit: String,
-    /// What one more in the last printed digit is worth.
+    /// The value of one unit in the last printed digit.
     step: f64,
 }
 
 impl Kept {
-    /// Whether another machine, or the same at another time, has its own.
+    /// Returns whether the figure varies with the machine and the time.
     fn is_of_the_moment(&self) -> bool {
         !matches!(self.unit.as_str(), "" | "MB")
     }
 }
 
-/// Prints how far two reports agree; fails when a ratio or a size differs, or a figure is in one of
+/// Prints the differences of two reports; fails when a ratio or a size differs, or a figure is in one of
 /// them only.
 pub(crate) fn run(one: &Path, other: &Path) -> Outcome {
     let (ours, theirs) = (read(one)?, read(other)?);
@@ -64,7 +63,7 @@ pub(crate) fn run(one: &Path, other: &Path) -> Outcome {
     }
 }
 
-/// What was printed is true to half a step on either side.
+/// A printed value is accurate to half a step on either side.
 fn agree(one: &Kept, other: &Kept) -> bool {
     let slack = one.step.max(other.step);
     one.least <= other.greatest + slack && other.least <= one.greatest + slack
@@ -83,12 +82,12 @@ fn read(file: &Path) -> Outcome<Vec<Kept>> {
     }
 }
 
-/// The rows of the table of figures; `None` when there is none, or a row has another form.
+/// Returns the rows of the table of figures; `None` if there is none, or a row has another form.
 fn figures(report: &str) -> Option<Vec<Kept>> {
     let (_, rest) = report.split_once(FIGURES)?;
     let rows =
         rest.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-    // The titles and the rule below them are no figures.
+    // Skips the titles and the separator below them.
     rows.skip(2).map(kept).collect()
 }
 
@@ -139,7 +138,7 @@ mod tests {
     fn figures_agree_when_their_spreads_overlap() {
         let one = [("start", [10.0, 12.0, 14.0]), ("stop", [1.0, 1.0, 1.0])];
         assert!(outcome(&one, &[("start", [14.0, 16.0, 18.0]), ("stop", [1.0, 1.0, 1.0])]).is_ok());
-        // A digit that was not printed is nobody's difference.
+        // A digit that was not printed is no difference.
         assert!(outcome(&one, &[("start", [11.0, 12.0, 13.0]), ("stop", [1.1, 1.1, 1.1])]).is_ok());
     }
 

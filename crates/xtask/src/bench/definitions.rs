@@ -1,4 +1,4 @@
-//! How much processor time hostile definitions of extensions take.
+//! The processor time of parsing hostile definitions of extensions.
 
 use std::process::Command;
 
@@ -8,11 +8,11 @@ use crate::{
     workspace::{self, cargo, release},
 };
 
-/// The most that one may take, in milliseconds.
+/// The limit for one definition, in milliseconds.
 const MOST: f64 = 50.0;
 const ROUNDS: u32 = 7;
 
-/// Has each read a few times, and counts the longest.
+/// Parses each a few times, and reports the longest time.
 pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
     workspace::run(&mut cargo(&[
         "build",
@@ -43,7 +43,7 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
     Ok(())
 }
 
-/// Each definition with its bytes and its milliseconds.
+/// Returns each definition with its bytes and its milliseconds.
 fn one_round() -> Outcome<Vec<(String, String, f64)>> {
     let output = workspace::output(&mut Command::new(release("examples/definitions")))?;
     let measured = output.lines().map(|line| {
@@ -54,7 +54,7 @@ fn one_round() -> Outcome<Vec<(String, String, f64)>> {
     measured.collect()
 }
 
-/// What a line says: a name, bytes and milliseconds.
+/// Parses a line: a name, bytes and milliseconds.
 fn cells(line: &str) -> Option<(&str, &str, f64)> {
     let mut cells = line.split('\t');
     Some((cells.next()?, cells.next()?, cells.next()?.parse().ok()?))

@@ -1,15 +1,15 @@
-//! How long is measured: as long as figures need to be stable, or just to see that it works.
+//! The length of measurements: as long as needed for stable figures, or only a smoke test.
 
-/// How much time measurements may take.
+/// The length of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     Whole,
-    /// Short rounds, whose figures prove nothing.
+    /// Short rounds, whose figures are meaningless.
     Quick,
 }
 
 impl Effort {
-    /// How many rounds are measured.
+    /// Returns the number of rounds.
     pub(crate) fn rounds(self, whole: u32) -> u32 {
         match self {
             Self::Whole => whole,
@@ -17,7 +17,7 @@ impl Effort {
         }
     }
 
-    /// How many seconds, requests or rows belong to one round.
+    /// Returns the number of seconds, requests or rows of one round.
     pub(crate) fn amount(self, whole: u32, quick: u32) -> u32 {
         match self {
             Self::Whole => whole,

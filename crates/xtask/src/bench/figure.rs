@@ -1,4 +1,4 @@
-//! One figure of a report: what was measured, how much it spread, and what it was to be.
+//! One figure of a report: its measurements, their spread, and its goal.
 
 use crate::bench::sample::Sample;
 
@@ -19,24 +19,24 @@ struct Goal {
 }
 
 impl Figure {
-    /// A figure without a goal, shown with so many digits behind the point.
+    /// A figure without a goal, shown with this many decimal digits.
     pub(crate) fn new(name: impl Into<String>, unit: &'static str, digits: usize, sample: Sample) -> Self {
         Self { name: name.into(), unit, digits, sample, goal: None }
     }
 
-    /// Its median is to be at least this.
+    /// Requires a median of at least this.
     pub(crate) fn at_least(self, limit: f64) -> Self {
         let is_met = self.sample.median() >= limit;
         self.judged(format!("at least {limit}"), is_met)
     }
 
-    /// Its median is to be at most this.
+    /// Requires a median of at most this.
     pub(crate) fn at_most(self, limit: f64) -> Self {
         let is_met = self.sample.median() <= limit;
         self.judged(format!("at most {limit}"), is_met)
     }
 
-    /// A goal that one number does not say.
+    /// Sets a goal that is not a single number.
     pub(crate) fn judged(self, words: String, is_met: bool) -> Self {
         Self { goal: Some(Goal { words, is_met }), ..self }
     }
@@ -45,7 +45,7 @@ impl Figure {
         self.goal.as_ref().is_some_and(|goal| !goal.is_met)
     }
 
-    /// The figure as a person reads it below its section.
+    /// Formats the figure as text below its section.
     pub(crate) fn sentence(&self) -> String {
         let Self { name, unit, digits, sample, goal } = self;
         let measured = format!("{sample:.digits$} {unit}");
@@ -57,7 +57,7 @@ impl Figure {
         }
     }
 
-    /// The figure as a program reads it, by [`Self::COLUMNS`].
+    /// Formats the figure as a row of [`Self::COLUMNS`].
     pub(crate) fn cells(&self) -> Vec<String> {
         let number = |value: f64| format!("{value:.*}", self.digits);
         let (goal, verdict) = match &self.goal {

@@ -1,4 +1,4 @@
-//! What a request through the front proxy costs, next to Caddy and to none at all.
+//! The cost of a request through the front proxy, compared with Caddy and with no proxy.
 
 use std::{
     fs,
@@ -93,7 +93,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
     Ok(())
 }
 
-/// Whoever goes first changes with every round, so that none always meets a warmer machine.
+/// Rotates the order with every round, so that none always runs on a warmer machine.
 fn in_turn(servers: [&Server; 3], round: usize, seconds: u32) -> Outcome<[Load; 3]> {
     let mut loads = [None; 3];
     for step in 0..3 {
@@ -106,7 +106,7 @@ fn in_turn(servers: [&Server; 3], round: usize, seconds: u32) -> Outcome<[Load; 
     }
 }
 
-/// The proxy with one route, told as the control plane tells it.
+/// Starts the proxy with one route, set as the control plane sets it.
 fn launchway(data: &Path, backend: u16) -> Outcome<Server> {
     let port = free_port()?;
     let mut command = Command::new(release("launchway"));

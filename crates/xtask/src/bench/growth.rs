@@ -1,4 +1,4 @@
-//! Whether requests cost the same however long the tables are that they touch.
+//! Checks that requests cost the same whatever the size of the tables they touch.
 
 mod installation;
 mod request;
@@ -44,7 +44,7 @@ is. One client asks the four servers of a database in turn, request by request. 
 over the table. The worker is on, with a deployment whose code host does not answer, so that those which are asked for \
 meanwhile wait.";
 
-/// Asks servers with tables of different lengths in turn.
+/// Queries servers with tables of different sizes in turn.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
     let sizes = if effort == Effort::Quick { QUICK_SIZES } else { SIZES };
     report.section("Cost growth");
@@ -98,11 +98,11 @@ fn plot_of(request: Request) -> Plot {
     Plot::new(request.name(), "rows in each table", "ms")
 }
 
-/// What one request takes, by the length of the tables.
+/// The response times of one request, by the size of the tables.
 struct Curve {
-    /// The median of each round, for each length.
+    /// The median of each round, for each size.
     usual: Vec<Sample>,
-    /// What 99 of 100 requests of a round did not take longer than.
+    /// The 99th percentile of each round, for each size.
     slow: Vec<Sample>,
 }
 
@@ -135,7 +135,7 @@ impl Curve {
         plot.dashed("p99", points(&self.slow));
     }
 
-    /// The longest over the shortest, round by round.
+    /// Returns the ratio of the largest size to the smallest, round by round.
     fn figures(&self, request: Request, database: &str, sizes: [u32; 4]) -> Vec<Figure> {
         let growth = |samples: &[Sample]| match samples {
             [shortest, .., longest] => longest.over(shortest),
@@ -150,12 +150,12 @@ impl Curve {
     }
 }
 
-/// How one point of a curve is drawn.
+/// Returns one point of a curve.
 pub(crate) fn point(at: u32, sample: &Sample) -> Point {
     Point { at: f64::from(at), median: sample.median(), least: sample.least(), greatest: sample.greatest() }
 }
 
-/// The milliseconds of each answer, for each installation.
+/// Returns the milliseconds of each response, for each installation.
 fn one_round(
     installations: &mut [Installation],
     request: Request,
@@ -169,7 +169,7 @@ fn one_round(
     let mut times = vec![Sample::default(); installations.len()];
     for number in 0..WARM_UP + request.requests(effort) {
         for step in 0..installations.len() {
-            // Whoever goes first changes, so that none always meets a warmer machine.
+            // The order alternates, so that none always runs on a warmer machine.
             let which = (step + number as usize + round as usize) % installations.len();
             let milliseconds = ask(&mut installations[which], &mut connections[which], request)?;
             if number >= WARM_UP {

@@ -1,4 +1,4 @@
-//! The smallest HTTP client that can ask a server on this machine.
+//! A minimal HTTP client for servers on this machine.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -10,14 +10,14 @@ use crate::failure::{Failure, Outcome};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a server answered.
+/// A response of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
-/// Asks for a resource, with a bearer token where there is one.
+/// Sends a GET request, with a bearer token if there is one.
 pub(crate) fn get(port: u16, path: &str, token: Option<&str>) -> io::Result<Answer> {
     let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
     exchange(port, &format!("GET {path} HTTP/1.1\r\n{authorization}"), "")
@@ -38,7 +38,7 @@ fn post_head(path: &str, json: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n")
 }
 
-/// A connection that is kept, so that what is measured is the answer alone.
+/// A connection that is kept alive, so that only the response is measured.
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
     token: String,
@@ -52,12 +52,12 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream), token: token.to_owned() })
     }
 
-    /// Asks for a resource and reads the whole answer.
+    /// Sends a GET request and reads the whole response.
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
         self.exchange(&format!("GET {path} HTTP/1.1\r\n"), "")
     }
 
-    /// Posts a JSON document and reads the whole answer.
+    /// Posts a JSON document and reads the whole response.
     pub(crate) fn post(&mut self, path: &str, json: &str) -> io::Result<Answer> {
         self.exchange(&post_head(path, json), json)
     }
@@ -84,7 +84,7 @@ fn content_length(head: &str) -> Option<usize> {
     head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok())
 }
 
-/// Turns anything but a 2xx answer into a sentence.
+/// Turns anything but a 2xx response into a failure.
 pub(crate) fn expect_success(what: &str, answer: io::Result<Answer>) -> Outcome<Answer> {
     match answer {
         Ok(answer) if (200..300).contains(&answer.status) => Ok(answer),
@@ -93,7 +93,7 @@ pub(crate) fn expect_success(what: &str, answer: io::Result<Answer>) -> Outcome<
     }
 }
 
-/// The text of the first string field with this name, however deep.
+/// Returns the text of the first string field with this name, at any depth.
 pub(crate) fn text_field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = json.split_once(&format!("\"{name}\""))?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
@@ -111,7 +111,7 @@ fn exchange(port: u16, head: &str, body: &str) -> io::Result<Answer> {
     parse(&answer).ok_or_else(|| io::Error::other("this is no plain HTTP/1.1 answer"))
 }
 
-/// Reads a whole answer; one in chunks is refused, because none of ours is.
+/// Parses a whole response; a chunked one is rejected, because none of ours is.
 fn parse(answer: &str) -> Option<Answer> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;

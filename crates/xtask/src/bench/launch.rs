@@ -1,4 +1,4 @@
-//! The server under measurement, its first user, and what they deploy.
+//! The server under test, its first user, and their applications.
 
 use std::{
     path::Path,
@@ -19,7 +19,7 @@ use crate::{
 const REGISTRATION: &str =
     r#"{"email":"bench@example.com","password":"a long bench passphrase","username":"bench"}"#;
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Where applications are made.
+/// The endpoint that creates applications.
 pub(crate) const APPLICATIONS: &str = "/api/v1/deploy/application";
 
 /// Starts the server on a data folder.
@@ -34,16 +34,16 @@ pub(crate) fn serve_with(data: &Path, settings: &[(&str, String)]) -> Outcome<Se
             .arg("serve")
             .env("LAUNCHWAY_DATA_DIR", data)
             .env("LAUNCHWAY_BIND", "127.0.0.1:0")
-            // A process of its own, which would outlive this one; it is measured by itself.
+            // A separate process, which would outlive this one; it is measured separately.
             .env("LAUNCHWAY_PROXY_BIND", "off")
-            // One organization has the machine for itself.
+            // One organization may use the whole machine.
             .env("LAUNCHWAY_QUOTA_APPLICATIONS", "0")
             .env("LAUNCHWAY_QUOTA_BUILDS", "0")
             .envs(settings.iter().map(|(name, value)| (name, value))),
     )
 }
 
-/// Registers the first administrator; gives their token.
+/// Registers the first administrator; returns their token.
 pub(crate) fn register(server: &Server) -> Outcome<String> {
     let what = "POST /api/v1/auth/register";
     let answer = http::expect_success(what, http::post(server.port, "/api/v1/auth/register", REGISTRATION))?;
@@ -52,21 +52,21 @@ pub(crate) fn register(server: &Server) -> Outcome<String> {
         .ok_or_else(|| Failure::new(format!("{what} answered without a token")))
 }
 
-/// The wish for an application that publishes the files of a repository.
+/// Returns the body of a request for an application that publishes the files of a repository.
 pub(crate) fn static_site(name: &str, repository: &str) -> String {
     format!(
         r#"{{"name":"{name}","repository":"{repository}","branch":"main","port":8080,"environment":"production","build_pack":"static","auto_deploy":false}}"#
     )
 }
 
-/// Makes an application; gives its id.
+/// Creates an application; returns its id.
 pub(crate) fn create(server: &Server, token: &str, wish: &str) -> Outcome<String> {
     let made = http::post_as(server.port, APPLICATIONS, token, wish);
     let made = http::expect_success(&format!("POST {APPLICATIONS}"), made)?;
     Ok(http::text_field(&made.body, "id").unwrap_or_default().to_owned())
 }
 
-/// Waits until the newest deployment of an application is its live version; gives it as JSON.
+/// Waits until the newest deployment of an application is live; returns it as JSON.
 pub(crate) fn wait_until_deployed(port: u16, token: &str, application: &str) -> Outcome<String> {
     let path = format!("/api/v1/deploy/application/deployments?id={application}&page_size=1");
     let mut connection = Connection::open(port, token)

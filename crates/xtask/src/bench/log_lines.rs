@@ -1,4 +1,4 @@
-//! How many log lines are made durable.
+//! The rate of durable log lines.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 const ROUNDS: u32 = 7;
-/// As many as the log of a deployment writes at once.
+/// The batch size of the log of a deployment.
 const LINES_A_CALL: &str = "500";
 const SECONDS: u32 = 2;
 const LEAST: f64 = 50_000.0;

@@ -1,4 +1,4 @@
-//! On what, when and of what the measurements were taken.
+//! The machine, the time and the commit of the measurements.
 
 use std::{fs, process::Command, thread};
 
@@ -28,7 +28,7 @@ pub(crate) fn describe(report: &mut Report, effort: Effort) -> Outcome {
     Ok(())
 }
 
-/// How large the binary is, in megabytes of a million bytes.
+/// Returns the size of the binary, in megabytes of a million bytes.
 pub(crate) fn binary_megabytes() -> f64 {
     fs::metadata(release("launchway")).map_or(f64::NAN, |data| data.len() as f64 / 1e6)
 }

@@ -8,9 +8,9 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 64.0;
 const BOTTOM: f64 = 48.0;
-/// About how many lines the grid has.
+/// The approximate number of grid lines.
 const TICKS: f64 = 5.0;
-/// Words, axes and lines have colours that stand out from white as well as from black.
+/// Colours of text, axes and lines that contrast with white as well as with black.
 const INK: &str = "#768390";
 const COLOURS: [&str; 4] = ["#2f81f7", "#c4601d", "#8957e5", "#2c8c4a"];
 
@@ -31,7 +31,7 @@ struct Line {
     points: Vec<Point>,
 }
 
-/// What was measured at one place.
+/// The measurements at one position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub(crate) at: f64,
@@ -127,7 +127,7 @@ impl Plot {
         );
     }
 
-    /// What the lines are, beside each other below the title.
+    /// Draws the legend, below the title.
     fn draw_names(&self, svg: &mut String) {
         let room = (WIDTH - LEFT - RIGHT) / self.lines.len().max(1) as f64;
         for (line, place) in self.lines.iter().zip(0_u32..) {
@@ -145,7 +145,7 @@ impl Plot {
         }
     }
 
-    /// Where something was measured, each once.
+    /// Returns the measured positions, each once.
     fn places(&self) -> Vec<f64> {
         let mut places: Vec<f64> =
             self.lines.iter().flat_map(|line| &line.points).map(|point| point.at).collect();
@@ -185,7 +185,7 @@ impl Line {
     }
 }
 
-/// From values to places on the page: logarithmic across, from 0 upwards.
+/// Maps values to coordinates: logarithmic across, from 0 upwards.
 struct Axes {
     first: f64,
     last: f64,
@@ -206,7 +206,7 @@ impl Axes {
     }
 }
 
-/// The nearest of 1, 2, 5, 10, … that is not less.
+/// Returns the smallest of 1, 2, 5, 10, … that is not less.
 fn round_step(wanted: f64) -> f64 {
     if wanted.is_nan() || wanted <= 0.0 {
         return 1.0;
@@ -219,7 +219,7 @@ fn round_step(wanted: f64) -> f64 {
         .unwrap_or(decade)
 }
 
-/// A number as short as it stays true: `0.25`, `64`, `10k`, `1M`.
+/// Formats a number without loss, as short as possible: `0.25`, `64`, `10k`, `1M`.
 fn number(value: f64) -> String {
     let (value, unit) = match value {
         _ if value >= 1e6 => (value / 1e6, "M"),
@@ -270,7 +270,7 @@ mod tests {
     fn words_cannot_break_the_drawing() {
         let svg = plot().to_svg();
         assert!(svg.contains("Rows &amp; &lt;time&gt;") && !svg.contains("<time>"));
-        // What is opened is closed.
+        // Every opened element is closed.
         assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     }
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!([0.25, 64.0, 2500.0, 12_000.0, 1e6].map(number), ["0.25", "64", "2500", "12k", "1M"]);
     }
 
-    /// How much brighter one is than the other, by the rule of the web's accessibility guidelines.
+    /// Returns the contrast ratio of two colours, by the Web Content Accessibility Guidelines.
     fn contrast(one: &str, other: &str) -> f64 {
         let luminance = |colour: &str| -> f64 {
             let part = |from: usize| {

@@ -1,4 +1,4 @@
-//! How long a change takes from the request to live, over the same commands run by hand.
+//! The time of a change from the request to live, over the same commands run by hand.
 
 use std::{
     fs,
@@ -24,15 +24,15 @@ const MOST_OVERHEAD: f64 = 1.10;
 const BASE: &str = "launchway-bench/base:bb";
 const BY_HAND: &str = "launchway-bench";
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What the engine still does after one deployment is no part of the next.
+/// The pause after a deployment, so that the engine's cleanup does not disturb the next.
 const REST: Duration = Duration::from_secs(2);
-/// Each is a step of the legacy builder.
+/// The number of labels, each of which is a step of the legacy builder.
 const LABELS_OF_AN_IMAGE: usize = 2;
 const LABELS: [&str; 6] = ["instance", "organization", "application", "deployment", "attempt", "call"];
-/// What the container's root may do.
+/// The capabilities of the container's root.
 const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
-/// From how many earlier images steps are taken over.
+/// The number of earlier images whose build cache is used.
 const IMAGES_TO_BUILD_ON: usize = 5;
 
 /// Deploys small changes by the server and by hand, in turn.
@@ -54,7 +54,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
     for round in 1..=effort.rounds(ROUNDS) {
         let mut by_us = || launchway.deploy(&repository.commit(&format!("launchway {round}"))?);
         let mut by_them = || by_hand.deploy(&repository.commit(&format!("by hand {round}"))?);
-        // Whoever goes first changes with every round, so that neither always meets a warmer machine.
+        // The order alternates with every round, so that neither always runs on a warmer machine.
         let (own, other) = if round.is_multiple_of(2) {
             let other = by_them()?;
             (by_us()?, other)
@@ -81,7 +81,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
     Ok(())
 }
 
-/// A base image out of nothing but busybox, because none can be counted on.
+/// Creates a base image from busybox alone, because no other can be relied on.
 fn base_image(folder: &Path) -> Outcome {
     let root = folder.join("bin");
     made(fs::create_dir_all(&root))?;
@@ -96,10 +96,10 @@ fn base_image(folder: &Path) -> Outcome {
     workspace::output(import.arg(&archive).arg(BASE)).map(drop)
 }
 
-/// The commands that a deployment takes, typed by somebody who never hesitates: the network is there,
-/// and the container gets the same limits and labels. Its address is asked by the command line, as people do; Launchway
-/// asks the engine's socket for it, and for the base image besides. What Launchway does once the new version is live
-/// (that it stays after a reboot, and the end of the old one) is done here behind the clock, too.
+/// The commands of a deployment, run without pauses: the network exists already, and the container gets the
+/// same limits and labels. Its address is read by the command line, as users do; Launchway reads it from
+/// the engine's socket, and the base image besides. What Launchway does once the new version is live
+/// (enabling its restart policy, and the removal of the old one) is not timed here either.
 struct ByHand {
     repository: PathBuf,
     folder: PathBuf,
@@ -186,7 +186,7 @@ impl ByHand {
 
 impl Drop for ByHand {
     fn drop(&mut self) {
-        // What is left is named in the next lines of who looks for it: nothing depends on it.
+        // Errors are ignored: nothing depends on leftovers.
         if let Some(live) = self.live.take() {
             let _left = workspace::output(&mut docker(&["rm", "--force", &live]));
         }
@@ -253,7 +253,7 @@ impl ByLaunchway {
         launch::wait_until_deployed(self.port, &self.token, &self.application)
     }
 
-    /// The old version goes after the new one is live, and must not disturb the next measurement.
+    /// Waits for the removal of the old version, which must not disturb the next measurement.
     fn wait_until_alone(&self) -> Outcome {
         let deadline = Instant::now() + PATIENCE;
         let label = format!("label=launchway.instance={}", self.instance);
@@ -285,7 +285,7 @@ impl Drop for ByLaunchway {
             let found = workspace::output(docker(list).args(["--filter", &label])).unwrap_or_default();
             let found: Vec<&str> = found.lines().collect();
             if !found.is_empty() {
-                // What stays is labelled, and nothing depends on it.
+                // Leftovers are labelled, and nothing depends on them.
                 let _left = workspace::output(docker(remove).args(found));
             }
         }
@@ -298,7 +298,7 @@ fn docker(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns when a page is there.
+/// Returns when a page is served.
 fn wait_for(address: &str) -> Outcome {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! What authenticated reads cost, next to a bare server with the same body.
+//! The cost of authenticated reads, compared with a bare server with the same body.
 
 use std::{fs, path::Path, process::Command};
 
@@ -23,7 +23,7 @@ const ROUNDS: u32 = 7;
 const SECONDS: u32 = 2;
 const LEAST_RATIO: f64 = 0.35;
 const MOST_MEGABYTES: f64 = 200.0;
-/// How long the tables are.
+/// The number of rows of the tables.
 const ROWS: u32 = 1_000;
 
 /// Loads the server and bare ones in turn and compares their requests per second.
@@ -39,7 +39,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
         data: folder.join("reads"),
         database: None,
         repository: repository.path().to_owned(),
-        // Nothing is asked for that would be fetched.
+        // No request fetches a repository.
         silent: 1,
     };
     let mut launchway = Installation::prepare(place, ROWS)?;
@@ -94,7 +94,7 @@ fn tell(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
     report.figure(Figure::new(format!("{name}: CPU of a bare request"), "µs", 1, theirs.processor()));
 }
 
-/// What each round measured.
+/// The measurements of each round.
 #[derive(Default)]
 struct Loads(Vec<Load>);
 
@@ -108,7 +108,7 @@ impl Loads {
     }
 }
 
-/// A bare server that answers the same.
+/// A bare server that returns the same body.
 struct Rival {
     server: Server,
     bytes: usize,
@@ -137,7 +137,7 @@ impl Rival {
         load(&self.server, 1)?;
         let (mut ours, mut theirs) = (Loads::default(), Loads::default());
         for round in 0..effort.rounds(ROUNDS) {
-            // Whoever goes first changes with every round, so that neither always meets a warmer machine.
+            // The order alternates with every round, so that neither always runs on a warmer machine.
             if round.is_multiple_of(2) {
                 ours.0.push(load(&launchway.server, seconds)?);
                 theirs.0.push(load(&self.server, seconds)?);

@@ -1,6 +1,6 @@
-//! What is known of goals that may be missed: what a profile showed, and what would have to change.
+//! Explanations of goals that may be missed: the result of a profile, and the change that would help.
 
-/// A reason for figures whose names end like this.
+/// Explanations for figures whose names have these suffixes.
 const REASONS: &[(&str, &str)] = &[
     (
         "p99 of reads meanwhile, PostgreSQL",
@@ -37,7 +37,7 @@ const REASONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is known of a figure that missed its goal.
+/// Returns the explanation of a figure that missed its goal.
 pub(crate) fn reason(figure: &str) -> Option<&'static str> {
     let found = REASONS.iter().find(|(end, _)| figure.ends_with(end));
     found.map(|(_, reason)| *reason)

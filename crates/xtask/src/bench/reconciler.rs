@@ -1,4 +1,4 @@
-//! The cost of keeping 1,000 applications as their records say.
+//! The cost of reconciling 1,000 applications.
 
 mod check_target;
 mod containers;
@@ -39,7 +39,7 @@ apart, and that of the engine, the proxy and the listener not at all. A look is 
 while events come, with the comparison, the records and the round of assessments that belong to it. While logs are \
 held, the request for the log of one container is not answered, so that no other is collected.";
 
-/// Measures the server while it idles, and while events make it look more often.
+/// Measures the server while it idles, and while events make it reconcile more often.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
     report.section("Reconciler");
     report.line(METHOD);
@@ -74,7 +74,8 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
     Ok(())
 }
 
-/// Returns the milliseconds of a look, the usage when idle without the collection of logs, and with it.
+/// Returns the milliseconds of a reconciliation, the usage when idle without the collection of logs, and
+/// with it.
 fn measure_running(
     report: &mut Report,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! What was measured: printed as it comes, kept to be written as Markdown.
+//! The report: printed while measuring, and written as Markdown.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use crate::{
     failure::{Failure, Outcome},
 };
 
-/// Above the table that [`crate::bench::compare`] reads.
+/// The heading of the table that [`crate::bench::compare`] reads.
 pub(crate) const FIGURES: &str = "## Figures";
 
 /// The text so far, its figures and its plots.
@@ -16,12 +16,12 @@ pub(crate) struct Report {
     head: String,
     text: String,
     figures: Vec<Figure>,
-    /// Each with the name of its file.
+    /// The plots, with their file names.
     plots: Vec<(String, Plot)>,
 }
 
 impl Report {
-    /// A line above the figures.
+    /// Adds a line above the figures.
     pub(crate) fn head(&mut self, line: &str) {
         println!("{line}");
         self.head.push_str(line);
@@ -49,7 +49,7 @@ impl Report {
         self.line(&row_of(cells));
     }
 
-    /// States a figure, its goal and whether it was met.
+    /// Adds a figure, its goal and whether it was met.
     pub(crate) fn figure(&mut self, figure: Figure) {
         self.line(&figure.sentence());
         if let Some(reason) = reason(&figure.name).filter(|_| figure.is_missed()) {
@@ -58,14 +58,14 @@ impl Report {
         self.figures.push(figure);
     }
 
-    /// Shows a curve, which is drawn in a file beside the report.
+    /// Adds a plot, which is written to a file beside the report.
     pub(crate) fn plot(&mut self, name: &str, plot: Plot) {
         self.line(&format!("![{}](benchmarks/{name}.svg)", plot.title));
         self.line("");
         self.plots.push((name.to_owned(), plot));
     }
 
-    /// The names of the figures that missed their goals.
+    /// Returns the names of the figures that missed their goals.
     pub(crate) fn missed(&self) -> Vec<&str> {
         self.figures.iter().filter(|figure| figure.is_missed()).map(|figure| figure.name.as_str()).collect()
     }

@@ -1,4 +1,4 @@
-//! A local repository that applications are deployed from.
+//! A local repository from which applications are deployed.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct Repository(PathBuf);
 
 impl Repository {
-    /// Makes a repository with a page and, beside it, these files.
+    /// Creates a repository with a page and these files.
     pub(crate) fn create(folder: &Path, files: &[(&str, &str)]) -> Outcome<Self> {
         let prepared = fs::create_dir_all(folder)
             .and_then(|()| files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text)));
@@ -30,7 +30,7 @@ impl Repository {
         &self.0
     }
 
-    /// Changes the page; gives the commit.
+    /// Changes the page; returns the commit.
     pub(crate) fn commit(&self, page: &str) -> Outcome<String> {
         fs::write(self.0.join("index.html"), page).map_err(unprepared)?;
         self.git(&["add", "."])?;

@@ -1,4 +1,4 @@
-//! A few measurements of the same thing: their median and their spread.
+//! Repeated measurements of one quantity: their median and their spread.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -11,7 +11,7 @@ impl Sample {
         self.0.push(value);
     }
 
-    /// The middle value, or the mean of the two middle ones; not a number when nothing was measured.
+    /// Returns the middle value, or the mean of the two middle ones; NaN without measurements.
     pub(crate) fn median(&self) -> f64 {
         let sorted = self.sorted();
         let middle = sorted.len() / 2;
@@ -22,7 +22,7 @@ impl Sample {
         }
     }
 
-    /// The least value that so many percent of the others do not exceed.
+    /// Returns a percentile.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let sorted = self.sorted();
         let rank = (sorted.len() * percent).div_ceil(100).max(1);
@@ -37,7 +37,7 @@ impl Sample {
         self.sorted().last().copied().unwrap_or(f64::NAN)
     }
 
-    /// What each measurement is of the one that was taken with it.
+    /// Returns the ratio of each measurement to the one that was taken with it.
     pub(crate) fn over(&self, other: &Self) -> Self {
         self.0.iter().zip(&other.0).map(|(ours, theirs)| ours / theirs).collect()
     }

@@ -1,4 +1,4 @@
-//! A server process that says where it listens and ends with its owner.
+//! A server process that prints its address and is stopped with its owner.
 
 use std::{
     env,
@@ -21,12 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
-    /// When the process was asked for.
+    /// The time at which the process was spawned.
     pub(crate) started: Instant,
 }
 
 impl Server {
-    /// Starts a program without our own settings and waits for the line that names its address.
+    /// Starts a program without our own environment and waits for the line with its address.
     pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
         let line = workspace::shown(command);
         let mut server = Self::start_at(command, 0)?;
@@ -36,7 +36,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts a program without our own settings that was told its port.
+    /// Starts a program without our own environment on a given port.
     pub(crate) fn start_at(command: &mut Command, port: u16) -> Outcome<Self> {
         let line = workspace::shown(command);
         for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("LAUNCHWAY_")) {
@@ -50,7 +50,7 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| Failure::because(format_args!("`{line}` did not start"), error))?;
-        // From here on the child is ours to kill, whatever happens.
+        // From here on the child must be killed, whatever happens.
         Ok(Self { child, port, started })
     }
 
@@ -58,7 +58,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Ends the process before its owner is dropped; it is nobody's business any more if it has ended.
+    /// Kills the process before its owner is dropped, and ignores that it may have exited.
     pub(crate) fn end(&mut self) {
         let _ended = self.child.kill().and_then(|()| self.child.wait());
     }
@@ -68,11 +68,11 @@ impl Server {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let port = output.by_ref().lines().map_while(Result::ok).find_map(|line| port_in(&line));
-            // Without a port the sender is dropped, which tells the waiting side.
+            // Without a port the sender is dropped, which ends the wait.
             if let Some(port) = port
                 && sender.send(port).is_ok()
             {
-                // The server must never wait for a full pipe; its end is ours as well.
+                // Drains the pipe, so that the server never blocks on it.
                 let _ = io::copy(&mut output, &mut io::sink());
             }
         });

@@ -1,4 +1,4 @@
-//! How soon a new server answers, and what it holds while idle.
+//! The start-up time of a new server, and its idle memory.
 
 use std::{
     path::Path,
@@ -40,7 +40,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
     Ok(())
 }
 
-/// Asks every millisecond until the server answers.
+/// Polls every millisecond until the server answers.
 fn first_answer(server: &Server) -> Outcome<Duration> {
     loop {
         let answer = http::get(server.port, "/api/v1/auth/is-admin-registered", None);

@@ -1,4 +1,4 @@
-//! What a running process has used, as the kernel tells it.
+//! The resource usage of a running process, from `/proc`.
 
 use std::{fs, process::Command};
 

@@ -1,4 +1,4 @@
-//! Load by `wrk`, and what it says it measured.
+//! Load by `wrk`, and its results.
 
 use std::process::Command;
 
@@ -13,14 +13,14 @@ use crate::{
 pub(crate) struct Load {
     pub(crate) requests_per_second: f64,
     pub(crate) cpu_microseconds_per_request: f64,
-    /// What 99 of 100 requests did not take longer than.
+    /// The 99th percentile of the response time.
     pub(crate) slow_milliseconds: f64,
 }
 
-/// Loads a server with 32 connections for some seconds; every answer must be a success.
+/// Loads a server with 32 connections for some seconds; every response must be a success.
 pub(crate) fn load(server: &Server, path: &str, token: &str, seconds: u32) -> Outcome<Load> {
     load_by(server, path, &format!("Authorization: Bearer {token}"), 32, seconds).map_err(|failure| {
-        // The token has no business in anybody's terminal.
+        // The token must not be printed.
         Failure::new(failure.to_string().replace(token, "***"))
     })
 }
@@ -59,7 +59,7 @@ struct Measured {
     slow_milliseconds: f64,
 }
 
-/// Reads the summary; one with refused requests measures something else, and is no measurement.
+/// Parses the summary; one with rejected requests is not a valid measurement.
 fn parse(output: &str) -> Option<Measured> {
     if output.contains("Non-2xx") || output.contains("Socket errors") {
         return None;
@@ -72,7 +72,7 @@ fn parse(output: &str) -> Option<Measured> {
     (requests > 0.0).then_some(Measured { requests, requests_per_second, slow_milliseconds })
 }
 
-/// Reads a time with its unit.
+/// Parses a time with its unit.
 fn milliseconds(text: &str) -> Option<f64> {
     let text = text.trim();
     let (number, factor) = match text {

@@ -1,4 +1,4 @@
-//! The report of campaigns: a page whose sections are replaced one by one.
+//! The report of the campaigns: a page whose sections are replaced one by one.
 
 use std::{fs, io::ErrorKind, path::Path, process::Command, thread};
 
@@ -8,7 +8,7 @@ use crate::{
     workspace,
 };
 
-/// What stands above the first section.
+/// The text above the first section.
 const HEAD: &str = "\
 # Reliability
 
@@ -33,8 +33,8 @@ A row that begins with **control** is about the campaign itself: a guard was rem
 be noticed. A figure that is not its goal is marked FAIL, and ends the command with 1.
 ";
 
-/// Puts a campaign's section in its place. The page is read at this moment, so that campaigns may be run
-/// at the same time.
+/// Replaces the section of a campaign. The page is read at once before, so that campaigns may run
+/// concurrently.
 pub(crate) fn put(file: &Path, name: &str, told: &str, circumstances: &str) -> Outcome {
     let told = match told.split_once("\n\n") {
         Some((title, rest)) => format!("{title}\n\n{circumstances}\n\n{}\n", rest.trim()),
@@ -57,7 +57,7 @@ pub(crate) fn put(file: &Path, name: &str, told: &str, circumstances: &str) -> O
         .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))
 }
 
-/// What stands before a section, and is not shown.
+/// Returns the invisible marker before a section.
 fn mark(name: &str) -> String {
     format!("<!-- campaign: {name} -->")
 }
@@ -68,7 +68,7 @@ fn section(text: &str, name: &str) -> Option<String> {
     Some(section.to_owned())
 }
 
-/// Of what, on what and when a campaign is run.
+/// Returns the commit, the machine and the time of a campaign.
 pub(crate) fn circumstances(is_release: bool) -> Outcome<String> {
     let root = workspace::root();
     let told = |program: &str, arguments: &[&str]| {

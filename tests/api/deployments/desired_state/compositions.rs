@@ -1,4 +1,4 @@
-//! Services of a composition that somebody stops by hand.
+//! Services of a composition that are stopped by hand.
 
 use launchway_testkit::{
     docker::{base_image, docker},
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Live, inspect, is_running};
 use crate::deployments::stage::{Stage, wish};
 
-/// A page that the database is asked for at every request.
+/// A page that is read from the database at every request.
 const PAGE: &str =
     "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\nwget -q -O - http://db:9000/orders\n";
 

@@ -1,4 +1,4 @@
-//! Containers that somebody changes by hand.
+//! Containers that are changed by hand.
 
 use launchway_testkit::{docker::docker, server::WITH_A_FRONT};
 use serde_json::json;
@@ -13,8 +13,8 @@ const IMAGE: &str = "{{.Image}}";
 const BROKEN: &str = "error: The application does not serve: ";
 const SERVES: &str = "info: The application serves again";
 
-/// Breaks the container by `command`, and waits until everything is as before. The log has to have
-/// one more line with `action`.
+/// Breaks the container by `command`, and waits until everything is as before. The log must have one more
+/// line with `action`.
 #[track_caller]
 fn survives(live: &Live, command: &[&str], action: &str) {
     let before = [action, BROKEN, SERVES].map(|words| live.count(words));

@@ -1,4 +1,4 @@
-//! Break-downs of live versions are shown by the API, and notified once.
+//! Failures of live versions are shown by the API, and notified once.
 
 use launchway_testkit::{docker::docker, outside::Postbox};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! An engine that does not answer: what needs it waits, everything else goes on.
+//! An engine that does not answer: what needs it waits, everything else continues.
 
 use std::{thread, time::Duration};
 

@@ -40,7 +40,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself: a successor took its socket over.
+        // It may have exited: a successor took its socket over.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -82,7 +82,7 @@ fn applications_are_back_in_every_order_of_start() {
     live.stage.has_containers(1);
 }
 
-/// Ends everything as a power cut would: the container too, and routes of another boot are left.
+/// Kills everything like a power cut: the container too, and routes of another boot are left.
 fn power_off(live: &mut Live, forwarder: &EngineForwarder) {
     let container = live.container();
     forwarder.close();

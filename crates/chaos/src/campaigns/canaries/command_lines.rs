@@ -1,4 +1,4 @@
-//! Looks at the command line of every process of the machine, again and again.
+//! Polls the command line of every process of the machine.
 
 use std::{
     collections::HashSet,
@@ -11,16 +11,16 @@ use std::{
     time::Duration,
 };
 
-/// The pause between two looks: a child process lives for longer.
+/// The polling interval: shorter than the life of a child process.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// Somebody who looks.
+/// A thread that polls.
 pub(crate) struct Watch {
     is_over: Arc<AtomicBool>,
     watching: JoinHandle<Seen>,
 }
 
-/// What was seen.
+/// The observed command lines.
 pub(crate) struct Seen {
     pub(crate) looks: usize,
     /// Every command line, once.
@@ -49,7 +49,7 @@ impl Watch {
     }
 }
 
-/// The command lines of this moment. Processes may end while they are looked at.
+/// Returns the current command lines. Processes may end meanwhile.
 fn lines() -> impl Iterator<Item = Vec<u8>> {
     let entries = fs::read_dir("/proc").expect("there is /proc").flatten();
     entries

@@ -1,21 +1,21 @@
-//! Finds secrets in whatever they may have got into, also when they are encoded.
+//! Finds secrets in any output, also when they are encoded.
 
 use std::collections::BTreeSet;
 
 use aho_corasick::AhoCorasick;
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
 
-/// A secret that must not be found anywhere.
+/// A secret that must not appear anywhere.
 #[derive(Debug, Clone)]
 pub(crate) struct Canary {
     pub(crate) what: &'static str,
     pub(crate) value: String,
 }
 
-/// Looks for every canary at once.
+/// Searches for every canary at once.
 pub(crate) struct Net {
     searcher: AhoCorasick,
-    /// Which canary each pattern is a form of.
+    /// The canary of each pattern.
     owners: Vec<usize>,
     canaries: Vec<Canary>,
 }
@@ -29,25 +29,25 @@ impl Net {
         Self { searcher: AhoCorasick::new(forms).expect("few and short patterns"), owners, canaries }
     }
 
-    /// How many forms are looked for.
+    /// Returns the number of patterns.
     pub(crate) fn forms(&self) -> usize {
         self.owners.len()
     }
 
-    /// What the canaries in there are.
+    /// Returns the names of the canaries found.
     pub(crate) fn caught(&self, bytes: &[u8]) -> BTreeSet<&'static str> {
         let found = self.searcher.find_overlapping_iter(bytes);
         found.map(|found| self.canaries[self.owners[found.pattern().as_usize()]].what).collect()
     }
 }
 
-/// A value as it is, in hexadecimal digits, and in base64 wherever it begins.
+/// A value as it is, in hexadecimal digits, and in base64 at every alignment.
 fn forms(value: &str) -> Vec<String> {
     let mut forms =
         vec![value.to_owned(), HEXLOWER.encode(value.as_bytes()), HEXUPPER.encode(value.as_bytes())];
     for before in 0..3 {
         let bytes = [&vec![0; before][..], value.as_bytes()].concat();
-        // The first and the last character may also hold bits of what is beside the value.
+        // The first and the last character may also contain bits of adjacent data.
         let (first, last) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
         forms.push(BASE64_NOPAD.encode(&bytes)[first..last].to_owned());
         forms.push(BASE64URL_NOPAD.encode(&bytes)[first..last].to_owned());

@@ -1,4 +1,4 @@
-//! An installation whose every secret is a canary, and a life in which all of them are used.
+//! An installation whose every secret is a canary, and a workload that uses all of them.
 
 use std::{
     fs::OpenOptions,
@@ -27,20 +27,20 @@ use crate::{
     stage::{DEPLOY, Plan, Stage, free_port},
 };
 
-/// What the one is called that has to be found everywhere.
+/// The name of the canary that must be found everywhere.
 pub(crate) const PLANTED: &str = "planted on purpose";
-/// What the one is called that an image keeps in its history, as documented.
+/// The name of the canary that an image keeps in its history, as documented.
 pub(crate) const BUILD_VARIABLE: &str = "build variable";
-/// What the one is called that a container has in its environment, which is what it is for.
+/// The name of the canary that a container has in its environment, as intended.
 pub(crate) const ENVIRONMENT_VARIABLE: &str = "environment variable";
 
 const LOGIN: &str = "/api/v1/auth/login";
 const EXTENSIONS: &str = "/api/v1/extensions";
 const NOTIFICATION: &str = "/api/v1/notification";
-/// How long a deployment, a run or a message may take.
+/// The timeout of a deployment, a run or a notification.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Fields go in their order: the server ends before whom it talks to.
+/// Fields are dropped in their order: the server stops before the services it uses.
 pub(crate) struct House {
     pub(crate) stage: Stage,
     pub(crate) viewer: Client,
@@ -53,7 +53,7 @@ pub(crate) struct House {
     _hosted: TempDir,
 }
 
-/// Makes canaries, and remembers them.
+/// Creates canaries, and remembers them.
 struct Cage {
     chance: Chance,
     canaries: Vec<Canary>,
@@ -67,7 +67,7 @@ impl Cage {
         value
     }
 
-    /// One that the server made.
+    /// Adds a secret that the server generated.
     fn keep(&mut self, what: &'static str, value: &str) {
         self.canaries.push(Canary { what, value: value.to_owned() });
     }
@@ -123,7 +123,7 @@ impl House {
         house
     }
 
-    /// Has messages go by every way, one of which leads nowhere.
+    /// Configures every notification channel, one of which is unreachable.
     fn set_up_channels(&mut self, cage: &mut Cage, silent: u16) {
         let admin = &self.stage.admin;
         let channel =
@@ -147,7 +147,7 @@ impl House {
         channel("smtp", mail);
         assert_eq!(channel("test", json!({"channel": "smtp"}))["delivered"], true);
         assert_eq!(channel("test", json!({"channel": "discord"}))["delivered"], false);
-        // What is said about somebody new goes to all of them.
+        // The notification about a new member goes to all of them.
         let extra = json!({"email": "linus@example.com", "role": "viewer"});
         let added = admin.post("/api/v1/organizations/users", &extra).success();
         cage.keep("setup token of a user", added["setup_token"].as_str().unwrap());
@@ -155,7 +155,7 @@ impl House {
         self.ids.organization = text(&added["organization_id"]);
     }
 
-    /// Runs an extension that prints its secret, once to a good end and once to a bad one.
+    /// Runs an extension that prints its secret, once successfully and once with a failure.
     fn run_extensions(&mut self, cage: &mut Cage) {
         let admin = &self.stage.admin;
         let value = cage.fresh("variable of an extension");
@@ -184,7 +184,7 @@ impl House {
         }
     }
 
-    /// Deploys what succeeds and what fails, from a code host that wants to see a token.
+    /// Runs successful and failing deployments, from a code host that requires a token.
     fn deploy(&mut self, cage: &mut Cage, token: &str, is_long: bool) {
         let admin = self.stage.admin.clone();
         admin.get("/api/v1/organizations/deploy-key").success();
@@ -200,7 +200,7 @@ impl House {
         let mut shop = wish("shop", "dockerfile", token);
         shop["domain"] = json!(self.ids.domain);
         shop["pre_run_command"] = json!("echo \"preparing with $PASSWORD\"");
-        // The answer, with its variables, is remembered for who asks again.
+        // The response, with its variables, is stored for repeated requests.
         let shop = admin.with_header("idempotency-key", "once").post(DEPLOY, &shop).success();
         self.ids.application = text(&shop["id"]);
         self.ids.deployment = text(&shop["deployments"][0]["id"]);
@@ -223,7 +223,7 @@ impl House {
         self.push(cage);
     }
 
-    /// A code host says the secret of a webhook, which deploys.
+    /// Deploys by a webhook with its secret.
     fn push(&self, cage: &mut Cage) {
         let admin = &self.stage.admin;
         let path = format!("{DEPLOY}/webhook-secret?id={}", self.ids.application);
@@ -253,7 +253,7 @@ impl House {
         }
     }
 
-    /// Waits until no message is on its way.
+    /// Waits until no notification is pending.
     fn wait_for_messages(&mut self) {
         let path = format!("{NOTIFICATION}/deliveries?page_size=100");
         let over = until("the end of all messages", || {
@@ -267,7 +267,7 @@ impl House {
         assert!(!self.postbox.messages().is_empty() && !self.mail.taken().is_empty());
     }
 
-    /// Puts the planted one where nothing else brings it: into the log, and on a command line.
+    /// Puts the planted canary where nothing else puts it: into the log, and on a command line.
     fn plant(&self, planted: &str) {
         let mut log = OpenOptions::new().append(true).open(&self.stage.launch.log).unwrap();
         writeln!(log, "not the server: {planted}").unwrap();
@@ -276,7 +276,7 @@ impl House {
     }
 }
 
-/// Passwords, sessions, tokens, and the second factor; gives a viewer and a member.
+/// Uses passwords, sessions, tokens, and the second factor; returns a viewer and a member.
 fn people(stage: &Stage, cage: &mut Cage) -> (Client, Client) {
     let (admin, stranger) = (&stage.admin, stage.stranger());
     let password = cage.fresh("password");
@@ -291,7 +291,7 @@ fn people(stage: &Stage, cage: &mut Cage) -> (Client, Client) {
     let wrong = cage.fresh("wrong password");
     let guess = json!({"email": crate::stage::EMAIL, "password": wrong});
     assert_eq!(stranger.post(LOGIN, &guess).status, 401);
-    // Requests that go wrong while they hold a secret.
+    // Requests that fail while they contain a secret.
     let torn = format!("{{\"password\": \"{password}\", \"setup_token\": \"{token}\"");
     assert_eq!(stranger.send("POST", LOGIN, Some(&torn)).status, 400);
     let more = json!({"current_password": password, "new_password": wrong, "more": token});
@@ -320,7 +320,7 @@ fn people(stage: &Stage, cage: &mut Cage) -> (Client, Client) {
     (viewer.client, member.client)
 }
 
-/// Applications that print what they are told, and one that cannot be built.
+/// Creates applications that print their variables, and one that cannot be built.
 fn make_repositories(folder: &Path, planted: &str) {
     let dockerfile = |end: &str| {
         format!(
@@ -340,7 +340,7 @@ fn make_repositories(folder: &Path, planted: &str) {
     repository::make(&folder.join("services"), &files);
 }
 
-/// Asks again and again until there is an answer.
+/// Polls until there is a result.
 fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {

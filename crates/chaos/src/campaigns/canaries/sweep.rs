@@ -1,4 +1,4 @@
-//! Looks for canaries in every place where something of an installation ends up.
+//! Searches for canaries in every output of an installation.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,12 +15,12 @@ use super::{
 };
 use crate::document::{Operation, operations};
 
-/// Fields that show secrets to who may see them.
+/// Fields that contain secrets for those who may see them.
 const VARIABLES: [&str; 2] = ["build_variables", "environment_variables"];
-/// The fields of an administrator.
+/// The same fields for an administrator.
 const OF_AN_ADMINISTRATOR: [&str; 4] = ["build_variables", "environment_variables", "webhook_url", "secret"];
 
-/// What was found where.
+/// The results of a search.
 pub(crate) struct Sweep<'a> {
     net: &'a Net,
     places: BTreeMap<&'static str, Place>,
@@ -28,12 +28,12 @@ pub(crate) struct Sweep<'a> {
 
 #[derive(Default)]
 pub(crate) struct Place {
-    /// How many files, answers, messages and so on.
+    /// The number of files, responses, notifications and so on.
     pub(crate) things: usize,
     pub(crate) bytes: usize,
-    /// Which canaries were found in which thing.
+    /// The canaries that were found, with the item in which they were.
     pub(crate) found: BTreeSet<(String, &'static str)>,
-    /// In how many things was the planted one.
+    /// The number of items that contain the planted canary.
     pub(crate) planted: usize,
 }
 
@@ -46,12 +46,12 @@ impl<'a> Sweep<'a> {
         &self.places
     }
 
-    /// Looks at one thing of a place.
+    /// Searches one item of a place.
     pub(crate) fn look(&mut self, place: &'static str, thing: &str, bytes: &[u8]) {
         self.look_past(place, thing, bytes, "");
     }
 
-    /// The same, where one canary is known to be.
+    /// The same, where one canary is expected.
     fn look_past(&mut self, place: &'static str, thing: &str, bytes: &[u8], known: &str) {
         let place = self.places.entry(place).or_default();
         place.things += 1;
@@ -67,17 +67,17 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Every file below a folder.
+    /// Searches every file below a folder.
     pub(crate) fn files(&mut self, place: &'static str, folder: &Path) {
         for path in files_below(folder) {
-            // Some are gone as soon as they were seen.
+            // Some files disappear at once.
             if let Ok(bytes) = fs::read(&path) {
                 self.look(place, &path.display().to_string(), &bytes);
             }
         }
     }
 
-    /// What everybody is answered by every operation that only reads.
+    /// Searches the responses of every read-only operation, for every user.
     pub(crate) fn answers(&mut self, house: &House) {
         let document = house.stage.admin.get("/api/v1/openapi.json").json();
         let callers: [(&'static str, &Client, &[&str]); 3] = [
@@ -102,7 +102,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Messages as they were received. Where they went is no part of them.
+    /// Searches the received notifications. Their destination is not part of them.
     pub(crate) fn messages(&mut self, house: &House) {
         for message in house.postbox.messages() {
             let request = &message.request;
@@ -115,7 +115,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// What the engine tells about images, and about containers apart from their environment.
+    /// Searches the engine's data of images, and of containers except their environment.
     pub(crate) fn engine(&mut self, house: &House) {
         let traces = house.stage.engine();
         for image in traces.images() {
@@ -131,7 +131,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// The path of an operation, with the largest page that there is.
+/// Returns the path of an operation, with the largest page size.
 fn largest(operation: &Operation, house: &House) -> String {
     let path = operation.filled(&house.ids);
     let joint = if path.contains('?') { '&' } else { '?' };
@@ -139,7 +139,7 @@ fn largest(operation: &Operation, house: &House) -> String {
     if has_pages { format!("{path}{joint}page_size=1000") } else { path }
 }
 
-/// Empties the fields of these names, however deep they are.
+/// Clears the fields of these names, at any depth.
 fn hide(value: &mut Value, names: &[&str]) {
     match value {
         Value::Object(fields) => {

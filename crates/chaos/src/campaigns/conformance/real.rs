@@ -1,4 +1,4 @@
-//! An installation in which there is something of every kind, also to be ended.
+//! An installation with resources of every kind, also for deletion.
 
 use std::{
     thread::sleep,
@@ -19,22 +19,22 @@ use crate::{
 const EXTENSIONS: &str = "/api/v1/extensions";
 const MEMBERS: &str = "/api/v1/organizations/users";
 const DELIVERIES: &str = "/api/v1/notification/deliveries?page_size=100";
-/// How many of a kind may be ended.
+/// The number of resources of a kind that may be deleted.
 const DOOMED: usize = 12;
-/// How long the first deployments and messages may take.
+/// The timeout of the first deployments and notifications.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Fields go in their order: the server ends before whom it talks to.
+/// Fields are dropped in their order: the server stops before the services it uses.
 pub(crate) struct Installation {
     pub(crate) stage: Stage,
-    /// What there is, for the hooks.
+    /// The existing resources, for the hooks.
     pub(crate) real: Value,
     _postbox: Postbox,
 }
 
 impl Installation {
     pub(crate) fn furnished(options: &Options, postgres: Option<String>) -> Self {
-        // The first messages come to nothing, so that there are some to be tried again.
+        // The first deliveries fail, so that there are some to replay.
         let postbox =
             Postbox::answering(|number, _| Reply::Status(if number < 4 * DOOMED { 500 } else { 204 }));
         let settings = [
@@ -95,7 +95,7 @@ fn furnish(stage: &Stage, postbox: &Postbox) -> Value {
     })
 }
 
-/// Messages that came to nothing.
+/// Returns dead deliveries.
 fn dead(admin: &Client, count: usize) -> Vec<String> {
     let started = Instant::now();
     loop {
@@ -110,7 +110,7 @@ fn dead(admin: &Client, count: usize) -> Vec<String> {
     }
 }
 
-/// Waits for a deployment that comes to nothing.
+/// Waits for a deployment that fails.
 fn wait(admin: &Client, deployment: &str) {
     let (started, path) = (Instant::now(), format!("{DEPLOY}/deployments/{deployment}"));
     while admin.get(&path).success()["status"]["status"] != "failed" {

@@ -1,4 +1,4 @@
-//! Schemathesis, which reads the document and calls what is in it.
+//! Schemathesis, which reads the document and calls its operations.
 
 use std::{
     collections::BTreeMap,
@@ -9,29 +9,29 @@ use std::{
 
 use serde_json::Value;
 
-/// The version that is installed when there is none.
+/// The version that is installed if there is none.
 const VERSION: &str = "schemathesis==4.32.5";
-/// What is checked of every answer.
+/// The checks of every response.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance";
 
-/// The program, and a folder for what it reads and writes.
+/// The program, and a folder for its files.
 pub(crate) struct Tool {
     program: PathBuf,
     folder: PathBuf,
 }
 
-/// What a run found.
+/// The results of a run.
 pub(crate) struct Report {
     pub(crate) version: String,
     pub(crate) cases: u64,
-    /// What was wrong, with how many answers and of which operations.
+    /// The failed checks, with the number of responses and the operations.
     pub(crate) failures: Vec<(String, u64)>,
-    /// Operations, and how often each status was answered.
+    /// The operations, and the number of responses with each status.
     pub(crate) answers: BTreeMap<String, BTreeMap<u16, u64>>,
 }
 
-/// A run: where the document is, where requests go, for how long, and only which paths.
+/// A run: the document, the base URL, the duration, and a filter of paths.
 pub(crate) struct Wish<'a> {
     pub(crate) document: &'a str,
     pub(crate) base: &'a str,
@@ -41,7 +41,7 @@ pub(crate) struct Wish<'a> {
 }
 
 impl Tool {
-    /// The one on the path, or one that `pip` installs into a folder of its own.
+    /// Returns the program on the path, or installs one with `pip` into a folder of its own.
     pub(crate) fn find(folder: &Path) -> Self {
         fs::write(folder.join("launchway_hooks.py"), include_str!("hooks.py")).unwrap();
         let folder = folder.to_owned();
@@ -127,17 +127,17 @@ impl Report {
         }
     }
 
-    /// How many answers were wrong in a way whose name holds these words.
+    /// Returns the number of failed responses of a check whose name contains these words.
     pub(crate) fn wrong(&self, words: &str) -> u64 {
         self.failures.iter().filter(|(what, _)| what.contains(words)).map(|(_, count)| count).sum()
     }
 
-    /// How often answers of these statuses came.
+    /// Returns the number of responses with these statuses.
     pub(crate) fn answered(&self, statuses: std::ops::Range<u16>) -> u64 {
         self.answers.values().flat_map(|counts| counts.range(statuses.clone())).map(|(_, count)| count).sum()
     }
 
-    /// Whether an operation succeeded at least once.
+    /// Returns whether an operation succeeded at least once.
     pub(crate) fn has_succeeded(&self, operation: &str) -> bool {
         self.answers.get(operation).is_some_and(|counts| counts.contains_key(&200))
     }

@@ -21,7 +21,7 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of threads for each application: one that waits must not end the load.
 const THREADS: usize = 3;
-/// The number of wrong answers that are kept as they were.
+/// The number of wrong answers that are kept as examples.
 const EXAMPLES: usize = 5;
 /// The statuses that an application under a fault may show: not found while it is deleted, the others
 /// while its container or the engine is away.

@@ -46,8 +46,8 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    /// Compares every application with its expected state, from this moment on. Applications that do not
-    /// come back are deployed again, so that the next round begins with all of them.
+    /// Compares every application with its expected state, from now on. Applications that do not recover
+    /// are deployed again, so that the next round begins with all of them.
     pub(crate) fn measure(&mut self, round: &str, tenants: &mut Tenants, expected: &[Expected]) {
         self.require_server(round, tenants);
         let missing = self.wait_for_all(round, tenants, expected);
@@ -142,7 +142,7 @@ impl Recovery {
         }
     }
 
-    /// Starts a server again that ended by itself.
+    /// Restarts a server that has exited.
     fn require_server(&mut self, round: &str, tenants: &mut Tenants) {
         if let Some(status) = tenants.stage.server.exit() {
             eprintln!("  {round}: the server ended by itself: {status}");

@@ -1,4 +1,4 @@
-//! The rounds: one fault each, at a random moment of what the tenants do.
+//! The rounds: one fault each, at a random time of the tenants' activity.
 
 use std::{
     net::Ipv4Addr,
@@ -36,7 +36,7 @@ pub(crate) enum Moment {
     ServerStopped,
 }
 
-/// An intervention on one container, behind the back of the server.
+/// A change of one container without the server's knowledge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intervention {
     Kill,
@@ -57,7 +57,7 @@ pub(crate) const INTERVENTIONS: [Intervention; 5] = [
     Intervention::Disconnect,
 ];
 
-/// Everything that a round works with.
+/// The state of the rounds.
 pub(crate) struct Rounds {
     pub(crate) engine: Engine,
     pub(crate) tenants: Tenants,
@@ -66,7 +66,7 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Ends the engine at a moment, starts it again, and compares.
+    /// Stops the engine during an activity, starts it again, and compares.
     pub(crate) fn end_engine(&mut self, number: usize, end: EngineEnd, moment: Moment) {
         let name = format!("round {number}, {end:?} at {moment:?}");
         let position = self.chance.below(self.tenants.applications.len());
@@ -111,7 +111,7 @@ impl Rounds {
         self.recovery.measure(&name, &mut self.tenants, &expected);
     }
 
-    /// Begins what the moment is about; returns the state that the application should have afterwards.
+    /// Begins the activity; returns the state that the application should have afterwards.
     fn begin(&mut self, moment: Moment, position: usize) -> Expected {
         let tenants = &mut self.tenants;
         let state = match moment {
@@ -139,7 +139,7 @@ impl Rounds {
         Expected::Running
     }
 
-    /// Has the application run again for the next round.
+    /// Starts the application again for the next round.
     fn undo(&mut self, expected: Expected, position: usize) {
         let _accepted = match expected {
             Expected::Running => return,

@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 
 use crate::{options::Options, repository, stage::DEPLOY, tenants::Tenants};
 
-/// The log streams that are asked for at most.
+/// The largest number of log streams that are opened.
 const STREAMS: usize = 300;
-/// The applications that are asked for at most.
+/// The largest number of applications that are created.
 const APPLICATIONS: usize = 1_000;
-/// The refusals after which something is no longer asked for.
+/// The number of rejections after which an attack stops.
 const REFUSALS: usize = 5;
 /// Ports that services of the machine listen on.
 const PORTS: [u16; 3] = [80, 443, 5432];
-/// The time that an attack gets to reach its end before the next one begins.
+/// The timeout of an attack before the next one begins.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Tries to start 5,000 processes that wait.
 const FORK_BOMB: &str = "RUN i=0; while [ $i -lt 5000 ]; do sleep 20 & i=$((i+1)); done; wait\n";
@@ -54,7 +54,7 @@ pub(super) struct Attacker {
 }
 
 impl Attacker {
-    /// Somebody who is added to the hostile organization, and to no other.
+    /// Adds a user to the hostile organization, and to no other.
     pub(super) fn join(tenants: &Tenants, options: &Options) -> Self {
         let organization = tenants.organization(1).to_owned();
         let joined =
@@ -72,7 +72,7 @@ impl Attacker {
         }
     }
 
-    /// Attacks until it is over.
+    /// Attacks until `is_over` is set.
     pub(super) fn attack(&mut self, is_over: &AtomicBool) -> Damage {
         let mut damage = Damage::default();
         let large = format!("RUN dd if=/dev/urandom of=/large bs=1M count={}\n", self.megabytes);
@@ -156,7 +156,7 @@ impl Attacker {
         }
     }
 
-    /// Runs an extension that publishes a port of the machine; returns whether somebody listens there then.
+    /// Runs an extension that publishes a port of the machine; returns whether the port is open then.
     fn publishes(&self, port: u16) -> bool {
         let definition = format!(
             "metadata: {{id: squat-{port}, name: Squat {port}, description: Takes a port, author: mallory, icon: S, \
@@ -183,7 +183,7 @@ impl Attacker {
         TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_secs(1)).is_ok()
     }
 
-    /// Deploys an application again; returns whether that came to its end.
+    /// Deploys an application again; returns whether the deployment finished.
     fn deploys(&self, application: &str, is_over: &AtomicBool) -> bool {
         let Ok(deployment) = self.post(&format!("{DEPLOY}/redeploy"), &json!({ "id": application })) else {
             sleep(Duration::from_millis(500));
@@ -211,7 +211,7 @@ impl Attacker {
         page["total_count"].as_u64().unwrap_or_default()
     }
 
-    /// The data of an accepted request, or the status of a refusal.
+    /// Returns the data of an accepted request, or the status of a rejection.
     fn post(&self, path: &str, body: &Value) -> Result<Value, u16> {
         let answer =
             self.client.try_send("POST", path, Some(&body.to_string())).map_err(|_unanswered| 0_u16)?;

@@ -1,4 +1,4 @@
-//! An organization that nobody means, whose rows have to stay as they are.
+//! An organization that is not attacked, whose rows must not change.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use serde_json::json;
 
 use crate::stage::{DEPLOY, Stage};
 
-/// The organization next door.
+/// The organization that is not attacked.
 pub(crate) struct Bystander {
-    /// Somebody who acts there.
+    /// A member of the organization.
     pub(crate) client: Client,
-    /// What its rows are recognised by.
+    /// The texts that identify its rows.
     marks: Vec<String>,
     database: String,
 }
@@ -27,10 +27,10 @@ struct Row {
 }
 
 impl Bystander {
-    /// Makes one with something of most kinds.
+    /// Creates one with resources of most kinds.
     pub(crate) fn of(stage: &Stage) -> Self {
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-        // Somebody else's: what its members do to themselves is in its trail, too.
+        // A separate user: actions of its members on themselves are in its audit log, too.
         let owner = stage.join("linus@example.com", "admin", "a password of their own").client;
         let made = owner.post("/api/v1/organizations", &json!({"name": "Next door"})).success();
         let organization = text(&made["id"]);
@@ -49,7 +49,7 @@ impl Bystander {
         Self { client, marks: marks.collect(), database: stage.question().database }
     }
 
-    /// Every row of every table that has to do with it.
+    /// Returns every row of every table that belongs to it.
     pub(crate) fn rows(&self) -> BTreeSet<String> {
         let mut all = match self.database.strip_prefix("sqlite:") {
             Some(file) => sqlite_rows(file),

@@ -1,8 +1,8 @@
-//! Texts and bodies that nobody means well with.
+//! Hostile texts and bodies.
 
 use launchway_testkit::hostile::PAYLOADS;
 
-/// Texts for every field. `§` stands for the folder in which a shell would leave its mark.
+/// Texts for every field. `§` stands for the folder in which a shell would create its canary file.
 const TEXTS: [&str; 48] = [
     // SQL.
     "' OR '1'='1",
@@ -46,7 +46,7 @@ const TEXTS: [&str; 48] = [
     "\"><img src=x onerror=alert(1)>",
     "javascript:alert(1)",
     "=cmd|' /C calc'!A0",
-    // Letters that are not what they seem.
+    // Confusing characters.
     "\u{202e}gnp.exe",
     "\u{200b}\u{feff}",
     "admin\u{301}\u{301}\u{301}",
@@ -60,7 +60,7 @@ const TEXTS: [&str; 48] = [
     "NaN",
 ];
 
-/// Bodies that are no JSON, or JSON that nobody writes.
+/// Bodies that are invalid or unusual JSON.
 const BODIES: [&[u8]; 16] = [
     b"{\"name\": \"\xc0\xaf\xe0\x80\xaf\"}",
     b"{\"name\": \"\xf8\x88\x80\x80\x80\"}",
@@ -80,14 +80,14 @@ const BODIES: [&[u8]; 16] = [
     b"{} {}",
 ];
 
-/// Every text, with the folder for marks in its place.
+/// Returns every text, with the folder inserted.
 pub(crate) fn texts(marks: &str) -> Vec<String> {
     let long = ["a".repeat(70_000), "é".repeat(300), " ".repeat(300)];
     let texts = TEXTS.iter().chain(&PAYLOADS).map(|text| text.replace('§', marks));
     texts.chain(long).collect()
 }
 
-/// Every body, the deepest ones too.
+/// Returns every body, including deeply nested ones.
 pub(crate) fn bodies() -> Vec<Vec<u8>> {
     let nested = |depth: usize, open: &str, close: &str| {
         format!("{{\"name\": {}1{}}}", open.repeat(depth), close.repeat(depth)).into_bytes()

@@ -1,4 +1,4 @@
-//! Every place of a request in which a text may be.
+//! Every field of a request that takes a text.
 
 use launchway_testkit::client::Client;
 use serde_json::{Map, Value, json};
@@ -8,21 +8,21 @@ use crate::{
     stage::PASSWORD,
 };
 
-/// Where a text is put.
+/// The position of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In a field of the body.
     Field(String),
     /// As the only item of a list.
     Item(String),
-    /// As a value, and as a name, of an object whose names are free.
+    /// As a value, and as a key, of a map.
     Entry(String),
     Path(String),
     Query(String),
     Header(String),
 }
 
-/// The places of an operation.
+/// Returns the positions of an operation.
 pub(crate) fn places(document: &Value, operation: &Operation) -> Vec<Place> {
     let fields = fields(document, body_schema(operation));
     let in_body = fields.into_iter().filter_map(|(name, schema)| match resolved(document, &schema) {
@@ -41,7 +41,7 @@ pub(crate) fn places(document: &Value, operation: &Operation) -> Vec<Place> {
     places
 }
 
-/// A request that would be good, were it not for one text.
+/// A request that would be valid except for one text.
 pub(crate) struct Request {
     method: String,
     path: String,
@@ -50,7 +50,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// None when the text cannot be put there at all; several when there are several ways.
+    /// Returns no request if the text cannot be placed there; several if there are several ways.
     pub(crate) fn with(
         document: &Value,
         operation: &Operation,
@@ -76,7 +76,7 @@ impl Request {
                 both.extend(plain(path, with(name, json!({text: "value"}))));
                 both
             }
-            // How long a head may be is tried elsewhere.
+            // The limit of a head is tested elsewhere.
             Place::Path(_) | Place::Query(_) | Place::Header(_) if text.len() > 1000 => Vec::new(),
             Place::Path(name) => {
                 let template = operation.path.replace(&format!("{{{name}}}"), &encoded(text));
@@ -89,10 +89,10 @@ impl Request {
             }
             Place::Query(name) => {
                 let joint = if path.contains('?') { '&' } else { '?' };
-                // Of a name that comes twice the last one counts.
+                // Of a duplicate key the last one counts.
                 plain(format!("{path}{joint}{name}={}", encoded(text)), body)
             }
-            // One of blanks only would be none at all, and a real request.
+            // A blank value would be empty, and so a valid request.
             Place::Header(_) if text.trim().is_empty() => Vec::new(),
             Place::Header(_) if !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) => Vec::new(),
             Place::Header(name) => {
@@ -103,7 +103,7 @@ impl Request {
         }
     }
 
-    /// The status of the answer, or `None` when there was none.
+    /// Returns the status of the response, or `None` if there was none.
     pub(crate) fn send(&self, client: &Client) -> Option<u16> {
         let body = self.body.as_ref().map(Value::to_string);
         let client = match &self.header {
@@ -114,20 +114,20 @@ impl Request {
     }
 }
 
-/// What good values are made of.
+/// The source of valid values.
 pub(crate) struct World<'a> {
     pub(crate) ids: &'a Ids,
     pub(crate) repository: &'a str,
-    /// Another one for each request: some things may exist once.
+    /// Differs for each request: some values must be unique.
     pub(crate) number: usize,
 }
 
 impl World<'_> {
-    /// A good body, with what it cannot do without.
+    /// Returns a valid body with the required fields.
     fn body(&self, document: &Value, operation: &Operation) -> Value {
         let schema = body_schema(operation);
         let mut required = required(document, schema);
-        // Most build packs want one.
+        // Most build packs require one.
         required.push("branch".to_owned());
         let fields = fields(document, schema).into_iter().filter(|(name, _)| required.contains(name));
         fields
@@ -169,7 +169,7 @@ fn body_schema(operation: &Operation) -> &Value {
     &operation.about["requestBody"]["content"]["application/json"]["schema"]
 }
 
-/// The fields of an object, with those of its parts.
+/// Returns the fields of an object, with those of its parts.
 fn fields(document: &Value, schema: &Value) -> Vec<(String, Value)> {
     let schema = resolved(document, schema);
     let parts = schema["allOf"].as_array().into_iter().flatten();
@@ -189,7 +189,7 @@ fn required(document: &Value, schema: &Value) -> Vec<String> {
     all
 }
 
-/// What a reference leads to, and of several forms the one that is not null.
+/// Resolves a reference, and of several alternatives returns the one that is not null.
 fn resolved(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = document.pointer(reference.trim_start_matches('#')).cloned().unwrap_or_default();
@@ -209,7 +209,7 @@ fn is(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// Every byte that means something in an address, as `%` and two digits.
+/// Percent-encodes every reserved byte of a URL.
 fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),

@@ -1,4 +1,4 @@
-//! Many connections that take their time, each replaced as soon as the server ends it.
+//! Many slow connections, each replaced as soon as the server closes it.
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -11,12 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often each connection is looked after: then it sends its next byte.
+/// The interval at which each connection sends its next byte.
 const ROUND: Duration = Duration::from_secs(1);
-/// Into how many parts a round is divided, so that bytes do not come all at once.
+/// The number of parts of an interval, so that bytes do not arrive all at once.
 const PARTS: usize = 50;
 
-/// How a connection takes its time.
+/// The behaviour of a slow connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// It sends its head byte by byte.
@@ -39,7 +39,7 @@ impl Pace {
     }
 }
 
-/// What each sends: a login, because that needs no token.
+/// The head that each sends: a login, because that needs no token.
 const HEAD: &[u8] = b"POST /api/v1/auth/login HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900\r\n\r\n";
 
 /// Connections of every pace.
@@ -48,15 +48,15 @@ pub(crate) struct Crowd {
     caring: JoinHandle<Stays>,
 }
 
-/// How long connections lasted.
+/// The lifetimes of connections.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stays {
     pub(crate) opened: usize,
-    /// Those that nobody accepted.
+    /// Connections that were refused.
     pub(crate) refused: usize,
-    /// How long each lasted that the server ended.
+    /// The lifetime of each connection that the server closed.
     ended: Vec<(Pace, Duration)>,
-    /// Those that were still there after the longest wait.
+    /// Connections that were still open after the longest wait.
     left: Vec<Pace>,
 }
 
@@ -90,8 +90,8 @@ struct Slow {
 }
 
 impl Crowd {
-    /// Opens `count` connections of each of these paces, over a round. At the end, each is given
-    /// `patience` from its beginning.
+    /// Opens `count` connections of each of these paces, over one interval. At the end, each may last
+    /// `patience` from its start.
     pub(crate) fn gather(
         address: SocketAddr,
         paces: &'static [Pace],
@@ -124,7 +124,7 @@ impl Crowd {
         Self { is_over, caring }
     }
 
-    /// Replaces none from now on, and waits until all were ended, or their patience is.
+    /// Stops replacing connections, and waits until all are closed or their time is over.
     pub(crate) fn disperse(self) -> Stays {
         self.is_over.store(true, Ordering::Relaxed);
         self.caring.join().expect("a crowd that only waits")
@@ -161,7 +161,7 @@ impl Slow {
         Ok(Self { pace, stream, opened: Instant::now(), sent: 0 })
     }
 
-    /// Sends the next byte; whether the connection is still there.
+    /// Sends the next byte; returns whether the connection is still open.
     fn goes_on(&mut self) -> bool {
         let byte = match self.pace {
             Pace::Head => HEAD.get(self.sent).copied(),

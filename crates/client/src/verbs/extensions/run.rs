@@ -1,4 +1,4 @@
-//! Running an extension, and watching it.
+//! Runs an extension and follows it.
 
 use std::{thread, time::Duration};
 
@@ -15,9 +15,9 @@ use crate::{
     session::Session,
 };
 
-/// How long a server that does not answer is waited for: longer than a restart or an upgrade takes.
+/// The time for which an unreachable server is retried: longer than a restart or an upgrade takes.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Between two looks at a run that prints nothing.
+/// The interval at which a silent run is polled.
 const PAUSE: Duration = Duration::from_millis(400);
 
 #[derive(Args, Debug)]
@@ -43,13 +43,13 @@ struct Lines {
 
 #[derive(Deserialize)]
 struct Line {
-    /// The step that it came from.
+    /// The step that printed the line.
     step_id: Option<String>,
     level: String,
     log: String,
 }
 
-/// Starts a run, and watches it until it is over.
+/// Starts a run, and follows it until it has finished.
 pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
     let screen = session.screen;
     let mut values = variables::given(&wish.set, wish.file.as_deref())?;
@@ -58,7 +58,7 @@ pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
     let path = format!("/extensions/{}/run", naming::id(&wish.extension)?);
     let begun = loop {
         let (key, body) = (fresh_key()?, json!({"variables": values}));
-        // However often it is asked for, it is run once.
+        // Idempotent: however often the request is sent, it runs once.
         match ask(session, |server| server.post(&path).body(body.clone()).once(&key)) {
             Err(failure)
                 if failure.is("validation_failed")
@@ -76,15 +76,15 @@ pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
     follow(&id, session)
 }
 
-/// Shows what a run prints, from its beginning to its end. Lines have numbers without a gap, so that
-/// none is lost and none comes twice, whatever happens to the connection.
+/// Shows the output of a run, from its beginning to its end. Line numbers are consecutive, so that none is
+/// lost or repeated, across reconnects.
 pub(super) fn follow(id: &str, session: &Session<'_>) -> Outcome {
     let screen = session.screen;
     let path = format!("/extensions/execution/{}", naming::id(id)?);
     let logs = format!("{path}/logs");
     let mut seen = 0;
     loop {
-        // Asked before its lines, so that what is over has no line more.
+        // Requested before its lines, so that a finished run has no further line.
         let whole = ask(session, |server| server.get(&path))?;
         let execution: Execution = records::read(whole.clone())?;
         loop {
@@ -110,7 +110,7 @@ fn ask<'a>(session: &'a Session<'_>, request: impl Fn(&'a Server) -> Request<'a>
     patiently(PATIENCE, || request(&session.server).send(), lost)
 }
 
-/// A line: what steps print is quieter than what is said about them.
+/// Formats a line. Output of steps is dimmer than messages about them.
 fn shown(line: &Line, screen: &Screen) -> String {
     let text = printed(&line.log);
     match line.level.as_str() {

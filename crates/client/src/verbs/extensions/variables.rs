@@ -1,4 +1,4 @@
-//! What an extension asks for, and who says it: arguments, a file, or whoever sits there.
+//! The variables of an extension, from arguments, a file, or prompts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub(super) struct Variable {
 }
 
 impl Variable {
-    /// What it is when nobody says, as it would be typed.
+    /// Returns the default value, as it would be typed.
     pub(super) fn usual(&self) -> Option<String> {
         match &self.default_value {
             Value::Null => None,
@@ -36,7 +36,7 @@ impl Variable {
     }
 }
 
-/// The values of arguments and of a file; arguments win.
+/// Returns the values of arguments and of a file; arguments take precedence.
 pub(super) fn given(arguments: &[String], file: Option<&str>) -> Outcome<Values> {
     let mut values = Values::new();
     if let Some(file) = file {
@@ -55,7 +55,7 @@ pub(super) fn given(arguments: &[String], file: Option<&str>) -> Outcome<Values>
     Ok(values)
 }
 
-/// Completes the values with what is required and not given: by asking, where somebody sits.
+/// Asks for required values that are missing, on a terminal.
 pub(super) fn complete(extension: &Extension, values: &mut Values, screen: &Screen) -> Outcome {
     let open = extension
         .variables
@@ -80,7 +80,7 @@ pub(super) fn complete(extension: &Extension, values: &mut Values, screen: &Scre
     Ok(())
 }
 
-/// Asks again for what the server refused. `false` when it is not known which variable that was.
+/// Asks again for values that the server rejected. Returns `false` if the variable is unknown.
 pub(super) fn correct(
     extension: &Extension,
     refusal: &Failure,
@@ -101,7 +101,7 @@ pub(super) fn correct(
     Ok(true)
 }
 
-/// The variables in a refusal: `variables.port must be …; variables.name is required`.
+/// Returns the variables in an error message: `variables.port must be …; variables.name is required`.
 fn refused(message: &str) -> BTreeSet<&str> {
     let named = message.split("; ").filter_map(|problem| problem.strip_prefix("variables."));
     named.filter_map(|problem| problem.split(' ').next()).collect()
@@ -134,7 +134,7 @@ fn about(variable: &Variable) -> String {
     visible(&format!("{} ({kind})", description.trim()))
 }
 
-/// Whether a value is a secret, which only the definition itself tells.
+/// Returns whether a value is a secret, which only the definition itself declares.
 fn is_sensitive(extension: &Extension, name: &str) -> bool {
     let definition: Value = serde_json::from_str(&extension.parsed_content).unwrap_or_default();
     definition["variables"][name]["sensitive"].as_bool().unwrap_or_default()

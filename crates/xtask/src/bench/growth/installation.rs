@@ -1,4 +1,4 @@
-//! A server whose tables have so many rows.
+//! A server whose tables have a given number of rows.
 
 use std::{path::PathBuf, process::Command};
 
@@ -8,22 +8,22 @@ use crate::{
     workspace::{self, release},
 };
 
-/// How many log lines `rows` gives one application at most.
+/// The largest number of log lines that `rows` gives one application.
 pub(crate) const LINES_OF_ONE: u32 = 190_000;
 
-/// Where an installation is, and what its applications are made of.
+/// The location of an installation, and the source of its applications.
 pub(crate) struct Place {
     pub(crate) data: PathBuf,
-    /// The URL of a PostgreSQL database; none for SQLite.
+    /// The URL of a PostgreSQL database; `None` for SQLite.
     pub(crate) database: Option<String>,
-    /// Of the one application that is deployed.
+    /// The repository of the one application that is deployed.
     pub(crate) repository: PathBuf,
-    /// Where a code host listens that never answers.
+    /// The port of a code host that never answers.
     pub(crate) silent: u16,
 }
 
 impl Place {
-    /// One deployment at a time, and repositories of this machine.
+    /// Starts a server with one deployment at a time, and local repositories.
     fn serve(&self) -> Outcome<Server> {
         let mut settings = vec![
             ("LAUNCHWAY_LOG", "warn".to_owned()),
@@ -41,21 +41,21 @@ impl Place {
     }
 }
 
-/// A running server with long tables.
+/// A running server with large tables.
 pub(crate) struct Installation {
     pub(crate) server: Server,
     pub(crate) token: String,
     pub(crate) rows: u32,
-    /// The application that the API made, and its deployment.
+    /// The application that the API created, and its deployment.
     pub(crate) application: String,
     pub(crate) deployment: String,
-    /// The address of a repository that is never fetched.
+    /// The URL of a repository that is never fetched.
     pub(crate) repository: String,
     asked: u32,
 }
 
 impl Installation {
-    /// Deploys one application, copies its rows, and starts the server anew.
+    /// Deploys one application, copies its rows, and restarts the server.
     pub(crate) fn prepare(place: Place, rows: u32) -> Outcome<Self> {
         let server = place.serve()?;
         let token = launch::register(&server)?;
@@ -75,7 +75,7 @@ impl Installation {
             .map_err(|error| Failure::because("cannot connect to the server", error))
     }
 
-    /// A number that was not given before.
+    /// Returns a number that was not returned before.
     pub(crate) fn next(&mut self) -> u32 {
         self.asked += 1;
         self.asked

@@ -1,4 +1,4 @@
-//! The requests whose cost may not grow.
+//! The requests whose cost must not grow.
 
 use crate::bench::{
     effort::Effort,
@@ -7,7 +7,7 @@ use crate::bench::{
 };
 
 pub(crate) const AUDIT: &str = "/api/v1/audit/logs";
-/// What [`Request::AuditLast`] and [`Request::LogsLast`] have on a page.
+/// The page size of [`Request::AuditLast`] and [`Request::LogsLast`].
 const ON_A_PAGE: u32 = 10;
 
 /// One kind of request.
@@ -36,7 +36,7 @@ impl Request {
         }
     }
 
-    /// What its plot is called.
+    /// Returns the file name of its plot.
     pub(crate) fn file(self) -> &'static str {
         match self {
             Self::Audit => "audit",
@@ -48,16 +48,16 @@ impl Request {
         }
     }
 
-    /// How many belong to a round.
+    /// Returns the number of requests in a round.
     pub(crate) fn requests(self, effort: Effort) -> u32 {
         match self {
-            // Each stays, so that the shortest tables would not stay short.
+            // Each row stays, so that the smallest tables would grow.
             Self::Create => effort.amount(60, 30),
             _ => effort.amount(600, 100),
         }
     }
 
-    /// The path of the next one and, if it posts, its body.
+    /// Returns the path of the next request and, if it posts, its body.
     pub(crate) fn of(self, installation: &mut Installation) -> (String, Option<String>) {
         let Installation { rows, application, repository, .. } = &*installation;
         let logs = format!("/api/v1/deploy/application/logs/{application}");
@@ -81,13 +81,13 @@ impl Request {
     }
 }
 
-/// One of so many, far from the one before.
+/// Returns one of `rows` rows, far from the one before.
 fn scattered(number: u32, rows: u32) -> u32 {
     let place = u64::from(number) * 7_919_993 % u64::from(rows);
     u32::try_from(place).unwrap_or_default() + 1
 }
 
-/// The id that `rows` gives the copies of a deployment.
+/// Returns the id that `rows` gives the copies of a deployment.
 fn copy_of_deployment(number: u32) -> String {
     let digits = format!("{number:08x}");
     let (high, low) = digits.split_at(4);

@@ -1,4 +1,4 @@
-//! A code host that takes connections and never answers, so that a worker has something to wait for.
+//! A code host that accepts connections and never answers, so that a worker has something to wait for.
 
 use std::{
     net::{Ipv4Addr, TcpListener},
@@ -19,7 +19,7 @@ impl SilentHost {
             .map_err(|error| Failure::because("a listener does not know its port", error))?
             .port();
         thread::spawn(move || {
-            // Who is kept here waits until they lose patience.
+            // Connections are kept open until the client's timeout.
             let _kept: Vec<_> = listener.incoming().collect();
         });
         Ok(Self(port))

@@ -13,7 +13,7 @@ use std::{
 
 use crate::failure::{Failure, Outcome};
 
-/// The time that a request may take to come.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(1);
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
@@ -46,7 +46,7 @@ impl CheckTarget {
         self.port
     }
 
-    /// The number of checks that were answered so far.
+    /// Returns the number of checks that were answered so far.
     pub(crate) fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }

@@ -45,7 +45,8 @@ impl Fleet {
         ))
     }
 
-    /// An event that counts as news: a container was started at this moment, in nanoseconds since 1970.
+    /// Returns an event that triggers a reconciliation: a container was started at this time, in
+    /// nanoseconds since 1970.
     pub(crate) fn event(&self, instance: &str, number: u32, nanoseconds: u128) -> String {
         let (Names { id, name, .. }, seconds) = (Names::of(number), nanoseconds / 1_000_000_000);
         format!(

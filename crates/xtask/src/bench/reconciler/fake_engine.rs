@@ -1,4 +1,4 @@
-//! A Docker engine on a unix socket with containers that only its answers describe.
+//! A Docker engine on a unix socket whose containers exist only in its responses.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -17,7 +17,7 @@ use crate::{
     failure::{Failure, Outcome},
 };
 
-/// The pause between two events; the server takes together what happens within a moment.
+/// The pause between two events; the server debounces events that follow each other closely.
 const BETWEEN_EVENTS: Duration = Duration::from_millis(200);
 /// The text before the id of the installation in the filters of a list.
 const INSTANCE_FILTER: &str = "launchway.instance%3D";
@@ -90,7 +90,7 @@ impl FakeEngine {
         self.state.sends_events.store(is_on, Ordering::Relaxed);
     }
 
-    /// Leaves requests for logs without an answer, or answers them.
+    /// Leaves requests for logs unanswered, or answers them.
     pub(crate) fn hold_logs(&self, is_on: bool) {
         self.state.holds_logs.store(is_on, Ordering::Relaxed);
     }

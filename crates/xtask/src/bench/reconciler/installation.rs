@@ -25,7 +25,7 @@ use crate::{
     workspace::{self, release},
 };
 
-/// The time that the server and the proxy may take to start.
+/// The timeout of the start of the server and the proxy.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The file beside the client of docker that keeps `docker logs` from ending.
 const HOLD: &str = "hold";
@@ -83,8 +83,8 @@ impl Usage {
 }
 
 impl Installation {
-    /// Deploys one application, copies it `size` times, and starts the server anew beside an engine that
-    /// has a container in `state` for each copy.
+    /// Deploys one application, copies it `size` times, and restarts the server with an engine that has a
+    /// container in `state` for each copy.
     pub(crate) fn prepare(folder: &Path, size: u32, state: ContainerState) -> Outcome<Self> {
         let client = folder.join("client");
         fs::create_dir_all(&client).map_err(unprepared)?;
@@ -115,12 +115,12 @@ impl Installation {
         Ok(installation)
     }
 
-    /// Sends events all the time, or none.
+    /// Turns a steady stream of events on or off.
     pub(crate) fn send_events(&self, is_on: bool) {
         self.engine.send_events(is_on);
     }
 
-    /// Keeps the collection of logs waiting for its next container, or lets it go on.
+    /// Blocks the collection of logs at its next container, or continues it.
     pub(crate) fn hold_logs(&self, is_on: bool) -> Outcome {
         self.engine.hold_logs(is_on);
         let file = self.client.join(HOLD);
@@ -130,7 +130,7 @@ impl Installation {
         }
     }
 
-    /// Measures for so many seconds.
+    /// Measures for this many seconds.
     pub(crate) fn observe(&self, seconds: u32) -> Outcome<Usage> {
         let before = self.usage()?;
         thread::sleep(Duration::from_secs(seconds.into()));
@@ -154,10 +154,10 @@ impl Installation {
     }
 }
 
-/// The surroundings of a server.
+/// The environment of a server.
 struct Place<'a> {
     data: &'a Path,
-    /// The folder of the client of docker.
+    /// The folder of the docker client.
     client: &'a Path,
     host: String,
     repository: &'a Path,
@@ -195,7 +195,7 @@ impl Place<'_> {
     }
 }
 
-/// Writes a client of docker that finds nothing, and whose `docker logs` waits while it is told to.
+/// Writes a docker client that finds nothing, and whose `docker logs` blocks while the file `hold` exists.
 fn write_client(folder: &Path) -> Outcome {
     let (file, hold) = (folder.join("docker"), folder.join(HOLD));
     let script = format!(
