@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     auth::credentials,
-    patience::{at_once, until},
+    wait::{at_once, until},
 };
 
 #[test]

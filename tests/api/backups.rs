@@ -1,6 +1,6 @@
 //! Backups: they contain everything but the key, and restore everything.
 
-mod refusing;
+mod refusals;
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::{
     deployments::stage::{DEPLOY, Stage, wish},
     front::{page, site},
-    patience::until,
+    wait::until,
 };
 
 /// Runs a command of the binary on the data of a server.

@@ -1,6 +1,6 @@
 //! Concurrent changes of one application.
 
-use launchway_testkit::{client::Client, patience::at_once, server::TestServer};
+use launchway_testkit::{client::Client, server::TestServer, wait::at_once};
 use serde_json::{Value, json};
 
 const DEPLOY: &str = "/api/v1/deploy/application";
@@ -48,7 +48,7 @@ fn who_knows_an_older_version_is_told_so(server: TestServer) {
         admin.put(&format!("{DEPLOY}?id={id}&redeploy=false&unchanged_since={since}"), &json!({"port": port}))
     };
     // Its first deployment changes it in the background, so that only a fresh read is current.
-    let changed = launchway_testkit::patience::until("a moment of rest", || {
+    let changed = launchway_testkit::wait::until("a moment of rest", || {
         let known = admin.get(&format!("{DEPLOY}?id={id}")).success();
         let answer = change(known["updated_at"].as_str().unwrap(), 9000);
         (answer.status == 200).then(|| answer.success())

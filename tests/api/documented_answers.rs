@@ -2,12 +2,12 @@
 
 use launchway_testkit::{
     client::Client,
-    outside::{Postbox, Reply},
+    external::{Reply, TestReceiver},
     server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
 };
 use serde_json::{Value, json};
 
-use crate::{openapi::printed_document, patience::until};
+use crate::{openapi::printed_document, wait::until};
 
 /// A request: its method, its path, the path as documented, and its body.
 type Asked<'a> = (&'a str, &'a str, &'a str, Option<&'a Value>);
@@ -205,7 +205,7 @@ fn answers_about_extensions_have_the_form_that_is_documented() {
 #[test]
 fn answers_about_notifications_have_the_form_that_is_documented() {
     const NOTIFICATION: &str = "/api/v1/notification";
-    let postbox = Postbox::answering(|number, _| Reply::Status(if number == 0 { 500 } else { 204 }));
+    let postbox = TestReceiver::answering(|number, _| Reply::Status(if number == 0 { 500 } else { 204 }));
     let allowed = format!("127.0.0.1/32:{}", postbox.port);
     let server = TestServer::configured(&[
         ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),

@@ -12,7 +12,7 @@ use launchway_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::patience::until;
+use crate::wait::until;
 
 const ROUNDS: usize = 5;
 

@@ -1,11 +1,11 @@
 //! Extensions: the catalog, forks and runs, by the API.
 
-mod cancelling;
+mod cancellation;
 mod containers;
 mod definitions;
 mod forks;
 mod kills;
-mod listing;
+mod lists;
 mod permissions;
 mod story;
 
@@ -14,11 +14,11 @@ use std::time::Duration;
 use launchway_testkit::client::Client;
 use serde_json::{Value, json};
 
-use crate::patience::until_within;
+use crate::wait::until_within;
 
 const EXTENSIONS: &str = "/api/v1/extensions";
 /// The timeout of a run in a test.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// A setting with which a shell is found.
 const WITH_PROGRAMS: (&str, &str) = ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
 /// Runs leave a slot for deployments, and a small machine has no more than two.
@@ -96,7 +96,7 @@ fn execution(client: &Client, id: &str) -> Value {
 /// Waits for a run to finish.
 #[track_caller]
 fn end_of(client: &Client, id: &str) -> Value {
-    until_within(PATIENCE, "the end of a run", || {
+    until_within(TIMEOUT, "the end of a run", || {
         let execution = execution(client, id);
         let is_over = ["completed", "failed", "cancelled"].contains(&execution["status"].as_str().unwrap());
         is_over.then_some(execution)
@@ -106,7 +106,7 @@ fn end_of(client: &Client, id: &str) -> Value {
 /// Waits until a step of a run has printed `line`.
 #[track_caller]
 fn printed(client: &Client, id: &str, line: &str) {
-    until_within(PATIENCE, line, || {
+    until_within(TIMEOUT, line, || {
         text(&execution(client, id)["execution_log"]).contains(line).then_some(())
     });
 }

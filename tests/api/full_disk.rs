@@ -14,7 +14,7 @@ use launchway_testkit::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::patience::until;
+use crate::wait::until;
 
 /// Mounts in a namespace of its own, which ends with the server.
 const MOUNT: &str =

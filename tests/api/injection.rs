@@ -15,7 +15,7 @@ use launchway_testkit::{
 };
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Puts a text into the body of a request for an application.
 type Put = fn(&mut Value, &str);
@@ -124,7 +124,7 @@ fn make_repository(folder: &Path) {
 }
 
 fn wait_until_nothing_is_under_way(admin: &Client) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     for state in ["queued", "cloning", "building", "deploying"] {
         let path = format!("/api/v1/deploy/applications?page_size=1&status={state}");
         while admin.get(&path).success()["pagination"]["total_count"] != 0 {

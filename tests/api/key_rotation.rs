@@ -68,7 +68,7 @@ impl Secrets {
 
     /// Waits until no job, deployment or run is open.
     fn settle(&self) {
-        crate::patience::until("the end of what is under way", || {
+        crate::wait::until("the end of what is under way", || {
             let open = "SELECT state AS value FROM jobs WHERE finished_at IS NULL
                 UNION ALL SELECT status FROM deployments WHERE status NOT IN ('deployed', 'failed', 'cancelled')
                 UNION ALL SELECT status FROM extension_executions WHERE completed_at IS NULL";

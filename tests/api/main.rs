@@ -12,7 +12,7 @@ macro_rules! on_both_databases {
         }
     };
 }
-use launchway_testkit::patience;
+use launchway_testkit::wait;
 use on_both_databases;
 
 mod administration;
@@ -25,6 +25,7 @@ mod bodies;
 mod body_limits;
 mod changes;
 mod configuration;
+mod database_move;
 mod deployments;
 mod documented_answers;
 mod durability;
@@ -41,7 +42,6 @@ mod key_rotation;
 mod mass_assignment;
 mod members;
 mod metrics;
-mod moving;
 mod notifications;
 mod openapi;
 mod operations;

@@ -6,7 +6,7 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
-use crate::patience::until;
+use crate::wait::until;
 
 #[test]
 fn requests_are_counted_by_route_and_not_by_path() {

@@ -1,7 +1,7 @@
 //! Outbound notifications: `/api/v1/notification/…`, and deliveries to real receivers.
 
 mod configs;
-mod delivering;
+mod delivery;
 mod deployments;
 mod happenings;
 mod ledger;
@@ -10,17 +10,17 @@ mod outages;
 mod places;
 mod signatures;
 mod ten_thousand;
-mod trying;
+mod test_message;
 mod upgrade;
 
 use launchway_testkit::{
     client::Client,
-    outside::{Message, Postbox, Reply, Request},
+    external::{Message, Reply, Request, TestReceiver},
     server::TestServer,
 };
 use serde_json::{Value, json};
 
-use crate::patience::until;
+use crate::wait::until;
 
 const WEBHOOK: &str = "/api/v1/notification/webhook";
 const SMTP: &str = "/api/v1/notification/smtp";
@@ -48,17 +48,17 @@ use from_both_databases;
 struct House {
     server: TestServer,
     admin: Client,
-    postbox: Postbox,
+    postbox: TestReceiver,
 }
 
 impl House {
     /// With a receiver that accepts everything.
     fn new(start: Start) -> Self {
-        Self::with(start, Postbox::taking(), &[])
+        Self::with(start, TestReceiver::taking(), &[])
     }
 
     /// With that receiver, which is not configured yet, and more settings.
-    fn with(start: Start, postbox: Postbox, settings: &[(&str, &str)]) -> Self {
+    fn with(start: Start, postbox: TestReceiver, settings: &[(&str, &str)]) -> Self {
         let allowed = allowing(&postbox);
         let mut all = vec![
             ("LAUNCHWAY_OUTBOUND_ALLOW", allowed.as_str()),
@@ -83,7 +83,7 @@ impl House {
 }
 
 /// The setting that allows only this receiver.
-fn allowing(postbox: &Postbox) -> String {
+fn allowing(postbox: &TestReceiver) -> String {
     format!("127.0.0.1/32:{}", postbox.port)
 }
 

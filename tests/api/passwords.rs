@@ -6,7 +6,7 @@ use launchway_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::{auth::credentials, patience::at_once};
+use crate::{auth::credentials, wait::at_once};
 
 const NEW_PASSWORD: &str = " staple of batteries ";
 

@@ -4,8 +4,8 @@ use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer};
 use serde_json::{Value, json};
 
 use crate::{
-    patience::at_once,
     shapes::{expect_moment, expect_user_with_memberships},
+    wait::at_once,
 };
 
 super::on_both_databases!(

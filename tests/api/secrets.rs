@@ -9,7 +9,7 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
-use crate::{auth::credentials, patience::until};
+use crate::{auth::credentials, wait::until};
 
 const NEW_PASSWORD: &str = "canary in a coal mine";
 const WRONG_PASSWORD: &str = "canary that flew away";

@@ -7,8 +7,8 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 
 use crate::{
-    patience::at_once,
     shapes::{SETTINGS, expect_record, expect_user_with_memberships},
+    wait::at_once,
 };
 
 super::on_both_databases!(

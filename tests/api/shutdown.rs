@@ -6,7 +6,7 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
-use crate::patience::until;
+use crate::wait::until;
 
 const READY: &str = "/ready";
 

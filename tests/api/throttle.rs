@@ -6,7 +6,7 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
-use crate::{auth::credentials, patience::at_once};
+use crate::{auth::credentials, wait::at_once};
 
 super::on_both_databases!(
     after_ten_wrong_passwords_even_the_right_one_has_to_wait,

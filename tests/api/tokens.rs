@@ -10,9 +10,9 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 
 use crate::{
-    patience::{at_once, until},
     registration::every_permission,
     shapes::{expect_id, expect_moment},
+    wait::{at_once, until},
 };
 
 const TOKENS: &str = "/api/v1/auth/tokens";

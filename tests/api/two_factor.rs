@@ -7,7 +7,7 @@ use launchway_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::patience::at_once;
+use crate::wait::at_once;
 
 const SETUP: &str = "/api/v1/auth/two-factor/setup";
 const ENABLE: &str = "/api/v1/auth/two-factor/enable";

@@ -1,11 +1,11 @@
 //! Inbound webhooks: `POST /api/v1/webhook`, the secrets of repositories, and branch polling.
 
+mod branch_poller;
 mod code_hosts;
-mod comparing;
 mod deliveries;
-mod deploying;
+mod deployments;
 mod limits;
-mod refusing;
+mod refusals;
 mod secrets;
 
 use launchway_testkit::{client::Client, server::TestServer};

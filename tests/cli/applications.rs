@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use launchway_testkit::{patience::until, repository::web_server};
+use launchway_testkit::{repository::web_server, wait::until};
 
 use crate::{
     person::Person,

@@ -6,8 +6,8 @@ use std::{
 };
 
 use launchway_testkit::{
-    patience::until,
     server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
+    wait::until,
 };
 
 use crate::{accounts::code, env::an_application, extensions, person::Person, terminal::Terminal};

@@ -8,8 +8,8 @@ use std::{
 
 use launchway_testkit::{
     docker::{base_image, docker},
-    patience::until_within,
     server::TestServer,
+    wait::until_within,
 };
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use launchway_testkit::{client::Client, patience::at_once, people, server::TestServer};
+use launchway_testkit::{client::Client, people, server::TestServer, wait::at_once};
 use serde_json::{Value, json};
 
 use crate::person::Person;

@@ -2,7 +2,7 @@
 
 use std::{fs, thread, time::Duration};
 
-use launchway_testkit::{patience::until, server::TestServer};
+use launchway_testkit::{server::TestServer, wait::until};
 use serde_json::json;
 
 use crate::person::Person;

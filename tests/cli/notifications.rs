@@ -1,13 +1,13 @@
 //! Notification channels and deliveries.
 
-use launchway_testkit::{outside::Postbox, patience::until, server::TestServer};
+use launchway_testkit::{external::TestReceiver, server::TestServer, wait::until};
 use serde_json::json;
 
 use crate::person::Person;
 
 #[test]
 fn messages_are_tried_listed_and_sent_again() {
-    let postbox = Postbox::taking();
+    let postbox = TestReceiver::taking();
     let allowed = format!("127.0.0.1/32:{}", postbox.port);
     let server = TestServer::configured(&[
         ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),

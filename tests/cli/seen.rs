@@ -82,7 +82,7 @@ fn a_log_is_followed_until_it_is_interrupted() {
     let second = ada.runs(&["deploy", "--output", "json"]).json();
     let commit = second["commit_hash"].as_str().unwrap()[..7].to_owned();
     let fetched = format!("Fetching commit {commit}");
-    launchway_testkit::patience::until("the second deployment", || {
+    launchway_testkit::wait::until("the second deployment", || {
         (terminal.contents().matches(&fetched).count() == 2).then_some(())
     });
     terminal.types("\u{3}");

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use launchway_testkit::{patience::until, server::binary};
+use launchway_testkit::{server::binary, wait::until};
 use rustix::{
     pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
@@ -20,7 +20,7 @@ use crate::person::Person;
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 160;
 /// The timeout for a text to appear.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A terminal in which the binary runs.
 pub(crate) struct Terminal {
@@ -93,7 +93,7 @@ impl Terminal {
     /// Waits until the screen shows a text.
     #[track_caller]
     pub(crate) fn shows(&self, text: &str) -> &Self {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !self.contents().contains(text) {
             assert!(Instant::now() < deadline, "{text:?} is not on the screen:\n{}", self.contents());
             thread::sleep(Duration::from_millis(10));

@@ -12,10 +12,10 @@ use crate::{
     caller::Caller,
     envelope::{Envelope, Reply, success},
     fields::SearchTerm,
-    moment::Moment,
     pages::{PageSizes, Pagination},
     query::Query,
     routes::Routes,
+    timestamp::Moment,
 };
 
 const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, http::header::HeaderValue};
-use launchway_application::{Error, idempotency::Earlier};
+use launchway_application::{Error, idempotency::PriorRequest};
 use launchway_domain::{
     auth::{Actor, Permission},
     idempotency::IdempotencyKey,
@@ -122,7 +122,7 @@ impl Once {
                     // A concurrent duplicate was faster; its response is stored soon.
                     for _ in 0..TWIN.0 {
                         earlier = idempotency.earlier(&actor, permission, &key).await?;
-                        if shows_current || matches!(earlier, Some(Earlier::Answered(_))) {
+                        if shows_current || matches!(earlier, Some(PriorRequest::Answered(_))) {
                             break;
                         }
                         tokio::time::sleep(TWIN.1).await;
@@ -138,9 +138,9 @@ impl Once {
             }
         }
         let body = match earlier {
-            Some(Earlier::Answered(body)) => body,
+            Some(PriorRequest::Answered(body)) => body,
             // It was processed, but its response is lost, or shows more than this caller may see.
-            Some(Earlier::CarriedOut(resource)) => shown(again(resource).await?)?,
+            Some(PriorRequest::CarriedOut(resource)) => shown(again(resource).await?)?,
             None => return Err(Error::Repeated.into()),
         };
         Ok(json_bytes(HttpResponse::Ok(), body))

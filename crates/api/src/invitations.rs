@@ -13,9 +13,9 @@ use crate::{
     envelope::{Envelope, Nothing, Reply, success},
     error::{ApiError, path_id},
     fields::Fields,
-    moment::Moment,
     organizations::{MembershipView, OrganizationView},
     routes::Routes,
+    timestamp::Moment,
     users::UserView,
 };
 

@@ -12,14 +12,12 @@ mod envelope;
 mod error;
 mod extensions;
 mod fields;
-mod front_door;
 mod health;
 mod idempotent;
 mod invitations;
 mod logs;
 mod metrics;
-mod moment;
-mod mounted;
+mod middleware;
 mod notifications;
 mod openapi;
 mod organizations;
@@ -27,16 +25,18 @@ mod pages;
 mod query;
 mod repeated;
 mod request_ids;
+mod router;
 mod routes;
 mod state;
+mod timestamp;
 mod users;
 mod webhooks;
 
 pub use self::{
-    front_door::front_door,
     metrics::Metrics,
-    mounted::{configure, operations},
+    middleware::middleware,
     openapi::document,
+    router::{configure, operations},
     routes::Operation,
     state::{Api, ApiOptions},
 };

@@ -39,7 +39,7 @@ pub(crate) struct WebhookSecretView {
 /// The largest delivery that is read without a permit.
 const SMALL: usize = 256 * 1024;
 /// The time that a larger one waits for a permit.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The body of a delivery, in the format of its code host, of at most 5 MiB.
 pub(crate) struct FromCodeHost;
@@ -114,7 +114,7 @@ pub(crate) async fn rotate_webhook_secret(
 /// Acquires a permit for a large delivery, so that concurrent ones do not exhaust the memory.
 async fn place(api: &Api) -> Result<SemaphorePermit<'_>, ApiError> {
     let busy = || Error::RateLimited { retry_after: Duration::from_secs(1) };
-    let place = timeout(PATIENCE, api.large_deliveries.acquire()).await;
+    let place = timeout(TIMEOUT, api.large_deliveries.acquire()).await;
     Ok(place.map_err(|_elapsed| busy())?.map_err(|_closed| busy())?)
 }
 

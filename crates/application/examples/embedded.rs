@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, error::Error, net::IpAddr};
 
 use async_trait::async_trait;
 use chrono::{SubsecRound as _, Utc};
-use launchway_application::embedding::{Embedded, Host, NoSecrets, RecordKeeper, Version, Visit};
+use launchway_application::embedded::{Embedded, Host, NoSecrets, RecordKeeper, Version, Visit};
 use launchway_domain::{
     applications::Blueprint, auth::Actor, deployments::StepError, ids::DeploymentId,
     organizations::Organization, organizations::Role, records::Records, store::StoreError, users::User,

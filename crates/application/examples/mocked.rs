@@ -9,7 +9,7 @@ fn main() {}
 mod tests {
     use std::sync::Arc;
 
-    use launchway_application::{Basics, Bell, EngineStatus, Error, deployments::Deployments};
+    use launchway_application::{Basics, EngineStatus, Error, WakeSignal, deployments::Deployments};
     use launchway_domain::{
         applications::{Application, ApplicationSecrets, Blueprint, MockApplicationRepository, Port},
         auth::{Action, Actor, Forbidden, Permission, Resource},
@@ -72,8 +72,8 @@ mod tests {
         store: MockUnitOfWork,
     ) -> Deployments {
         let (clock, ids) = (Arc::new(|| NOW), Arc::new(|| id(9)));
-        let (bell, engine) = (Bell::default(), EngineStatus::default());
-        let basics = Basics { store: Arc::new(store), clock, ids, bell, engine };
+        let (wake, engine) = (WakeSignal::default(), EngineStatus::default());
+        let basics = Basics { store: Arc::new(store), clock, ids, wake, engine };
         Deployments::new(Arc::new(applications), Arc::new(deployments), KeptVersions::default(), basics)
     }
 

@@ -147,7 +147,7 @@ impl Applications {
         writes.extend(request.writes(actor, &self.tools));
         writes.push(self.tools.record(actor.author(), event));
         self.tools.store.commit(writes).await.map_err(conflict)?;
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         self.lead_traffic(scope, id).await;
         self.detail(actor, id).await
     }

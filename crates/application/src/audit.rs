@@ -15,7 +15,7 @@ use crate::Error;
 const BATCH: i64 = 1000;
 
 /// Reads the audit log of an organization, and verifies that of every organization.
-pub struct AuditTrail {
+pub struct AuditLog {
     audit: Arc<dyn AuditRepository>,
 }
 
@@ -28,7 +28,7 @@ pub struct ChainReport {
     pub broken_at: Option<i64>,
 }
 
-impl AuditTrail {
+impl AuditLog {
     /// Reads from `audit`.
     pub fn new(audit: Arc<dyn AuditRepository>) -> Self {
         Self { audit }

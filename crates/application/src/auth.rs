@@ -2,7 +2,7 @@
 
 mod api_tokens;
 mod authentication;
-mod guesses;
+mod login_attempts;
 mod logins;
 mod passwords;
 mod registration;
@@ -19,7 +19,7 @@ use launchway_domain::{
 pub use self::{
     api_tokens::{ApiTokens, IssuedApiToken, NewApiToken},
     authentication::Authentication,
-    guesses::Guesses,
+    login_attempts::LoginAttempts,
     logins::{LoginRequest, Logins},
     passwords::{PasswordChange, PasswordSetupRequest, Passwords},
     registration::{NewAdmin, Registration, SetupProof},

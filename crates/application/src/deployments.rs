@@ -99,8 +99,8 @@ impl Deployments {
             )));
         }
         let application = self.applications.get(scope, earlier.application_id).await?.ok_or(DEPLOYMENT)?;
-        let standing = self.deployments.standing(&[to], self.kept).await?;
-        if !standing.iter().any(|standing| standing.is_worth_keeping) {
+        let retention_status = self.deployments.retention_status(&[to], self.kept).await?;
+        if !retention_status.iter().any(|retention_status| retention_status.is_worth_keeping) {
             return Err(Error::Conflict(format!(
                 "what that deployment made is not kept any more: only the newest {} versions are",
                 self.kept.0
@@ -139,7 +139,7 @@ impl Deployments {
             }
             outcome => outcome?,
         }
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         self.detail(actor, id).await
     }
 
@@ -189,7 +189,7 @@ impl Deployments {
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             error => error.into(),
         })?;
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         self.detail(actor, id).await
     }
 }

@@ -3,22 +3,22 @@
 use std::collections::HashMap;
 
 use launchway_domain::deployments::{
-    Companion, Condition, ContainerId, Deployment, Found, FoundObject, Owner,
+    Condition, ContainerId, Deployment, DiscoveredObject, DiscoveredResource, Owner, Sidecar,
 };
 
 /// The containers on the engine, by their ids and by the attempts that created them.
 #[derive(Debug, Default)]
 pub struct EngineView {
-    found: Vec<Found>,
+    found: Vec<DiscoveredResource>,
     by_id: HashMap<ContainerId, usize>,
     by_owner: HashMap<Owner, Vec<usize>>,
 }
 
-impl From<Vec<Found>> for EngineView {
-    fn from(found: Vec<Found>) -> Self {
+impl From<Vec<DiscoveredResource>> for EngineView {
+    fn from(found: Vec<DiscoveredResource>) -> Self {
         let mut view = Self::default();
         for (place, found) in found.iter().enumerate() {
-            let FoundObject::Container { id, .. } = &found.what else { continue };
+            let DiscoveredObject::Container { id, .. } = &found.what else { continue };
             view.by_id.insert(id.clone(), place);
             view.by_owner.entry(found.owner).or_default().push(place);
         }
@@ -31,7 +31,7 @@ impl EngineView {
     /// Returns the condition of a container.
     pub(crate) fn condition(&self, container: &ContainerId) -> Condition {
         match self.by_id.get(container).map(|place| &self.found[*place].what) {
-            Some(FoundObject::Container { condition, .. }) => *condition,
+            Some(DiscoveredObject::Container { condition, .. }) => *condition,
             _ => Condition::Gone,
         }
     }
@@ -42,9 +42,9 @@ impl EngineView {
     }
 
     /// Returns the containers of a composition beside the one of `deployment` that gets the traffic.
-    pub(crate) fn sidecars(&self, deployment: &Deployment) -> Vec<Companion> {
+    pub(crate) fn sidecars(&self, deployment: &Deployment) -> Vec<Sidecar> {
         let sidecars = self.found_sidecars(deployment).into_iter();
-        sidecars.map(|(id, service, ..)| Companion { id: id.clone(), service: service.clone() }).collect()
+        sidecars.map(|(id, service, ..)| Sidecar { id: id.clone(), service: service.clone() }).collect()
     }
 
     /// Returns whether every long-running service of the composition of `deployment` is up.
@@ -62,7 +62,7 @@ impl EngineView {
         let Some(owner) = self.owner(&recorded.id) else { return Vec::new() };
         let made = self.by_owner.get(&owner).into_iter().flatten();
         let sidecars = made.filter_map(|place| match &self.found[*place].what {
-            FoundObject::Container { id, condition, service: Some(service), stays_up, .. }
+            DiscoveredObject::Container { id, condition, service: Some(service), stays_up, .. }
                 if *id != recorded.id =>
             {
                 Some((id, service, *condition, *stays_up))

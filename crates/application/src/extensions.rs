@@ -1,11 +1,11 @@
 //! Extensions: use cases to read, fork and delete them, and to request and execute runs.
 
 mod catalog;
-mod describing;
-mod forking;
+mod description;
+mod forks;
 mod log;
-mod requesting;
-mod running;
+mod requests;
+mod runs;
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use launchway_domain::{
 
 pub use self::{
     catalog::{Catalog, CatalogFile},
-    running::{RunPorts, Runs},
+    runs::{RunPorts, Runs},
 };
 use crate::{Error, Tools};
 

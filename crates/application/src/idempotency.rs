@@ -20,7 +20,7 @@ pub struct Idempotency {
 
 /// The stored result of a repeated request.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Earlier {
+pub enum PriorRequest {
     /// The response of the request.
     Answered(Vec<u8>),
     /// The id of the resource that it created. The response is unknown, or shows more than the caller may
@@ -49,7 +49,7 @@ impl Idempotency {
         actor: &Actor,
         permission: Permission,
         key: &IdempotencyKey,
-    ) -> Result<Option<Earlier>, Error> {
+    ) -> Result<Option<PriorRequest>, Error> {
         actor.require(permission)?;
         let since = self.tools.clock.now() - IdempotencyKey::KEPT;
         let Some(remembered) = self.store.find(key, since).await? else { return Ok(None) };
@@ -60,14 +60,14 @@ impl Idempotency {
             ));
         }
         let Some(sealed) = remembered.answer else {
-            return Ok(Some(Earlier::CarriedOut(remembered.resource)));
+            return Ok(Some(PriorRequest::CarriedOut(remembered.resource)));
         };
-        let kept = self.secrets.open(&key.place(), &sealed)?;
+        let kept = self.secrets.open(&key.associated_data(), &sealed)?;
         Ok(Some(match divide(kept.expose()) {
             Some((then, answer)) if actor.permissions().contain_all(then) => {
-                Earlier::Answered(answer.to_vec())
+                PriorRequest::Answered(answer.to_vec())
             }
-            _ => Earlier::CarriedOut(remembered.resource),
+            _ => PriorRequest::CarriedOut(remembered.resource),
         }))
     }
 
@@ -78,7 +78,7 @@ impl Idempotency {
     pub async fn keep(&self, actor: &Actor, key: &IdempotencyKey, answer: &[u8]) -> Result<(), Error> {
         let names = actor.permissions().names().join(" ");
         let kept = [PERMISSIONS, names.as_bytes(), b"\n", answer].concat();
-        let sealed = self.secrets.seal(&key.place(), &kept)?;
+        let sealed = self.secrets.seal(&key.associated_data(), &kept)?;
         Ok(self.store.keep_answer(key, &sealed).await?)
     }
 }

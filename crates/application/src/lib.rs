@@ -4,34 +4,34 @@
 pub mod applications;
 pub mod audit;
 pub mod auth;
-mod bell;
-mod course;
 pub mod deployments;
-pub mod embedding;
+pub mod embedded;
 mod engine_status;
 mod engine_view;
 mod error;
 pub mod extensions;
 pub mod idempotency;
+mod job_control;
+mod log_writer;
 pub mod logs;
 pub mod maintenance;
 pub mod notifications;
 pub mod organizations;
-mod printing;
 pub mod quotas;
 pub mod reconciler;
 pub mod routes;
 mod runtime_logs;
 mod services;
 pub mod users;
+mod wake_signal;
 pub mod webhooks;
 pub mod worker;
 
 pub use self::{
-    bell::{Bell, Listener},
     engine_status::{EngineStatus, Outage},
     engine_view::EngineView,
     error::Error,
     runtime_logs::{LogFreshness, RuntimeLogs},
-    services::{Basics, OutsidePorts, Ports, Services, Tools},
+    services::{Basics, OutboundPorts, Ports, Services, Tools},
+    wake_signal::{WakeListener, WakeSignal},
 };

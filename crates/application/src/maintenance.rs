@@ -148,7 +148,7 @@ impl Maintenance {
         ];
         self.tools.store.commit(followed).await?;
         if !rescued.is_empty() {
-            self.tools.bell.ring();
+            self.tools.wake.notify();
         }
         Ok(())
     }

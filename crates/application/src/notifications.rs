@@ -1,13 +1,13 @@
 //! Notifications: channels, message texts and deliveries.
 
-mod courier;
 mod deliveries;
 mod document;
-mod sending;
+mod notifier;
+mod sender;
 mod smtp;
-mod trying;
+mod test_message;
+mod text;
 mod webhooks;
-mod wording;
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,12 +21,12 @@ use tokio::{
     time::timeout,
 };
 
-use self::trying::Tries;
+use self::test_message::Tries;
 pub use self::{
-    courier::{Courier, CourierPorts},
-    sending::{Sender, SenderTimings},
+    notifier::{Notifier, NotifierPorts},
+    sender::{Sender, SenderTimings},
     smtp::{NewSmtp, SmtpChange},
-    trying::Tried,
+    test_message::AttemptResult,
     webhooks::{NewWebhook, ShownWebhook, WebhookChange},
 };
 use crate::{Error, Tools};
@@ -47,13 +47,13 @@ pub struct NotificationPorts {
     /// Checks that an address may be connected to.
     pub guard: Arc<dyn OutboundGuard>,
     /// Sends test messages.
-    pub courier: Arc<Courier>,
+    pub notifier: Arc<Notifier>,
 }
 
 /// The number of concurrent checks of outbound addresses.
 const CHECKS_AT_ONCE: usize = 2;
 /// The time to wait for a permit of such a check.
-const CHECK_PATIENCE: Duration = Duration::from_secs(5);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Configures channels and reads deliveries.
 pub struct Notifications {
@@ -72,8 +72,8 @@ impl Notifications {
 
     /// Acquires a permit for a check of an outbound address.
     async fn place_for_check(&self) -> Result<SemaphorePermit<'_>, Error> {
-        let busy = || Error::RateLimited { retry_after: CHECK_PATIENCE };
-        let place = timeout(CHECK_PATIENCE, self.checks.acquire()).await;
+        let busy = || Error::RateLimited { retry_after: CHECK_TIMEOUT };
+        let place = timeout(CHECK_TIMEOUT, self.checks.acquire()).await;
         place.map_err(|_elapsed| busy())?.map_err(|_closed| busy())
     }
 }

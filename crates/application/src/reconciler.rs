@@ -201,8 +201,8 @@ impl Reconciler {
     /// Scans once before traffic is routed from the records: after a reboot they may be outdated. An engine
     /// that does not respond soon is scanned later.
     pub async fn begin(self: &Arc<Self>) {
-        let patience = self.timings.engine / 2;
-        if timeout(patience, self.look()).await.is_err() {
+        let max_wait = self.timings.engine / 2;
+        if timeout(max_wait, self.look()).await.is_err() {
             let reason = "the Docker engine does not answer".to_owned();
             self.report_outage(reason);
         }
@@ -293,7 +293,7 @@ impl Reconciler {
         for watched in self.versions().values_mut() {
             watched.backoff = Backoff::default();
         }
-        self.tools.bell.ring();
+        self.tools.wake.notify();
     }
 
     async fn reconcile(self: &Arc<Self>, version: &LiveVersion, observed: Observed, is_busy: bool) {
@@ -329,7 +329,7 @@ impl Reconciler {
             match this.ports.deployer.resume(&container.id).await {
                 Ok(_) => {}
                 // It cannot be started as it is: a job creates another one from its image.
-                Err(StepError::Refused(reason)) => {
+                Err(StepError::Rejected(reason)) => {
                     this.enqueue_now(&version, &format!("The container cannot be started: {reason}")).await;
                 }
                 Err(error) => {
@@ -354,7 +354,7 @@ impl Reconciler {
         self.note(version, Level::Warn, cause.to_owned()).await;
         let job = job_about(&version.application, JobKind::Reconcile, &self.tools);
         match self.tools.store.commit(vec![JobWrite::Enqueue(job).into()]).await {
-            Ok(()) => self.tools.bell.ring(),
+            Ok(()) => self.tools.wake.notify(),
             Err(error) => tracing::warn!(%error, "reconcile job could not be enqueued"),
         }
     }
@@ -428,5 +428,5 @@ fn cause(observed: Observed) -> String {
 
 /// Converts the error of a store to one of a step.
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Fault(format!("the records cannot be read: {error}"))
+    StepError::Retryable(format!("the records cannot be read: {error}"))
 }

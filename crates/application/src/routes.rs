@@ -54,7 +54,7 @@ impl Routes {
     /// Updates the routes of one application from its records.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the records cannot be read or the router is unavailable.
+    /// [`StepError::Retryable`] when the records cannot be read or the router is unavailable.
     pub async fn follow(&self, scope: Scope, id: ApplicationId) -> Result<(), StepError> {
         if !self.ports.router.is_there() {
             return Ok(());
@@ -79,7 +79,7 @@ impl Routes {
     /// Updates all routes from the records.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the records cannot be read or the router is unavailable.
+    /// [`StepError::Retryable`] when the records cannot be read or the router is unavailable.
     pub async fn follow_all(&self) -> Result<(), StepError> {
         if !self.ports.router.is_there() {
             return Ok(());
@@ -237,5 +237,5 @@ fn forget_failed(told: &mut Option<Instant>, outcome: Result<(), StepError>) -> 
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Fault(format!("the records cannot be read: {error}"))
+    StepError::Retryable(format!("the records cannot be read: {error}"))
 }

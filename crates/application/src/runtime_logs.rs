@@ -11,7 +11,7 @@ use std::{
 use launchway_domain::{
     applications::Application,
     clock::Timestamp,
-    deployments::{Companion, ContainerId, Deployment, EngineInventory, PrintedLine, ServiceName},
+    deployments::{ContainerId, Deployment, EngineInventory, PrintedLine, ServiceName, Sidecar},
     logs::{Level, LineAssembler, LogReader, LogSink, Masker, NewLine},
     secret::SecretBox,
 };
@@ -55,7 +55,7 @@ impl RuntimeLogs {
         Self { rates: RateLimiter::new(bytes_per_second), ..self }
     }
 
-    /// Collects the new output of the container of `deployment` and its `companions` before `now`. Returns
+    /// Collects the new output of the container of `deployment` and its `sidecars` before `now`. Returns
     /// whether there was any.
     ///
     /// # Errors
@@ -64,14 +64,13 @@ impl RuntimeLogs {
         &self,
         application: &Application,
         deployment: &Deployment,
-        companions: &[Companion],
+        sidecars: &[Sidecar],
         now: Timestamp,
     ) -> Result<bool, String> {
         let Some(container) = &deployment.container else { return Ok(false) };
         let mut collected = self.collected.lock().await;
         let mut printed = vec![Printed::by(&container.id, None)];
-        printed
-            .extend(companions.iter().map(|companion| Printed::by(&companion.id, Some(&companion.service))));
+        printed.extend(sidecars.iter().map(|sidecar| Printed::by(&sidecar.id, Some(&sidecar.service))));
         for one in &mut printed {
             let since = match collected.get(one.container) {
                 Some(since) => *since,
@@ -81,7 +80,7 @@ impl RuntimeLogs {
             let lines = self.inventory.printed(one.container, since, LINES).await;
             one.lines = lines.map_err(|error| error.to_string())?;
         }
-        if !companions.is_empty() {
+        if !sidecars.is_empty() {
             cut_together(&mut printed, now);
         }
         if printed.iter().all(|one| one.lines.is_empty()) {

@@ -25,15 +25,15 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use crate::{
-    Bell, EngineStatus,
+    EngineStatus, WakeSignal,
     applications::{ApplicationPolicy, ApplicationPorts, Applications},
-    audit::AuditTrail,
-    auth::{ApiTokens, Authentication, Guesses, Logins, Passwords, Registration, TwoFactorLogin},
+    audit::AuditLog,
+    auth::{ApiTokens, Authentication, LoginAttempts, Logins, Passwords, Registration, TwoFactorLogin},
     deployments::Deployments,
     extensions::{Catalog, ExtensionPorts, Extensions},
     idempotency::Idempotency,
     logs::{LogStreams, Logs},
-    notifications::{Courier, CourierPorts, NotificationPorts, Notifications},
+    notifications::{NotificationPorts, Notifications, Notifier, NotifierPorts},
     organizations::{DeployKeys, Organizations},
     quotas::QuotaUsage,
     routes::Routes,
@@ -52,7 +52,7 @@ pub struct Basics {
     /// Creates ids for new records.
     pub ids: Arc<dyn Ids>,
     /// Wakes tasks that wait for work.
-    pub bell: Bell,
+    pub wake: WakeSignal,
     /// The availability of the engine.
     pub engine: EngineStatus,
 }
@@ -131,7 +131,7 @@ pub struct Ports {
     /// Reads notification channels and deliveries.
     pub notifications: Arc<dyn NotificationRepository>,
     /// The ports for egress.
-    pub outside: OutsidePorts,
+    pub outbound: OutboundPorts,
     /// Creates SSH keys.
     pub key_maker: Arc<dyn KeyMaker>,
     /// The rules of the installation for applications.
@@ -149,7 +149,7 @@ pub struct Ports {
 }
 
 /// The ports for egress: connections to servers outside of the installation.
-pub struct OutsidePorts {
+pub struct OutboundPorts {
     /// Checks that an address may be connected to.
     pub guard: Arc<dyn OutboundGuard>,
     /// Sends messages over HTTP.
@@ -179,7 +179,7 @@ pub struct Services {
     /// Creates, reads, updates and deletes organizations, and manages their members.
     pub organizations: Organizations,
     /// Reads and verifies the audit log.
-    pub audit: AuditTrail,
+    pub audit: AuditLog,
     /// Reads and rotates the deploy keys of private repositories.
     pub deploy_keys: DeployKeys,
     /// Creates, reads, updates and deletes applications, and starts and stops them.
@@ -203,7 +203,7 @@ pub struct Services {
     /// Configures channels, and reads deliveries.
     pub notifications: Notifications,
     /// Sends messages, for the background sender.
-    pub courier: Arc<Courier>,
+    pub notifier: Arc<Notifier>,
     /// The availability of the engine.
     pub engine: EngineStatus,
     /// The age of the collected output of each application.
@@ -231,7 +231,7 @@ impl Services {
             deploy_keys,
             webhooks,
             notifications,
-            outside,
+            outbound,
             key_maker,
             policy,
             routes,
@@ -240,7 +240,7 @@ impl Services {
             secrets,
             setup_token,
         } = ports;
-        let guesses = Guesses::new(throttle, tools.clone());
+        let login_attempts = LoginAttempts::new(throttle, tools.clone());
         let (kept_versions, quotas) = (policy.kept_versions, policy.quotas);
         let streams = Arc::new(LogStreams::new(quotas));
         let extension_ports = ExtensionPorts {
@@ -250,21 +250,21 @@ impl Services {
             public_host: policy.public_host.clone(),
             quotas,
         };
-        let courier_ports = CourierPorts {
+        let courier_ports = NotifierPorts {
             organizations: organizations.clone(),
             logs: logs.clone(),
             executions: executions.clone(),
             secrets: secrets.clone(),
-            webhooks: outside.webhooks,
-            mailer: outside.mailer,
+            webhooks: outbound.webhooks,
+            mailer: outbound.mailer,
             clock: tools.clock.clone(),
         };
-        let courier = Arc::new(Courier::new(courier_ports, outside.public_url));
+        let notifier = Arc::new(Notifier::new(courier_ports, outbound.public_url));
         let notification_ports = NotificationPorts {
             notifications,
             secrets: secrets.clone(),
-            guard: outside.guard,
-            courier: courier.clone(),
+            guard: outbound.guard,
+            notifier: notifier.clone(),
         };
         let log_freshness = LogFreshness::default();
         Self {
@@ -277,18 +277,18 @@ impl Services {
                 users.clone(),
                 hasher.clone(),
                 secrets.clone(),
-                guesses.clone(),
+                login_attempts.clone(),
                 tools.clone(),
             ),
             passwords: Passwords::new(
                 credentials.clone(),
                 users.clone(),
                 hasher,
-                guesses.clone(),
+                login_attempts.clone(),
                 tools.clone(),
             ),
             api_tokens: ApiTokens::new(credentials.clone(), tools.clone()),
-            two_factor: TwoFactorLogin::new(credentials, secrets.clone(), guesses, tools.clone()),
+            two_factor: TwoFactorLogin::new(credentials, secrets.clone(), login_attempts, tools.clone()),
             users: Users::new(users, tools.clone()),
             organizations: Organizations::new(organizations, tools.clone()),
             deploy_keys: DeployKeys::new(deploy_keys, key_maker, secrets.clone(), tools.clone()),
@@ -316,12 +316,12 @@ impl Services {
                 tools.clone(),
             ),
             notifications: Notifications::new(notification_ports, tools.clone()),
-            courier,
+            notifier,
             quotas: QuotaUsage::new(usage, Arc::clone(&streams), quotas, tools.clock.clone()),
             streams,
             logs: Logs::new(applications, deployments, logs, log_freshness),
             idempotency: Idempotency::new(idempotency, secrets, tools),
-            audit: AuditTrail::new(audit),
+            audit: AuditLog::new(audit),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Webhooks: the secrets of repositories, deployments by pushes, and polling of branches because a push may
 //! get lost.
 
-mod comparison;
-mod handled;
+mod branch_poller;
+mod delivery;
+mod outcome;
 mod payload;
-mod receiving;
 mod secrets;
-mod verifying;
+mod verification;
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use launchway_domain::{
 };
 
 pub use self::{
-    comparison::{Comparison, ComparisonPorts, ComparisonTimings},
-    handled::{Handled, Ignored},
+    branch_poller::{BranchPoller, BranchPollerTimings, ComparisonPorts},
+    outcome::{Ignored, WebhookOutcome},
 };
 use crate::Tools;
 

@@ -17,9 +17,9 @@ use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
     Basics,
-    course::{Course, Stop, Wish},
     deployments::{Pipeline, Retired},
     extensions::Runs,
+    job_control::{JobControl, JobError, StopRequest},
 };
 
 /// The timeouts of a worker.
@@ -64,23 +64,23 @@ fn backoff(attempt: i32) -> TimeDelta {
 }
 
 /// The handlers of jobs.
-pub struct Crew {
+pub struct JobHandlers {
     /// Executes the jobs of applications.
     pub pipeline: Arc<Pipeline>,
     /// Executes runs of extensions; there are none if absent.
     pub runs: Option<Arc<Runs>>,
 }
 
-impl Crew {
-    fn runs(&self) -> Result<&Runs, Stop> {
-        self.runs.as_deref().ok_or_else(|| Stop::Refused("no extensions are run here".to_owned()))
+impl JobHandlers {
+    fn runs(&self) -> Result<&Runs, JobError> {
+        self.runs.as_deref().ok_or_else(|| JobError::Permanent("no extensions are run here".to_owned()))
     }
 }
 
 /// Claims jobs and executes them concurrently.
 pub struct Worker {
     queue: Arc<dyn JobQueue>,
-    crew: Crew,
+    handlers: JobHandlers,
     identity: WorkerId,
     limits: ClaimLimits,
     timings: WorkerTimings,
@@ -102,18 +102,18 @@ impl Worker {
     /// Returns a worker that claims jobs from `queue` as `identity`.
     pub fn new(
         queue: Arc<dyn JobQueue>,
-        crew: Crew,
+        handlers: JobHandlers,
         identity: WorkerId,
         limits: ClaimLimits,
         timings: WorkerTimings,
         tools: Basics,
     ) -> Self {
-        Self { queue, crew, identity, limits, timings, tools }
+        Self { queue, handlers, identity, limits, timings, tools }
     }
 
     /// Works until `stop` is true, and then returns unfinished jobs to the queue.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let (mut bell, mut jobs) = (self.tools.bell.listen(), JoinSet::new());
+        let (mut wake, mut jobs) = (self.tools.wake.listen(), JoinSet::new());
         // Versions that lost the traffic are retired concurrently: no job waits for it.
         let mut retirements = JoinSet::new();
         while !*stop.borrow() {
@@ -128,7 +128,7 @@ impl Worker {
                 continue;
             }
             tokio::select! {
-                () = bell.wait(self.timings.look) => {}
+                () = wake.wait_timeout(self.timings.look) => {}
                 Ok(()) = stop.changed() => {}
                 Some(ended) = jobs.join_next() => self.retire_beside(&mut retirements, ended),
             }
@@ -148,7 +148,7 @@ impl Worker {
             Vec::new()
         });
         for retired in retired {
-            let pipeline = Arc::clone(&self.crew.pipeline);
+            let pipeline = Arc::clone(&self.handlers.pipeline);
             retirements.spawn(async move { pipeline.retire(&retired).await });
         }
     }
@@ -158,7 +158,7 @@ impl Worker {
         let (_keep, stop) = watch::channel(false);
         while let Some(claimed) = self.claim().await {
             for retired in self.work(&claimed, stop.clone()).await {
-                self.crew.pipeline.retire(&retired).await;
+                self.handlers.pipeline.retire(&retired).await;
             }
         }
     }
@@ -176,13 +176,13 @@ impl Worker {
 
     #[tracing::instrument(skip_all, fields(job.id = %claimed.job.id, job.kind = claimed.job.kind.as_str(), job.attempt = claimed.lease.attempt))]
     async fn work(&self, claimed: &ClaimedJob, stop: watch::Receiver<bool>) -> Vec<Retired> {
-        let course = Course::default();
+        let job_control = JobControl::default();
         let outage = self.tools.engine.outage().filter(|_| claimed.job.pool.needs_engine());
         let ended = match outage {
-            Some(outage) => Ok(Err(Stop::Unavailable(outage.reason))),
+            Some(outage) => Ok(Err(JobError::Unavailable(outage.reason))),
             None => tokio::select! {
-                ended = Box::pin(self.carry_out(claimed, &course)) => Ok(ended),
-                why = self.interruption(&claimed.lease, &course, stop) => Err(why),
+                ended = Box::pin(self.carry_out(claimed, &job_control)) => Ok(ended),
+                why = self.interruption(&claimed.lease, &job_control, stop) => Err(why),
             },
         };
         let mut retired = Vec::new();
@@ -191,10 +191,10 @@ impl Worker {
                 retired = lost;
                 Ok(())
             }
-            Ok(Err(Stop::Unavailable(reason))) => self.wait_for_engine(claimed, &reason).await,
-            Ok(Err(Stop::Refused(reason))) => self.end(claimed, Outcome::Failed { reason }).await,
-            Ok(Err(Stop::Fault(reason))) => self.retry(claimed, &reason).await,
-            Ok(Err(Stop::Lost)) | Err(Interruption::Lost) => {
+            Ok(Err(JobError::Unavailable(reason))) => self.wait_for_engine(claimed, &reason).await,
+            Ok(Err(JobError::Permanent(reason))) => self.end(claimed, Outcome::Failed { reason }).await,
+            Ok(Err(JobError::Retryable(reason))) => self.retry(claimed, &reason).await,
+            Ok(Err(JobError::LeaseLost)) | Err(Interruption::Lost) => {
                 tracing::warn!("lease was lost");
                 Ok(())
             }
@@ -213,26 +213,30 @@ impl Worker {
             // The lease expires, and then the job is rescued.
             tracing::warn!(reason = %stop, "job could not be settled");
         }
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         retired
     }
 
     /// Executes a job; returns the versions that lost the traffic.
-    async fn carry_out(&self, claimed: &ClaimedJob, course: &Course) -> Result<Vec<Retired>, Stop> {
+    async fn carry_out(
+        &self,
+        claimed: &ClaimedJob,
+        job_control: &JobControl,
+    ) -> Result<Vec<Retired>, JobError> {
         match claimed.job.kind {
-            JobKind::Deploy => return self.crew.pipeline.deploy(claimed, course).await,
-            JobKind::Restart => return self.crew.pipeline.restart(claimed).await,
-            JobKind::Reconcile => return self.crew.pipeline.reconcile(claimed).await,
-            JobKind::Stop => self.crew.pipeline.stop(claimed).await?,
-            JobKind::Remove => self.crew.pipeline.remove(claimed).await?,
-            JobKind::RunExtension => self.crew.runs()?.run(claimed, course).await?,
-            JobKind::UninstallExtension => self.crew.runs()?.uninstall(claimed).await?,
+            JobKind::Deploy => return self.handlers.pipeline.deploy(claimed, job_control).await,
+            JobKind::Restart => return self.handlers.pipeline.restart(claimed).await,
+            JobKind::Reconcile => return self.handlers.pipeline.reconcile(claimed).await,
+            JobKind::Stop => self.handlers.pipeline.stop(claimed).await?,
+            JobKind::Remove => self.handlers.pipeline.remove(claimed).await?,
+            JobKind::RunExtension => self.handlers.runs()?.run(claimed, job_control).await?,
+            JobKind::UninstallExtension => self.handlers.runs()?.uninstall(claimed).await?,
         }
         Ok(Vec::new())
     }
 
     /// Returns a job to the queue until the engine responds again; fails it when that takes too long.
-    async fn wait_for_engine(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), Stop> {
+    async fn wait_for_engine(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), JobError> {
         let now = self.tools.clock.now();
         let since = self.tools.engine.outage().map(|outage| outage.since);
         let since = since.or(claimed.job.started_at.filter(|_| is_waiting(&claimed.job)));
@@ -244,7 +248,7 @@ impl Worker {
         }
         if !is_waiting(&claimed.job) {
             tracing::info!(reason, "job waits for the engine");
-            self.crew.pipeline.log_waiting(claimed, reason).await;
+            self.handlers.pipeline.log_waiting(claimed, reason).await;
         }
         let reason = format!("{WAITING}: {reason}");
         let state = self.queue.postpone(&claimed.lease, &reason, now, now + ENGINE_PAUSE).await?;
@@ -255,15 +259,15 @@ impl Worker {
     async fn interruption(
         &self,
         lease: &Lease,
-        course: &Course,
+        job_control: &JobControl,
         mut stop: watch::Receiver<bool>,
     ) -> Interruption {
-        let (mut bell, mut is_closed) = (self.tools.bell.listen(), false);
+        let (mut wake, mut is_closed) = (self.tools.wake.listen(), false);
         let started = tokio::time::Instant::now();
         let mut last_sign = started;
         loop {
             tokio::select! {
-                () = bell.wait(self.timings.heartbeat) => {}
+                () = wake.wait_timeout(self.timings.heartbeat) => {}
                 is_told = told_to_stop(&mut stop), if !is_closed => {
                     is_closed = true;
                     if is_told {
@@ -275,10 +279,10 @@ impl Worker {
             let until = self.tools.clock.now() + self.timings.lease;
             let answer = self.queue.heartbeat(lease, until).await;
             // Checked only now: the work continued during the query.
-            let may_end = !course.is_past_the_point_of_no_return();
+            let may_end = !job_control.is_committed();
             match answer {
                 Ok(Heartbeat::Lost) => return Interruption::Lost,
-                Ok(Heartbeat::CancelRequested) if may_end && !course.tell(Wish::Cancel) => {
+                Ok(Heartbeat::CancelRequested) if may_end && !job_control.tell(StopRequest::Cancel) => {
                     return Interruption::Cancelled;
                 }
                 Ok(Heartbeat::Held | Heartbeat::CancelRequested) => last_sign = tokio::time::Instant::now(),
@@ -288,21 +292,21 @@ impl Worker {
                 }
                 Err(error) => tracing::warn!(%error, "lease renewal failed"),
             }
-            if started.elapsed() >= self.timings.job && may_end && !course.tell(Wish::TimeIsUp) {
+            if started.elapsed() >= self.timings.job && may_end && !job_control.tell(StopRequest::Timeout) {
                 return Interruption::TookTooLong;
             }
         }
     }
 
     /// Settles a job that was interrupted or cannot succeed, and removes what it left.
-    async fn end(&self, claimed: &ClaimedJob, outcome: Outcome) -> Result<(), Stop> {
+    async fn end(&self, claimed: &ClaimedJob, outcome: Outcome) -> Result<(), JobError> {
         self.clear_away(claimed).await;
         let at = self.tools.clock.now();
         let settle = JobWrite::Settle { lease: claimed.lease, outcome, at }.into();
         Ok(self.tools.store.commit(vec![settle, followed(&claimed.job, at)]).await?)
     }
 
-    async fn retry(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), Stop> {
+    async fn retry(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), JobError> {
         self.clear_away(claimed).await;
         let now = self.tools.clock.now();
         let run_at = now + backoff(claimed.lease.attempt);
@@ -310,13 +314,13 @@ impl Worker {
         self.follow(claimed, state).await
     }
 
-    async fn release(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
+    async fn release(&self, claimed: &ClaimedJob) -> Result<(), JobError> {
         self.clear_away(claimed).await;
         let state = self.queue.release(&claimed.lease, self.tools.clock.now()).await?;
         self.follow(claimed, state).await
     }
 
-    async fn follow(&self, claimed: &ClaimedJob, state: JobState) -> Result<(), Stop> {
+    async fn follow(&self, claimed: &ClaimedJob, state: JobState) -> Result<(), JobError> {
         tracing::debug!(state = state.as_str(), "job returned to the queue");
         let followed = followed(&claimed.job, self.tools.clock.now());
         match self.tools.store.commit(vec![followed]).await {
@@ -331,7 +335,7 @@ impl Worker {
         if claimed.job.kind != JobKind::Deploy {
             return;
         }
-        let cleared = timeout(self.timings.lease / 2, self.crew.pipeline.clear_up_after(claimed)).await;
+        let cleared = timeout(self.timings.lease / 2, self.handlers.pipeline.clear_up_after(claimed)).await;
         match cleared {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "leftovers of an attempt could not be removed"),

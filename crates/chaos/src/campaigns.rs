@@ -6,11 +6,11 @@ mod conformance;
 mod crash_points;
 mod engine;
 mod full_disk;
-mod guesses;
 mod hostile_tenant;
 mod hung_engine;
 mod injections;
 mod kills;
+mod login_attempts;
 mod outages;
 mod power_cuts;
 mod restarts;
@@ -35,7 +35,7 @@ pub(crate) const CAMPAIGNS: [(&str, Campaign); 16] = [
     ("restarts", restarts::run),
     ("tenants", hostile_tenant::run),
     ("slow-clients", slow_clients::run),
-    ("guesses", guesses::run),
+    ("guesses", login_attempts::run),
     ("canaries", canaries::run),
     ("injections", injections::run),
     ("conformance", conformance::run),

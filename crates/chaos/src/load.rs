@@ -147,10 +147,10 @@ impl Shared {
         if self.made.fetch_add(1, Ordering::Relaxed) >= MOST_MADE {
             return;
         }
-        let mut wish = self.site.clone();
+        let mut options = self.site.clone();
         // Other clients may have created some before, acknowledged or not.
-        wish["name"] = json!(format!("made-{}", now()));
-        if let Some(data) = self.send("POST", DEPLOY, Some(&wish.to_string())) {
+        options["name"] = json!(format!("made-{}", now()));
+        if let Some(data) = self.send("POST", DEPLOY, Some(&options.to_string())) {
             self.accepted(&data["deployments"][0]["id"]);
             lock(&self.applications).push(data["id"].as_str().unwrap().to_owned());
         }

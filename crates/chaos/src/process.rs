@@ -59,9 +59,9 @@ impl Server {
         let (started, client) = (Instant::now(), Client::new(&launch.url));
         while client.try_send("GET", "/health", None).is_err() {
             if let Some(status) = server.exit() {
-                panic!("the server ended ({status}):\n{}", server.last_words());
+                panic!("the server ended ({status}):\n{}", server.tail_logs());
             }
-            assert!(started.elapsed() < START, "the server does not answer:\n{}", server.last_words());
+            assert!(started.elapsed() < START, "the server does not answer:\n{}", server.tail_logs());
             sleep(Duration::from_millis(5));
         }
         server
@@ -134,7 +134,7 @@ impl Server {
         fs::read_dir(format!("/proc/{}/fd", self.process_id())).map_or(0, Iterator::count)
     }
 
-    fn last_words(&self) -> String {
+    fn tail_logs(&self) -> String {
         let log = fs::read_to_string(&self.launch.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")

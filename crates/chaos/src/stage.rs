@@ -127,8 +127,8 @@ impl Stage {
     pub(crate) fn join_as(&self, admin: &Client, email: &str, role: &str, password: &str) -> Joined {
         let stranger = self.stranger();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let wish = json!({"email": email, "role": role});
-        let added = admin.post("/api/v1/organizations/users", &wish).success();
+        let options = json!({"email": email, "role": role});
+        let added = admin.post("/api/v1/organizations/users", &options).success();
         let setup_token = text(&added["setup_token"]);
         let setup = json!({"token": setup_token, "password": password});
         stranger.post("/api/v1/auth/password/setup", &setup).success();
@@ -148,8 +148,8 @@ impl Stage {
         }
         let sites = (0..plan.sites).map(|number| self.site(&format!("site-{number}")));
         let shops = (0..plan.containers).map(|number| self.shop(&format!("shop-{number}")));
-        for wish in sites.chain(shops).collect::<Vec<_>>() {
-            let made = self.admin.post(DEPLOY, &wish).success();
+        for options in sites.chain(shops).collect::<Vec<_>>() {
+            let made = self.admin.post(DEPLOY, &options).success();
             self.note_accepted(&made["deployments"][0]["id"]);
             self.applications.push(made["id"].as_str().unwrap().to_owned());
         }
@@ -245,14 +245,14 @@ impl Stage {
     }
 
     /// The same, if everything must finish within a timeout.
-    pub(crate) fn ask_at_rest(&self, patience: Duration) -> Question {
-        Question { at_rest: Some(patience.as_secs()), ..self.question() }
+    pub(crate) fn ask_at_rest(&self, max_wait: Duration) -> Question {
+        Question { at_rest: Some(max_wait.as_secs()), ..self.question() }
     }
 
     /// Waits until everything has finished; returns the figures, and the time it took.
-    pub(crate) fn come_to_rest(&self, patience: Duration) -> (Figures, Duration) {
+    pub(crate) fn come_to_rest(&self, max_wait: Duration) -> (Figures, Duration) {
         let started = Instant::now();
-        let figures = self.ask_at_rest(patience).ask().expect("the verifier can read everything");
+        let figures = self.ask_at_rest(max_wait).ask().expect("the verifier can read everything");
         (figures, started.elapsed())
     }
 
@@ -267,9 +267,9 @@ impl Stage {
     }
 
     /// Retries until a deployment is accepted; returns the time it took.
-    pub(crate) fn accepts_within(&self, application: &str, patience: Duration) -> Option<Duration> {
+    pub(crate) fn accepts_within(&self, application: &str, max_wait: Duration) -> Option<Duration> {
         let started = Instant::now();
-        while started.elapsed() < patience {
+        while started.elapsed() < max_wait {
             if self.redeploy(application) == Some(200) {
                 return Some(started.elapsed());
             }

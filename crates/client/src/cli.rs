@@ -20,7 +20,7 @@ use crate::verbs::{
     notifications::NotificationsVerb,
     org::OrgVerb,
     register::{Join, Register},
-    running::Which,
+    run::Which,
     tokens::TokensVerb,
     two_factor::TwoFactorVerb,
 };

@@ -5,9 +5,9 @@ mod cli;
 mod contexts;
 mod dotenv;
 mod failure;
-mod following;
+mod follow;
 mod manifest;
-mod naming;
+mod names;
 mod progress;
 mod prompt;
 mod proposal;
@@ -18,7 +18,7 @@ mod server;
 mod session;
 mod table;
 mod verbs;
-mod watching;
+mod watch;
 mod when;
 
 use std::process::ExitCode;
@@ -83,9 +83,9 @@ fn in_session(verb: SessionVerb, session: &Session<'_>) -> Outcome {
         SessionVerb::Deployments(list) => verbs::deployments::list(&list, session),
         SessionVerb::Rollback(rollback) => verbs::deployments::roll_back(&rollback, session),
         SessionVerb::Cancel(cancel) => verbs::deployments::cancel(&cancel, session),
-        SessionVerb::Restart(which) => verbs::running::restart(&which, session),
-        SessionVerb::Stop(which) => verbs::running::stop(&which, session),
-        SessionVerb::Open(which) => verbs::running::open(&which, session),
+        SessionVerb::Restart(which) => verbs::run::restart(&which, session),
+        SessionVerb::Stop(which) => verbs::run::stop(&which, session),
+        SessionVerb::Open(which) => verbs::run::open(&which, session),
         SessionVerb::Env(verb) => verbs::env::run(verb, session),
         SessionVerb::Domains(verb) => verbs::domains::run(verb, session),
         SessionVerb::WebhookSecret(wish) => verbs::keys::webhook_secret(wish, session),

@@ -230,9 +230,9 @@ pub(crate) fn fresh_key() -> Outcome<String> {
 ///
 /// # Errors
 ///
-/// The error, if it is not that the server is unreachable; or if it was unreachable for `patience`.
-pub(crate) fn patiently<T>(
-    patience: Duration,
+/// The error, if it is not that the server is unreachable; or if it was unreachable for `timeout`.
+pub(crate) fn retry_for<T>(
+    timeout: Duration,
     mut ask: impl FnMut() -> Outcome<T>,
     mut lost: impl FnMut(&Failure),
 ) -> Outcome<T> {
@@ -242,7 +242,7 @@ pub(crate) fn patiently<T>(
     let mut pause = FIRST_PAUSE;
     loop {
         match ask() {
-            Err(failure) if failure.kind == Kind::Unavailable && begun.elapsed() < patience => {
+            Err(failure) if failure.kind == Kind::Unavailable && begun.elapsed() < timeout => {
                 if pause == FIRST_PAUSE {
                     lost(&failure);
                 }
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn somebody_who_is_away_is_asked_again_and_told_of_once() {
         let (mut asked, mut told) = (0, 0);
-        let answer = patiently(
+        let answer = retry_for(
             Duration::from_secs(60),
             || {
                 asked += 1;
@@ -359,7 +359,7 @@ mod tests {
             asked += 1;
             Err::<(), _>(Failure::new(Kind::Denied, "no"))
         };
-        assert_eq!(patiently(Duration::from_secs(60), ask, |_| {}).unwrap_err().kind, Kind::Denied);
+        assert_eq!(retry_for(Duration::from_secs(60), ask, |_| {}).unwrap_err().kind, Kind::Denied);
         assert_eq!(asked, 1);
     }
 }

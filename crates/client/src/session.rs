@@ -6,7 +6,7 @@ use crate::{
     cli::Options,
     contexts::Contexts,
     failure::{Failure, Kind, Outcome},
-    naming,
+    names,
     screen::Screen,
     server::Server,
 };
@@ -26,7 +26,7 @@ impl<'a> Session<'a> {
     /// organization.
     pub(crate) fn open(options: &Options, screen: &'a Screen) -> Outcome<Self> {
         let Self { server, screen, context, wanted } = Self::of_oneself(options, screen)?;
-        let organization = wanted.as_deref().map(|name| naming::organization(&server, name)).transpose()?;
+        let organization = wanted.as_deref().map(|name| names::organization(&server, name)).transpose()?;
         Ok(Self { server: server.in_organization(organization), screen, context, wanted })
     }
 
@@ -42,7 +42,7 @@ impl<'a> Session<'a> {
                 let name = options.context.clone().or_else(|| contexts.current.clone());
                 let name = name.ok_or_else(not_logged_in)?;
                 let context =
-                    contexts.contexts.get(&name).ok_or_else(|| naming::no_context(&name, &contexts))?;
+                    contexts.contexts.get(&name).ok_or_else(|| names::no_context(&name, &contexts))?;
                 let server = Server::at(&context.url)?.with_token(context.token.clone());
                 (server, Some(name), context.organization.clone())
             }

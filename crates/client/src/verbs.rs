@@ -19,6 +19,6 @@ pub(crate) mod notifications;
 pub(crate) mod org;
 pub(crate) mod password;
 pub(crate) mod register;
-pub(crate) mod running;
+pub(crate) mod run;
 pub(crate) mod tokens;
 pub(crate) mod two_factor;

@@ -99,7 +99,7 @@ impl ApplicationSecrets {
     /// Returns the associated data (AEAD) of a secret of an application: with any other, it cannot be
     /// decrypted.
     #[must_use]
-    pub fn place(id: ApplicationId, column: &str) -> String {
+    pub fn associated_data(id: ApplicationId, column: &str) -> String {
         format!("applications.{column}:{id}")
     }
 }

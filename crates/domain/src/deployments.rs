@@ -17,15 +17,15 @@ pub use self::ports::{
     MockSiteStore, MockSourceFetcher,
 };
 pub use self::{
-    composition::{Companion, ComposeSource, Composer, Composition, CompositionPlan},
+    composition::{ComposeSource, Composer, Composition, CompositionPlan, Sidecar},
     deployment::{
         CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
         DeploymentStatus, ImageName, ServiceName,
     },
     ports::{
-        BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, EngineInventory,
-        Exit, Found, FoundObject, GitSource, HealthProbe, ImageBuilder, Output, Owner, PrintedLine,
-        ProbeTarget, SiteStore, SourceFetcher, StepError,
+        BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, DiscoveredObject,
+        DiscoveredResource, EngineInventory, Exit, GitSource, HealthProbe, ImageBuilder, Output, Owner,
+        PrintedLine, ProbeTarget, SiteStore, SourceFetcher, StepError,
     },
     state::{DeploymentState, IllegalMove},
 };
@@ -66,7 +66,7 @@ pub struct LiveVersion {
 
 /// The retention status of a deployment, for resources of it that are found on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct RetentionStatus {
     /// The id of the deployment.
     pub deployment: DeploymentId,
     /// True if its version is the live one of an existing application.
@@ -149,11 +149,11 @@ pub trait DeploymentRepository: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn standing(
+    async fn retention_status(
         &self,
         deployments: &[DeploymentId],
         kept: KeptVersions,
-    ) -> Result<Vec<Standing>, StoreError>;
+    ) -> Result<Vec<RetentionStatus>, StoreError>;
 }
 
 /// An update of a deployment. Absent values stay as they are.

@@ -47,7 +47,7 @@ impl IdempotencyKey {
 
     /// Returns the associated data (AEAD) of the stored response: with any other, it cannot be decrypted.
     #[must_use]
-    pub fn place(&self) -> String {
+    pub fn associated_data(&self) -> String {
         format!(
             "idempotency_keys.answer:{}:{}:{}:{}",
             self.scope.id(),
@@ -72,7 +72,7 @@ impl BodyHash {
 
 /// The stored record of a request that was carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remembered {
+pub struct StoredResponse {
     /// The hash of its body.
     pub body: BodyHash,
     /// The id of the resource that it created.
@@ -90,7 +90,11 @@ pub trait IdempotencyStore: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn find(&self, key: &IdempotencyKey, since: Timestamp) -> Result<Option<Remembered>, StoreError>;
+    async fn find(
+        &self,
+        key: &IdempotencyKey,
+        since: Timestamp,
+    ) -> Result<Option<StoredResponse>, StoreError>;
 
     /// Stores the response.
     ///

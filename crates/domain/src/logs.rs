@@ -1,17 +1,17 @@
 //! Logs of applications.
 
-mod cleaning;
 mod line;
 mod lines;
-mod masking;
+mod masker;
+mod sanitization;
 
 use async_trait::async_trait;
 
 pub use self::{
-    cleaning::clean,
     line::{Level, LogLine, LogLineId, NewLine},
     lines::{LONGEST_LINE, LineAssembler},
-    masking::{MASK, Masker},
+    masker::{MASK, Masker},
+    sanitization::clean,
 };
 use crate::{
     clock::Timestamp,

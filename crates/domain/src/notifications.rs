@@ -7,14 +7,14 @@
 mod delivery;
 mod event;
 mod mail;
-mod outgoing;
-mod signing;
+mod outbound;
+mod signature;
 mod webhook;
 
 use async_trait::async_trait;
 
 #[cfg(feature = "mock")]
-pub use self::outgoing::{MockMailer, MockOutboundGuard, MockWebhookSender};
+pub use self::outbound::{MockMailer, MockOutboundGuard, MockWebhookSender};
 pub use self::{
     delivery::{
         Attempt, Channel, ChannelKind, Claim, ClaimedDelivery, Delivery, DeliveryFilter, DeliveryState, Next,
@@ -22,8 +22,8 @@ pub use self::{
     },
     event::{DEVICE_KNOWN_FOR, Event, EventKind, Fact, Facts},
     mail::{MailHost, MailLogin, MailSecurity, MailUsername, Recipients, SenderName, SmtpConfig},
-    outgoing::{Answer, Mail, Mailer, OutboundGuard, Post, SendError, Sent, WebhookSender},
-    signing::{KeptSigningSecret, SigningSecret},
+    outbound::{Answer, Mail, Mailer, OutboundGuard, Post, SendError, Sent, WebhookSender},
+    signature::{KeptSigningSecret, SigningSecret},
     webhook::{WebhookConfig, WebhookKind, WebhookUrl},
 };
 use crate::{

@@ -40,7 +40,7 @@ pub struct Records {
     /// The number of the last claim of each organization.
     turns: BTreeMap<OrganizationId, u64>,
     lines: Vec<LogLine>,
-    trail: Vec<audit::Entry>,
+    audit_log: Vec<audit::Entry>,
     requests: Vec<(IdempotencyKey, Timestamp)>,
 }
 
@@ -90,7 +90,7 @@ impl Records {
                 Ok(())
             }
             Write::Audit(audit::Write::Append(entry)) => {
-                self.trail.push(entry.clone());
+                self.audit_log.push(entry.clone());
                 Ok(())
             }
             Write::Idempotency(idempotency::Write::Claim { key, since, at, .. }) => {
@@ -129,8 +129,8 @@ impl Records {
         since: Timestamp,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let place = key.place();
-        if self.requests.iter().any(|(kept, kept_at)| *kept_at > since && kept.place() == place) {
+        let place = key.associated_data();
+        if self.requests.iter().any(|(kept, kept_at)| *kept_at > since && kept.associated_data() == place) {
             return Err(StoreError::Taken(Unique::IdempotencyKey));
         }
         self.requests.retain(|(_, kept_at)| *kept_at > since);
@@ -203,8 +203,8 @@ impl Records {
 
     /// Returns the entries of the audit log, in order.
     #[must_use]
-    pub fn trail(&self) -> &[audit::Entry] {
-        &self.trail
+    pub fn audit_log(&self) -> &[audit::Entry] {
+        &self.audit_log
     }
 }
 

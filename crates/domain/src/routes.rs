@@ -53,26 +53,26 @@ pub trait TrafficRouter: Send + Sync {
     /// Routes the host names of an application to its target, and no others to it.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the router is unreachable.
+    /// [`StepError::Retryable`] if the router is unreachable.
     async fn set(&self, route: &Route) -> Result<(), StepError>;
 
     /// Removes the routes of `application`.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the router is unreachable.
+    /// [`StepError::Retryable`] if the router is unreachable.
     async fn remove(&self, application: ApplicationId) -> Result<(), StepError>;
 
     /// Replaces all routes by these.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the router is unreachable.
+    /// [`StepError::Retryable`] if the router is unreachable.
     async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError>;
 
     /// Returns whether the router is known to have all routes that were set. If not, all of them are set
     /// again.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the router is unreachable.
+    /// [`StepError::Retryable`] if the router is unreachable.
     async fn is_current(&self) -> Result<bool, StepError> {
         Ok(false)
     }
@@ -81,7 +81,7 @@ pub trait TrafficRouter: Send + Sync {
     /// time limit: to `container`, or to any.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the router is unreachable.
+    /// [`StepError::Retryable`] if the router is unreachable.
     async fn drain(
         &self,
         application: ApplicationId,

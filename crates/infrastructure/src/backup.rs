@@ -15,8 +15,8 @@ mod archive;
 mod manifest;
 mod names;
 mod private_file;
-mod restoring;
-mod verifying;
+mod restore;
+mod verification;
 mod walk;
 
 use std::{
@@ -28,8 +28,8 @@ use self::{archive::Writer, names::FOLDERS};
 pub use self::{
     manifest::{FORMAT, FileRecord, LinkRecord, Manifest, TableRecord},
     private_file::{PrivateFile, replace_private_file},
-    restoring::{Rebuilt, restore},
-    verifying::verify,
+    restore::{Rebuilt, restore},
+    verification::verify,
 };
 use crate::database::{
     DatabaseUrl,

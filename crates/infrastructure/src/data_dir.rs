@@ -11,7 +11,7 @@ use std::{
 
 /// The timeout of waiting for the lock. A child process that the previous server forked just before it was
 /// killed holds the lock until it executes its program.
-pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The folder that marks an unfinished restore.
 pub(crate) const UNFINISHED: &str = ".restoring";
@@ -89,7 +89,7 @@ impl DataDir {
         }
     }
 
-    /// Locks the directory, and waits up to [`LOCK_PATIENCE`] for the child processes of a killed server.
+    /// Locks the directory, and waits up to [`LOCK_TIMEOUT`] for the child processes of a killed server.
     ///
     /// # Errors
     /// [`DataDirError::InUse`] when another server uses the directory.
@@ -97,7 +97,7 @@ impl DataDir {
         let started = Instant::now();
         loop {
             match self.lock() {
-                Err(DataDirError::InUse(_)) if started.elapsed() < LOCK_PATIENCE => {
+                Err(DataDirError::InUse(_)) if started.elapsed() < LOCK_TIMEOUT => {
                     sleep(Duration::from_millis(10));
                 }
                 lock => return lock,

@@ -62,7 +62,7 @@ pub use self::{
     error::QueryError,
     file_lock::{FileLock, FileLockError},
     inspection::{ImageInUse, Inspection, InspectionError, images_in_use, inspect},
-    migrations::{Fit, NewerTables},
+    migrations::{NewerTables, SchemaStatus},
     options::{DatabaseOptions, DatabaseUrl, InvalidDatabaseUrl, Synchronous},
     server_lock::{LockHolder, LockState, ServerLock, ServerLockError},
     statistics::Statistics,
@@ -90,7 +90,7 @@ struct Shared {
     /// Fewer permits than connections, for writers on PostgreSQL: writers of one organization wait for each
     /// other, and readers must not wait for them.
     write_permits: Arc<Semaphore>,
-    patience: Duration,
+    max_wait: Duration,
     /// Only on SQLite; on PostgreSQL every connection writes.
     writer: Option<Writer>,
     counters: Arc<Counters>,
@@ -139,7 +139,7 @@ impl Database {
                 let counters = Arc::clone(&counters);
                 // The writer comes first: it creates the file and sets the mode in which readers do not
                 // block on it.
-                let writer = Writer::start(file.clone(), options.synchronous, options.patience, counters)
+                let writer = Writer::start(file.clone(), options.synchronous, options.max_wait, counters)
                     .map_err(|error| OpenError::Connect(error.into()))?;
                 (Manager::SqliteReaders(file), Some(writer), IdentityCache::of_the_only_process())
             }
@@ -147,18 +147,18 @@ impl Database {
         let connections = options.connections.max(1);
         let pool = r2d2::Pool::builder()
             .max_size(connections)
-            .connection_timeout(options.patience)
+            .connection_timeout(options.max_wait)
             .test_on_check_out(false)
             .build(manager)
             .map_err(|error| OpenError::Connect(error.into()))?;
         let permits = Arc::new(Semaphore::new(connections as usize));
         let write_permits = Arc::new(Semaphore::new(for_writers(connections) as usize));
-        let patience = options.patience;
+        let max_wait = options.max_wait;
         let shared = Shared {
             pool,
             permits,
             write_permits,
-            patience,
+            max_wait,
             writer,
             counters,
             identities,
@@ -187,8 +187,8 @@ impl Database {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    pub async fn fit(&self) -> Result<Fit, StoreError> {
-        self.read(migrations::fit).await
+    pub async fn schema_status(&self) -> Result<SchemaStatus, StoreError> {
+        self.read(migrations::schema_status).await
     }
 
     /// Returns the names of the migrations that [`migrate`](Self::migrate) would apply.
@@ -294,7 +294,7 @@ impl Database {
             return self.shared.storage.observe(outcome);
         }
         if let Some(lock) = &self.shared.lock_state
-            && !lock.is_held_within(self.shared.patience).await
+            && !lock.is_held_within(self.shared.max_wait).await
         {
             return Err(StoreError::Unavailable("the lock on the database was lost".into()));
         }
@@ -318,7 +318,7 @@ impl Database {
     }
 
     async fn permit_of(&self, permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
-        time::timeout(self.shared.patience, Arc::clone(permits).acquire_owned())
+        time::timeout(self.shared.max_wait, Arc::clone(permits).acquire_owned())
             .await
             .map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?
             .map_err(|closed| StoreError::Unavailable(closed.into()))

@@ -8,7 +8,7 @@
 
 mod beneath;
 mod commands;
-mod copying;
+mod copy;
 mod files;
 mod notes;
 mod rehearsal;
@@ -190,7 +190,7 @@ impl HostRunner {
 
     async fn text(&self, run: &Run, path: &WorkspacePath) -> Result<String, StepError> {
         let (workspace, path) = (self.workspaces.of(run.execution), path.clone());
-        let no_text = StepError::Refused(format!("the file `{path}` is no text in UTF-8"));
+        let no_text = StepError::Rejected(format!("the file `{path}` is no text in UTF-8"));
         let bytes = files::blocking(move |_| files::read(&workspace, &path, LARGEST_COMPOSE_FILE)).await?;
         String::from_utf8(bytes).map_err(|_not_text| no_text)
     }
@@ -242,7 +242,7 @@ impl ExtensionRunner for HostRunner {
             Action::Command { revert: None, .. } => Ok(()),
             Action::Command { revert: Some(text), .. } => match self.command(run, text, output).await? {
                 0 => Ok(()),
-                code => Err(StepError::Refused(format!("`revert_cmd` ended with exit code {code}"))),
+                code => Err(StepError::Rejected(format!("`revert_cmd` ended with exit code {code}"))),
             },
             Action::File(action) => {
                 let (workspace, notes) = (self.workspaces.of(run.execution), self.notes(run, order));
@@ -295,17 +295,17 @@ impl Host {
 }
 
 fn not_ours() -> StepError {
-    StepError::Fault("a step about routes was given to who carries out the others".to_owned())
+    StepError::Retryable("a step about routes was given to who carries out the others".to_owned())
 }
 
 /// The error for a program that could not be run to its end.
 fn not_run(error: ProcessError) -> StepError {
     match error {
         ProcessError::NotInstalled(program) => {
-            StepError::Refused(format!("this machine has no `{program}`, which the step needs"))
+            StepError::Rejected(format!("this machine has no `{program}`, which the step needs"))
         }
-        ProcessError::TookTooLong(..) => StepError::Refused(error.to_string()),
-        ProcessError::Io(_, source) => StepError::Fault(format!("a program could not be run: {source}")),
-        ProcessError::AnsweredTooMuch(_) => StepError::Fault(error.to_string()),
+        ProcessError::TookTooLong(..) => StepError::Rejected(error.to_string()),
+        ProcessError::Io(_, source) => StepError::Retryable(format!("a program could not be run: {source}")),
+        ProcessError::AnsweredTooMuch(_) => StepError::Retryable(error.to_string()),
     }
 }

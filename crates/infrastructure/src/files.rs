@@ -1,6 +1,6 @@
 //! Blocking work on files and folders, off the threads that serve requests.
 
-mod removing;
+mod removal;
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -49,7 +49,7 @@ impl Drop for Unwanted {
 
 /// Returns the error for a failure of this machine's file system.
 pub(crate) fn fault(what: &str, error: &io::Error) -> StepError {
-    StepError::Fault(format!("cannot {what}: {error}"))
+    StepError::Retryable(format!("cannot {what}: {error}"))
 }
 
 /// Creates a folder that only its owner may enter, with its parents.
@@ -85,7 +85,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     loop {
         tries += 1;
         let removed = match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_dir() => removing::remove_folder(path),
+            Ok(metadata) if metadata.is_dir() => removal::remove_folder(path),
             Ok(_) => fs::remove_file(path),
             Err(error) => Err(error),
         };

@@ -114,7 +114,7 @@ impl GitFetcher {
     /// after the data directory is locked.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system fails.
+    /// [`StepError::Retryable`] when the file system fails.
     pub async fn clear_work(&self) -> Result<(), StepError> {
         let work = self.options.work.clone();
         files::off_thread("clear the folder of checkouts", move || {
@@ -127,7 +127,7 @@ impl GitFetcher {
     /// Removes the cache of a repository that is no longer needed.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system fails.
+    /// [`StepError::Retryable`] when the file system fails.
     pub async fn forget_repository(
         &self,
         organization: OrganizationId,
@@ -144,21 +144,21 @@ impl GitFetcher {
             return Ok(());
         }
         let [free, needed] = [free, needed].map(|bytes| bytes / (1024 * 1024));
-        Err(StepError::Refused(format!(
+        Err(StepError::Rejected(format!(
             "This machine has only {free} MiB of free disk space, and {needed} MiB have to be free before something is built."
         )))
     }
 
     /// Fetches, and writes the files to `scratch`. Errors that may come from a damaged cache are retried
     /// with a new one.
-    async fn bring(&self, git: &Git<'_>, wish: &Wish<'_>, claim: &Claim) -> Result<(), StepError> {
-        let cache = Cache::open(git, claim, wish.commit).await?;
-        match wish.fulfil(git, &cache).await {
+    async fn bring(&self, git: &Git<'_>, request: &FetchRequest<'_>, claim: &Claim) -> Result<(), StepError> {
+        let cache = Cache::open(git, claim, request.commit).await?;
+        match request.fulfil(git, &cache).await {
             Err(trouble) if trouble.may_be_the_cache && cache.was_there => {
                 tracing::warn!(reason = %trouble.error, "repository cache discarded");
-                let cache = Cache::make(git, claim, wish.commit).await?;
+                let cache = Cache::make(git, claim, request.commit).await?;
                 git.scratch.empty_tree().await?;
-                wish.fulfil(git, &cache).await.map_err(|trouble| trouble.error)
+                request.fulfil(git, &cache).await.map_err(|trouble| trouble.error)
             }
             fulfilled => fulfilled.map_err(|trouble| trouble.error),
         }
@@ -175,14 +175,14 @@ impl GitFetcher {
 }
 
 /// The commit to fetch.
-struct Wish<'a> {
+struct FetchRequest<'a> {
     source: &'a GitSource,
     commit: &'a CommitHash,
     limits: &'a GitLimits,
     output: &'a dyn Output,
 }
 
-impl Wish<'_> {
+impl FetchRequest<'_> {
     async fn fulfil(&self, git: &Git<'_>, cache: &Cache) -> Result<(), Trouble> {
         cache.fetch(git, self).await?;
         let contents = tree::list(git, cache, self).await?;
@@ -220,8 +220,8 @@ impl SourceFetcher for GitFetcher {
         let scratch = Scratch::make(&self.options.work, route.files.clone()).await?;
         let limits = &self.options.limits;
         let git = Git { limits, scratch: &scratch, route: &route };
-        let wish = Wish { source, commit, limits, output: &*output };
-        let brought = self.bring(&git, &wish, &claim).await;
+        let request = FetchRequest { source, commit, limits, output: &*output };
+        let brought = self.bring(&git, &request, &claim).await;
         match brought {
             Ok(()) => {
                 let root = self.checkout(owner);

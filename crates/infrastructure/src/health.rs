@@ -12,7 +12,7 @@ use launchway_domain::{
 use tokio::{net::TcpStream, time::timeout};
 
 /// The timeout of one attempt.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Checks over the network, at the container's own address: on a published port the engine itself would
 /// accept connections.
@@ -20,29 +20,29 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// By HTTP every status from 200 to 399 is healthy. Redirects are not followed, and bodies not read.
 #[derive(Debug, Clone, Copy)]
 pub struct NetworkProbe {
-    patience: Duration,
+    max_wait: Duration,
 }
 
 impl Default for NetworkProbe {
     fn default() -> Self {
-        Self { patience: PATIENCE }
+        Self { max_wait: TIMEOUT }
     }
 }
 
 impl NetworkProbe {
     /// Returns a probe with this timeout.
     #[must_use]
-    pub fn with_patience(patience: Duration) -> Self {
-        Self { patience }
+    pub fn with_timeout(max_wait: Duration) -> Self {
+        Self { max_wait }
     }
 }
 
 #[async_trait]
 impl HealthProbe for NetworkProbe {
     async fn probe(&self, target: &ProbeTarget) -> Result<(), String> {
-        let asked = timeout(self.patience, ask(target)).await;
+        let asked = timeout(self.max_wait, ask(target)).await;
         asked.unwrap_or_else(|_elapsed| {
-            Err(format!("{} did not answer within {:?}", target.address, self.patience))
+            Err(format!("{} did not answer within {:?}", target.address, self.max_wait))
         })
     }
 }
@@ -108,7 +108,7 @@ mod tests {
 
     async fn probe(address: SocketAddr, path: Option<&str>) -> Result<(), String> {
         let target = ProbeTarget { address, path: path.map(|path| path.parse().unwrap()) };
-        NetworkProbe::with_patience(Duration::from_millis(500)).probe(&target).await
+        NetworkProbe::with_timeout(Duration::from_millis(500)).probe(&target).await
     }
 
     #[tokio::test]

@@ -26,11 +26,11 @@ pub(crate) enum Lost {
 impl Lost {
     pub(crate) fn told(self, not_there: &str, subject: &str) -> StepError {
         match self {
-            Self::NotThere => StepError::Refused(not_there.to_owned()),
+            Self::NotThere => StepError::Rejected(not_there.to_owned()),
             Self::LeadsOut => {
-                StepError::Refused(format!("{subject} is a link that leads out of the repository"))
+                StepError::Rejected(format!("{subject} is a link that leads out of the repository"))
             }
-            Self::Io(error) => StepError::Fault(format!("the checkout cannot be read: {error}")),
+            Self::Io(error) => StepError::Retryable(format!("the checkout cannot be read: {error}")),
         }
     }
 }
@@ -74,7 +74,7 @@ pub(crate) fn beneath(root: &Path, start: &Path, path: impl AsRef<Path>) -> Resu
 
 /// Rejects a checkout with a link that points out of it. Blocks.
 pub(crate) fn check_all(root: &Path) -> Result<(), StepError> {
-    let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
+    let broken = |error| StepError::Retryable(format!("the checkout cannot be read: {error}"));
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(broken)? {

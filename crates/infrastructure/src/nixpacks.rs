@@ -90,21 +90,21 @@ impl Nixpacks {
     async fn variables(&self, folder: &Path, plan: &BuildPlan) -> Result<Variables, StepError> {
         let call = self.call("plan", &plan.variables).args(["--format", "json"]).arg(folder);
         let finished = succeeded(call.run().await)?;
-        let unreadable = || StepError::Refused("nixpacks answered what cannot be read".to_owned());
+        let unreadable = || StepError::Rejected("nixpacks answered what cannot be read".to_owned());
         let planned: Value = serde_json::from_slice(&finished.answer).map_err(|_not_json| unreadable())?;
         if planned.get("phases").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty) {
-            return Err(StepError::Refused(format!(
+            return Err(StepError::Rejected(format!(
                 "nixpacks does not recognise what is in `{}`: https://nixpacks.com tells what it knows",
                 plan.base_path.as_str()
             )));
         }
-        check_what_is_written(&planned).map_err(StepError::Refused)?;
+        check_what_is_written(&planned).map_err(StepError::Rejected)?;
         let planned = planned.get("variables").and_then(Value::as_object).into_iter().flatten();
         let planned = planned.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
         let mut variables: BTreeMap<String, String> = planned.collect();
         variables.extend(plan.variables.iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
         Variables::try_from(variables)
-            .map_err(|invalid| StepError::Refused(format!("the variables of the plan {invalid}")))
+            .map_err(|invalid| StepError::Rejected(format!("the variables of the plan {invalid}")))
     }
 
     /// Writes the Dockerfile.
@@ -124,18 +124,18 @@ impl BuildPlanner for Nixpacks {
         let wished = plan.clone();
         let folder = spawn_blocking(move || prepared(&wished))
             .await
-            .map_err(|error| StepError::Fault(format!("the checkout cannot be read: {error}")))??;
+            .map_err(|error| StepError::Retryable(format!("the checkout cannot be read: {error}")))??;
         let variables = self.variables(&folder, plan).await?;
         self.write(&folder, plan, output).await?;
         let dockerfile = DOCKERFILE.to_owned().try_into();
-        let dockerfile = dockerfile.map_err(|_never| StepError::Fault("no Dockerfile".to_owned()))?;
+        let dockerfile = dockerfile.map_err(|_never| StepError::Retryable("no Dockerfile".to_owned()))?;
         Ok(BuildPlan { dockerfile, variables, ..plan.clone() })
     }
 }
 
 /// Returns the folder to plan, after checking that nothing points out of the checkout. Blocks.
 fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
-    let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
+    let broken = |error| StepError::Retryable(format!("the checkout cannot be read: {error}"));
     let root = fs::canonicalize(&plan.checkout.root).map_err(broken)?;
     links::check_all(&root)?;
     let base = plan.base_path.as_str();
@@ -143,7 +143,7 @@ fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
         lost.told(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
     })?;
     if !folder.is_dir() {
-        return Err(StepError::Refused(format!("`{base}` is no folder")));
+        return Err(StepError::Rejected(format!("`{base}` is no folder")));
     }
     if let Some((_, path)) = plan.variables.iter().find(|(name, _)| *name == CONFIG_FILE) {
         // The program removes line breaks.
@@ -178,18 +178,18 @@ fn succeeded(finished: Result<Finished, ProcessError>) -> Result<Finished, StepE
     match finished {
         Ok(finished) if finished.succeeded() => Ok(finished),
         Ok(finished) => {
-            let complaint = finished.last_complaints(LINES_OF_COMPLAINT);
-            Err(StepError::Refused(format!("nixpacks cannot plan this build: {complaint}")))
+            let complaint = finished.last_error_lines(LINES_OF_COMPLAINT);
+            Err(StepError::Rejected(format!("nixpacks cannot plan this build: {complaint}")))
         }
-        Err(ProcessError::NotInstalled(name)) if name == "nixpacks" => Err(StepError::Refused(
+        Err(ProcessError::NotInstalled(name)) if name == "nixpacks" => Err(StepError::Rejected(
             "the build pack `nixpacks` needs the program `nixpacks`, which is not on the server's PATH: \
              install it by `cargo install nixpacks` or as https://nixpacks.com/docs/install says, and deploy \
              again"
                 .to_owned(),
         )),
         Err(ProcessError::TookTooLong(_, limit)) => {
-            Err(StepError::Refused(format!("nixpacks took longer than {limit:?} to plan this build")))
+            Err(StepError::Rejected(format!("nixpacks took longer than {limit:?} to plan this build")))
         }
-        Err(error) => Err(StepError::Fault(error.to_string())),
+        Err(error) => Err(StepError::Retryable(error.to_string())),
     }
 }

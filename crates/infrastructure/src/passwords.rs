@@ -23,7 +23,7 @@ pub struct Argon2Hasher {
     permits: Arc<Semaphore>,
     memory: Arc<Memory>,
     entropy: Arc<dyn Entropy>,
-    patience: Duration,
+    max_wait: Duration,
 }
 
 impl Argon2Hasher {
@@ -34,7 +34,7 @@ impl Argon2Hasher {
             permits: Arc::new(Semaphore::new(cores)),
             memory: Arc::new(Memory::of_runs_with(&PARAMS)),
             entropy,
-            patience: Duration::from_secs(10),
+            max_wait: Duration::from_secs(10),
         }
     }
 
@@ -43,7 +43,7 @@ impl Argon2Hasher {
         work: impl FnOnce(&Memory) -> Result<T, password_hash::Error> + Send + 'static,
     ) -> Result<T, HasherError> {
         let waiting = Arc::clone(&self.permits).acquire_owned();
-        let Ok(Ok(permit)) = tokio::time::timeout(self.patience, waiting).await else {
+        let Ok(Ok(permit)) = tokio::time::timeout(self.max_wait, waiting).await else {
             return Err(HasherError::Busy);
         };
         let memory = Arc::clone(&self.memory);
@@ -194,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_would_wait_too_long_is_refused() {
-        let full = Argon2Hasher { patience: Duration::from_millis(1), ..with_cores(0) };
+        let full = Argon2Hasher { max_wait: Duration::from_millis(1), ..with_cores(0) };
         assert!(matches!(full.hash(&password("correct horse")).await, Err(HasherError::Busy)));
     }
 

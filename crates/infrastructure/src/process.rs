@@ -70,7 +70,7 @@ impl Finished {
     }
 
     /// Returns the last lines of its error output, for users.
-    pub(crate) fn last_complaints(&self, lines: usize) -> String {
+    pub(crate) fn last_error_lines(&self, lines: usize) -> String {
         let text = String::from_utf8_lossy(&self.complaints);
         let lines: Vec<&str> =
             text.lines().filter(|line| !line.trim().is_empty()).rev().take(lines).collect();
@@ -337,7 +337,7 @@ mod tests {
     async fn a_program_answers_complains_and_ends() {
         let finished = shell("cat; echo bad >&2; exit 3").input("hello").run().await.unwrap();
         assert_eq!((finished.answer.as_slice(), finished.status.code()), (b"hello".as_slice(), Some(3)));
-        assert_eq!(finished.last_complaints(5), "bad");
+        assert_eq!(finished.last_error_lines(5), "bad");
     }
 
     #[tokio::test]

@@ -25,7 +25,7 @@ use launchway_proxy::{
 pub struct FrontProxy {
     control: Client,
     /// The timeout of draining requests before their container is stopped.
-    patience: Duration,
+    max_wait: Duration,
     /// The process id of the proxy that last got all routes; 0 for none.
     told: Arc<AtomicU32>,
 }
@@ -33,8 +33,8 @@ pub struct FrontProxy {
 impl FrontProxy {
     /// Returns the proxy whose control socket is in `folder`.
     #[must_use]
-    pub fn at(folder: &Path, patience: Duration) -> Self {
-        Self { control: Client::at(folder), patience, told: Arc::default() }
+    pub fn at(folder: &Path, max_wait: Duration) -> Self {
+        Self { control: Client::at(folder), max_wait, told: Arc::default() }
     }
 }
 
@@ -67,7 +67,7 @@ impl TrafficRouter for FrontProxy {
         container: Option<ContainerId>,
     ) -> Result<(), StepError> {
         let container = container.as_ref().map(ContainerId::as_str);
-        let drained = self.control.drain(&application.to_string(), container, self.patience).await;
+        let drained = self.control.drain(&application.to_string(), container, self.max_wait).await;
         let is_drained = drained.map_err(fault)?;
         if !is_drained {
             tracing::info!(application.id = %application, "drain timed out, open requests are closed");
@@ -89,7 +89,7 @@ fn on_the_wire(route: &Route) -> wire::Route {
 }
 
 fn fault(error: ControlError) -> StepError {
-    StepError::Fault(format!("the front proxy cannot be told: {error}"))
+    StepError::Retryable(format!("the front proxy cannot be told: {error}"))
 }
 
 /// No proxy: an application is reached at its container's own address, which is in its log, and a site in

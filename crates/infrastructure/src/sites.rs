@@ -43,7 +43,7 @@ impl ReleaseFolders {
     /// after the data directory is locked.
     ///
     /// # Errors
-    /// [`StepError::Fault`] when the file system fails.
+    /// [`StepError::Retryable`] when the file system fails.
     pub async fn clear_drafts(&self) -> Result<(), StepError> {
         let root = self.root.clone();
         off_thread("clear unfinished releases", move || {
@@ -172,7 +172,7 @@ impl Publication {
         }
         match published {
             Ok(()) => Ok(self.place.clone()),
-            Err(CopyError::Refused(sentence)) => Err(StepError::Refused(sentence)),
+            Err(CopyError::Refused(sentence)) => Err(StepError::Rejected(sentence)),
             Err(CopyError::Io(error)) => Err(fault("publish a site", &error)),
         }
     }
@@ -187,13 +187,13 @@ impl Publication {
                 return Err(fault("enter a checkout", &error));
             }
             Err(_) => {
-                return Err(StepError::Refused(format!("There is no folder `{folder}` in the repository.")));
+                return Err(StepError::Rejected(format!("There is no folder `{folder}` in the repository.")));
             }
         };
         if !source.starts_with(&root) {
-            Err(StepError::Refused(format!("The folder `{folder}` leads out of the repository.")))
+            Err(StepError::Rejected(format!("The folder `{folder}` leads out of the repository.")))
         } else if !source.is_dir() {
-            Err(StepError::Refused(format!("`{folder}` is no folder of the repository.")))
+            Err(StepError::Rejected(format!("`{folder}` is no folder of the repository.")))
         } else {
             Ok(source)
         }

@@ -18,7 +18,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{closing::Phase, exchange::Peer, forward, proxy::Proxy, wire::Wire};
+use crate::{close::Phase, exchange::Peer, forward, proxy::Proxy, wire::Wire};
 
 /// The backlog of the listening socket.
 const BACKLOG: u32 = 4_096;

@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     access_log::Entry,
-    crowd::Seat,
+    connection_limiter::ConnectionPermit,
     proxy::Proxy,
     traffic::{Counters, Outcome},
 };
@@ -43,7 +43,7 @@ pub(crate) struct Peer {
     requests: AtomicU32,
     // A tunnel outlives the connection's task, and counts as a connection.
     _permit: OwnedSemaphorePermit,
-    _seat: Option<Seat>,
+    _seat: Option<ConnectionPermit>,
 }
 
 impl Peer {
@@ -53,7 +53,7 @@ impl Peer {
         let is_trusted = proxy.trusted.iter().any(|network| network.contains(&address));
         let seat = match is_trusted {
             true => None,
-            false => Some(proxy.crowd.admit(address, proxy.limits.per_client)?),
+            false => Some(proxy.connection_limiter.admit(address, proxy.limits.per_client)?),
         };
         let forwarded = match address {
             IpAddr::V4(address) => format!("for={address};proto=http"),

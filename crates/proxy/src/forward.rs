@@ -16,14 +16,14 @@ use tokio::time::sleep;
 use self::attempt::Failure;
 use crate::{
     body::Body,
-    closing::Phase,
+    close::Phase,
     exchange::{Exchange, Peer},
     host,
     pages::{Problem, page},
     proxy::Proxy,
     routes::Target,
     site,
-    table::Place,
+    table::RouteEntry,
     upstream::Slot,
 };
 
@@ -56,13 +56,13 @@ pub(crate) async fn answer(
 ) -> Response<Body> {
     let wants_upgrade = request.headers().contains_key(header::UPGRADE);
     let found = find(proxy, &request);
-    let application = found.as_ref().ok().map(|place| &place.application);
+    let application = found.as_ref().ok().map(|entry| &entry.application);
     let exchange = Exchange::begin(proxy, peer, application, &request);
     let is_own = found.is_err();
     let mut response = match found {
         Err(problem) => page(problem, request.headers()),
         Ok(_) if !exchange.fits() => page(Problem::TooBusy, request.headers()),
-        Ok(place) => Forward::new(proxy, peer, Arc::clone(&exchange), request).run(place).await,
+        Ok(entry) => Forward::new(proxy, peer, Arc::clone(&exchange), request).run(entry).await,
     };
     exchange.answered(response.status().as_u16());
     response.body_mut().ends(exchange);
@@ -75,14 +75,14 @@ pub(crate) async fn answer(
     response
 }
 
-fn find<B>(proxy: &Proxy, request: &Request<B>) -> Result<Place, Problem> {
+fn find<B>(proxy: &Proxy, request: &Request<B>) -> Result<RouteEntry, Problem> {
     let host = host::of(request.uri(), request.headers()).map_err(Problem::BadRequest)?;
     if !request.uri().path().starts_with('/') && request.uri().path() != "*" {
         return Err(Problem::BadRequest("the request's target is no path"));
     }
     let table = proxy.routes.table();
     match table.find(&host) {
-        Some(place) => Ok(place.clone()),
+        Some(entry) => Ok(entry.clone()),
         None if table.is_complete() => Err(Problem::UnknownHost),
         None => Err(Problem::Starting),
     }
@@ -112,28 +112,28 @@ impl<'a> Forward<'a> {
         }
     }
 
-    async fn run(mut self, mut place: Place) -> Response<Body> {
+    async fn run(mut self, mut entry: RouteEntry) -> Response<Body> {
         let mut pauses = PAUSES.into_iter();
         loop {
-            let failure = match &place.upstream.target {
-                Target::Container { .. } if !place.upstream.is_trusted => {
+            let failure = match &entry.upstream.target {
+                Target::Container { .. } if !entry.upstream.is_trusted => {
                     return self.page(Problem::Starting);
                 }
-                Target::Container { address, .. } => match self.attempt(&place.upstream, *address).await {
+                Target::Container { address, .. } => match self.attempt(&entry.upstream, *address).await {
                     Ok(response) => return response,
                     Err(failure) => failure,
                 },
                 Target::Site { folder } => {
                     let mut response = site::serve(folder, &self.head).await;
-                    response.body_mut().reads(place.upstream);
+                    response.body_mut().reads(entry.upstream);
                     return response;
                 }
                 Target::Stopped => return self.page(Problem::Stopped),
                 Target::Absent => return self.page(Problem::Absent),
             };
             // A request that waits for another target must not keep this one alive.
-            let tried = Arc::downgrade(&place.upstream);
-            drop(place);
+            let tried = Arc::downgrade(&entry.upstream);
+            drop(entry);
             match &failure {
                 Failure::Final(problem) => return self.page(*problem),
                 Failure::Stale | Failure::Unreachable => {}
@@ -142,14 +142,14 @@ impl<'a> Forward<'a> {
                     None => return self.page(Problem::NotAnswering),
                 },
             }
-            place = match find(self.proxy, &self.head) {
-                Ok(place)
+            entry = match find(self.proxy, &self.head) {
+                Ok(entry)
                     if matches!(failure, Failure::Unreachable)
-                        && Arc::as_ptr(&place.upstream) == tried.as_ptr() =>
+                        && Arc::as_ptr(&entry.upstream) == tried.as_ptr() =>
                 {
                     return self.page(Problem::NotAnswering);
                 }
-                Ok(place) => place,
+                Ok(entry) => entry,
                 Err(problem) => return self.page(problem),
             };
         }

@@ -3,9 +3,9 @@
 mod accept;
 pub mod access_log;
 pub mod body;
-mod closing;
+mod close;
+mod connection_limiter;
 pub mod control;
-mod crowd;
 mod exchange;
 mod forward;
 mod host;

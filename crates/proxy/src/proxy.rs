@@ -7,8 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::Semaphore;
 
 use crate::{
-    Limits, Settings, access_log::AccessLog, closing::Closing, crowd::Crowd, routes::LiveRoutes,
-    signal::Signal, store::Store,
+    Limits, Settings, access_log::AccessLog, close::Closing, connection_limiter::ConnectionLimiter,
+    routes::LiveRoutes, signal::Signal, store::Store,
 };
 
 const ACCESS_LOG: &str = "access.log";
@@ -27,7 +27,7 @@ pub(crate) struct Proxy {
     pub(crate) notes_requests: bool,
     pub(crate) closing: Closing,
     /// The number of connections of each client.
-    pub(crate) crowd: Arc<Crowd>,
+    pub(crate) connection_limiter: Arc<ConnectionLimiter>,
     /// One permit for each connection that is allowed.
     pub(crate) connections: Arc<Semaphore>,
     /// Set while the predecessor still answers requests.
@@ -51,7 +51,7 @@ impl Proxy {
             access_log,
             notes_requests: settings.access_log,
             closing: Closing::default(),
-            crowd: Arc::default(),
+            connection_limiter: Arc::default(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             limits,
             predecessor: Signal::default(),

@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     Limits, Settings,
     accept::{accept, listen},
-    closing::Phase,
+    close::Phase,
     control::{self, End, Folder, Inheritance, Leaving},
     proxy::Proxy,
 };

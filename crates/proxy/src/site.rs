@@ -15,7 +15,7 @@ mod answers;
 mod conditions;
 mod media_types;
 mod ranges;
-mod reading;
+mod reader;
 mod release;
 mod representation;
 mod tags;

@@ -18,22 +18,22 @@ use crate::{
 /// An immutable snapshot of all routes. A change creates another table.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    by_host: HashMap<Box<str>, Place>,
-    by_application: BTreeMap<String, (Route, Place)>,
+    by_host: HashMap<Box<str>, RouteEntry>,
+    by_application: BTreeMap<String, (Route, RouteEntry)>,
     /// These are all routes.
     is_complete: bool,
 }
 
 /// The route of a host.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct RouteEntry {
     pub(crate) application: Arc<Application>,
     pub(crate) upstream: Arc<Upstream>,
 }
 
 /// State shared by every table.
 #[derive(Debug, Default)]
-pub(crate) struct Ground {
+pub(crate) struct SharedState {
     pub(crate) traffic: Traffic,
     /// Notified when a target is no longer in use.
     pub(crate) gone: Arc<Notify>,
@@ -46,21 +46,21 @@ impl Table {
     /// # Errors
     ///
     /// Returns which host is invalid, or belongs to two applications.
-    pub(crate) fn new(kept: Kept, before: &Self, ground: &Ground) -> Result<Self, String> {
+    pub(crate) fn new(kept: Kept, before: &Self, ground: &SharedState) -> Result<Self, String> {
         let mut table = Self { is_complete: kept.is_complete, ..Self::default() };
         for (route, is_trusted) in kept.routes {
-            let place = before.place_of(&route, is_trusted, ground);
+            let entry = before.place_of(&route, is_trusted, ground);
             for host in &route.hosts {
-                table.lead(host, &place)?;
+                table.add_host(host, &entry)?;
             }
-            if let Some((route, _)) = table.by_application.insert(route.application.clone(), (route, place)) {
+            if let Some((route, _)) = table.by_application.insert(route.application.clone(), (route, entry)) {
                 return Err(format!("application `{}` has two routes", route.application));
             }
         }
         Ok(table)
     }
 
-    pub(crate) fn find(&self, host: &str) -> Option<&Place> {
+    pub(crate) fn find(&self, host: &str) -> Option<&RouteEntry> {
         self.by_host.get(host)
     }
 
@@ -72,48 +72,48 @@ impl Table {
 
     /// Returns whether every route was set since the machine booted.
     pub(crate) fn is_trusted(&self) -> bool {
-        self.is_complete && self.places().all(|place| place.upstream.is_trusted)
+        self.is_complete && self.places().all(|entry| entry.upstream.is_trusted)
     }
 
     pub(crate) fn len(&self) -> usize {
         self.by_application.len()
     }
 
-    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
-        self.by_application.values().map(|(_, place)| place)
+    pub(crate) fn places(&self) -> impl Iterator<Item = &RouteEntry> {
+        self.by_application.values().map(|(_, entry)| entry)
     }
 
     pub(crate) fn upstream_of(&self, application: &str) -> Option<&Arc<Upstream>> {
-        self.by_application.get(application).map(|(_, place)| &place.upstream)
+        self.by_application.get(application).map(|(_, entry)| &entry.upstream)
     }
 
     pub(crate) fn kept(&self) -> Kept {
         let routes = self.by_application.values();
         Kept {
             is_complete: self.is_complete,
-            routes: routes.map(|(route, place)| (route.clone(), place.upstream.is_trusted)).collect(),
+            routes: routes.map(|(route, entry)| (route.clone(), entry.upstream.is_trusted)).collect(),
         }
     }
 
-    fn lead(&mut self, host: &str, place: &Place) -> Result<(), String> {
+    fn add_host(&mut self, host: &str, entry: &RouteEntry) -> Result<(), String> {
         if !is_plain(host) {
             return Err(format!("`{host}` is no host: lower case, without a port"));
         }
-        match self.by_host.insert(host.into(), place.clone()) {
-            Some(other) if other.application.name != place.application.name => {
+        match self.by_host.insert(host.into(), entry.clone()) {
+            Some(other) if other.application.name != entry.application.name => {
                 Err(format!("host `{host}` belongs to application `{}`", other.application.name))
             }
             _ => Ok(()),
         }
     }
 
-    fn place_of(&self, route: &Route, is_trusted: bool, ground: &Ground) -> Place {
+    fn place_of(&self, route: &Route, is_trusted: bool, ground: &SharedState) -> RouteEntry {
         // Only the address of a container can be reused by another.
         let is_trusted = is_trusted || !matches!(route.target, Target::Container { .. });
         let Some((_, old)) = self.by_application.get(&route.application) else {
             let application =
                 Application::new(&route.application, ground.traffic.counters(&route.application));
-            return Place {
+            return RouteEntry {
                 application,
                 upstream: Upstream::new(route.target.clone(), is_trusted, &ground.gone),
             };
@@ -123,7 +123,7 @@ impl Table {
             true => Arc::clone(&old.upstream),
             false => Upstream::new(route.target.clone(), is_trusted, &ground.gone),
         };
-        Place { application: Arc::clone(&old.application), upstream }
+        RouteEntry { application: Arc::clone(&old.application), upstream }
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod answer;
 mod link;
-mod outgoing;
+mod request;
 
 use std::{
     collections::VecDeque,
@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 pub(crate) use self::{
     answer::Answer,
     link::{Link, SendError},
-    outgoing::{Outgoing, Slot},
+    request::{Outgoing, Slot},
 };
 use crate::routes::Target;
 

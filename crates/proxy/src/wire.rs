@@ -69,7 +69,7 @@ impl Wire {
         Ok(())
     }
 
-    fn reset_patience(&mut self) -> Poll<()> {
+    fn reset_timeout(&mut self) -> Poll<()> {
         self.idle.reset();
         self.head.reset();
         Poll::Pending
@@ -78,11 +78,11 @@ impl Wire {
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.scanner.place() {
             // The client may have sent more already, and waits for us.
-            _ if self.peer.is_busy() => self.reset_patience(),
+            _ if self.peer.is_busy() => self.reset_timeout(),
             // The first request has the timeout of a head.
             Place::BeforeFirst | Place::InHead => self.head.poll_over(cx),
             Place::Between => self.idle.poll_over(cx),
-            Place::InBody | Place::Beyond => self.reset_patience(),
+            Place::InBody | Place::Beyond => self.reset_timeout(),
         }
     }
 }

@@ -9,10 +9,10 @@ use launchway_application::auth::NewAdmin;
 use launchway_domain::{auth::Password, value::InvalidValue};
 
 use crate::{
+    assembly::{self, Tables},
     cli::{CreateAdmin, ResetPassword},
     config::Config,
     say,
-    wiring::{self, Tables},
 };
 
 /// Creates the first administrator.
@@ -23,7 +23,7 @@ pub(crate) fn create(config: &Config, arguments: CreateAdmin) -> Result<(), Box<
         organization: arguments.organization.map(|name| checked("--organization", name)).transpose()?,
         password: password()?,
     };
-    let profile = wiring::offline(config, Tables::BringUpToDate, async |services| {
+    let profile = assembly::offline(config, Tables::BringUpToDate, async |services| {
         services.registration.create_admin(admin).await
     })?;
     say(&format!("{} is the administrator of this installation now", profile.user.email));
@@ -34,7 +34,7 @@ pub(crate) fn create(config: &Config, arguments: CreateAdmin) -> Result<(), Box<
 pub(crate) fn reset_password(config: &Config, arguments: ResetPassword) -> Result<(), Box<dyn Error>> {
     let email = checked("--email", arguments.email)?;
     let password = password()?;
-    wiring::offline(config, Tables::MustBeThere, async |services| {
+    assembly::offline(config, Tables::MustBeThere, async |services| {
         services.passwords.reset(&email, &password).await
     })?;
     say(&format!("{email} has another password now, and no session"));

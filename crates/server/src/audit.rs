@@ -5,9 +5,9 @@ use std::error::Error;
 use launchway_application::audit::ChainReport;
 
 use crate::{
+    assembly::{self, Tables},
     cli,
     config::Config,
-    wiring::{self, Tables},
 };
 
 /// Verifies every chain, prints a line for each, and fails if one is broken.
@@ -16,7 +16,7 @@ use crate::{
 /// rewrites a whole chain cannot change that.
 pub(crate) fn verify(config: &Config) -> Result<(), Box<dyn Error>> {
     let reports =
-        wiring::offline(config, Tables::MustBeThere, async |services| services.audit.verify().await)?;
+        assembly::offline(config, Tables::MustBeThere, async |services| services.audit.verify().await)?;
     for report in &reports {
         cli::print(&line(report))?;
     }

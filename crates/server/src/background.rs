@@ -9,8 +9,8 @@ use launchway_application::{
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
     notifications::{Sender, SenderTimings},
     reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings},
-    webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
-    worker::{Crew, Worker, WorkerTimings},
+    webhooks::{BranchPoller, BranchPollerTimings, ComparisonPorts},
+    worker::{JobHandlers, Worker, WorkerTimings},
 };
 use launchway_domain::{
     extensions::PortPolicy,
@@ -33,7 +33,7 @@ use tokio::{
     task::{JoinHandle, spawn},
 };
 
-use crate::{config::Config, installation::hostname, wiring::Wiring};
+use crate::{assembly::Wiring, config::Config, installation::hostname};
 
 /// The most concurrent operations on containers: each is short, and mostly waits for the engine.
 const OPERATIONS: usize = 8;
@@ -152,8 +152,8 @@ async fn worker(
     };
     let limits = ClaimLimits { builds: most, operations: OPERATIONS, per_organization };
     let timings = WorkerTimings { engine: config.deployments.engine_timeout, ..WorkerTimings::default() };
-    let crew = Crew { pipeline: Arc::new(pipeline), runs: Some(Arc::new(runs)) };
-    Ok(Worker::new(database, crew, identity, limits, timings, wiring.tools.basics.clone()))
+    let handlers = JobHandlers { pipeline: Arc::new(pipeline), runs: Some(Arc::new(runs)) };
+    Ok(Worker::new(database, handlers, identity, limits, timings, wiring.tools.basics.clone()))
 }
 
 fn run_ports(wiring: &Wiring, outside: &Outside) -> RunPorts {
@@ -223,10 +223,10 @@ fn sender(config: &Config, wiring: &Wiring, identity: SenderId) -> Sender {
     let settings = &config.notifications;
     let timings = SenderTimings::of(settings.retries.clone(), settings.timeout);
     let queue = Arc::new(wiring.database.clone());
-    Sender::new(queue, Arc::clone(&wiring.services.courier), identity, timings, wiring.tools.clone())
+    Sender::new(queue, Arc::clone(&wiring.services.notifier), identity, timings, wiring.tools.clone())
 }
 
-fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> Comparison {
+fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> BranchPoller {
     let database = Arc::new(wiring.database.clone());
     let ports = ComparisonPorts {
         branches: database.clone(),
@@ -234,8 +234,8 @@ fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> Com
         secrets: Arc::clone(&wiring.secrets),
         source: source.clone(),
     };
-    let timings = ComparisonTimings::each(config.deployments.branch_check);
-    Comparison::new(ports, timings, wiring.tools.clone())
+    let timings = BranchPollerTimings::each(config.deployments.branch_check);
+    BranchPoller::new(ports, timings, wiring.tools.clone())
 }
 
 fn runtime_logs(config: &Config, wiring: &Wiring, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {

@@ -7,13 +7,14 @@ use std::{error::Error, process::Command};
 use launchway_application::reconciler::{UnknownObjects, find_unknown};
 use launchway_domain::{
     deployments::{
-        Condition, DeploymentRepository as _, EngineInventory, Found, FoundObject, LiveVersion, StepError,
+        Condition, DeploymentRepository as _, DiscoveredObject, DiscoveredResource, EngineInventory,
+        LiveVersion, StepError,
     },
     ids::InstanceId,
 };
 use launchway_infrastructure::{
     data_dir::{DataDir, DataDirError},
-    database::{Database, Fit},
+    database::{Database, SchemaStatus},
     docker::DockerEngine,
     sites::ReleaseFolders,
 };
@@ -21,12 +22,12 @@ use launchway_proxy::control::{Client, ControlError};
 
 use self::report::Report;
 use crate::{
+    assembly::{Tables, runtime},
     background::docker_options,
     chain, cli,
     config::Config,
     front_proxy,
     installation::{self, Installation},
-    wiring::{Tables, runtime},
 };
 
 /// Checks the installation. Fails if a problem keeps it from working.
@@ -154,14 +155,14 @@ async fn check_proxy(config: &Config, data: &DataDir, report: &mut Report) {
 }
 
 async fn check_database(config: &Config, data: &DataDir, report: &mut Report) -> Option<Installation> {
-    match installation::fit(config) {
-        Ok(Fit::UpToDate) => {}
-        Ok(Fit::Behind(steps)) => {
+    match installation::schema_status(config) {
+        Ok(SchemaStatus::UpToDate) => {}
+        Ok(SchemaStatus::Behind(steps)) => {
             let text = format!("needs {} migrations", steps.len());
             report.warn("database", text, "start the server of this version, or run `launchway migrate`");
             return None;
         }
-        Ok(Fit::Ahead(_)) => {
+        Ok(SchemaStatus::Ahead(_)) => {
             let hint = "use the version that the server was last started with";
             report.fail("database", "is of a newer version of Launchway".to_owned(), hint);
             return None;
@@ -226,7 +227,7 @@ async fn check_build_limits(engine: &DockerEngine, report: &mut Report) {
 }
 
 /// Checks that the container of every live version runs.
-async fn check_versions(database: &Database, containers: &[Found], report: &mut Report) {
+async fn check_versions(database: &Database, containers: &[DiscoveredResource], report: &mut Report) {
     let live = match database.live().await {
         Ok(live) => live,
         Err(error) => {
@@ -239,7 +240,7 @@ async fn check_versions(database: &Database, containers: &[Found], report: &mut 
     for version in &running {
         let Some(recorded) = &version.deployment.container else { continue };
         let is_up = containers.iter().any(|found| {
-            matches!(&found.what, FoundObject::Container { id, condition: Condition::Running { .. }, .. }
+            matches!(&found.what, DiscoveredObject::Container { id, condition: Condition::Running { .. }, .. }
                 if *id == recorded.id)
         });
         if !is_up {
@@ -260,7 +261,7 @@ async fn unknown_objects(
     database: &Database,
 ) -> Result<UnknownObjects, StepError> {
     let sites = ReleaseFolders::open(&data.path().join("sites"))
-        .map_err(|error| StepError::Fault(format!("the folder of sites cannot be read: {error}")))?;
+        .map_err(|error| StepError::Retryable(format!("the folder of sites cannot be read: {error}")))?;
     find_unknown(engine, &sites, database).await
 }
 
@@ -272,13 +273,15 @@ fn report_unknown(unknown: &UnknownObjects, installation: InstanceId, report: &m
     }
     for found in objects {
         let (text, command) = match &found.what {
-            FoundObject::Container { id, .. } => {
+            DiscoveredObject::Container { id, .. } => {
                 (format!("container {}", id.as_str()), format!("docker rm --force {}", id.as_str()))
             }
-            FoundObject::Image(name) => {
+            DiscoveredObject::Image(name) => {
                 (format!("image {}", name.as_str()), format!("docker image rm {}", name.as_str()))
             }
-            FoundObject::Network(name) => (format!("network {name}"), format!("docker network rm {name}")),
+            DiscoveredObject::Network(name) => {
+                (format!("network {name}"), format!("docker network rm {name}"))
+            }
         };
         let text =
             format!("{text} has the label of installation {installation}, but no record is known of it");

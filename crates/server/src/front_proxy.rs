@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The time that a proxy may take until it responds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The time that a proxy may take to stop.
 const GRACE: Duration = Duration::from_secs(40);
 /// The size of its log file at which a new one is begun.
@@ -154,7 +154,7 @@ async fn start(
 ) -> Result<Status, Box<dyn Error>> {
     let log = folder.join("proxy.log");
     let mut child = spawn(&log, bind)?;
-    let patience = Instant::now() + PATIENCE;
+    let timeout = Instant::now() + TIMEOUT;
     loop {
         match control.status().await {
             Ok(status) if is_new(&status) => {
@@ -162,7 +162,7 @@ async fn start(
                 std::thread::spawn(move || child.wait());
                 return Ok(status);
             }
-            Ok(_) | Err(ControlError::Absent) if Instant::now() < patience => {}
+            Ok(_) | Err(ControlError::Absent) if Instant::now() < timeout => {}
             Ok(_) => {
                 return Err(format!("the front proxy does not answer; {} tells more", log.display()).into());
             }
@@ -210,8 +210,8 @@ fn spawn(log: &Path, bind: SocketAddr) -> Result<Child, std::io::Error> {
 /// Stops the proxy, and returns when it has exited.
 async fn end(control: &Client) -> Result<(), Box<dyn Error>> {
     control.stop().await?;
-    let patience = Instant::now() + GRACE;
-    while Instant::now() < patience {
+    let timeout = Instant::now() + GRACE;
+    while Instant::now() < timeout {
         if let Err(ControlError::Absent) = control.status().await {
             return Ok(());
         }

@@ -16,10 +16,10 @@ use launchway_domain::{
 use launchway_infrastructure::{
     backup::replace_private_file,
     clock::{SystemClock, TimeOrderedIds},
-    data_dir::{DataDir, LOCK_PATIENCE},
+    data_dir::{DataDir, LOCK_TIMEOUT},
     database::{
-        Database, DatabaseOptions, DatabaseUrl, FileLock, FileLockError, Fit, Inspection, LockHolder,
-        ServerLock, ServerLockError, inspect,
+        Database, DatabaseOptions, DatabaseUrl, FileLock, FileLockError, Inspection, LockHolder,
+        SchemaStatus, ServerLock, ServerLockError, inspect,
     },
     secrets::XChaChaBox,
 };
@@ -27,9 +27,9 @@ use launchway_infrastructure::{
 use self::decision::{DatabaseIdentity, Decision, Refusal, decide};
 pub(crate) use self::hostname::hostname;
 use crate::{
+    assembly::{self, Tables},
     config::{Config, shown_database},
     key,
-    wiring::{self, Tables},
 };
 
 /// The file of the installation id.
@@ -76,7 +76,7 @@ impl Installation {
         let options = DatabaseOptions { lock, lock_state, ..DatabaseOptions::new(config.database.clone()) };
         let database = Database::open(DatabaseOptions { must_exist: tables.must_exist(), ..options })?
             .with_log_limits(config.deployments.log_limits);
-        wiring::bring_up_to_date(&database, &tables).await?;
+        assembly::bring_up_to_date(&database, &tables).await?;
         let secrets = key::fitting(config, data, &database).await?;
         let id = match tables {
             // The running server does this.
@@ -114,12 +114,12 @@ impl Checked {
                 return Ok(Self { server_lock, ..check(config, data, adopt)? });
             }
         };
-        let lock = FileLock::acquire(path, LOCK_PATIENCE)?;
+        let lock = FileLock::acquire(path, LOCK_TIMEOUT)?;
         let checked = check(config, data, adopt)?;
         if lock.is_some() {
             return Ok(Self { lock, ..checked });
         }
-        let lock = FileLock::acquire_or_create(path, LOCK_PATIENCE)?;
+        let lock = FileLock::acquire_or_create(path, LOCK_TIMEOUT)?;
         // Another server may have created it in the meantime, and have stopped again.
         Ok(Self { lock: Some(lock), ..check(config, data, adopt)? })
     }
@@ -148,9 +148,9 @@ impl Checked {
 /// Checks that a backup of the data directory and the database would be one of a single installation. A
 /// newer schema may store the id elsewhere, so it is not read there.
 pub(crate) fn check_for_backup(config: &Config, data: &DataDir) -> Result<(), Box<dyn Error>> {
-    match fit(config)? {
-        Fit::Ahead(_) => Ok(()),
-        Fit::UpToDate | Fit::Behind(_) => Checked::beside_a_server(config, data).map(drop),
+    match schema_status(config)? {
+        SchemaStatus::Ahead(_) => Ok(()),
+        SchemaStatus::UpToDate | SchemaStatus::Behind(_) => Checked::beside_a_server(config, data).map(drop),
     }
 }
 
@@ -159,13 +159,13 @@ pub(crate) fn is_database_in_use(config: &Config) -> Result<bool, Box<dyn Error>
     let path = match &config.database {
         DatabaseUrl::Sqlite(path) => path,
         DatabaseUrl::Postgres(url) => {
-            return match ServerLock::acquire(url, &hostname(), LOCK_PATIENCE) {
+            return match ServerLock::acquire(url, &hostname(), LOCK_TIMEOUT) {
                 Err(ServerLockError::InUse(_)) => Ok(true),
                 outcome => Ok(outcome.map(|_released| false)?),
             };
         }
     };
-    match FileLock::acquire(path, LOCK_PATIENCE) {
+    match FileLock::acquire(path, LOCK_TIMEOUT) {
         // SQLite finds its WAL by the name of the file: two names would be two logs.
         Err(FileLockError::InUse(_)) if fs::metadata(path)?.nlink() > 1 => Err(format!(
             "a server uses the database file `{}`, which has several names (hard links): stop the server, or remove the \
@@ -179,11 +179,11 @@ pub(crate) fn is_database_in_use(config: &Config) -> Result<bool, Box<dyn Error>
 }
 
 /// Returns the status of the schema for this binary. The database has to exist.
-pub(crate) fn fit(config: &Config) -> Result<Fit, Box<dyn Error>> {
+pub(crate) fn schema_status(config: &Config) -> Result<SchemaStatus, Box<dyn Error>> {
     match inspect(&config.database)? {
         Inspection::Missing => Err(missing(config)),
         Inspection::Foreign => Err(foreign(config)),
-        Inspection::Usable { fit, .. } => Ok(fit),
+        Inspection::Usable { schema_status, .. } => Ok(schema_status),
     }
 }
 
@@ -192,7 +192,9 @@ fn check(config: &Config, data: &DataDir, adopt: bool) -> Result<Checked, Box<dy
     let (installation, key_check) = match inspect(&config.database)? {
         Inspection::Foreign => return Err(foreign(config)),
         Inspection::Missing => (None, None),
-        Inspection::Usable { fit: Fit::Ahead(unknown), .. } => return Err(wiring::newer(&unknown)),
+        Inspection::Usable { schema_status: SchemaStatus::Ahead(unknown), .. } => {
+            return Err(assembly::newer(&unknown));
+        }
         Inspection::Usable { installation, key_check, .. } => (installation, key_check),
     };
     let database = DatabaseIdentity::of(installation, key_check.is_some());

@@ -13,17 +13,18 @@ use launchway_infrastructure::{
     clock::SystemEntropy,
     data_dir::DataDir,
     database::{
-        Database, Fit,
+        Database, SchemaStatus,
         tables::{SEALED, Tables, TablesError},
     },
     secrets::{SecretKey, SecretKeys, XChaChaBox},
 };
 
 use crate::{
+    assembly,
     backup::no_data,
     config::Config,
     installation::{self, Checked},
-    say, wiring,
+    say,
 };
 
 /// The key file in the data directory.
@@ -151,10 +152,12 @@ pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
 
 /// Fails for another schema: columns that this binary does not know could not be encrypted again.
 fn refuse_other_tables(config: &Config) -> Result<(), Box<dyn Error>> {
-    match installation::fit(config)? {
-        Fit::UpToDate => Ok(()),
-        Fit::Behind(_) => Err("the database is not up to date: run `launchway migrate` first".into()),
-        Fit::Ahead(unknown) => Err(wiring::newer(&unknown)),
+    match installation::schema_status(config)? {
+        SchemaStatus::UpToDate => Ok(()),
+        SchemaStatus::Behind(_) => {
+            Err("the database is not up to date: run `launchway migrate` first".into())
+        }
+        SchemaStatus::Ahead(unknown) => Err(assembly::newer(&unknown)),
     }
 }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod admin;
+mod assembly;
 mod audit;
 mod background;
 mod backup;
@@ -17,7 +18,6 @@ mod proxy;
 mod serve;
 mod telemetry;
 mod upgrade;
-mod wiring;
 
 use std::{error::Error, path::Path, process::ExitCode};
 
@@ -67,7 +67,7 @@ fn run(verb: ServerVerb, config: &Config, adopt: bool) -> Result<(), Box<dyn Err
     match verb {
         ServerVerb::Serve(serve) => serve::run(config, adopt || serve.adopt),
         ServerVerb::Doctor => doctor::run(config),
-        ServerVerb::Migrate => wiring::migrate(config),
+        ServerVerb::Migrate => assembly::migrate(config),
         ServerVerb::Config => cli::print(&config.to_string()),
         ServerVerb::Openapi => cli::print(&format!("{:#}\n", serde_json::json!(launchway_api::document()))),
         ServerVerb::Proxy(ProxyVerb::Run) => proxy::run(config),

@@ -10,10 +10,10 @@ use launchway_proxy::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    assembly::runtime,
     cli,
     config::{Config, ProxyConfig},
     front_proxy, telemetry,
-    wiring::runtime,
 };
 
 /// Routes traffic until it is stopped, or until a successor takes over.

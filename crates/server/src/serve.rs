@@ -20,13 +20,13 @@ use tokio::{
 };
 
 use crate::{
+    assembly::{Tables, Wiring, load_catalog},
     background::Background,
     cli,
     config::Config,
     front_proxy::FrontProxy,
     installation::{self, Installation},
     telemetry,
-    wiring::{Tables, Wiring, load_catalog},
 };
 
 /// The largest body of a request.
@@ -74,7 +74,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let server = HttpServer::new(move || {
         App::new()
             .app_data(app_data.clone())
-            .wrap(from_fn(launchway_api::front_door))
+            .wrap(from_fn(launchway_api::middleware))
             .configure(launchway_api::configure)
     })
     .disable_signals()

@@ -3,20 +3,20 @@
 use std::error::Error;
 
 use launchway_domain::applications::{ImageRef, Reference, RegistryPolicy};
-use launchway_infrastructure::database::{Fit, ImageInUse, images_in_use};
+use launchway_infrastructure::database::{ImageInUse, SchemaStatus, images_in_use};
 
-use crate::{cli, config::Config, installation, wiring};
+use crate::{assembly, cli, config::Config, installation};
 
 /// Prints the effects of a start of this binary on the database; fails if it would not start.
 pub(crate) fn check(config: &Config) -> Result<(), Box<dyn Error>> {
-    match installation::fit(config)? {
-        Fit::UpToDate => cli::print("the database is up to date\n")?,
-        Fit::Behind(steps) => cli::print(&format!(
+    match installation::schema_status(config)? {
+        SchemaStatus::UpToDate => cli::print("the database is up to date\n")?,
+        SchemaStatus::Behind(steps) => cli::print(&format!(
             "{} migrations will be taken at the next start, or by `launchway migrate`: {}\n",
             steps.len(),
             steps.join(", ")
         ))?,
-        Fit::Ahead(unknown) => return Err(wiring::newer(&unknown)),
+        SchemaStatus::Ahead(unknown) => return Err(assembly::newer(&unknown)),
     }
     check_registries(config)
 }

@@ -14,13 +14,13 @@ pub mod client;
 pub mod clock;
 pub mod docker;
 pub mod entropy;
+pub mod external;
 pub mod hostile;
 pub mod ids;
-pub mod outside;
-pub mod patience;
 pub mod people;
 pub mod postgres;
 pub mod repository;
 pub mod server;
+pub mod wait;
 
 pub use self::{clock::FixedClock, entropy::CountingEntropy, ids::CountingIds};

@@ -21,14 +21,14 @@ usage: launchway-verify --ledger <file> --database <sqlite:file | postgres://…
 const PAUSE: Duration = Duration::from_millis(300);
 
 fn main() -> ExitCode {
-    let wish = match Wish::parse(std::env::args().skip(1)) {
-        Ok(wish) => wish,
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
         Err(problem) => {
             eprintln!("{problem}\n\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match wish.figures() {
+    match options.figures() {
         Ok(figures) => {
             match serde_json::to_string(&figures) {
                 Ok(text) => println!("{text}"),
@@ -43,15 +43,15 @@ fn main() -> ExitCode {
     }
 }
 
-struct Wish {
+struct Options {
     ledger: PathBuf,
     evidence: Evidence,
-    patience: Duration,
+    max_wait: Duration,
 }
 
-impl Wish {
+impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let (mut ledger, mut database, mut patience) = (None, None, Duration::ZERO);
+        let (mut ledger, mut database, mut max_wait) = (None, None, Duration::ZERO);
         let mut evidence = Evidence::default();
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or_else(|| format!("`{name}` wants a value"))?;
@@ -63,13 +63,13 @@ impl Wish {
                 "--until" => evidence.until = Some(number()?.into()),
                 "--at-rest" => {
                     evidence.at_rest = true;
-                    patience = Duration::from_secs(number()?);
+                    max_wait = Duration::from_secs(number()?);
                 }
                 _ => return Err(format!("there is no option `{name}`")),
             }
         }
         evidence.database = database.ok_or("`--database` is missing")?;
-        Ok(Self { ledger: ledger.ok_or("`--ledger` is missing")?, evidence, patience })
+        Ok(Self { ledger: ledger.ok_or("`--ledger` is missing")?, evidence, max_wait })
     }
 
     /// Returns the figures, once nothing is wrong any more or the timeout has passed.
@@ -78,7 +78,7 @@ impl Wish {
         loop {
             let found = compare(&self.ledger, &self.evidence);
             let is_well = found.as_ref().is_ok_and(|figures| figures.wrong() == 0);
-            if is_well || started.elapsed() >= self.patience {
+            if is_well || started.elapsed() >= self.max_wait {
                 return found;
             }
             sleep(PAUSE);

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The timeout of the start of an engine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// The number of log lines that are shown when the start fails.
 const LAST_WORDS: usize = 15;
 /// Starts the engine with all of its data in the current folder, but at the usual socket.
@@ -68,10 +68,10 @@ impl Engine {
         // Below `/tmp` whatever the environment says: sockets need short paths.
         let scratch = Scratch::create(Path::new("/tmp"), "docker", &farewell)?;
         spawn(scratch.path())?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !answers() {
             if Instant::now() > deadline || !is_running(scratch.path()) {
-                return Err(Failure::because("the Docker engine did not start", last_words(scratch.path())));
+                return Err(Failure::because("the Docker engine did not start", tail_logs(scratch.path())));
             }
             thread::sleep(Duration::from_millis(200));
         }
@@ -120,7 +120,7 @@ fn is_running(folder: &Path) -> bool {
     !pid.is_empty() && Path::new("/proc").join(pid).exists()
 }
 
-fn last_words(folder: &Path) -> String {
+fn tail_logs(folder: &Path) -> String {
     let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
     let lines: Vec<_> = log.lines().collect();
     lines[lines.len().saturating_sub(LAST_WORDS)..].join("\n")
@@ -140,10 +140,10 @@ mod tests {
     #[test]
     fn the_last_words_are_the_end_of_the_log() {
         let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
-        assert_eq!(last_words(scratch.path()), "");
+        assert_eq!(tail_logs(scratch.path()), "");
         let lines: Vec<_> = (1..=20).map(|number| number.to_string()).collect();
         fs::write(scratch.path().join("log"), lines.join("\n")).unwrap();
-        assert!(last_words(scratch.path()).starts_with("6\n7\n"));
+        assert!(tail_logs(scratch.path()).starts_with("6\n7\n"));
     }
 
     #[test]

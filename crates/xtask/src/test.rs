@@ -85,11 +85,11 @@ mod tests {
 
     fn lines(filters: &[&str], nextest: bool) -> Vec<String> {
         let filters: Vec<_> = filters.iter().map(|&filter| filter.to_owned()).collect();
-        steps(&filters, nextest).unwrap().iter().map(last_words).collect()
+        steps(&filters, nextest).unwrap().iter().map(tail_logs).collect()
     }
 
     /// Without the program, whose name depends on the environment of the test.
-    fn last_words(command: &Command) -> String {
+    fn tail_logs(command: &Command) -> String {
         workspace::shown(command).split_once(' ').unwrap().1.to_owned()
     }
 
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_real_nixpacks_has_a_step_of_its_own() {
         let expected = "test -p launchway-infrastructure --features real-nixpacks --test nixpacks";
-        assert_eq!(last_words(&with_nixpacks()), expected);
+        assert_eq!(tail_logs(&with_nixpacks()), expected);
     }
 
     #[test]

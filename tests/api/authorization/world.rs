@@ -13,7 +13,7 @@ use launchway_testkit::{
 use serde_json::json;
 
 use super::Row;
-use crate::patience::until;
+use crate::wait::until;
 
 /// A caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

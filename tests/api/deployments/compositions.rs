@@ -8,7 +8,7 @@ use super::{
     stage::{DEPLOY, Stage, address_of, page_at, page_of, text, wish},
     trap::{Moment, Trap},
 };
-use crate::patience::until;
+use crate::wait::until;
 
 /// Services whose page comes from the service `db`, which stores its own in `/data`.
 fn services(page: &str, more: &str) -> String {

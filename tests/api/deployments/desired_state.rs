@@ -13,7 +13,7 @@ use launchway_testkit::{docker::docker, server::WITH_A_FRONT};
 use serde_json::Value;
 
 use super::stage::{DEPLOY, Stage, text, wish};
-use crate::patience::until_within;
+use crate::wait::until_within;
 
 /// The limit of a recovery on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);

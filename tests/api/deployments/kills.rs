@@ -13,7 +13,7 @@ use super::{
     stage::{DEPLOY, Stage, page_of, text, wish},
     trap::{Moment, Trap},
 };
-use crate::patience::until;
+use crate::wait::until;
 
 const OLD: &str = "the old page";
 const NEW: &str = "the new page";

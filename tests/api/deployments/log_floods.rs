@@ -6,7 +6,7 @@ use super::{
     repository::web_server_by,
     stage::{DEPLOY, Stage, text, wish},
 };
-use crate::patience::until_within;
+use crate::wait::until_within;
 
 /// The size limit of a log in this test.
 const SIZE: u64 = 2 << 20;

@@ -7,7 +7,7 @@ use super::{
     repository::{running, web_server_by},
     stage::{DEPLOY, Stage, text, wish},
 };
-use crate::patience::until;
+use crate::wait::until;
 
 super::on_both_stages!(a_log_can_be_paged_and_filtered, a_log_is_told_as_it_is_written);
 
@@ -86,12 +86,12 @@ fn a_log_is_told_as_it_is_written(stage: Stage) {
     let mut told: Vec<(String, String)> = Vec::new();
     let mut has_ended = false;
     // Each client disconnects after a while, and the next one continues there.
-    for patience in [3, 9, 1, 14, usize::MAX] {
+    for timeout in [3, 9, 1, 14, usize::MAX] {
         let client = match told.last() {
             Some((id, _)) => stage.admin.with_header("last-event-id", id),
             None => stage.admin.clone(),
         };
-        has_ended = listen(&client, &path, patience, &mut told);
+        has_ended = listen(&client, &path, timeout, &mut told);
     }
     assert!(has_ended, "the log of a failed deployment has an end");
     let kept: Vec<(String, String)> =
@@ -108,8 +108,8 @@ fn a_log_is_told_as_it_is_written(stage: Stage) {
     wrong.failure(400, "invalid_id");
 }
 
-/// Reads `patience` lines from a stream; returns whether its end was sent.
-fn listen(client: &Client, path: &str, patience: usize, told: &mut Vec<(String, String)>) -> bool {
+/// Reads `timeout` lines from a stream; returns whether its end was sent.
+fn listen(client: &Client, path: &str, timeout: usize, told: &mut Vec<(String, String)>) -> bool {
     let (mut id, mut taken) = (String::new(), 0);
     for line in client.lines(path) {
         if line == "event: end" {
@@ -121,7 +121,7 @@ fn listen(client: &Client, path: &str, patience: usize, told: &mut Vec<(String, 
             assert_eq!(data["id"], id);
             told.push((id.clone(), text(&data["log"])));
             taken += 1;
-            if taken == patience {
+            if taken == timeout {
                 break;
             }
         }
@@ -177,7 +177,7 @@ fn an_application_that_does_not_stay_up_is_said_to_have_failed() {
     let dying = web_server_by("", "httpd -p 8080 -h /www; echo alive; sleep 2; exit 1");
     repository.write("Dockerfile", dying).write("index.html", "a page").commit();
     let (id, deployment) = stage.create_live(&wish("shop", &repository));
-    crate::patience::until_within(std::time::Duration::from_secs(60), "the failure", || {
+    crate::wait::until_within(std::time::Duration::from_secs(60), "the failure", || {
         (stage.application(&id)["status"]["status"] == "failed").then_some(())
     });
     // The line follows the state.

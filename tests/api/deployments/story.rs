@@ -62,7 +62,7 @@ fn expect_live(deployment: &Value, commit: &str) {
 }
 
 fn expect_removed(stage: &Stage, deployment: &Value) {
-    crate::patience::until("the end of the old container", || {
+    crate::wait::until("the end of the old container", || {
         let now = stage.deployment(&text(&deployment["id"]));
         assert_eq!(now["status"]["status"], "deployed");
         (now["container_status"] == "removed").then_some(())

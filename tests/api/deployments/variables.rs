@@ -64,7 +64,7 @@ fn values_are_masked_in_the_log_and_are_in_no_command_line() {
         in_no_command_line();
     }
     stage.deployed(&deployment);
-    crate::patience::until("what the container prints", || {
+    crate::wait::until("what the container prints", || {
         stage.story_of(&deployment).contains("runtime: serving with").then_some(())
     });
 
@@ -97,7 +97,7 @@ fn masks_a_replaced_secret_in_the_output_of_the_old_version() {
     let deployment = text(&deployment["id"]);
     let lines = |story: &str| story.matches("runtime: ").count();
     let before = lines(&stage.story_of(&deployment));
-    let story = crate::patience::until("what it prints afterwards", || {
+    let story = crate::wait::until("what it prints afterwards", || {
         let story = stage.story_of(&deployment);
         (lines(&story) >= before + 4).then_some(story)
     });

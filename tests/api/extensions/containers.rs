@@ -7,7 +7,7 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 
 use super::{EXTENSIONS, definition, end_of, forked, started, text};
-use crate::{deployments::stage::Stage, patience::until};
+use crate::{deployments::stage::Stage, wait::until};
 
 mod on_sqlite {
     use super::*;

@@ -13,7 +13,7 @@ use crate::{
         repository::{Repository, running, web_server},
         stage::{Stage, wish},
     },
-    patience::until,
+    wait::until,
 };
 
 const SITE: &str = "site.ada-s-team.localhost";

@@ -8,7 +8,7 @@ use crate::{
         repository::running,
         stage::{DEPLOY, wish},
     },
-    patience::until,
+    wait::until,
 };
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{page, site, stage, status};
 use crate::{
     deployments::stage::{Stage, wish},
-    patience::until,
+    wait::until,
 };
 
 /// A stage with a site and a container, by their names.

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{site, stage};
 use crate::{
     deployments::stage::{Stage, wish},
-    patience::until,
+    wait::until,
 };
 
 /// A running Caddy; its configuration does not change after its start.

@@ -11,7 +11,7 @@ use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer};
 use serde_json::json;
 
 use super::{adoption, id_in, refused};
-use crate::{administration::with_input, backups::words, patience::until};
+use crate::{administration::with_input, backups::words, wait::until};
 
 /// A command from a data directory of its own, on the database of a server.
 fn elsewhere(server: &TestServer, data: &Path, arguments: &[&str]) -> Command {

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{SMTP, Start, WEBHOOK, from_both_databases, names};
 use crate::{
-    patience::at_once,
     shapes::{WEBHOOK_CONFIG, expect_id, expect_record},
+    wait::at_once,
 };
 
 const SLACK: &str = "https://hooks.example.com/services/T000/B000/secret";

@@ -1,6 +1,6 @@
 //! Notifications about finished deployments, by the quickest kinds that are real.
 
-use launchway_testkit::{outside::Postbox, server::TestServer};
+use launchway_testkit::{external::TestReceiver, server::TestServer};
 use serde_json::{Value, json};
 
 use super::{House, Start, WEBHOOK, allowing, body, from_both_databases, only, settled, text};
@@ -9,7 +9,7 @@ use crate::{
         repository::web_server_by,
         stage::{DEPLOY, Stage, wish},
     },
-    patience::{until, until_within},
+    wait::{until, until_within},
 };
 
 from_both_databases!(who_cancels_a_deployment_or_replaces_one_is_told_of);
@@ -63,7 +63,7 @@ mod on_a_stage {
 }
 
 fn what_is_published_and_what_fails_is_told(start: fn(&[(&str, &str)]) -> Stage) {
-    let postbox = Postbox::taking();
+    let postbox = TestReceiver::taking();
     let allowed = allowing(&postbox);
     let stage = start(&[
         ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),
@@ -109,7 +109,7 @@ fn what_is_published_and_what_fails_is_told(start: fn(&[(&str, &str)]) -> Stage)
 
 #[test]
 fn a_version_that_does_not_stay_up_is_told_of_once() {
-    let postbox = Postbox::taking();
+    let postbox = TestReceiver::taking();
     let allowed = allowing(&postbox);
     let stage = Stage::on_sqlite(&[("LAUNCHWAY_OUTBOUND_ALLOW", &allowed)]);
     stage.admin.post(WEBHOOK, &json!({"type": "generic", "webhook_url": postbox.url()})).success();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use launchway_testkit::{
-    outside::{Message, Request},
+    external::{Message, Request},
     server::TestServer,
 };
 

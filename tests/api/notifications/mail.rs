@@ -1,7 +1,7 @@
 //! The mail channel: `/api/v1/notification/smtp`, and a real mail server.
 
 use launchway_testkit::{
-    outside::{Authority, MailServer, MailServerOptions, Safety, TakenMail},
+    external::{Authority, MailServer, MailServerOptions, Safety, TakenMail},
     people::join,
     server::{ADMIN_EMAIL, TestServer},
 };

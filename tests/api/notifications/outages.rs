@@ -1,9 +1,9 @@
 //! Deliveries survive crashes of the server and of the receiver.
 
-use launchway_testkit::outside::{Postbox, Reply};
+use launchway_testkit::external::{Reply, TestReceiver};
 
 use super::{House, Start, add, deliveries, from_both_databases, settled};
-use crate::patience::until;
+use crate::wait::until;
 
 from_both_databases!(
     a_message_that_nobody_was_there_for_arrives_after_a_kill,
@@ -14,7 +14,7 @@ from_both_databases!(
 fn a_message_that_nobody_was_there_for_arrives_after_a_kill(start: Start) {
     let mut house = House::with(
         start,
-        Postbox::taking(),
+        TestReceiver::taking(),
         &[("LAUNCHWAY_NOTIFICATION_RETRIES", "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s")],
     );
     house.tell("generic");
@@ -39,7 +39,7 @@ fn a_message_that_nobody_was_there_for_arrives_after_a_kill(start: Start) {
 }
 
 fn a_server_that_is_killed_while_it_sends_sends_again(start: Start) {
-    let mut house = House::with(start, Postbox::answering(|_, _| Reply::Silence), &[]);
+    let mut house = House::with(start, TestReceiver::answering(|_, _| Reply::Silence), &[]);
     house.tell("generic");
     add(&house.admin, "grace@example.com");
     let first = house.postbox.wait_for(1)[0].clone();
@@ -76,6 +76,6 @@ fn message_id(delivery: &serde_json::Value) -> String {
     format!("msg_{}", super::text(&delivery["event_id"]).replace('-', ""))
 }
 
-fn id_of(message: &launchway_testkit::outside::Message) -> String {
+fn id_of(message: &launchway_testkit::external::Message) -> String {
     message.request.header("webhook-id").unwrap().to_owned()
 }

@@ -1,6 +1,6 @@
 //! The server connects only to addresses that the operator permits, however they are spelled.
 
-use launchway_testkit::{outside::Receiver, server::TestServer};
+use launchway_testkit::{external::Receiver, server::TestServer};
 use serde_json::json;
 
 use super::{SMTP, Start, TEST, WEBHOOK, from_both_databases};

@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use hmac::{Hmac, Mac as _};
 use launchway_testkit::{
     client::Client,
-    outside::{Message, Postbox, Request},
+    external::{Message, Request, TestReceiver},
 };
 use serde_json::json;
 use sha2::Sha256;
@@ -91,7 +91,7 @@ fn a_test_message_is_signed_too_and_six_secrets_at_most_sign() {
 
 #[test]
 fn messages_to_slack_and_discord_carry_no_signature() {
-    let house = House::with(launchway_testkit::server::TestServer::configured, Postbox::taking(), &[]);
+    let house = House::with(launchway_testkit::server::TestServer::configured, TestReceiver::taking(), &[]);
     house.tell("slack");
     house.tell("discord");
     add(&house.admin, "one@example.com");

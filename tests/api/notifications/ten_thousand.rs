@@ -14,13 +14,13 @@ use std::{
 
 use launchway_testkit::{
     client::Client,
-    outside::{Postbox, Reply},
+    external::{Reply, TestReceiver},
     server::TestServer,
 };
 use serde_json::json;
 
 use super::{MEMBERS, Start, allowing, ledger::Ledger, signatures::new_secret, tell, text};
-use crate::patience::until_within;
+use crate::wait::until_within;
 
 /// The number of messages on each database.
 const ON_SQLITE: usize = 10_000;
@@ -29,7 +29,7 @@ const ON_POSTGRES: usize = 1_000;
 const DEATHS: usize = 10;
 /// Each has a channel, and each channel has at most two deliveries in flight.
 const ORGANIZATIONS: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(500);
+const TIMEOUT: Duration = Duration::from_secs(500);
 
 #[test]
 fn every_message_is_delivered_or_dead_on_sqlite() {
@@ -44,7 +44,7 @@ fn every_message_is_delivered_or_dead_on_postgres() {
 fn every_message_is_delivered_or_dead(start: Start, count: usize) {
     let begun = Instant::now();
     // Of twenty, one hangs and six fail.
-    let postbox = Postbox::answering(|number, _| match number % 20 {
+    let postbox = TestReceiver::answering(|number, _| match number % 20 {
         7 => Reply::Silence,
         1 | 4 | 9 | 12 | 15 | 18 => Reply::Status(503),
         _ => Reply::Status(204),
@@ -66,7 +66,7 @@ fn every_message_is_delivered_or_dead(start: Start, count: usize) {
         }
         for step in 1..=2 * DEATHS {
             let enough = step * count / (2 * DEATHS + 2);
-            until_within(PATIENCE, "enough messages", || (postbox.taken() >= enough).then_some(()));
+            until_within(TIMEOUT, "enough messages", || (postbox.taken() >= enough).then_some(()));
             if step % 2 == 0 {
                 postbox.die();
                 thread::sleep(Duration::from_millis(300));
@@ -82,7 +82,7 @@ fn every_message_is_delivered_or_dead(start: Start, count: usize) {
     let made = crowd.made.load(Ordering::SeqCst);
     assert_eq!(made, count);
     let open = "SELECT CAST(COUNT(*) AS TEXT) AS value FROM deliveries WHERE state IN ('pending', 'sending')";
-    until_within(PATIENCE, "the end of all messages", || {
+    until_within(TIMEOUT, "the end of all messages", || {
         thread::sleep(Duration::from_millis(100));
         (server.query(open) == ["0"]).then_some(())
     });
@@ -134,7 +134,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn new(server: &TestServer, postbox: &Postbox) -> Self {
+    fn new(server: &TestServer, postbox: &TestReceiver) -> Self {
         let admin = server.admin();
         let home = |number: usize| {
             let made = admin.post("/api/v1/organizations", &json!({"name": format!("Home {number}")}));
@@ -154,7 +154,7 @@ impl Crowd {
     fn make(&self, home: &Home, count: usize) {
         for number in 0..count {
             let becomes_member = number % 2 == 0;
-            until_within(PATIENCE, "a change", || self.change(home, becomes_member).then_some(()));
+            until_within(TIMEOUT, "a change", || self.change(home, becomes_member).then_some(()));
             self.made.fetch_add(1, Ordering::SeqCst);
         }
     }

@@ -11,7 +11,7 @@ use super::{
     code_hosts::{Host, send},
     create, deployments, is_on_sqlite, secret_of, site,
 };
-use crate::patience::{at_once, until};
+use crate::wait::{at_once, until};
 
 super::super::on_both_databases!(
     a_push_of_every_code_host_deploys,

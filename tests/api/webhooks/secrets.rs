@@ -4,7 +4,7 @@ use launchway_testkit::{people::join, server::TestServer};
 use serde_json::json;
 
 use super::{DEPLOY, Followed, code_hosts::Host, create, deliveries::handled, is_on_sqlite, secret_of, site};
-use crate::patience::at_once;
+use crate::wait::at_once;
 
 super::super::on_both_databases!(
     a_secret_is_made_when_it_is_first_read_and_stays,

@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    deployments::DeploymentView, logs::LogView, moment::Moment, organizations::OrganizationView,
-    pages::Pagination, users::UserView,
+    deployments::DeploymentView, logs::LogView, organizations::OrganizationView, pages::Pagination,
+    timestamp::Moment, users::UserView,
 };
 
 /// An application. Its relations are omitted, and its variables hidden, unless they are attached.

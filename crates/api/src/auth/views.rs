@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{moment::Moment, users::UserView};
+use crate::{timestamp::Moment, users::UserView};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AdminRegistered {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{applications::ApplicationView, logs::LogView, moment::Moment, pages::Pagination};
+use crate::{applications::ApplicationView, logs::LogView, pages::Pagination, timestamp::Moment};
 
 /// A deployment. Its relations are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]

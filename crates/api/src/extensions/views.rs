@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{moment::Moment, pages::Pagination};
+use crate::{pages::Pagination, timestamp::Moment};
 
 /// An extension. Its relations are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]

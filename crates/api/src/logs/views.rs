@@ -14,8 +14,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    applications::ApplicationView, deployments::DeploymentView, fields::Field, moment::Moment,
-    pages::Pagination, repeated::Repeated,
+    applications::ApplicationView, deployments::DeploymentView, fields::Field, pages::Pagination,
+    repeated::Repeated, timestamp::Moment,
 };
 
 /// A line of a log. Its relations are omitted unless they are attached.

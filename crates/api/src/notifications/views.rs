@@ -1,6 +1,6 @@
 //! The JSON of notifications.
 
-use launchway_application::notifications::{ShownWebhook, Tried};
+use launchway_application::notifications::{AttemptResult, ShownWebhook};
 use launchway_domain::{
     notifications::{Attempt, Delivery, MailUsername, SmtpConfig},
     page::Page,
@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{moment::Moment, pages::Pagination};
+use crate::{pages::Pagination, timestamp::Moment};
 
 /// A webhook channel.
 #[derive(Serialize, ToSchema)]
@@ -101,8 +101,8 @@ pub(crate) struct TriedView {
     error: String,
 }
 
-impl From<Tried> for TriedView {
-    fn from(Tried { channel, delivered, status, error }: Tried) -> Self {
+impl From<AttemptResult> for TriedView {
+    fn from(AttemptResult { channel, delivered, status, error }: AttemptResult) -> Self {
         Self { channel: channel.as_str(), delivered, status, error }
     }
 }

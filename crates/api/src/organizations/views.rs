@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{moment::Moment, users::UserView};
+use crate::{timestamp::Moment, users::UserView};
 
 /// An organization. Its users are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]

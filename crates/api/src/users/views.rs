@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    moment::Moment,
     organizations::{MembershipView, OrganizationView},
+    timestamp::Moment,
 };
 
 /// A user. Organizations and memberships are omitted unless they are attached.

@@ -1,7 +1,7 @@
 //! Tests that cannot be run against the binary from outside.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod mounted;
 mod panics;
+mod router;
 mod served;
-mod stopping;
+mod shutdown;

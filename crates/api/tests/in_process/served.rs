@@ -16,7 +16,7 @@ use actix_web::{
 };
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
-    Basics, Bell, EngineStatus, OutsidePorts, Ports, Services, Tools,
+    Basics, EngineStatus, OutboundPorts, Ports, Services, Tools, WakeSignal,
     applications::ApplicationPolicy,
     routes::{RoutePorts, Routes},
 };
@@ -60,7 +60,7 @@ impl Served {
                 let server = HttpServer::new(move || {
                     App::new()
                         .app_data(app_data.clone())
-                        .wrap(from_fn(launchway_api::front_door))
+                        .wrap(from_fn(launchway_api::middleware))
                         .route("/panics", web::get().to(panics))
                         .configure(launchway_api::configure)
                 })
@@ -100,7 +100,7 @@ fn api() -> Api {
         store: Arc::new(MockUnitOfWork::new()),
         clock: Arc::new(FixedClock::default()),
         ids: Arc::new(CountingIds::default()),
-        bell: Bell::default(),
+        wake: WakeSignal::default(),
         engine: EngineStatus::default(),
     };
     let tools = Tools { basics, entropy: Arc::new(CountingEntropy::default()) };
@@ -128,7 +128,7 @@ fn api() -> Api {
         deploy_keys: Arc::new(MockDeployKeyRepository::new()),
         webhooks: Arc::new(MockWebhookRepository::new()),
         notifications: Arc::new(MockNotificationRepository::new()),
-        outside: OutsidePorts {
+        outbound: OutboundPorts {
             guard: Arc::new(MockOutboundGuard::new()),
             webhooks: Arc::new(MockWebhookSender::new()),
             mailer: Arc::new(MockMailer::new()),

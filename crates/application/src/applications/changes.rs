@@ -213,7 +213,7 @@ impl Applications {
             Err(StoreError::Stale) => return Ok(Made::ChangedMeanwhile),
             committed => committed.map_err(conflict)?,
         }
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         if given.contains(&"domain") {
             self.lead_traffic(scope, id).await;
         }
@@ -248,7 +248,7 @@ impl Applications {
             StoreError::Stale => APPLICATION,
             error => error.into(),
         })?;
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         Ok(())
     }
 }

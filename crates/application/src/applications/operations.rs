@@ -83,7 +83,7 @@ impl Applications {
             StoreError::Stale => APPLICATION,
             error => error.into(),
         })?;
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         self.detail(actor, id).await
     }
 }

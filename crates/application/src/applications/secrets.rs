@@ -102,11 +102,11 @@ impl Vault {
     ) -> Result<Sealed, Error> {
         let map: BTreeMap<&str, &str> = variables.iter().collect();
         let plain = serde_json::to_vec(&map).map_err(|error| Error::Internal(error.into()))?;
-        Ok(self.0.seal(&ApplicationSecrets::place(id, column), &plain)?)
+        Ok(self.0.seal(&ApplicationSecrets::associated_data(id, column), &plain)?)
     }
 
     fn open_variables(&self, id: ApplicationId, column: &str, sealed: &Sealed) -> Result<Variables, Error> {
-        let plain = self.0.open(&ApplicationSecrets::place(id, column), sealed)?;
+        let plain = self.0.open(&ApplicationSecrets::associated_data(id, column), sealed)?;
         let map: BTreeMap<String, String> =
             serde_json::from_slice(plain.expose()).map_err(|error| Error::Internal(error.into()))?;
         map.try_into().map_err(|error| Error::Internal(Box::new(error)))
@@ -120,7 +120,7 @@ impl Vault {
         let map: BTreeMap<&str, &str> = secrets.environment_variables.iter().collect();
         let plain =
             serde_json::to_vec(&(map, &secrets.former)).map_err(|error| Error::Internal(error.into()))?;
-        Ok(self.0.seal(&ApplicationSecrets::place(id, ENVIRONMENT), &plain)?)
+        Ok(self.0.seal(&ApplicationSecrets::associated_data(id, ENVIRONMENT), &plain)?)
     }
 
     fn open_environment(
@@ -128,7 +128,7 @@ impl Vault {
         id: ApplicationId,
         sealed: &Sealed,
     ) -> Result<(Variables, Vec<String>), Error> {
-        let plain = self.0.open(&ApplicationSecrets::place(id, ENVIRONMENT), sealed)?;
+        let plain = self.0.open(&ApplicationSecrets::associated_data(id, ENVIRONMENT), sealed)?;
         if !plain.expose().starts_with(b"[") {
             return Ok((self.open_variables(id, ENVIRONMENT, sealed)?, Vec::new()));
         }
@@ -141,11 +141,11 @@ impl Vault {
     fn seal_credentials(&self, id: ApplicationId, credentials: &GitCredentials) -> Result<Sealed, Error> {
         let pair = (&credentials.username, credentials.password.expose());
         let plain = serde_json::to_vec(&pair).map_err(|error| Error::Internal(error.into()))?;
-        Ok(self.0.seal(&ApplicationSecrets::place(id, CREDENTIALS), &plain)?)
+        Ok(self.0.seal(&ApplicationSecrets::associated_data(id, CREDENTIALS), &plain)?)
     }
 
     fn open_credentials(&self, id: ApplicationId, sealed: &Sealed) -> Result<GitCredentials, Error> {
-        let plain = self.0.open(&ApplicationSecrets::place(id, CREDENTIALS), sealed)?;
+        let plain = self.0.open(&ApplicationSecrets::associated_data(id, CREDENTIALS), sealed)?;
         let (username, password) =
             serde_json::from_slice(plain.expose()).map_err(|error| Error::Internal(error.into()))?;
         Ok(GitCredentials { username, password: Secret::new(password) })

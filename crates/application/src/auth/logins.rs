@@ -10,7 +10,7 @@ use launchway_domain::{
     users::{EmailAddress, UserRepository},
 };
 
-use super::{Guesses, LoggedIn, author, new_session, second_factor};
+use super::{LoggedIn, LoginAttempts, author, new_session, second_factor};
 use crate::{Error, Tools};
 
 /// The credentials and the origin of a login.
@@ -32,7 +32,7 @@ pub struct Logins {
     users: Arc<dyn UserRepository>,
     hasher: Arc<dyn PasswordHasher>,
     secrets: Arc<dyn SecretBox>,
-    guesses: Guesses,
+    login_attempts: LoginAttempts,
     tools: Tools,
 }
 
@@ -43,10 +43,10 @@ impl Logins {
         users: Arc<dyn UserRepository>,
         hasher: Arc<dyn PasswordHasher>,
         secrets: Arc<dyn SecretBox>,
-        guesses: Guesses,
+        login_attempts: LoginAttempts,
         tools: Tools,
     ) -> Self {
-        Self { credentials, users, hasher, secrets, guesses, tools }
+        Self { credentials, users, hasher, secrets, login_attempts, tools }
     }
 
     /// Opens a session.
@@ -57,7 +57,7 @@ impl Logins {
     /// [`Error::RateLimited`] after too many failures.
     pub async fn log_in(&self, request: LoginRequest) -> Result<LoggedIn, Error> {
         let (email, address) = (request.email.clone(), request.origin.client.address);
-        self.guesses.bounded(&email, address, self.attempt(request)).await
+        self.login_attempts.bounded(&email, address, self.attempt(request)).await
     }
 
     async fn attempt(&self, request: LoginRequest) -> Result<LoggedIn, Error> {

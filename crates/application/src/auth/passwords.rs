@@ -11,7 +11,7 @@ use launchway_domain::{
     users::{EmailAddress, UserRepository},
 };
 
-use super::{Guesses, author};
+use super::{LoginAttempts, author};
 use crate::{Error, Tools};
 
 /// The request of a user to change their password.
@@ -39,7 +39,7 @@ pub struct Passwords {
     credentials: Arc<dyn CredentialRepository>,
     users: Arc<dyn UserRepository>,
     hasher: Arc<dyn PasswordHasher>,
-    guesses: Guesses,
+    login_attempts: LoginAttempts,
     tools: Tools,
 }
 
@@ -49,10 +49,10 @@ impl Passwords {
         credentials: Arc<dyn CredentialRepository>,
         users: Arc<dyn UserRepository>,
         hasher: Arc<dyn PasswordHasher>,
-        guesses: Guesses,
+        login_attempts: LoginAttempts,
         tools: Tools,
     ) -> Self {
-        Self { credentials, users, hasher, guesses, tools }
+        Self { credentials, users, hasher, login_attempts, tools }
     }
 
     /// Changes the actor's password and ends their other sessions.
@@ -63,7 +63,7 @@ impl Passwords {
     pub async fn change(&self, actor: &Actor, change: PasswordChange) -> Result<(), Error> {
         let keep = Some(actor.session()?.id);
         let address = actor.origin().client.address;
-        self.guesses.bounded(&actor.user().email, address, self.attempt(actor, keep, change)).await
+        self.login_attempts.bounded(&actor.user().email, address, self.attempt(actor, keep, change)).await
     }
 
     async fn attempt(

@@ -15,7 +15,7 @@ pub(super) fn open_secret(
     user_id: UserId,
     factor: &TwoFactor,
 ) -> Result<TotpSecret, Error> {
-    let bytes = secrets.open(&TotpSecret::place(user_id), &factor.secret)?;
+    let bytes = secrets.open(&TotpSecret::associated_data(user_id), &factor.secret)?;
     TotpSecret::from_bytes(bytes.expose())
         .ok_or_else(|| Error::Internal("a stored two-factor secret has a wrong length".into()))
 }

@@ -9,7 +9,7 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use super::{Guesses, second_factor};
+use super::{LoginAttempts, second_factor};
 use crate::{Error, Tools};
 
 /// The data for an authenticator, shown only once.
@@ -25,7 +25,7 @@ pub struct TwoFactorSetup {
 pub struct TwoFactorLogin {
     credentials: Arc<dyn CredentialRepository>,
     secrets: Arc<dyn SecretBox>,
-    guesses: Guesses,
+    login_attempts: LoginAttempts,
     tools: Tools,
 }
 
@@ -34,10 +34,10 @@ impl TwoFactorLogin {
     pub fn new(
         credentials: Arc<dyn CredentialRepository>,
         secrets: Arc<dyn SecretBox>,
-        guesses: Guesses,
+        login_attempts: LoginAttempts,
         tools: Tools,
     ) -> Self {
-        Self { credentials, secrets, guesses, tools }
+        Self { credentials, secrets, login_attempts, tools }
     }
 
     /// Begins the setup, or restarts it. Logins do not need a code yet.
@@ -48,7 +48,7 @@ impl TwoFactorLogin {
         actor.session()?;
         let user_id = actor.user_id();
         let secret = TotpSecret::new(self.tools.entropy.bits_256());
-        let sealed = self.secrets.seal(&TotpSecret::place(user_id), secret.as_bytes())?;
+        let sealed = self.secrets.seal(&TotpSecret::associated_data(user_id), secret.as_bytes())?;
         let begin = Write::BeginTwoFactor { user_id, secret: sealed, at: self.tools.clock.now() };
         let event = event(actor, "began to set up two-factor login").with_changed_secret("two_factor_secret");
         self.commit(actor, begin, event, "two-factor login is on already; turn it off first").await?;
@@ -113,7 +113,7 @@ impl TwoFactorLogin {
                 error => error.into(),
             })
         };
-        self.guesses.bounded(&actor.user().email, actor.origin().client.address, attempt).await
+        self.login_attempts.bounded(&actor.user().email, actor.origin().client.address, attempt).await
     }
 
     async fn factor(

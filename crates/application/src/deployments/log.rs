@@ -12,11 +12,11 @@ use launchway_domain::{
 
 use crate::{
     applications::OpenSecrets,
-    printing::{Keeper, PrintedOutput, Printer},
+    log_writer::{LineSink, LogWriter, PrintedOutput},
 };
 
 /// The log of one attempt.
-pub(crate) type DeploymentLog = Printer<DeploymentLines>;
+pub(crate) type DeploymentLog = LogWriter<DeploymentLines>;
 
 /// The lines of one attempt.
 pub(crate) struct DeploymentLines {
@@ -26,7 +26,7 @@ pub(crate) struct DeploymentLines {
 }
 
 #[async_trait]
-impl Keeper for DeploymentLines {
+impl LineSink for DeploymentLines {
     type Line = NewLine;
     type Mark = ();
 
@@ -42,7 +42,7 @@ impl Keeper for DeploymentLines {
         }
     }
 
-    async fn keep(&self, lines: Vec<NewLine>) -> Result<(), StoreError> {
+    async fn append(&self, lines: Vec<NewLine>) -> Result<(), StoreError> {
         self.sink.append(lines).await
     }
 }

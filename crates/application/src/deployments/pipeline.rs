@@ -34,7 +34,7 @@ use super::{
 use crate::{
     Basics, Error,
     applications::{OpenSecrets, Vault, titled},
-    course::{Course, Stop},
+    job_control::{JobControl, JobError},
     routes::Routes,
     runtime_logs::RuntimeLogs,
 };
@@ -103,10 +103,10 @@ pub struct Pipeline {
     tools: Basics,
 }
 
-impl From<Error> for Stop {
+impl From<Error> for JobError {
     fn from(error: Error) -> Self {
         tracing::error!(%error, source = ?std::error::Error::source(&error), "application secrets could not be decrypted");
-        Self::Refused("a secret of this application cannot be opened".to_owned())
+        Self::Permanent("a secret of this application cannot be opened".to_owned())
     }
 }
 
@@ -120,7 +120,7 @@ struct Attempt<'a> {
     secrets: OpenSecrets,
     owner: Owner,
     log: Arc<DeploymentLog>,
-    course: &'a Course,
+    job_control: &'a JobControl,
 }
 
 impl Pipeline {
@@ -168,8 +168,12 @@ impl Pipeline {
 
     /// Runs one attempt at the deployment of `claimed`. Every result of the attempt is durable when this
     /// returns `Ok`. Returns the versions that lost the traffic.
-    pub(crate) async fn deploy(&self, claimed: &ClaimedJob, course: &Course) -> Result<Vec<Retired>, Stop> {
-        let Some(attempt) = self.begin(claimed, course).await? else {
+    pub(crate) async fn deploy(
+        &self,
+        claimed: &ClaimedJob,
+        job_control: &JobControl,
+    ) -> Result<Vec<Retired>, JobError> {
+        let Some(attempt) = self.begin(claimed, job_control).await? else {
             // The application was deleted, so the deployment is no longer needed.
             self.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
             return Ok(Vec::new());
@@ -185,29 +189,33 @@ impl Pipeline {
                 self.settle(claimed, Outcome::Succeeded, Vec::new()).await?;
                 Ok(retired)
             }
-            Err(Stop::Refused(reason)) => {
+            Err(JobError::Permanent(reason)) => {
                 self.fail(claimed, &attempt, attempt.log.shown(&reason)).await?;
                 Ok(Vec::new())
             }
-            Err(Stop::Unavailable(reason)) => {
+            Err(JobError::Unavailable(reason)) => {
                 attempt.log.flush().await;
-                Err(Stop::Unavailable(reason))
+                Err(JobError::Unavailable(reason))
             }
-            Err(Stop::Fault(reason)) => {
+            Err(JobError::Retryable(reason)) => {
                 let reason = attempt.log.shown(&reason);
-                let what = match course.is_past_the_point_of_no_return() {
+                let what = match job_control.is_committed() {
                     true => "What is left to do is done later",
                     false => "This attempt came to nothing",
                 };
                 attempt.log.say(Level::Warn, format!("{what}: {reason}")).await;
                 attempt.log.flush().await;
-                Err(Stop::Fault(reason))
+                Err(JobError::Retryable(reason))
             }
-            Err(Stop::Lost) => Err(Stop::Lost),
+            Err(JobError::LeaseLost) => Err(JobError::LeaseLost),
         }
     }
 
-    async fn begin<'a>(&self, claimed: &ClaimedJob, course: &'a Course) -> Result<Option<Attempt<'a>>, Stop> {
+    async fn begin<'a>(
+        &self,
+        claimed: &ClaimedJob,
+        job_control: &'a JobControl,
+    ) -> Result<Option<Attempt<'a>>, JobError> {
         let (scope, id) = (claimed.job.scope, ApplicationId::from(claimed.job.subject));
         let Ok(deployment_id) = claimed.job.payload.parse() else { return Ok(None) };
         let Some(deployment) = self.ports.deployments.get(scope, deployment_id).await? else {
@@ -236,13 +244,13 @@ impl Pipeline {
             secrets,
             owner,
             log,
-            course,
+            job_control,
         }))
     }
 
-    async fn carry_out(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, Stop> {
+    async fn carry_out(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, JobError> {
         if attempt.application.live == Some(attempt.deployment.id) {
-            attempt.course.pass_the_point_of_no_return();
+            attempt.job_control.mark_committed();
             return self.take_over(attempt).await;
         }
         if attempt.owner.attempt > 1 {
@@ -255,8 +263,8 @@ impl Pipeline {
         self.restore_previous(&attempt.application).await?;
         let (version, made) = self.make(attempt).await?;
         let released = self.release(attempt, &version, made).await;
-        let is_ours_to_remove = matches!(released, Err(Stop::Refused(_) | Stop::Fault(_)));
-        if is_ours_to_remove && !attempt.course.is_past_the_point_of_no_return() {
+        let is_ours_to_remove = matches!(released, Err(JobError::Permanent(_) | JobError::Retryable(_)));
+        if is_ours_to_remove && !attempt.job_control.is_committed() {
             self.ports.deployer.remove(attempt.deployment.id).await?;
             self.restore_previous(&attempt.application).await?;
         }
@@ -264,7 +272,7 @@ impl Pipeline {
     }
 
     /// Removes the resources that attempts at a deployment left, unless their version is live.
-    pub(crate) async fn clear_up_after(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
+    pub(crate) async fn clear_up_after(&self, claimed: &ClaimedJob) -> Result<(), JobError> {
         let Ok(deployment) = claimed.job.payload.parse::<DeploymentId>() else { return Ok(()) };
         let application = self.ports.applications.get(claimed.job.scope, claimed.job.subject.into()).await?;
         if application.as_ref().is_some_and(|application| application.live == Some(deployment)) {
@@ -283,7 +291,7 @@ impl Pipeline {
     }
 
     /// Records that the version is live: the remaining work concerns the old one only.
-    async fn finish(&self, attempt: &Attempt<'_>) -> Result<(), Stop> {
+    async fn finish(&self, attempt: &Attempt<'_>) -> Result<(), JobError> {
         if attempt.deployment.status.state.is_over() {
             return Ok(());
         }
@@ -298,7 +306,12 @@ impl Pipeline {
         self.commit(attempt.lease, writes).await
     }
 
-    async fn fail(&self, claimed: &ClaimedJob, attempt: &Attempt<'_>, reason: String) -> Result<(), Stop> {
+    async fn fail(
+        &self,
+        claimed: &ClaimedJob,
+        attempt: &Attempt<'_>,
+        reason: String,
+    ) -> Result<(), JobError> {
         if let Err(error) = self.ports.source.discard(attempt.deployment.id).await {
             tracing::warn!(deployment.id = %attempt.deployment.id, %error, "work directory could not be removed");
         }
@@ -313,7 +326,7 @@ impl Pipeline {
         claimed: &ClaimedJob,
         outcome: Outcome,
         more: Vec<store::Write>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         let (at, application) = (self.tools.clock.now(), Some(claimed.job.subject.into()));
         let mut writes = vec![
             JobWrite::Settle { lease: claimed.lease, outcome, at }.into(),
@@ -324,13 +337,13 @@ impl Pipeline {
     }
 
     /// Commits writes if this worker still holds the lease.
-    async fn commit(&self, lease: Lease, writes: Vec<store::Write>) -> Result<(), Stop> {
+    async fn commit(&self, lease: Lease, writes: Vec<store::Write>) -> Result<(), JobError> {
         let writes = [JobWrite::Prove(lease).into()].into_iter().chain(writes).collect();
         Ok(self.tools.store.commit(writes).await?)
     }
 
     /// Records the progress of the deployment.
-    async fn record(&self, attempt: &Attempt<'_>, progress: Progress) -> Result<(), Stop> {
+    async fn record(&self, attempt: &Attempt<'_>, progress: Progress) -> Result<(), JobError> {
         let at = self.tools.clock.now();
         let advance = Write::Advance { id: attempt.deployment.id, progress, at };
         self.commit(attempt.lease, vec![advance.into()]).await
@@ -338,12 +351,12 @@ impl Pipeline {
 
     /// Runs `work` while its progress is recorded, so that it need not wait for the disk. If the record
     /// shows that the lease is lost, the work is dropped.
-    async fn while_recorded<T, E: Into<Stop>>(
+    async fn while_recorded<T, E: Into<JobError>>(
         &self,
         attempt: &Attempt<'_>,
         progress: Progress,
         work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, Stop> {
+    ) -> Result<T, JobError> {
         let recorded = self.record(attempt, progress);
         // A failure of the work does not undo the earlier record.
         let ((), worked) = tokio::try_join!(recorded, async { Ok(work.await) })?;

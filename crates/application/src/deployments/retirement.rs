@@ -140,5 +140,5 @@ impl Retirer {
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Fault(format!("the records cannot be used: {error}"))
+    StepError::Retryable(format!("the records cannot be used: {error}"))
 }

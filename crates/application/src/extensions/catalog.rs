@@ -7,7 +7,7 @@ use launchway_domain::{
     store::{self, StoreError},
 };
 
-use super::describing::{described, unusable};
+use super::description::{described, unusable};
 use crate::Tools;
 
 /// A definition of the catalog: the name of its file, which is its key, and its text.

@@ -11,10 +11,10 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use crate::printing::{Keeper, Printer};
+use crate::log_writer::{LineSink, LogWriter};
 
 /// The log of a run. Each line carries the step that it comes from.
-pub(super) type RunLog = Printer<RunLines>;
+pub(super) type RunLog = LogWriter<RunLines>;
 
 /// The lines of a run.
 pub(super) struct RunLines {
@@ -24,7 +24,7 @@ pub(super) struct RunLines {
 }
 
 #[async_trait]
-impl Keeper for RunLines {
+impl LineSink for RunLines {
     type Line = NewExecutionLine;
     type Mark = Option<ExecutionStepId>;
 
@@ -34,7 +34,7 @@ impl Keeper for RunLines {
         NewExecutionLine { step_id: *step_id, level, text, at: self.clock.now() }
     }
 
-    async fn keep(&self, lines: Vec<NewExecutionLine>) -> Result<(), StoreError> {
+    async fn append(&self, lines: Vec<NewExecutionLine>) -> Result<(), StoreError> {
         self.log.append(self.execution, lines).await
     }
 }

@@ -60,7 +60,7 @@ impl Notifications {
             )),
             error => error.into(),
         })?;
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         self.ports.notifications.delivery(scope, id).await?.ok_or(DELIVERY)
     }
 }

@@ -173,7 +173,7 @@ impl Notifications {
         let update = Write::UpdateSmtp(Box::new(config.clone()));
         let writes = vec![update.into(), self.tools.record(actor.author(), entry)];
         self.tools.store.commit(writes).await.map_err(gone)?;
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         Ok(config)
     }
 
@@ -223,7 +223,7 @@ impl Notifications {
         id: SmtpConfigId,
         password: Option<&Secret<String>>,
     ) -> Result<Option<Sealed>, Error> {
-        let place = SmtpConfig::place(id);
+        let place = SmtpConfig::associated_data(id);
         let seal = |password: &Secret<String>| self.ports.secrets.seal(&place, password.expose().as_bytes());
         Ok(password.map(seal).transpose()?)
     }

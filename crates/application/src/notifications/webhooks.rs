@@ -131,7 +131,7 @@ impl Notifications {
         let update = Write::UpdateWebhook { scope, kind, url: sealed, is_active, at };
         let writes = vec![update.into(), self.tools.record(actor.author(), entry)];
         self.tools.store.commit(writes).await.map_err(gone)?;
-        self.tools.bell.ring();
+        self.tools.wake.notify();
         // An actor who may change the URL may see it, even without the permission to read.
         let config = self.webhook_config(scope, kind).await?;
         let url = self.open_url(&config)?.expose().to_owned();
@@ -211,17 +211,17 @@ impl Notifications {
     fn make_secret(&self) -> Result<(KeptSigningSecret, SigningSecret), Error> {
         let secret = SigningSecret::new(self.tools.entropy.bits_256());
         let id = self.tools.ids.next().into();
-        let place = KeptSigningSecret::place(id);
+        let place = KeptSigningSecret::associated_data(id);
         let sealed = self.ports.secrets.seal(&place, secret.expose().as_bytes())?;
         Ok((KeptSigningSecret { id, secret: sealed }, secret))
     }
 
     fn seal_url(&self, id: WebhookConfigId, url: &WebhookUrl) -> Result<Sealed, Error> {
-        Ok(self.ports.secrets.seal(&WebhookConfig::place(id), url.expose().as_bytes())?)
+        Ok(self.ports.secrets.seal(&WebhookConfig::associated_data(id), url.expose().as_bytes())?)
     }
 
     fn open_url(&self, config: &WebhookConfig) -> Result<WebhookUrl, Error> {
-        let plain = self.ports.secrets.open(&WebhookConfig::place(config.id), &config.url)?;
+        let plain = self.ports.secrets.open(&WebhookConfig::associated_data(config.id), &config.url)?;
         let text = String::from_utf8_lossy(plain.expose()).into_owned();
         text.try_into().map_err(|error| Error::Internal(Box::new(error)))
     }

@@ -72,7 +72,7 @@ impl DeployKeys {
 
     fn make(&self, scope: Scope) -> Result<DeployKey, Error> {
         let pair = self.maker.make("launchway").map_err(|reason| Error::Internal(reason.into()))?;
-        let place = DeployKey::place(scope.id());
+        let place = DeployKey::associated_data(scope.id());
         let private_key = self.secrets.seal(&place, pair.private_key.expose().as_bytes())?;
         let created_at = self.tools.clock.now();
         Ok(DeployKey { organization_id: scope.id(), public_key: pair.public_key, private_key, created_at })

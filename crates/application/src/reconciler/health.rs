@@ -4,7 +4,7 @@ use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::{ApplicationState, Health, HealthCheckPath, Write},
-    deployments::{CommitHash, Companion, Condition, ContainerId, LiveVersion, ProbeTarget, ServiceName},
+    deployments::{CommitHash, Condition, ContainerId, LiveVersion, ProbeTarget, ServiceName, Sidecar},
     ids::{DeploymentId, SubjectId},
     logs::Level,
     notifications::{Event, EventKind, Fact, Write as Notification},
@@ -136,7 +136,7 @@ impl HealthRecord {
     /// Returns the services of a composition that became unstable, and the number of their restarts.
     fn assess_sidecars(
         &mut self,
-        sidecars: Vec<(Companion, Condition)>,
+        sidecars: Vec<(Sidecar, Condition)>,
         limits: &StabilityLimits,
         now: Instant,
     ) -> Vec<(ServiceName, usize)> {

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use launchway_domain::{
     deployments::{
-        ContainerId, DeploymentRepository, EngineInventory, Found, FoundObject, KeptVersions, Owner,
-        SiteStore, Standing, StepError,
+        ContainerId, DeploymentRepository, DiscoveredObject, DiscoveredResource, EngineInventory,
+        KeptVersions, Owner, RetentionStatus, SiteStore, StepError,
     },
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
@@ -23,7 +23,7 @@ use crate::deployments::Retired;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnknownObjects {
     /// Containers, images and networks on the engine.
-    pub objects: Vec<Found>,
+    pub objects: Vec<DiscoveredResource>,
     /// Published directories.
     pub releases: Vec<(ApplicationId, DeploymentId)>,
 }
@@ -43,31 +43,31 @@ struct InUse {
 }
 
 impl InUse {
-    fn among(found: &[Found], containers: HashSet<ContainerId>) -> Self {
-        let is_live = |found: &&Found| matches!(&found.what, FoundObject::Container { id, .. } if containers.contains(id));
+    fn among(found: &[DiscoveredResource], containers: HashSet<ContainerId>) -> Self {
+        let is_live = |found: &&DiscoveredResource| matches!(&found.what, DiscoveredObject::Container { id, .. } if containers.contains(id));
         let owners = found.iter().filter(is_live).map(|found| found.owner).collect();
         Self { containers, owners }
     }
 
     /// Returns whether the live versions, or an open deployment, need `found`.
-    fn wants(&self, found: &Found, standing: &Standing) -> bool {
-        standing.is_open
+    fn wants(&self, found: &DiscoveredResource, retention_status: &RetentionStatus) -> bool {
+        retention_status.is_open
             || match &found.what {
-                FoundObject::Container { id, service, .. } => {
+                DiscoveredObject::Container { id, service, .. } => {
                     self.containers.contains(id) || (service.is_some() && self.owners.contains(&found.owner))
                 }
-                FoundObject::Network(_) => self.owners.contains(&found.owner),
-                FoundObject::Image(_) => standing.is_worth_keeping,
+                DiscoveredObject::Network(_) => self.owners.contains(&found.owner),
+                DiscoveredObject::Image(_) => retention_status.is_worth_keeping,
             }
     }
 }
 
 /// Returns the identity of a resource on the engine, independent of its condition.
-fn key(object: &FoundObject) -> String {
+fn key(object: &DiscoveredObject) -> String {
     match object {
-        FoundObject::Container { id, .. } => format!("container {}", id.as_str()),
-        FoundObject::Image(name) => format!("image {}", name.as_str()),
-        FoundObject::Network(name) => format!("network {name}"),
+        DiscoveredObject::Container { id, .. } => format!("container {}", id.as_str()),
+        DiscoveredObject::Image(name) => format!("image {}", name.as_str()),
+        DiscoveredObject::Network(name) => format!("network {name}"),
     }
 }
 
@@ -112,15 +112,16 @@ impl Reconciler {
     /// Removes containers, networks and images whose deployment is known and no longer needs them.
     async fn remove_orphans(&self, orphans: &mut Orphans) -> Result<(), StepError> {
         let found = self.ports.inventory.everything().await?;
-        let standing = self.standing(found.iter().map(|found| found.owner.deployment)).await?;
+        let retention_status =
+            self.retention_status(found.iter().map(|found| found.owner.deployment)).await?;
         let live = self.ports.deployments.live().await.map_err(unreadable)?;
         let live = live.into_iter().filter_map(|version| Some(version.deployment.container?.id));
         let in_use = InUse::among(&found, live.collect());
-        let unwanted: Vec<&Found> = found
+        let unwanted: Vec<&DiscoveredResource> = found
             .iter()
             .filter(|found| {
-                let known = standing.get(&found.owner.deployment);
-                known.is_some_and(|standing| !in_use.wants(found, standing))
+                let known = retention_status.get(&found.owner.deployment);
+                known.is_some_and(|retention_status| !in_use.wants(found, retention_status))
             })
             .collect();
         let now = Instant::now();
@@ -132,9 +133,9 @@ impl Reconciler {
             now - since >= self.timings.grace
         });
         // Containers first: an image that runs and a network that is used cannot be removed.
-        due.sort_by_key(|found| !matches!(found.what, FoundObject::Container { .. }));
+        due.sort_by_key(|found| !matches!(found.what, DiscoveredObject::Container { .. }));
         for found in due {
-            match self.remove_orphan(found, &standing, &in_use).await {
+            match self.remove_orphan(found, &retention_status, &in_use).await {
                 Ok(()) => {
                     tracing::info!(deployment.id = %found.owner.deployment, object = ?found.what, "orphan removed")
                 }
@@ -146,18 +147,20 @@ impl Reconciler {
 
     async fn remove_orphan(
         &self,
-        found: &Found,
-        standing: &HashMap<DeploymentId, Standing>,
+        found: &DiscoveredResource,
+        retention_status: &HashMap<DeploymentId, RetentionStatus>,
         in_use: &InUse,
     ) -> Result<(), StepError> {
-        let FoundObject::Container { id, .. } = &found.what else {
+        let DiscoveredObject::Container { id, .. } = &found.what else {
             return self.ports.inventory.remove(found).await;
         };
         // The rest of its attempt is the live version: only the container of a command is removed.
         if in_use.owners.contains(&found.owner) {
             return self.ports.inventory.remove(found).await;
         }
-        let is_live = standing.get(&found.owner.deployment).is_some_and(|standing| standing.is_live);
+        let is_live = retention_status
+            .get(&found.owner.deployment)
+            .is_some_and(|retention_status| retention_status.is_live);
         let retired = Retired::container(found.owner, id.clone(), is_live);
         self.ports.retirer.retire(&retired).await?;
         // The container of a command is not the container of an attempt.
@@ -167,9 +170,10 @@ impl Reconciler {
     /// Removes releases of sites whose deployment is known and can no longer be rolled back to.
     async fn remove_releases(&self, orphans: &mut Orphans) -> Result<(), StepError> {
         let releases = self.ports.sites.releases().await?;
-        let standing = self.standing(releases.iter().map(|(_, deployment)| *deployment)).await?;
+        let retention_status =
+            self.retention_status(releases.iter().map(|(_, deployment)| *deployment)).await?;
         let is_unwanted = |id: &DeploymentId| {
-            let known = standing.get(id);
+            let known = retention_status.get(id);
             known.is_some_and(|known| !(known.is_live || known.is_open || known.is_worth_keeping))
         };
         let unwanted: Vec<_> = releases.into_iter().filter(|(_, id)| is_unwanted(id)).collect();
@@ -190,11 +194,11 @@ impl Reconciler {
         Ok(())
     }
 
-    async fn standing(
+    async fn retention_status(
         &self,
         deployments: impl Iterator<Item = DeploymentId>,
-    ) -> Result<HashMap<DeploymentId, Standing>, StepError> {
-        standing(&*self.ports.deployments, deployments, self.limits.kept_versions).await
+    ) -> Result<HashMap<DeploymentId, RetentionStatus>, StepError> {
+        retention_status(&*self.ports.deployments, deployments, self.limits.kept_versions).await
     }
 }
 
@@ -209,9 +213,9 @@ pub async fn find_unknown(
 ) -> Result<UnknownObjects, StepError> {
     let kept = KeptVersions::default();
     let found = inventory.everything().await?;
-    let known = standing(deployments, found.iter().map(|found| found.owner.deployment), kept).await?;
+    let known = retention_status(deployments, found.iter().map(|found| found.owner.deployment), kept).await?;
     let releases = sites.releases().await?;
-    let known_releases = standing(deployments, releases.iter().map(|(_, id)| *id), kept).await?;
+    let known_releases = retention_status(deployments, releases.iter().map(|(_, id)| *id), kept).await?;
     Ok(UnknownObjects {
         objects: found.into_iter().filter(|found| !known.contains_key(&found.owner.deployment)).collect(),
         releases: releases.into_iter().filter(|(_, id)| !known_releases.contains_key(id)).collect(),
@@ -219,16 +223,19 @@ pub async fn find_unknown(
 }
 
 /// Returns the retention status of each of `deployments` from the records; unknown ones are left out.
-async fn standing(
+async fn retention_status(
     repository: &dyn DeploymentRepository,
     deployments: impl Iterator<Item = DeploymentId>,
     kept: KeptVersions,
-) -> Result<HashMap<DeploymentId, Standing>, StepError> {
+) -> Result<HashMap<DeploymentId, RetentionStatus>, StepError> {
     let ids: HashSet<DeploymentId> = deployments.collect();
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
     let ids: Vec<DeploymentId> = ids.into_iter().collect();
-    let standing = repository.standing(&ids, kept).await.map_err(unreadable)?;
-    Ok(standing.into_iter().map(|standing| (standing.deployment, standing)).collect())
+    let retention_status = repository.retention_status(&ids, kept).await.map_err(unreadable)?;
+    Ok(retention_status
+        .into_iter()
+        .map(|retention_status| (retention_status.deployment, retention_status))
+        .collect())
 }

@@ -15,7 +15,7 @@ use tokio::{
 /// The age from which a reader triggers a new collection.
 const STALE: Duration = Duration::from_secs(2);
 /// The longest that a reader waits for it.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 /// The longest silence of a container that is still polled in every round.
 const SHORT_SILENCE: Duration = Duration::from_secs(10);
 /// A container that has been silent for a time is polled again after this fraction of it.
@@ -57,7 +57,7 @@ impl LogFreshness {
         }
         self.0.requested.notify_one();
         // After a timeout the reader shows the lines that are stored.
-        let _ = timeout(PATIENCE, answered.changed()).await;
+        let _ = timeout(TIMEOUT, answered.changed()).await;
     }
 
     /// Waits for a request, or until `next`.
@@ -174,7 +174,7 @@ mod tests {
         advance(STALE).await;
         let start = Instant::now();
         freshness.refresh(an_application()).await;
-        assert_eq!(start.elapsed(), PATIENCE);
+        assert_eq!(start.elapsed(), TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]

@@ -62,7 +62,7 @@ impl Webhooks {
 
     /// Decrypts a stored secret.
     pub(super) fn open(&self, kept: &KeptSecret) -> Result<WebhookSecret, Error> {
-        let plain = self.ports.secrets.open(&KeptSecret::place(kept.id), &kept.secret)?;
+        let plain = self.ports.secrets.open(&KeptSecret::associated_data(kept.id), &kept.secret)?;
         let text = String::from_utf8_lossy(plain.expose()).into_owned();
         text.try_into().map_err(|error| Error::Internal(Box::new(error)))
     }
@@ -89,7 +89,7 @@ impl Webhooks {
     fn make(&self, scope: Scope, repository: &RepositoryKey) -> Result<(KeptSecret, WebhookSecret), Error> {
         let secret = WebhookSecret::new(self.tools.entropy.bits_256());
         let id = self.tools.ids.next().into();
-        let sealed = self.ports.secrets.seal(&KeptSecret::place(id), secret.expose().as_bytes())?;
+        let sealed = self.ports.secrets.seal(&KeptSecret::associated_data(id), secret.expose().as_bytes())?;
         let kept = KeptSecret {
             id,
             organization_id: scope.id(),

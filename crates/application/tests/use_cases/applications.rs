@@ -32,7 +32,7 @@ use launchway_testkit::{
 };
 use mockall::predicate::eq;
 
-use crate::{ports::MockedPorts, sealing::sealed};
+use crate::{ports::MockedPorts, sealed_values::sealed};
 
 /// The error for an application that does not exist or belongs to another organization.
 pub(crate) const NO_APPLICATION: Error = Error::NotFound("the application");
@@ -57,7 +57,7 @@ pub(crate) fn credentials() -> GitCredentials {
 
 /// Returns the sealed form of a secret of the application `id` in its `column`.
 pub(crate) fn sealed_for(id: ApplicationId, column: &str, plain: &str) -> Sealed {
-    sealed(&ApplicationSecrets::place(id, column), plain)
+    sealed(&ApplicationSecrets::associated_data(id, column), plain)
 }
 
 /// Returns secrets as JSON, sealed for the application `id`.

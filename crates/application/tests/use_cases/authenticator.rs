@@ -51,7 +51,7 @@ impl MockedPorts {
     pub(crate) fn expect_opening_of(&mut self, user_id: UserId, outcome: Result<Vec<u8>, SecretBoxError>) {
         self.secrets
             .expect_open()
-            .withf(move |place, stored| place == TotpSecret::place(user_id) && *stored == sealed())
+            .withf(move |place, stored| place == TotpSecret::associated_data(user_id) && *stored == sealed())
             .once()
             .return_once(|_, _| outcome.map(Secret::new));
     }

@@ -6,7 +6,7 @@ mod show;
 
 use launchway_application::Error;
 use launchway_domain::{
-    deployments::{Deployment, DeploymentDetail, KeptVersions, Standing},
+    deployments::{Deployment, DeploymentDetail, KeptVersions, RetentionStatus},
     ids::DeploymentId,
 };
 use launchway_testkit::builders::{a_deployment, a_log_line};
@@ -34,12 +34,13 @@ fn expect_deployment(ports: &mut MockedPorts, id: DeploymentId, found: Option<De
 
 /// Expects a check that the version of a deployment is still kept.
 fn expect_kept(ports: &mut MockedPorts, id: DeploymentId, is_kept: bool) {
-    let standing = Standing { deployment: id, is_live: false, is_open: false, is_worth_keeping: is_kept };
-    let asked = ports.deployments.expect_standing();
+    let retention_status =
+        RetentionStatus { deployment: id, is_live: false, is_open: false, is_worth_keeping: is_kept };
+    let asked = ports.deployments.expect_retention_status();
     asked
         .withf(move |ids, kept| ids == [id] && *kept == KeptVersions(10))
         .once()
-        .return_once(move |_, _| Ok(vec![standing]));
+        .return_once(move |_, _| Ok(vec![retention_status]));
 }
 
 fn expect_detail(ports: &mut MockedPorts, id: DeploymentId, found: Option<DeploymentDetail>) {

@@ -101,7 +101,7 @@ pub(crate) fn a_run(extension: Extension, values: &str, steps: &[(&str, Executio
         exit_code: 0,
         error_message: String::new(),
         shown_values: values.to_owned(),
-        sealed_values: Sealed(format!("<{}>{values}", Execution::place(id))),
+        sealed_values: Sealed(format!("<{}>{values}", Execution::associated_data(id))),
         definition: extension.yaml.clone(),
         log_seq: 0,
         started_at: None,

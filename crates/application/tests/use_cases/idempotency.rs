@@ -1,9 +1,9 @@
 //! Idempotent requests.
 
-use launchway_application::{Error, idempotency::Earlier};
+use launchway_application::{Error, idempotency::PriorRequest};
 use launchway_domain::{
     auth::{Action, Actor, Permission, Resource},
-    idempotency::{BodyHash, IdempotencyKey, Remembered},
+    idempotency::{BodyHash, IdempotencyKey, StoredResponse},
     secret::{Sealed, SecretBoxError},
 };
 use launchway_testkit::{builders::an_actor, ids::id_of};
@@ -14,7 +14,7 @@ use crate::{
     keys::a_key,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    sealing::sealed,
+    sealed_values::sealed,
 };
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
@@ -26,19 +26,19 @@ fn actor() -> Actor {
 /// Returns a response as it is stored for an actor.
 fn kept_for(actor: &Actor) -> Sealed {
     let names = actor.permissions().names().join(" ");
-    sealed(&key().place(), &format!("permissions: {names}\nmade"))
+    sealed(&key().associated_data(), &format!("permissions: {names}\nmade"))
 }
 
 fn key() -> IdempotencyKey {
     a_key("POST /deploy")
 }
 
-fn remembered(answer: Option<Sealed>) -> Remembered {
-    Remembered { body: key().body, resource: id_of("what was made"), answer }
+fn remembered(answer: Option<Sealed>) -> StoredResponse {
+    StoredResponse { body: key().body, resource: id_of("what was made"), answer }
 }
 
 /// Expects a lookup of the request among those of the last day.
-fn expect_find(ports: &mut MockedPorts, found: Option<Remembered>) {
+fn expect_find(ports: &mut MockedPorts, found: Option<StoredResponse>) {
     let since = ports.now() - IdempotencyKey::KEPT;
     ports.idempotency.expect_find().with(eq(key()), eq(since)).once().return_once(|_, _| Ok(found));
 }
@@ -58,7 +58,7 @@ async fn a_request_that_comes_again_has_the_answer_of_the_first() {
 
     let earlier = ports.services().idempotency.earlier(&actor(), CREATE, &key()).await.unwrap();
 
-    assert_eq!(earlier, Some(Earlier::Answered(b"made".to_vec())));
+    assert_eq!(earlier, Some(PriorRequest::Answered(b"made".to_vec())));
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn an_answer_is_not_given_to_who_may_do_less_now() {
 
         let earlier = ports.services().idempotency.earlier(&caller, CREATE, &key()).await.unwrap();
 
-        assert_eq!(earlier, Some(Earlier::CarriedOut(id_of("what was made"))));
+        assert_eq!(earlier, Some(PriorRequest::CarriedOut(id_of("what was made"))));
     }
 }
 
@@ -77,11 +77,11 @@ async fn an_answer_is_not_given_to_who_may_do_less_now() {
 async fn an_answer_without_permissions_is_not_given() {
     for kept in ["{\"data\":{}}", "permissions: deploy:create", "permissions: deploy:fly\nmade"] {
         let mut ports = MockedPorts::with_a_box();
-        expect_find(&mut ports, Some(remembered(Some(sealed(&key().place(), kept)))));
+        expect_find(&mut ports, Some(remembered(Some(sealed(&key().associated_data(), kept)))));
 
         let earlier = ports.services().idempotency.earlier(&actor(), CREATE, &key()).await.unwrap();
 
-        assert_eq!(earlier, Some(Earlier::CarriedOut(id_of("what was made"))));
+        assert_eq!(earlier, Some(PriorRequest::CarriedOut(id_of("what was made"))));
     }
 }
 
@@ -101,14 +101,14 @@ async fn a_request_whose_answer_was_lost_tells_what_it_made() {
 
     let earlier = ports.services().idempotency.earlier(&actor(), CREATE, &key()).await.unwrap();
 
-    assert_eq!(earlier, Some(Earlier::CarriedOut(id_of("what was made"))));
+    assert_eq!(earlier, Some(PriorRequest::CarriedOut(id_of("what was made"))));
 }
 
 #[tokio::test]
 async fn a_key_that_comes_with_another_body_conflicts() {
-    for answer in [None, Some(sealed(&key().place(), "made"))] {
+    for answer in [None, Some(sealed(&key().associated_data(), "made"))] {
         let mut ports = MockedPorts::default();
-        let other = Remembered { body: BodyHash::of(b"{\"name\":\"shop\"}"), ..remembered(answer) };
+        let other = StoredResponse { body: BodyHash::of(b"{\"name\":\"shop\"}"), ..remembered(answer) };
         expect_find(&mut ports, Some(other));
 
         let outcome = ports.services().idempotency.earlier(&actor(), CREATE, &key()).await;
@@ -121,7 +121,7 @@ async fn a_key_that_comes_with_another_body_conflicts() {
 #[tokio::test]
 async fn an_answer_that_was_sealed_for_another_request_is_not_given() {
     let mut ports = MockedPorts::with_a_box();
-    let elsewhere = a_key("POST /organizations").place();
+    let elsewhere = a_key("POST /organizations").associated_data();
     expect_find(&mut ports, Some(remembered(Some(sealed(&elsewhere, "made")))));
 
     assert_refused(

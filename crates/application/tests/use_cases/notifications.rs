@@ -3,18 +3,18 @@
 mod deliveries;
 mod messages;
 mod office;
-mod reaching;
-mod sending;
+mod recipients;
+mod sender;
 mod signing_secrets;
 mod smtp;
 mod smtp_changes;
-mod trying;
+mod test_message;
 mod webhook_changes;
 mod webhooks;
 
 use std::time::Duration;
 
-use launchway_application::{Error, Listener};
+use launchway_application::{Error, WakeListener};
 use launchway_domain::{
     auth::Actor,
     ids::WebhookConfigId,
@@ -35,7 +35,7 @@ use crate::{
     actors::{a_member, a_program_without, a_viewer},
     applications::scope,
     ports::MockedPorts,
-    sealing::sealed,
+    sealed_values::sealed,
     world::FOR_EVER,
 };
 
@@ -138,6 +138,6 @@ fn forbidden() -> SendError {
 }
 
 /// Returns whether a notification was sent. Works only with paused time.
-async fn was_rung(mut listener: Listener) -> bool {
-    tokio::time::timeout(Duration::from_secs(1), listener.wait(FOR_EVER)).await.is_ok()
+async fn was_rung(mut listener: WakeListener) -> bool {
+    tokio::time::timeout(Duration::from_secs(1), listener.wait_timeout(FOR_EVER)).await.is_ok()
 }

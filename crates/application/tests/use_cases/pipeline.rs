@@ -1,6 +1,6 @@
 //! Execution of deployments: the order of port calls, and the writes.
 
-mod cancelling;
+mod cancellation;
 mod compositions;
 mod failures;
 mod health;

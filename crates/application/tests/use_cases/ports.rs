@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use launchway_application::{
-    Basics, Bell, EngineStatus, OutsidePorts, Ports, Services, Tools,
+    Basics, EngineStatus, OutboundPorts, Ports, Services, Tools, WakeSignal,
     applications::ApplicationPolicy,
-    auth::Guesses,
+    auth::LoginAttempts,
     routes::{RoutePorts, Routes},
 };
 use launchway_domain::{
@@ -33,7 +33,7 @@ use launchway_domain::{
 use launchway_testkit::{CountingEntropy, CountingIds, FixedClock, builders::a_client};
 use mockall::predicate::eq;
 
-use crate::sealing::a_box;
+use crate::sealed_values::a_box;
 
 /// The setup token of the installation.
 pub(crate) const SETUP_TOKEN: &str = "lwi_setup";
@@ -68,7 +68,7 @@ pub(crate) struct MockedPorts {
     pub(crate) hasher: MockPasswordHasher,
     pub(crate) secrets: MockSecretBox,
     pub(crate) clock: Arc<FixedClock>,
-    pub(crate) bell: Bell,
+    pub(crate) wake: WakeSignal,
 }
 
 impl MockedPorts {
@@ -157,7 +157,7 @@ impl MockedPorts {
             router: Arc::new(self.router),
         };
         Services::new(Ports {
-            tools: tools(self.store, self.clock, self.bell),
+            tools: tools(self.store, self.clock, self.wake),
             identities: Arc::new(self.identities),
             credentials: Arc::new(self.credentials),
             users: Arc::new(self.users),
@@ -173,7 +173,7 @@ impl MockedPorts {
             deploy_keys: Arc::new(self.deploy_keys),
             webhooks: Arc::new(self.webhooks),
             notifications: Arc::new(self.notifications),
-            outside: OutsidePorts {
+            outbound: OutboundPorts {
                 guard: Arc::new(self.guard),
                 webhooks: Arc::new(self.sender),
                 mailer: Arc::new(self.mailer),
@@ -190,17 +190,17 @@ impl MockedPorts {
     }
 
     /// Returns the service that only other services use.
-    pub(crate) fn guesses(self) -> Guesses {
-        Guesses::new(Arc::new(self.throttle), tools(self.store, self.clock, self.bell))
+    pub(crate) fn login_attempts(self) -> LoginAttempts {
+        LoginAttempts::new(Arc::new(self.throttle), tools(self.store, self.clock, self.wake))
     }
 }
 
-fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>, bell: Bell) -> Tools {
+fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>, wake: WakeSignal) -> Tools {
     let basics = Basics {
         store: Arc::new(store),
         clock,
         ids: Arc::new(CountingIds::default()),
-        bell,
+        wake,
         engine: EngineStatus::default(),
     };
     Tools { basics, entropy: Arc::new(CountingEntropy::default()) }

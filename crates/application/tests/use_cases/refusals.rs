@@ -1,4 +1,4 @@
-//! Comparison of errors.
+//! BranchPoller of errors.
 
 use std::fmt::Debug;
 

@@ -215,7 +215,7 @@ async fn a_failure_is_followed_by_all_routes() {
     let mut router = a_router();
     router.expect_is_current().never();
     router.expect_replace_all().times(2).returning(|_| Ok(()));
-    router.expect_remove().times(1).returning(|_| Err(StepError::Fault("away".to_owned())));
+    router.expect_remove().times(1).returning(|_| Err(StepError::Retryable("away".to_owned())));
     let routes = routes_over(router);
     assert_eq!(routes.confirm().await, Ok(()));
     assert!(routes.follow(scope(), web().build().id).await.is_err());

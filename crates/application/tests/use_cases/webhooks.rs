@@ -1,7 +1,7 @@
 //! Webhooks: secrets, deployments by pushes, and polling of branches.
 
-mod comparison;
-mod receiving;
+mod branch_poller;
+mod delivery;
 mod secrets;
 
 use launchway_domain::{
@@ -11,7 +11,7 @@ use launchway_domain::{
 };
 use launchway_testkit::{CountingEntropy, CountingIds, builders::a_blueprint};
 
-use crate::{applications::scope, sealing::sealed};
+use crate::{applications::scope, sealed_values::sealed};
 
 /// Returns the repository of [`web`](crate::applications::web).
 fn repository() -> RepositoryKey {

@@ -1,14 +1,14 @@
 //! Workers: claiming jobs, renewing their lease, and settling them.
 
 mod engine;
+mod execution;
 mod leases;
 mod lifecycle;
 mod reconcile;
 mod restart;
 mod retirement;
-mod running;
 mod runs;
-mod uninstalling;
+mod uninstall;
 
 use std::sync::Arc;
 

@@ -17,19 +17,19 @@ use std::{
 };
 
 use launchway_application::{
-    Basics, Bell, EngineStatus, RuntimeLogs, Tools,
+    Basics, EngineStatus, RuntimeLogs, Tools, WakeSignal,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
-    webhooks::{Comparison, ComparisonPorts, ComparisonTimings},
-    worker::{Crew, Worker, WorkerTimings},
+    webhooks::{BranchPoller, BranchPollerTimings, ComparisonPorts},
+    worker::{JobHandlers, Worker, WorkerTimings},
 };
 use launchway_domain::{
     applications::{Application, NamedApplication},
     clock::{Clock as _, Timestamp},
     deployments::{
-        Condition, ContainerId, ContainerPlan, Deployment, Found, LiveVersion, PrintedLine, Standing,
-        StepError,
+        Condition, ContainerId, ContainerPlan, Deployment, DiscoveredResource, LiveVersion, PrintedLine,
+        RetentionStatus, StepError,
     },
     extensions::{ExecutionDetail, ExtensionRoute, NewExecutionLine},
     ids::{ApplicationId, DeploymentId, SubjectId},
@@ -46,7 +46,7 @@ pub(crate) use self::{
     engine::{ADDRESS, AWAY, COMMIT, a_container_of, a_started_container},
     queue::{a_job, a_worker_id},
 };
-use crate::sealing::a_box;
+use crate::sealed_values::a_box;
 
 /// Longer than any timeout.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(100 * 24 * 60 * 60);
@@ -64,7 +64,7 @@ pub(crate) struct State {
     pub(crate) unretired: Vec<Deployment>,
     /// The applications with their host names.
     pub(crate) named: Vec<NamedApplication>,
-    pub(crate) standing: Vec<Standing>,
+    pub(crate) retention_status: Vec<RetentionStatus>,
     pub(crate) deploy_key: Option<DeployKey>,
     /// Applications that follow a branch.
     pub(crate) followers: Vec<Application>,
@@ -88,7 +88,7 @@ pub(crate) struct State {
     pub(crate) failing_appends: usize,
     /// The time of the last container output in the log.
     pub(crate) last_printed: Option<Timestamp>,
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<DiscoveredResource>,
     /// True if the engine sends no events of containers.
     pub(crate) is_quiet: bool,
     /// The condition of every container that is inspected individually; without it, as it is listed.
@@ -104,7 +104,7 @@ pub(crate) struct State {
     /// The errors of health checks by address.
     pub(crate) illnesses: HashMap<IpAddr, String>,
     pub(crate) printed: HashMap<ContainerId, Vec<PrintedLine>>,
-    pub(crate) last_words: Vec<PrintedLine>,
+    pub(crate) tail_logs: Vec<PrintedLine>,
     /// The deployments that have published files.
     pub(crate) published: Vec<DeploymentId>,
     /// The deployments that are compositions.
@@ -147,7 +147,7 @@ pub(crate) struct State {
 pub(crate) struct World {
     state: Mutex<State>,
     pub(crate) clock: Arc<FixedClock>,
-    pub(crate) bell: Bell,
+    pub(crate) wake: WakeSignal,
     pub(crate) engine: EngineStatus,
 }
 
@@ -198,8 +198,8 @@ impl World {
         let pipeline = Arc::new(Pipeline::new(self.pipeline_ports(), timings, self.tools().basics));
         let runs = Some(Arc::new(Runs::new(self.run_ports(), self.tools())));
         let queue = Arc::clone(self) as _;
-        let (crew, timings) = (Crew { pipeline, runs }, WorkerTimings::default());
-        Arc::new(Worker::new(queue, crew, a_worker_id(), limits, timings, self.tools().basics))
+        let (handlers, timings) = (JobHandlers { pipeline, runs }, WorkerTimings::default());
+        Arc::new(Worker::new(queue, handlers, a_worker_id(), limits, timings, self.tools().basics))
     }
 
     fn run_ports(self: &Arc<Self>) -> RunPorts {
@@ -214,14 +214,14 @@ impl World {
     }
 
     /// Returns a branch poller with an interval of a minute.
-    pub(crate) fn comparison(self: &Arc<Self>) -> Comparison {
+    pub(crate) fn comparison(self: &Arc<Self>) -> BranchPoller {
         let ports = ComparisonPorts {
             branches: Arc::clone(self) as _,
             deploy_keys: Arc::clone(self) as _,
             secrets: Arc::new(a_box()),
             source: Arc::clone(self) as _,
         };
-        Comparison::new(ports, ComparisonTimings::each(Duration::from_secs(60)), self.tools())
+        BranchPoller::new(ports, BranchPollerTimings::each(Duration::from_secs(60)), self.tools())
     }
 
     fn tools(self: &Arc<Self>) -> Tools {
@@ -229,7 +229,7 @@ impl World {
             store: Arc::clone(self) as _,
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::new(CountingIds::default()),
-            bell: self.bell.clone(),
+            wake: self.wake.clone(),
             engine: self.engine.clone(),
         };
         Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
@@ -301,12 +301,12 @@ impl World {
 impl State {
     /// Makes a call fail as rejected.
     pub(crate) fn refuse(&mut self, call: &'static str, reason: &str) {
-        self.failures.entry(call).or_default().push_back(StepError::Refused(reason.to_owned()));
+        self.failures.entry(call).or_default().push_back(StepError::Rejected(reason.to_owned()));
     }
 
     /// Makes a call fail with a fault, `times` times.
     pub(crate) fn fault(&mut self, call: &'static str, times: usize) {
-        let fault = || StepError::Fault(format!("{call} does not answer"));
+        let fault = || StepError::Retryable(format!("{call} does not answer"));
         self.failures.entry(call).or_default().extend((0..times).map(|_| fault()));
     }
 

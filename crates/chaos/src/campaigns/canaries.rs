@@ -2,8 +2,8 @@
 
 mod command_lines;
 mod net;
-mod planting;
-mod sweep;
+mod search;
+mod setup;
 
 use std::fs;
 
@@ -12,8 +12,8 @@ use launchway_testkit::docker::docker;
 use self::{
     command_lines::Watch,
     net::Net,
-    planting::{BUILD_VARIABLE, House},
-    sweep::Sweep,
+    search::Sweep,
+    setup::{BUILD_VARIABLE, House},
 };
 use crate::{cluster::Cluster, options::Options, section::Section};
 

@@ -3,11 +3,11 @@
 mod real;
 mod tool;
 
-use launchway_testkit::{client::Client, outside::Receiver};
+use launchway_testkit::{client::Client, external::Receiver};
 
 use self::{
     real::Installation,
-    tool::{Report, Tool, Wish},
+    tool::{Report, RunOptions, Tool},
 };
 use crate::{
     cluster::Cluster,
@@ -48,8 +48,8 @@ fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Opti
     let stage = &installation.stage;
     let document = format!("{}/api/v1/openapi.json", stage.launch.url);
     let (seconds, examples) = (options.count(20, 240), options.count(5, 60));
-    let wish = Wish { document: &document, base: &stage.launch.url, seconds, examples, only: &[] };
-    let report = tool.run(&wish, &installation.real);
+    let options = RunOptions { document: &document, base: &stage.launch.url, seconds, examples, only: &[] };
+    let report = tool.run(&options, &installation.real);
     let documented = operations(&stage.admin.get("/api/v1/openapi.json").json());
     // The tool reads the document itself, and does not test its endpoint.
     let documented = documented.iter().filter(|operation| !operation.path.ends_with("/openapi.json"));
@@ -59,8 +59,8 @@ fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Opti
     let proxy = spoiling(stage);
     let base = format!("http://127.0.0.1:{}", proxy.port);
     let only = [RENAMED, BROKEN];
-    let wish = Wish { document: &document, base: &base, seconds: 10, examples: 5, only: &only };
-    let report = tool.run(&wish, &installation.real);
+    let options = RunOptions { document: &document, base: &base, seconds: 10, examples: 5, only: &only };
+    let report = tool.run(&options, &installation.real);
     let noticed = |words: &str| usize::try_from(report.wrong(words)).unwrap_or(usize::MAX);
     section.control(&format!("{database}: answers with a renamed field, reported"), noticed(RENAMED));
     section.control(&format!("{database}: answers of 500, reported"), noticed(BROKEN));

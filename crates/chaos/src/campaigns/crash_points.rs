@@ -123,7 +123,7 @@ fn tell(section: &mut Section, kind: &Kind, seen: &Seen) {
 }
 
 /// The next point of each kind.
-struct Course {
+struct RunState {
     stride: usize,
     next: usize,
     end: usize,
@@ -136,7 +136,7 @@ fn all_points(options: &Options) -> Vec<Seen> {
             WRITES => options.every(kind.short_stride),
             _ => options.count(kind.short_stride, 1),
         };
-        Course { stride, next: 1, end: usize::MAX }
+        RunState { stride, next: 1, end: usize::MAX }
     });
     let courses = Mutex::new(courses.collect::<Vec<_>>());
     let seen: Vec<_> = KINDS.iter().map(|_| Mutex::new(Seen::default())).collect();
@@ -159,7 +159,7 @@ fn all_points(options: &Options) -> Vec<Seen> {
 }
 
 /// Returns the next point of the next kind that has one left.
-fn next_point(courses: &Mutex<Vec<Course>>, turn: &mut usize) -> Option<(usize, usize)> {
+fn next_point(courses: &Mutex<Vec<RunState>>, turn: &mut usize) -> Option<(usize, usize)> {
     let mut courses = lock(courses);
     let count = courses.len();
     let kind = (0..count).map(|step| (*turn + step) % count).find(|kind| {

@@ -41,17 +41,17 @@ pub(crate) fn run(options: &Options) -> Section {
     let body_timeout = Duration::from_secs(if options.is_long { 15 } else { 2 });
     let stage = stage(options, body_timeout);
     let address = address(&stage);
-    let patience = body_timeout.max(HEAD_TIMEOUT) + CLOSING;
+    let max_wait = body_timeout.max(HEAD_TIMEOUT) + CLOSING;
     let measured = Duration::from_secs(if options.is_long { 10 } else { 2 });
     let unlimited = self::stage(options, Duration::from_secs(3600));
-    let controls = Controls::begin(self::address(&unlimited), patience);
+    let controls = Controls::begin(self::address(&unlimited), max_wait);
     let memory = stage.server.memory();
     let files = stage.server.open_files();
     let (mut alone, mut beside, mut stays) = (Vec::new(), Vec::new(), Stays::default());
     let _warm = Regular::during(&stage.admin, USER, measured / 2);
     for _ in 0..turns {
         alone.push(Regular::during(&stage.admin, USER, measured));
-        let crowd = Crowd::gather(address, &Pace::ALL, count, patience);
+        let crowd = Crowd::gather(address, &Pace::ALL, count, max_wait);
         // Until all of them are there.
         sleep(Duration::from_millis(1500));
         beside.push(Regular::during(&stage.admin, USER, measured));
@@ -128,15 +128,15 @@ struct Controls {
 }
 
 impl Controls {
-    fn begin(unlimited: SocketAddr, patience: Duration) -> Self {
+    fn begin(unlimited: SocketAddr, max_wait: Duration) -> Self {
         const FEW: usize = 20;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endless = listener.local_addr().unwrap();
         // It ends with the campaign.
         spawn(move || listener.incoming().flatten().collect::<Vec<_>>());
         Self {
-            bodies: Crowd::gather(unlimited, &[Pace::Body], FEW, patience),
-            others: Crowd::gather(endless, &[Pace::Head, Pace::Idle], FEW, patience),
+            bodies: Crowd::gather(unlimited, &[Pace::Body], FEW, max_wait),
+            others: Crowd::gather(endless, &[Pace::Head, Pace::Idle], FEW, max_wait),
         }
     }
 

@@ -8,11 +8,11 @@ use super::{deploy::redeploy, deployments};
 use crate::{
     addresses,
     failure::{Failure, Kind, Outcome},
-    naming, prompt,
+    names, prompt,
     records::{Application, Deployment, read},
     screen::{Screen, Tone, tone_of, visible},
     session::Session,
-    watching::{Waiting, watch},
+    watch::{Waiting, watch},
     when::ago,
 };
 
@@ -153,7 +153,7 @@ struct Shown {
 }
 
 fn show(app: Option<&str>, session: &Session<'_>) -> Outcome {
-    let application = naming::meant(&session.server, app)?;
+    let application = names::meant(&session.server, app)?;
     let data = session.server.get("/deploy/application").with("id", &application.id).send()?;
     if session.screen.is_for_programs() {
         return session.screen.json(&data);
@@ -211,7 +211,7 @@ fn change(edit: &Edit, session: &Session<'_>) -> Outcome {
         return Err(Failure::new(Kind::Usage, "nothing is to be changed")
             .hint("say what: --branch, --port, --domain and so on; --help lists them"));
     }
-    let application = naming::meant(&session.server, edit.app.as_deref())?;
+    let application = names::meant(&session.server, edit.app.as_deref())?;
     let request = session.server.put("/deploy/application").with("id", &application.id);
     // Deployed by a separate request, which can be retried and returns the deployment.
     let changed = request.with("redeploy", false).body(fields.into()).send()?;
@@ -225,7 +225,7 @@ fn change(edit: &Edit, session: &Session<'_>) -> Outcome {
 }
 
 fn delete(app: &str, yes: bool, session: &Session<'_>) -> Outcome {
-    let application = naming::application(&session.server, app)?;
+    let application = names::application(&session.server, app)?;
     let (name, environment) = (&visible(&application.name), visible(&application.environment));
     let question =
         format!("{name} ({environment}) is deleted with its containers, images, files, volumes and log.");

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{
     contexts::Contexts,
     failure::Outcome,
-    naming,
+    names,
     screen::{Screen, Tone},
     table::{Cell, Table},
 };
@@ -33,7 +33,7 @@ pub(crate) fn run(verb: ContextVerb, screen: &Screen) -> Outcome {
         ContextVerb::List => list(&contexts, screen),
         ContextVerb::Use { name } => {
             if !contexts.contexts.contains_key(&name) {
-                return Err(naming::no_context(&name, &contexts));
+                return Err(names::no_context(&name, &contexts));
             }
             screen.remark(&format!("Commands go to {name} now"));
             contexts.current = Some(name);
@@ -41,7 +41,7 @@ pub(crate) fn run(verb: ContextVerb, screen: &Screen) -> Outcome {
         }
         ContextVerb::Delete { name } => {
             if contexts.contexts.remove(&name).is_none() {
-                return Err(naming::no_context(&name, &contexts));
+                return Err(names::no_context(&name, &contexts));
             }
             if contexts.current.as_ref() == Some(&name) {
                 contexts.current = None;

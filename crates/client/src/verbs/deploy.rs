@@ -9,17 +9,17 @@ use super::init;
 use crate::{
     failure::{Failure, Kind, Outcome},
     manifest::{FILE, Manifest},
-    naming, prompt,
+    names, prompt,
     records::{Application, read},
     repository::Repository,
     screen::{Screen, visible},
-    server::{Request, fresh_key, patiently},
+    server::{Request, fresh_key, retry_for},
     session::Session,
-    watching::{Waiting, watch},
+    watch::{Waiting, watch},
 };
 
 /// The time for which an idempotent request is retried while the server is unreachable.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Args, Debug)]
 pub struct Deploy {
@@ -35,7 +35,7 @@ pub struct Deploy {
 pub(crate) fn deploy(deploy: &Deploy, session: &Session<'_>) -> Outcome {
     let (application, deployment) = match &deploy.app {
         Some(name) => {
-            let application = naming::application(&session.server, name)?;
+            let application = names::application(&session.server, name)?;
             let deployment = redeploy(session, &application)?;
             (application, deployment)
         }
@@ -53,7 +53,7 @@ pub(crate) fn redeploy(session: &Session<'_>, application: &Application) -> Outc
 /// Sends an idempotent request until there is a response.
 pub(crate) fn once<'a>(request: impl Fn(&str) -> Request<'a>) -> Outcome<Value> {
     let key = fresh_key()?;
-    patiently(PATIENCE, || request(&key).send(), |_| {})
+    retry_for(TIMEOUT, || request(&key).send(), |_| {})
 }
 
 /// Deploys the application of the current repository.
@@ -66,7 +66,7 @@ fn here(yes: bool, session: &Session<'_>) -> Outcome<(Application, Value)> {
     if let Some(repository) = &repository {
         remind(repository, &manifest, session.screen);
     }
-    match naming::application(&session.server, &manifest.title()?) {
+    match names::application(&session.server, &manifest.title()?) {
         Ok(application) => change(&manifest, application, session),
         Err(failure) if failure.kind == Kind::Missing => make(&manifest, session),
         Err(failure) => Err(failure),

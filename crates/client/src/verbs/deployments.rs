@@ -6,12 +6,12 @@ use serde_json::json;
 use super::deploy::once;
 use crate::{
     failure::{Failure, Kind, Outcome},
-    naming,
+    names,
     records::{Application, Deployment, Deployments},
     screen::{Tone, tone_of, visible},
     session::Session,
     table::{Cell, Table},
-    watching::{Waiting, watch},
+    watch::{Waiting, watch},
     when::{ago, seconds_between},
 };
 
@@ -48,7 +48,7 @@ pub struct Cancel {
 }
 
 pub(crate) fn list(list: &List, session: &Session<'_>) -> Outcome {
-    let application = naming::meant(&session.server, list.app.as_deref())?;
+    let application = names::meant(&session.server, list.app.as_deref())?;
     let data = session
         .server
         .get("/deploy/application/deployments")
@@ -89,19 +89,19 @@ pub(crate) fn roll_back(rollback: &Rollback, session: &Session<'_>) -> Outcome {
         (Some(to), None) => of_deployment(to, session)?,
         (Some(to), Some(name)) => {
             let (application, to) = of_deployment(to, session)?;
-            let named = naming::application(&session.server, name)?;
+            let named = names::application(&session.server, name)?;
             if named.id != application.id {
                 return Err(Failure::new(Kind::Usage, format!("{to} is no deployment of {name}"))
                     .hint(format!("`launchway deployments {name}` lists them")));
             }
             (application, to)
         }
-        (None, Some(id)) if naming::is_id(id) => match naming::application(&session.server, id) {
+        (None, Some(id)) if names::is_id(id) => match names::application(&session.server, id) {
             Ok(application) => before(application, session)?,
             Err(failure) if failure.kind == Kind::Missing => of_deployment(id, session)?,
             Err(failure) => return Err(failure),
         },
-        (None, name) => before(naming::meant(&session.server, name)?, session)?,
+        (None, name) => before(names::meant(&session.server, name)?, session)?,
     };
     session.screen.remark(&format!("{} goes back to deployment {to}", visible(&application.name)));
     let body = json!({"id": to});
@@ -133,13 +133,13 @@ fn before(application: Application, session: &Session<'_>) -> Outcome<(Applicati
 /// Cancels a deployment that has not finished.
 pub(crate) fn cancel(cancel: &Cancel, session: &Session<'_>) -> Outcome {
     let application = match cancel.which.as_deref() {
-        Some(id) if naming::is_id(id) => match naming::application(&session.server, id) {
+        Some(id) if names::is_id(id) => match names::application(&session.server, id) {
             Ok(application) => application,
             // Then it is the id of a deployment.
             Err(failure) if failure.kind == Kind::Missing => return cancel_one(id, session),
             Err(failure) => return Err(failure),
         },
-        name => naming::meant(&session.server, name)?,
+        name => names::meant(&session.server, name)?,
     };
     let newest = page_of(&application, 1, session)?;
     match newest.deployments.into_iter().find(|one| !one.is_over()) {
@@ -168,12 +168,12 @@ fn page_of(application: &Application, page: u32, session: &Session<'_>) -> Outco
 
 /// Returns a deployment's application, and its id.
 fn of_deployment(id: &str, session: &Session<'_>) -> Outcome<(Application, String)> {
-    if !naming::is_id(id) {
+    if !names::is_id(id) {
         return Err(Failure::new(Kind::Usage, format!("`{id}` is no id of a deployment"))
             .hint("`launchway deployments NAME` shows ids"));
     }
     let request = session.server.get(&format!("/deploy/application/deployments/{id}"));
     let deployment: Deployment = request.receive()?;
-    let application = naming::application(&session.server, &deployment.application_id)?;
+    let application = names::application(&session.server, &deployment.application_id)?;
     Ok((application, deployment.id))
 }

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::{failure::Outcome, naming, prompt, session::Session};
+use crate::{failure::Outcome, names, prompt, session::Session};
 
 #[derive(Debug, Subcommand)]
 pub enum DomainsVerb {
@@ -36,13 +36,13 @@ pub(crate) fn run(verb: DomainsVerb, session: &Session<'_>) -> Outcome {
     let (changed, words) = match verb {
         DomainsVerb::List { app } => return list(&app, session),
         DomainsVerb::Add { app, domain } => {
-            let application = naming::application(&session.server, &app)?;
+            let application = names::application(&session.server, &app)?;
             let body = json!({"id": application.id, "domain": domain});
             let changed = session.server.post(route).body(body).send()?;
             (changed, format!("{domain} leads to {}", application.name))
         }
         DomainsVerb::Remove { app, domain, yes } => {
-            let application = naming::application(&session.server, &app)?;
+            let application = names::application(&session.server, &app)?;
             let question = format!("Lead {domain} to {} no more?", application.name);
             if !prompt::agreed(session.screen, &question, yes)? {
                 return Ok(());
@@ -60,7 +60,7 @@ pub(crate) fn run(verb: DomainsVerb, session: &Session<'_>) -> Outcome {
 }
 
 fn list(app: &str, session: &Session<'_>) -> Outcome {
-    let application = naming::application(&session.server, app)?;
+    let application = names::application(&session.server, app)?;
     if session.screen.is_for_programs() {
         return session.screen.json(&json!(application.domains));
     }

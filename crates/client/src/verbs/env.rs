@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     dotenv,
     failure::{Failure, Kind, Outcome},
-    naming, prompt,
+    names, prompt,
     records::Application,
     screen::visible,
     session::Session,
@@ -87,7 +87,7 @@ pub(crate) fn run(verb: EnvVerb, session: &Session<'_>) -> Outcome {
 }
 
 fn list(app: &str, build: bool, show: bool, session: &Session<'_>) -> Outcome {
-    let application = naming::application(&session.server, app)?;
+    let application = names::application(&session.server, app)?;
     let variables = read(&application, field(build), session)?;
     if session.screen.is_for_programs() {
         return session.screen.json(&json!(variables));
@@ -126,7 +126,7 @@ fn unset(target: &Target, names: &[String], session: &Session<'_>) -> Outcome {
 fn change(target: &Target, session: &Session<'_>, mut alter: impl FnMut(&mut Variables)) -> Outcome {
     const TRIES: u32 = 20;
     let field = field(target.build);
-    let application = naming::application(&session.server, &target.app)?;
+    let application = names::application(&session.server, &target.app)?;
     let mut left = TRIES;
     let changed = loop {
         let whole = session.server.get("/deploy/application").with("id", &application.id).send()?;

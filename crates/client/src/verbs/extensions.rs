@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use self::variables::Variable;
 use crate::{
     failure::Outcome,
-    naming, prompt,
+    names, prompt,
     records::Pagination,
     screen::{Screen, Tone, visible},
     server::Request,
@@ -124,12 +124,12 @@ pub(crate) fn run(extensions: Extensions, session: &Session<'_>) -> Outcome {
         Some(ExtensionsVerb::Show { id, definition }) => show(&id, definition, session),
         Some(ExtensionsVerb::Fork { id, file }) => fork(&id, file.as_deref(), session),
         Some(ExtensionsVerb::Uninstall(removal)) => {
-            let path = format!("/extensions/{}/uninstall", naming::id(&removal.id)?);
+            let path = format!("/extensions/{}/uninstall", names::id(&removal.id)?);
             let body = json!({"volumes": removal.volumes});
             remove(&removal, session.server.post(&path).body(body), "Remove what", session)
         }
         Some(ExtensionsVerb::Delete(removal)) => {
-            let path = format!("/extensions/{}", naming::id(&removal.id)?);
+            let path = format!("/extensions/{}", names::id(&removal.id)?);
             let request = session.server.delete(&path).with("volumes", removal.volumes);
             remove(&removal, request, "Delete it and what", session)
         }
@@ -174,7 +174,7 @@ fn show(id: &str, definition: bool, session: &Session<'_>) -> Outcome {
 
 /// Returns an extension of the API.
 fn read(id: &str, session: &Session<'_>) -> Outcome<Value> {
-    session.server.get(&format!("/extensions/by-extension-id/{}", naming::id(id)?)).send()
+    session.server.get(&format!("/extensions/by-extension-id/{}", names::id(id)?)).send()
 }
 
 fn described(one: &Extension, screen: &Screen) -> String {
@@ -211,7 +211,7 @@ fn described(one: &Extension, screen: &Screen) -> String {
 
 fn fork(id: &str, file: Option<&str>, session: &Session<'_>) -> Outcome {
     let yaml = file.map(prompt::file).transpose()?;
-    let path = format!("/extensions/{}/fork", naming::id(id)?);
+    let path = format!("/extensions/{}/fork", names::id(id)?);
     let data = session.server.post(&path).body(json!({"yaml_content": yaml})).send()?;
     session.screen.show(data, |fork: Extension| format!("{}\n", fork.extension_id))
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Deserialize;
 
-use crate::{failure::Outcome, naming, prompt, session::Session};
+use crate::{failure::Outcome, names, prompt, session::Session};
 
 #[derive(Args, Debug)]
 pub struct WebhookSecret {
@@ -36,7 +36,7 @@ struct PublicKey {
 
 /// Prints only the secret, so that a script can pass it on.
 pub(crate) fn webhook_secret(wish: WebhookSecret, session: &Session<'_>) -> Outcome {
-    let application = naming::application(&session.server, &wish.app)?;
+    let application = names::application(&session.server, &wish.app)?;
     let route = "/deploy/application/webhook-secret";
     let server = &session.server;
     let request = if wish.rotate { server.post(route) } else { server.get(route) };

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::{
     failure::{Failure, Kind, Outcome},
-    following::Following,
-    naming,
+    follow::Following,
+    names,
     records::LogLine,
     screen::{Screen, Tone, printed, visible},
     server::Request,
@@ -79,7 +79,7 @@ impl Level {
 /// Shows lines, oldest first.
 pub(crate) fn show(logs: &Logs, session: &Session<'_>) -> Outcome {
     let (server, screen) = (&session.server, session.screen);
-    let application = naming::meant(server, logs.app.as_deref())?;
+    let application = names::meant(server, logs.app.as_deref())?;
     let since = logs.since.as_ref().map(Since::moment);
     let narrow = |request| narrowed(request, logs, since.as_deref());
     let mut following = Following::new(server, format!("/deploy/application/logs/{}", application.id));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     failure::{Failure, Kind, Outcome},
-    naming,
+    names,
     records::{self, Pagination},
     screen::tone_of,
     session::Session,
@@ -72,7 +72,7 @@ struct Delivery {
 }
 
 #[derive(Deserialize)]
-struct Tried {
+struct AttemptResult {
     delivered: bool,
     error: String,
 }
@@ -83,7 +83,7 @@ pub(crate) fn run(verb: NotificationsVerb, session: &Session<'_>) -> Outcome {
         NotificationsVerb::Test { channel } => test(channel, session),
         NotificationsVerb::Deliveries { state, channel, page } => deliveries(state, channel, page, session),
         NotificationsVerb::Replay { delivery } => {
-            let path = format!("/notification/deliveries/{}/replay", naming::id(&delivery)?);
+            let path = format!("/notification/deliveries/{}/replay", names::id(&delivery)?);
             let data = session.server.post(&path).body(json!({})).send()?;
             if session.screen.is_for_programs() {
                 return session.screen.json(&data);
@@ -122,7 +122,7 @@ fn list(session: &Session<'_>) -> Outcome {
 
 fn test(channel: Channel, session: &Session<'_>) -> Outcome {
     let data = session.server.post("/notification/test").body(json!({"channel": name(channel)})).send()?;
-    let tried: Tried = records::read(data.clone())?;
+    let tried: AttemptResult = records::read(data.clone())?;
     if session.screen.is_for_programs() {
         session.screen.json(&data)?;
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{
     contexts::Contexts,
     failure::{Failure, Kind, Outcome},
-    naming, prompt,
+    names, prompt,
     records::Organization,
     screen::{Tone, visible},
     session::Session,
@@ -146,7 +146,7 @@ fn choose(name: &str, session: &Session<'_>) -> Outcome {
         return Err(Failure::new(Kind::Usage, "LAUNCHWAY_URL says where to go, and nothing is remembered")
             .hint("set LAUNCHWAY_ORGANIZATION instead; an API token acts in its own organization only"));
     };
-    let id = naming::organization(&session.server, name)?;
+    let id = names::organization(&session.server, name)?;
     let mut contexts = Contexts::load()?;
     if let Some(context) = contexts.contexts.get_mut(context) {
         context.organization = Some(id);
@@ -157,7 +157,7 @@ fn choose(name: &str, session: &Session<'_>) -> Outcome {
 }
 
 fn show(name: Option<&str>, session: &Session<'_>) -> Outcome {
-    let id = name.map(|name| naming::organization(&session.server, name)).transpose()?;
+    let id = name.map(|name| names::organization(&session.server, name)).transpose()?;
     let data = session.server.get("/organizations").with_some("id", id).send()?;
     session.screen.show(data, |one: Shown| {
         let members: Vec<_> = one.users.iter().map(|member| member.username.as_str()).collect();
@@ -170,7 +170,7 @@ fn show(name: Option<&str>, session: &Session<'_>) -> Outcome {
 }
 
 fn usage(name: Option<&str>, session: &Session<'_>) -> Outcome {
-    let id = name.map(|name| naming::organization(&session.server, name)).transpose()?;
+    let id = name.map(|name| names::organization(&session.server, name)).transpose()?;
     let data = session.server.get("/organizations/usage").with_some("id", id).send()?;
     session.screen.show(data, |Usage { quotas }: Usage| {
         let mut table = Table::new(&["QUOTA", "USED", "LIMIT", "UNIT"], "There are no quotas");
@@ -186,7 +186,7 @@ fn usage(name: Option<&str>, session: &Session<'_>) -> Outcome {
 }
 
 fn delete(name: &str, yes: bool, session: &Session<'_>) -> Outcome {
-    let id = naming::organization(&session.server, name)?;
+    let id = names::organization(&session.server, name)?;
     let question = format!("Delete the organization {name}, and with it its members' places and API tokens?");
     if !prompt::agreed(session.screen, &question, yes)? {
         return Ok(());

@@ -48,7 +48,7 @@ impl TotpSecret {
 
     /// Returns the associated data (AEAD) of [`Sealed`] secrets of this kind.
     #[must_use]
-    pub fn place(user_id: UserId) -> String {
+    pub fn associated_data(user_id: UserId) -> String {
         format!("two_factor.secret:{user_id}")
     }
 

@@ -54,7 +54,7 @@ pub struct Composition {
 
 /// A sidecar: a container beside the one that gets the traffic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Companion {
+pub struct Sidecar {
     /// The engine's id of it.
     pub id: ContainerId,
     /// The name of the service.
@@ -75,8 +75,8 @@ pub trait Composer: Send + Sync {
     /// start them, now or later.
     ///
     /// # Errors
-    /// [`StepError::Refused`] if there is no such file, if something in it is not allowed, if it does not
-    /// have exactly one service that gets the traffic, or if a build fails; [`StepError::Fault`] if the
+    /// [`StepError::Rejected`] if there is no such file, if something in it is not allowed, if it does not
+    /// have exactly one service that gets the traffic, or if a build fails; [`StepError::Retryable`] if the
     /// engine is unreachable.
     async fn compose(
         &self,
@@ -89,7 +89,7 @@ pub trait Composer: Send + Sync {
     /// composition.
     ///
     /// # Errors
-    /// [`StepError::Refused`] if an image is gone or the file is not allowed any more, [`StepError::Fault`]
+    /// [`StepError::Rejected`] if an image is gone or the file is not allowed any more, [`StepError::Retryable`]
     /// if the engine is unreachable.
     async fn recall(
         &self,
@@ -112,15 +112,15 @@ pub trait Composer: Send + Sync {
     /// Running services of the same attempt keep running.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when a service cannot be run or one that others depend on fails,
-    /// [`StepError::Fault`] if the engine is unreachable.
+    /// [`StepError::Rejected`] when a service cannot be run or one that others depend on fails,
+    /// [`StepError::Retryable`] if the engine is unreachable.
     async fn start(&self, plan: &CompositionPlan, output: Arc<dyn Output>) -> Result<Container, StepError>;
 
     /// Runs `command` by `/bin/sh -c` in a container of its own and waits until it exits. The container has
     /// the image, the network and the environment of the service that gets the traffic.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it fails or takes too long, [`StepError::Fault`] when the engine is not
+    /// [`StepError::Rejected`] when it fails or takes too long, [`StepError::Retryable`] when the engine is not
     /// there.
     async fn run_once(
         &self,
@@ -133,6 +133,6 @@ pub trait Composer: Send + Sync {
     /// removed already.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable or the file system refuses.
+    /// [`StepError::Retryable`] if the engine is unreachable or the file system refuses.
     async fn forget(&self, application: ApplicationId) -> Result<(), StepError>;
 }

@@ -49,10 +49,10 @@ pub enum StepError {
     Unavailable(String),
     /// An error of this machine: a retry may help.
     #[error("{0}")]
-    Fault(String),
+    Retryable(String),
     /// The request cannot succeed. The sentence is for users, and contains no secret.
     #[error("{0}")]
-    Refused(String),
+    Rejected(String),
 }
 
 /// Receives the output of a program in chunks. Nothing is dropped: a call returns when there is room again.
@@ -95,14 +95,14 @@ pub trait SourceFetcher: Send + Sync {
     /// Returns the commit at the head of the branch.
     ///
     /// # Errors
-    /// [`StepError::Refused`] if the repository or the branch does not exist or denies access,
-    /// [`StepError::Fault`] for an error of this machine.
+    /// [`StepError::Rejected`] if the repository or the branch does not exist or denies access,
+    /// [`StepError::Retryable`] for an error of this machine.
     async fn head(&self, source: &GitSource) -> Result<CommitHash, StepError>;
 
     /// Checks out the files of `commit` into a fresh folder of `owner`.
     ///
     /// # Errors
-    /// As [`head`](SourceFetcher::head), and [`StepError::Refused`] for a tree over the limits.
+    /// As [`head`](SourceFetcher::head), and [`StepError::Rejected`] for a tree over the limits.
     async fn fetch(
         &self,
         source: &GitSource,
@@ -114,7 +114,7 @@ pub trait SourceFetcher: Send + Sync {
     /// Removes the folders of every attempt at `deployment`.
     ///
     /// # Errors
-    /// [`StepError::Fault`] on a file system error.
+    /// [`StepError::Retryable`] on a file system error.
     async fn discard(&self, deployment: DeploymentId) -> Result<(), StepError>;
 }
 
@@ -144,8 +144,8 @@ pub trait BuildPlanner: Send + Sync {
     /// beside the plan's own.
     ///
     /// # Errors
-    /// [`StepError::Refused`] if the kind of project is not recognised, or if the planner is not installed;
-    /// [`StepError::Fault`] for an error of this machine.
+    /// [`StepError::Rejected`] if the kind of project is not recognised, or if the planner is not installed;
+    /// [`StepError::Retryable`] for an error of this machine.
     async fn complete(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<BuildPlan, StepError>;
 }
 
@@ -160,7 +160,7 @@ pub trait ImageBuilder: Send + Sync {
     /// Builds an image and tags it with its deployment's name.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when the Dockerfile is missing or fails, [`StepError::Fault`] when the engine
+    /// [`StepError::Rejected`] when the Dockerfile is missing or fails, [`StepError::Retryable`] when the engine
     /// is not there.
     async fn build(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<ImageName, StepError>;
 
@@ -168,7 +168,7 @@ pub trait ImageBuilder: Send + Sync {
     /// deployment's name.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when there is no such image, [`StepError::Fault`] when the engine is not
+    /// [`StepError::Rejected`] when there is no such image, [`StepError::Retryable`] when the engine is not
     /// there.
     async fn obtain(
         &self,
@@ -180,7 +180,7 @@ pub trait ImageBuilder: Send + Sync {
     /// Tags the image of an earlier deployment with the name of this one.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when the image is gone, [`StepError::Fault`] when the engine is not there.
+    /// [`StepError::Rejected`] when the image is gone, [`StepError::Retryable`] when the engine is not there.
     async fn reuse(&self, owner: &Owner, image: &ImageName) -> Result<ImageName, StepError>;
 }
 
@@ -258,7 +258,7 @@ pub trait Deployer: Send + Sync {
     /// Starts a container beside whatever else runs. An existing one of the same attempt is replaced.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when the image cannot be run, [`StepError::Fault`] when the engine is not
+    /// [`StepError::Rejected`] when the image cannot be run, [`StepError::Retryable`] when the engine is not
     /// there.
     async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError>;
 
@@ -266,7 +266,7 @@ pub trait Deployer: Send + Sync {
     /// environment, and waits until it exits.
     ///
     /// # Errors
-    /// [`StepError::Refused`] when it fails or takes too long, [`StepError::Fault`] when the engine is not
+    /// [`StepError::Rejected`] when it fails or takes too long, [`StepError::Retryable`] when the engine is not
     /// there.
     async fn run_once(
         &self,
@@ -278,21 +278,21 @@ pub trait Deployer: Send + Sync {
     /// Enables the restart policy: the engine restarts the container whenever it exits, and after a reboot.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable or the container is gone.
-    async fn keep(&self, container: &ContainerId) -> Result<(), StepError>;
+    /// [`StepError::Retryable`] if the engine is unreachable or the container is gone.
+    async fn enable_restart_policy(&self, container: &ContainerId) -> Result<(), StepError>;
 
     /// Returns the state of the container.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable.
+    /// [`StepError::Retryable`] if the engine is unreachable.
     async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError>;
 
     /// Resumes a container that is paused, exited or never started, with the services that it needs;
     /// running ones stay as they are.
     ///
     /// # Errors
-    /// [`StepError::Refused`] if it does not exist, or cannot be resumed as it is,
-    /// [`StepError::Unavailable`] or [`StepError::Fault`] if the engine is unreachable.
+    /// [`StepError::Rejected`] if it does not exist, or cannot be resumed as it is,
+    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable.
     async fn resume(&self, container: &ContainerId) -> Result<Container, StepError>;
 
     /// Returns whether two containers of one deployment can run at the same time.
@@ -303,7 +303,7 @@ pub trait Deployer: Send + Sync {
     /// Starts a stopped container, or restarts a running one.
     ///
     /// # Errors
-    /// [`StepError::Refused`] if it does not exist or cannot be started, [`StepError::Fault`] if the engine
+    /// [`StepError::Rejected`] if it does not exist or cannot be started, [`StepError::Retryable`] if the engine
     /// is unreachable.
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError>;
 
@@ -311,36 +311,36 @@ pub trait Deployer: Send + Sync {
     /// restarted.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable.
+    /// [`StepError::Retryable`] if the engine is unreachable.
     async fn stop(&self, container: &ContainerId) -> Result<(), StepError>;
 
     /// Stops and removes every container of `deployment`, of whichever attempt, and the network of its
     /// composition. Named volumes are kept.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable.
+    /// [`StepError::Retryable`] if the engine is unreachable.
     async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError>;
 
     /// Stops and removes every container of one attempt, and the network of its composition. Named volumes
     /// are kept.
     ///
     /// # Errors
-    /// [`StepError::Unavailable`] or [`StepError::Fault`] if the engine is unreachable.
+    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable.
     async fn remove_attempt(&self, owner: &Owner) -> Result<(), StepError>;
 }
 
 /// A resource of a deployment that was discovered on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct DiscoveredResource {
     /// The owner.
     pub owner: Owner,
     /// The resource.
-    pub what: FoundObject,
+    pub what: DiscoveredObject,
 }
 
 /// An object of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FoundObject {
+pub enum DiscoveredObject {
     /// A container.
     Container {
         /// The id of the container.
@@ -377,26 +377,26 @@ pub trait EngineInventory: Send + Sync {
     /// Returns everything that is labelled as this installation's.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable.
-    async fn everything(&self) -> Result<Vec<Found>, StepError>;
+    /// [`StepError::Retryable`] if the engine is unreachable.
+    async fn everything(&self) -> Result<Vec<DiscoveredResource>, StepError>;
 
     /// Returns the containers among that; cheaper, for frequent calls.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable.
-    async fn containers(&self) -> Result<Vec<Found>, StepError>;
+    /// [`StepError::Retryable`] if the engine is unreachable.
+    async fn containers(&self) -> Result<Vec<DiscoveredResource>, StepError>;
 
     /// Removes one object.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable or refuses.
-    async fn remove(&self, found: &Found) -> Result<(), StepError>;
+    /// [`StepError::Retryable`] if the engine is unreachable or refuses.
+    async fn remove(&self, found: &DiscoveredResource) -> Result<(), StepError>;
 
     /// Returns the lines that a container printed after `since` (from its beginning if `None`), oldest
     /// first, at most `limit`. A container that does not exist printed nothing.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable.
+    /// [`StepError::Retryable`] if the engine is unreachable.
     async fn printed(
         &self,
         container: &ContainerId,
@@ -407,12 +407,12 @@ pub trait EngineInventory: Send + Sync {
     /// Returns the last lines that a container printed, at most `lines`.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable.
-    async fn last_words(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError>;
+    /// [`StepError::Retryable`] if the engine is unreachable.
+    async fn tail_logs(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError>;
 
     /// Waits until something has happened to a container of this installation, or until the timeout
-    /// `patience`; returns whether something has. Events in quick succession are reported together.
-    async fn wait_for_news(&self, patience: Duration) -> bool;
+    /// `max_wait`; returns whether something has. Events in quick succession are reported together.
+    async fn wait_for_news(&self, max_wait: Duration) -> bool;
 }
 
 /// The target of a health check.
@@ -444,7 +444,7 @@ pub trait SiteStore: Send + Sync {
     /// Publishes a folder of a checkout as the release of its deployment.
     ///
     /// # Errors
-    /// [`StepError::Refused`] if there is no such folder or a link points outside it, [`StepError::Fault`]
+    /// [`StepError::Rejected`] if there is no such folder or a link points outside it, [`StepError::Retryable`]
     /// on a file system error.
     async fn publish(
         &self,
@@ -459,18 +459,18 @@ pub trait SiteStore: Send + Sync {
     /// Returns every existing release, by its application and deployment.
     ///
     /// # Errors
-    /// [`StepError::Fault`] on a file system error.
+    /// [`StepError::Retryable`] on a file system error.
     async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError>;
 
     /// Removes one release.
     ///
     /// # Errors
-    /// [`StepError::Fault`] on a file system error.
+    /// [`StepError::Retryable`] on a file system error.
     async fn withdraw(&self, application: ApplicationId, deployment: DeploymentId) -> Result<(), StepError>;
 
     /// Removes the releases of an application.
     ///
     /// # Errors
-    /// [`StepError::Fault`] on a file system error.
+    /// [`StepError::Retryable`] on a file system error.
     async fn remove(&self, application: ApplicationId) -> Result<(), StepError>;
 }

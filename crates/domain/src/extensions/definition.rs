@@ -1,13 +1,13 @@
 //! The definition of an extension: a YAML file, parsed with all its problems reported.
 
-mod reading;
+mod parser;
 
 use std::{collections::HashMap, time::Duration};
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-use self::reading::{Problems, Section, text, truth};
+use self::parser::{Problems, Section, text, truth};
 use super::{
     Metadata, StepKind, StepSpec, VariableKind, VariableSpec,
     steps::Property,

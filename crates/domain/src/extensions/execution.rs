@@ -112,7 +112,7 @@ pub struct Execution {
 impl Execution {
     /// Returns the associated data (AEAD) of [`sealed_values`](Execution::sealed_values).
     #[must_use]
-    pub fn place(id: ExecutionId) -> String {
+    pub fn associated_data(id: ExecutionId) -> String {
         format!("executions.sealed_values:{id}")
     }
 }

@@ -52,14 +52,14 @@ pub trait ExtensionRunner: Send + Sync {
     /// Creates the workspace.
     ///
     /// # Errors
-    /// [`StepError::Fault`] on a file system error.
+    /// [`StepError::Retryable`] on a file system error.
     async fn begin(&self, run: &Run) -> Result<(), StepError>;
 
     /// Runs the step at position `order`. Returns the exit code of its program, 0 if it has none; a step
     /// with any other exit code failed.
     ///
     /// # Errors
-    /// [`StepError::Refused`] if it cannot succeed, [`StepError::Fault`] if the engine or the file system
+    /// [`StepError::Rejected`] if it cannot succeed, [`StepError::Retryable`] if the engine or the file system
     /// is unavailable.
     async fn perform(
         &self,
@@ -72,7 +72,7 @@ pub trait ExtensionRunner: Send + Sync {
     /// Reverts the step at position `order`.
     ///
     /// # Errors
-    /// As [`perform`](ExtensionRunner::perform), and [`StepError::Refused`] if it cannot be reverted.
+    /// As [`perform`](ExtensionRunner::perform), and [`StepError::Rejected`] if it cannot be reverted.
     async fn revert(
         &self,
         run: &Run,
@@ -84,20 +84,20 @@ pub trait ExtensionRunner: Send + Sync {
     /// Finishes a run that succeeded: removes what its steps set aside. Its workspace is kept.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine or the file system is unavailable.
+    /// [`StepError::Retryable`] if the engine or the file system is unavailable.
     async fn finish(&self, run: &Run) -> Result<(), StepError>;
 
     /// Removes the workspace of a run that failed and was reverted.
     ///
     /// # Errors
-    /// [`StepError::Fault`] on a file system error.
+    /// [`StepError::Retryable`] on a file system error.
     async fn discard(&self, run: &Run) -> Result<(), StepError>;
 
     /// Returns a container that this very run created, by the name of a container, or of a composition and
     /// a service as `project-service`.
     ///
     /// # Errors
-    /// [`StepError::Refused`] if it created none of that name, or it does not run, [`StepError::Fault`] if
+    /// [`StepError::Rejected`] if it created none of that name, or it does not run, [`StepError::Retryable`] if
     /// the engine is unreachable.
     async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError>;
 
@@ -105,7 +105,7 @@ pub trait ExtensionRunner: Send + Sync {
     /// request its volumes.
     ///
     /// # Errors
-    /// [`StepError::Fault`] if the engine is unreachable.
+    /// [`StepError::Retryable`] if the engine is unreachable.
     async fn uninstall(
         &self,
         organization: OrganizationId,
@@ -116,7 +116,7 @@ pub trait ExtensionRunner: Send + Sync {
     /// Removes the workspaces that were not used since `before`.
     ///
     /// # Errors
-    /// [`StepError::Fault`] on a file system error.
+    /// [`StepError::Retryable`] on a file system error.
     async fn sweep(&self, before: Timestamp) -> Result<(), StepError>;
 }
 

@@ -149,7 +149,7 @@ pub struct SmtpConfig {
 impl SmtpConfig {
     /// Returns the associated data (AEAD) of the password: with any other, it cannot be decrypted.
     #[must_use]
-    pub fn place(id: SmtpConfigId) -> String {
+    pub fn associated_data(id: SmtpConfigId) -> String {
         format!("smtp_configs.password:{id}")
     }
 }

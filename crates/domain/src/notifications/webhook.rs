@@ -124,7 +124,7 @@ pub struct WebhookConfig {
 impl WebhookConfig {
     /// Returns the associated data (AEAD) of the URL: with any other, it cannot be decrypted.
     #[must_use]
-    pub fn place(id: WebhookConfigId) -> String {
+    pub fn associated_data(id: WebhookConfigId) -> String {
         format!("webhook_configs.webhook_url:{id}")
     }
 }

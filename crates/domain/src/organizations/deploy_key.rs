@@ -27,7 +27,7 @@ impl DeployKey {
     /// Returns the associated data (AEAD) of the private key of an organization: with any other, it cannot
     /// be decrypted.
     #[must_use]
-    pub fn place(organization: OrganizationId) -> String {
+    pub fn associated_data(organization: OrganizationId) -> String {
         format!("deploy_keys.private_key:{organization}")
     }
 }

@@ -4,7 +4,9 @@ use super::{Records, applications::set_state};
 use crate::{
     applications::{Application, ApplicationState, Progress as Way},
     clock::Timestamp,
-    deployments::{Deployment, DeploymentKind, DeploymentState, KeptVersions, Progress, Standing, Write},
+    deployments::{
+        Deployment, DeploymentKind, DeploymentState, KeptVersions, Progress, RetentionStatus, Write,
+    },
     ids::{ApplicationId, DeploymentId},
     jobs::{Job, JobState},
     logs::{Level, NewLine},
@@ -15,7 +17,7 @@ impl Records {
     /// Returns the retention status of a deployment, if the newest `kept` of each application are kept;
     /// `None` if it is unknown.
     #[must_use]
-    pub fn standing(&self, deployment: DeploymentId, kept: KeptVersions) -> Option<Standing> {
+    pub fn retention_status(&self, deployment: DeploymentId, kept: KeptVersions) -> Option<RetentionStatus> {
         let found = self.deployments.get(&deployment)?;
         let application = self.applications.get(&found.application_id);
         let live = application.and_then(|application| application.live);
@@ -27,7 +29,7 @@ impl Records {
         let goes_back = |one: &Deployment| one.kind == DeploymentKind::Rollback { to: deployment };
         let is_wanted = stay.any(|one| one.id == deployment || goes_back(one))
             || siblings().any(|one| !one.status.state.is_over() && goes_back(one));
-        Some(Standing {
+        Some(RetentionStatus {
             deployment,
             is_live: live == Some(deployment),
             is_open: !found.status.state.is_over(),

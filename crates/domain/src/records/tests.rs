@@ -143,7 +143,7 @@ fn a_unit_takes_effect_whole_or_not_at_all() {
     let mut writes = request(11, 1, 1);
     writes.push(go_live(11));
     assert!(is_stale(records.commit(&writes)));
-    assert_eq!((records.deployments().count(), records.trail().len()), (0, 1));
+    assert_eq!((records.deployments().count(), records.audit_log().len()), (0, 1));
     assert!(matches!(records.commit(&[insert(application(3, 1, "api"))]), Err(StoreError::Unaudited)));
 }
 
@@ -201,15 +201,15 @@ fn keeps_the_newest_versions_and_their_rollback_targets() {
         records.commit(&[settle(&claimed, Outcome::Succeeded), follow()]).unwrap();
     }
     let stay = |records: &Records, kept: u16| -> Vec<u128> {
-        let standing = |number| records.standing(id(number).into(), KeptVersions(kept));
-        (11..=20).filter(|number| standing(*number).is_some_and(|one| one.is_worth_keeping)).collect()
+        let retention_status = |number| records.retention_status(id(number).into(), KeptVersions(kept));
+        (11..=20).filter(|number| retention_status(*number).is_some_and(|one| one.is_worth_keeping)).collect()
     };
     assert_eq!(stay(&records, 10), [11, 12, 13, 14]);
     assert_eq!(stay(&records, 2), [13, 14]);
     assert_eq!(stay(&records, 0), [14], "the live one stays");
-    let standing = records.standing(id(14).into(), KeptVersions(0)).unwrap();
-    assert!(standing.is_live && !standing.is_open);
-    assert!(records.standing(id(19).into(), KeptVersions(10)).is_none(), "nobody knows it");
+    let retention_status = records.retention_status(id(14).into(), KeptVersions(0)).unwrap();
+    assert!(retention_status.is_live && !retention_status.is_open);
+    assert!(records.retention_status(id(19).into(), KeptVersions(10)).is_none(), "nobody knows it");
 
     let mut back = request(15, 1, 1);
     for write in &mut back {

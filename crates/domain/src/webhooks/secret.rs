@@ -70,7 +70,7 @@ impl KeptSecret {
 
     /// Returns the associated data (AEAD) of a secret: with any other, it cannot be decrypted.
     #[must_use]
-    pub fn place(id: WebhookSecretId) -> String {
+    pub fn associated_data(id: WebhookSecretId) -> String {
         format!("webhook_secrets.secret:{id}")
     }
 }

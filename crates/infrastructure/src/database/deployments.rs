@@ -1,6 +1,6 @@
 //! Reads deployments from the database.
 
-mod announcing;
+mod announcements;
 mod jobs;
 mod rows;
 mod writes;
@@ -16,7 +16,7 @@ use launchway_domain::{
     applications::Application,
     deployments::{
         ContainerState, Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, KeptVersions,
-        LiveVersion, Standing,
+        LiveVersion, RetentionStatus,
     },
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
@@ -150,18 +150,18 @@ impl DeploymentRepository for Database {
         .await
     }
 
-    async fn standing(
+    async fn retention_status(
         &self,
         deployments: &[DeploymentId],
         kept: KeptVersions,
-    ) -> Result<Vec<Standing>, StoreError> {
+    ) -> Result<Vec<RetentionStatus>, StoreError> {
         let ids: Vec<DbId> = deployments.iter().copied().map(DbId::from).collect();
         self.read(move |connection| {
-            let mut standing = Vec::with_capacity(ids.len());
+            let mut retention_status = Vec::with_capacity(ids.len());
             for some in ids.chunks(AT_ONCE) {
-                standing.extend(standing_of(connection, some, kept)?);
+                retention_status.extend(standing_of(connection, some, kept)?);
             }
-            Ok(standing)
+            Ok(retention_status)
         })
         .await
     }
@@ -248,7 +248,7 @@ fn standing_of(
     connection: &mut AnyConnection,
     ids: &[DbId],
     kept: KeptVersions,
-) -> Result<Vec<Standing>, QueryError> {
+) -> Result<Vec<RetentionStatus>, QueryError> {
     let rows: Vec<StandingRow> = deployments::table
         .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
         .filter(deployments::id.eq_any(ids.to_vec()))
@@ -262,7 +262,7 @@ fn standing_of(
         ))
         .load(connection)?;
     let mut wanted: HashMap<Uuid, HashSet<Uuid>> = HashMap::new();
-    let mut standing = |(id, application, status, live, deleted_at): StandingRow| {
+    let mut retention_status = |(id, application, status, live, deleted_at): StandingRow| {
         let (state, is_there) = (state(status)?, deleted_at.is_none());
         let is_wanted = is_there && state == DeploymentState::Deployed && {
             let wanted = match wanted.entry(application.0) {
@@ -271,14 +271,14 @@ fn standing_of(
             };
             wanted.contains(&id.0)
         };
-        Ok(Standing {
+        Ok(RetentionStatus {
             deployment: id.into(),
             is_live: is_there && live == Some(id),
             is_open: !state.is_over(),
             is_worth_keeping: is_wanted,
         })
     };
-    rows.into_iter().map(&mut standing).collect()
+    rows.into_iter().map(&mut retention_status).collect()
 }
 
 /// Returns the deployments of an application whose versions are kept.

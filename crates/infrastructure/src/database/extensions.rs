@@ -1,6 +1,6 @@
 //! Reads extensions from the database.
 
-mod announcing;
+mod announcements;
 mod executions;
 mod host_ports;
 mod log;

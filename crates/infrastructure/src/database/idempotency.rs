@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use diesel::{dsl::auto_type, prelude::*};
 use launchway_domain::{
     clock::Timestamp,
-    idempotency::{BodyHash, IdempotencyKey, IdempotencyStore, Remembered, Write},
+    idempotency::{BodyHash, IdempotencyKey, IdempotencyStore, StoredResponse, Write},
     secret::Sealed,
     store::{StoreError, Unique},
 };
@@ -20,7 +20,11 @@ use super::{
 
 #[async_trait]
 impl IdempotencyStore for Database {
-    async fn find(&self, key: &IdempotencyKey, since: Timestamp) -> Result<Option<Remembered>, StoreError> {
+    async fn find(
+        &self,
+        key: &IdempotencyKey,
+        since: Timestamp,
+    ) -> Result<Option<StoredResponse>, StoreError> {
         let key = key.clone();
         self.read_point(move |connection| {
             let row: Option<(Vec<u8>, DbId, Option<String>)> = idempotency_keys::table
@@ -31,7 +35,11 @@ impl IdempotencyStore for Database {
                 .optional()?;
             let Some((body, resource, answer)) = row else { return Ok(None) };
             let body = <[u8; 32]>::try_from(body.as_slice()).map_err(QueryError::unreadable)?;
-            Ok(Some(Remembered { body: BodyHash(body), resource: resource.0, answer: answer.map(Sealed) }))
+            Ok(Some(StoredResponse {
+                body: BodyHash(body),
+                resource: resource.0,
+                answer: answer.map(Sealed),
+            }))
         })
         .await
     }

@@ -26,11 +26,11 @@ const LIFETIME_BESIDE_REPLICAS: Duration = Duration::from_secs(60);
 
 /// The identities that were used recently.
 pub(super) struct IdentityCache {
-    remembered: Cache<TokenHash, Remembered>,
+    remembered: Cache<TokenHash, CachedIdentity>,
 }
 
 #[derive(Clone)]
-struct Remembered {
+struct CachedIdentity {
     /// The epoch that was read before the identity was.
     epoch: i64,
     identity: Arc<Identity>,
@@ -59,7 +59,7 @@ impl IdentityCache {
     }
 
     fn remember(&self, hash: TokenHash, epoch: i64, identity: Arc<Identity>) {
-        self.remembered.insert(hash, Remembered { epoch, identity });
+        self.remembered.insert(hash, CachedIdentity { epoch, identity });
     }
 }
 

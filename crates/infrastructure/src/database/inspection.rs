@@ -21,7 +21,7 @@ use super::{
     connection::AnyConnection,
     error::QueryError,
     installation_id,
-    migrations::{self, Fit},
+    migrations::{self, SchemaStatus},
     options,
     schema::{applications, key_check},
 };
@@ -43,7 +43,7 @@ pub enum Inspection {
     /// A database that this binary can use, or could if it were newer.
     Usable {
         /// The relation of its schema to this binary.
-        fit: Fit,
+        schema_status: SchemaStatus,
         /// The id of the installation that it belongs to. `None` for a new database, and for one that only earlier
         /// versions have used.
         installation: Option<InstanceId>,
@@ -92,7 +92,7 @@ pub fn inspect(url: &DatabaseUrl) -> Result<Inspection, InspectionError> {
             };
             if header.is_empty() {
                 return Ok(Inspection::Usable {
-                    fit: nothing_applied(),
+                    schema_status: nothing_applied(),
                     installation: None,
                     key_check: None,
                 });
@@ -154,10 +154,10 @@ pub fn images_in_use(url: &DatabaseUrl) -> Result<Vec<ImageInUse>, InspectionErr
 }
 
 fn usable(connection: &mut AnyConnection) -> Result<Inspection, InspectionError> {
-    let fit = migrations::fit(connection)?;
-    if let Fit::Ahead(_) = fit {
+    let schema_status = migrations::schema_status(connection)?;
+    if let SchemaStatus::Ahead(_) = schema_status {
         // A newer version may have changed the tables that are read below.
-        return Ok(Inspection::Usable { fit, installation: None, key_check: None });
+        return Ok(Inspection::Usable { schema_status, installation: None, key_check: None });
     }
     let tables = tables(connection)?;
     let installation = match tables.contains("installation_identity") {
@@ -168,11 +168,11 @@ fn usable(connection: &mut AnyConnection) -> Result<Inspection, InspectionError>
         true => key_check::table.select(key_check::sealed).first(connection).optional()?,
         false => None,
     };
-    Ok(Inspection::Usable { fit, installation, key_check })
+    Ok(Inspection::Usable { schema_status, installation, key_check })
 }
 
-fn nothing_applied() -> Fit {
-    Fit::Behind(migrations::known())
+fn nothing_applied() -> SchemaStatus {
+    SchemaStatus::Behind(migrations::known())
 }
 
 /// Reports tables of another program: there are some, and none of our migrations made them. On PostgreSQL tables of

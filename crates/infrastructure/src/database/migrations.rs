@@ -31,7 +31,7 @@ pub struct NewerTables(Vec<String>);
 
 /// The relation of a schema to this binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fit {
+pub enum SchemaStatus {
     /// All migrations are applied.
     UpToDate,
     /// These migrations are pending.
@@ -77,14 +77,14 @@ pub(super) fn applied(connection: &mut AnyConnection) -> Result<Vec<String>, Que
 }
 
 /// Compares the applied migrations with the known ones. Changes nothing.
-pub(super) fn fit(connection: &mut AnyConnection) -> Result<Fit, QueryError> {
+pub(super) fn schema_status(connection: &mut AnyConnection) -> Result<SchemaStatus, QueryError> {
     let (known, applied) = (known(), applied(connection)?);
     let unknown: Vec<String> = applied.iter().filter(|version| !known.contains(version)).cloned().collect();
     let missing: Vec<String> = known.into_iter().filter(|version| !applied.contains(version)).collect();
     Ok(match (unknown.is_empty(), missing.is_empty()) {
-        (false, _) => Fit::Ahead(unknown),
-        (true, false) => Fit::Behind(missing),
-        (true, true) => Fit::UpToDate,
+        (false, _) => SchemaStatus::Ahead(unknown),
+        (true, false) => SchemaStatus::Behind(missing),
+        (true, true) => SchemaStatus::UpToDate,
     })
 }
 
@@ -104,7 +104,7 @@ fn run_those(
 ) -> Result<Vec<String>, QueryError> {
     // Replicas start together; the later ones wait and then find nothing to do.
     hold(connection, Lock::Migrations)?;
-    if let Fit::Ahead(unknown) = fit(connection)? {
+    if let SchemaStatus::Ahead(unknown) = schema_status(connection)? {
         return Err(QueryError::Newer(NewerTables(unknown)));
     }
     let applied = match connection {

@@ -4,7 +4,7 @@
 //! deployment never waits for a change of one. Two concurrent transactions on PostgreSQL may therefore
 //! leave a pending delivery for a channel that is disabled or deleted; the next claim ends it.
 
-mod announcing;
+mod announcements;
 mod claim;
 mod configs;
 mod forget;
@@ -31,7 +31,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 pub(super) use self::{
-    announcing::{announce, is_told},
+    announcements::{announce, is_told},
     writes::{apply, leave},
 };
 use self::{

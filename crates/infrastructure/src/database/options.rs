@@ -12,7 +12,7 @@ pub struct DatabaseOptions {
     /// The number of connections: on SQLite readers, in addition to the one writer.
     pub connections: u32,
     /// The timeout of waiting for a free connection, after which the database counts as unavailable.
-    pub patience: Duration,
+    pub max_wait: Duration,
     /// The durability of a commit on SQLite.
     pub synchronous: Synchronous,
     /// A missing SQLite file is an error if this is true, and is created otherwise. Has no effect on
@@ -31,7 +31,7 @@ impl DatabaseOptions {
         Self {
             url,
             connections: 8,
-            patience: Duration::from_secs(2),
+            max_wait: Duration::from_secs(2),
             synchronous: Synchronous::Full,
             must_exist: false,
             lock: None,

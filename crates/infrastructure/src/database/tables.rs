@@ -12,7 +12,7 @@
 //! [`Database`](super::Database), and keeps one transaction open on it.
 
 mod catalogue;
-mod copying;
+mod copy;
 mod sealed;
 mod statements;
 
@@ -34,7 +34,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use self::{
     catalogue::Table,
-    copying::copy,
+    copy::copy,
     sealed::{SEALED, SealedColumn},
 };
 use super::{

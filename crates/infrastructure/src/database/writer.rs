@@ -53,7 +53,7 @@ pub(super) struct Writer {
     jobs: Mutex<Option<Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     places: Arc<Semaphore>,
-    patience: Duration,
+    max_wait: Duration,
     epoch: Arc<AtomicI64>,
 }
 
@@ -62,7 +62,7 @@ impl Writer {
     pub(super) fn start(
         path: String,
         synchronous: Synchronous,
-        patience: Duration,
+        max_wait: Duration,
         counters: Arc<Counters>,
     ) -> Result<Self, StartError> {
         let epoch = Arc::new(AtomicI64::new(0));
@@ -87,7 +87,7 @@ impl Writer {
             jobs: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             places: Arc::new(Semaphore::new(QUEUE)),
-            patience,
+            max_wait,
             epoch,
         })
     }
@@ -103,7 +103,7 @@ impl Writer {
         F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
         T: Send + 'static,
     {
-        let place = time::timeout(self.patience, Arc::clone(&self.places).acquire_owned())
+        let place = time::timeout(self.max_wait, Arc::clone(&self.places).acquire_owned())
             .await
             .map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?
             .map_err(|closed| StoreError::Unavailable(closed.into()))?;

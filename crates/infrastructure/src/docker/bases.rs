@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{
     Builder, DockerEngine,
     command::ImageId,
-    complaints::Failure,
+    errors::EngineError,
     registries::{PermittedImage, Pulled},
 };
 
@@ -40,7 +40,7 @@ impl DockerEngine {
         let policy = self.policy(&plan.variables, &scope).await?;
         let checked = Dockerfile::parse(dockerfile).and_then(|tree| policy.check(tree));
         let mut checked = checked
-            .map_err(|rejection| StepError::Refused(format!("the Dockerfile is refused: {rejection}")))?;
+            .map_err(|rejection| StepError::Rejected(format!("the Dockerfile is refused: {rejection}")))?;
         self.inspect_images_of(&mut checked, &policy, output).await?;
         Ok(checked.render().into_bytes())
     }
@@ -117,7 +117,7 @@ impl<'a> Inspection<'a> {
         policy: &Policy<'_>,
     ) -> Result<(), StepError> {
         let refused = |why: String| {
-            StepError::Refused(format!("the `ONBUILD` trigger of the image `{reference}` is refused: {why}"))
+            StepError::Rejected(format!("the `ONBUILD` trigger of the image `{reference}` is refused: {why}"))
         };
         let triggers = match record.get("triggers") {
             None | Some(Value::Null) => return Ok(()),
@@ -139,15 +139,15 @@ impl<'a> Inspection<'a> {
             return Ok(record.clone());
         }
         let docker = &self.engine.docker;
-        let found = match docker.inspect_base(reference).await.map_err(Failure::or_fault)? {
+        let found = match docker.inspect_base(reference).await.map_err(EngineError::or_fault)? {
             Some(record) => Some(record),
             None => {
                 self.pull(image).await?;
-                docker.inspect_base(reference).await.map_err(Failure::or_fault)?
+                docker.inspect_base(reference).await.map_err(EngineError::or_fault)?
             }
         };
         let record =
-            found.ok_or_else(|| StepError::Fault(format!("the image `{reference}` is gone again")))?;
+            found.ok_or_else(|| StepError::Retryable(format!("the image `{reference}` is gone again")))?;
         self.records.insert(reference.to_owned(), record.clone());
         Ok(record)
     }
@@ -157,7 +157,7 @@ impl<'a> Inspection<'a> {
         match self.engine.pull_permitted(image, left, self.output).await? {
             Pulled::Fresh => Ok(()),
             Pulled::NotAsked(why) => {
-                Err(StepError::Refused(format!("there is no image `{}`: {why}", image.as_str())))
+                Err(StepError::Rejected(format!("there is no image `{}`: {why}", image.as_str())))
             }
         }
     }
@@ -171,7 +171,7 @@ fn check_platform(base: &BaseImage, record: &Value) -> Result<(), StepError> {
     if *platform == own {
         return Ok(());
     }
-    Err(StepError::Refused(format!(
+    Err(StepError::Rejected(format!(
         "the Dockerfile is refused: line {}: `{}` is built for `{own}`: the platform `{platform}` cannot be chosen",
         base.line,
         base.image.as_str()

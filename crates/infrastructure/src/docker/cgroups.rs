@@ -17,7 +17,7 @@ use rustix::system::uname;
 
 pub(super) use self::directory::BuildCgroup;
 use self::directory::Hierarchy;
-use super::{Builder, DockerEngine, complaints::Failure};
+use super::{Builder, DockerEngine, errors::EngineError};
 use crate::{
     clock::TimeOrderedIds,
     process::{Invocation, ProcessError},
@@ -83,7 +83,7 @@ impl DockerEngine {
                 hierarchy.remove_stale(&prefix, self.options.build_limits.time);
                 let made = BuildCgroup::create(hierarchy, &name, self.options.build_limits.pids);
                 let made = made.map_err(|error| {
-                    StepError::Fault(format!("the control group of the build cannot be made: {error}"))
+                    StepError::Retryable(format!("the control group of the build cannot be made: {error}"))
                 })?;
                 Ok(Some(CgroupParent::Directory(made)))
             }
@@ -116,7 +116,7 @@ impl DockerEngine {
 
     async fn pids_limiter(&self) -> Result<&PidsLimiter, StepError> {
         let find = async || {
-            let engine = self.docker.cgroup_settings().await.map_err(Failure::or_fault)?;
+            let engine = self.docker.cgroup_settings().await.map_err(EngineError::or_fault)?;
             let is_local = self.docker.socket().await.is_some();
             Ok(find_limiter(&engine, is_local, Path::new(CGROUP_ROOT)).await)
         };

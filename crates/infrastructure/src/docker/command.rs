@@ -30,11 +30,11 @@ pub(super) use self::{
     images::{ImageId, NewImage},
     networks::NetworkId,
 };
-use super::{complaints::Failure, labels::Label, socket::Socket};
+use super::{errors::EngineError, labels::Label, socket::Socket};
 use crate::process::{Finished, Invocation, ProcessError};
 
 /// The lines of an error message that are read.
-const LINES_OF_COMPLAINT: usize = 20;
+const ERROR_LINES: usize = 20;
 /// The number of attempts of a call that fails with a transient error of the engine.
 const TRIES: u32 = 4;
 /// The delay between these attempts.
@@ -83,9 +83,9 @@ impl Docker {
     /// Returns docker's output of a call that lists our resources. On a machine where docker was never
     /// installed there are none: publishing sites needs no engine. A client that is missing temporarily,
     /// during an upgrade, is an error like any other.
-    async fn listed(&self, call: Invocation) -> Result<String, Failure> {
+    async fn listed(&self, call: Invocation) -> Result<String, EngineError> {
         match self.answer(call).await {
-            Err(Failure::Client(ProcessError::NotInstalled(_)))
+            Err(EngineError::Client(ProcessError::NotInstalled(_)))
                 if !self.was_there.load(Ordering::Relaxed) =>
             {
                 Ok(String::new())
@@ -112,7 +112,7 @@ impl Docker {
             let words = ["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"];
             let call = self.call_within(self.limit.min(SOON), &words);
             match answer(call).await {
-                Err(Failure::Client(error)) => Err(error),
+                Err(EngineError::Client(error)) => Err(error),
                 told => Ok(told.ok().as_deref().and_then(Socket::named)),
             }
         };
@@ -122,7 +122,7 @@ impl Docker {
 
 impl Docker {
     /// Returns the output of docker for a call that succeeds.
-    async fn answer(&self, call: Invocation) -> Result<String, Failure> {
+    async fn answer(&self, call: Invocation) -> Result<String, EngineError> {
         match answer(call).await {
             Err(failure) => Err(self.diagnose(failure).await),
             answered => answered,
@@ -130,10 +130,10 @@ impl Docker {
     }
 
     /// Parses an output with one record per line, without the records that docker does not have.
-    async fn existing_records(&self, call: Invocation) -> Result<Vec<Value>, Failure> {
+    async fn existing_records(&self, call: Invocation) -> Result<Vec<Value>, EngineError> {
         let finished = match call.run().await {
             Ok(finished) => finished,
-            Err(error) => return Err(self.diagnose(Failure::Client(error)).await),
+            Err(error) => return Err(self.diagnose(EngineError::Client(error)).await),
         };
         match succeeded(&finished) {
             Err(failure) if !failure.is_only_about_what_is_gone() => Err(self.diagnose(failure).await),
@@ -142,10 +142,10 @@ impl Docker {
     }
 
     /// Writes the output of docker to `output`.
-    async fn tell(&self, call: Invocation, output: Arc<dyn Output>) -> Result<(), Failure> {
+    async fn tell(&self, call: Invocation, output: Arc<dyn Output>) -> Result<(), EngineError> {
         let finished = match call.run_into(output).await {
             Ok(finished) => finished,
-            Err(error) => return Err(self.diagnose(Failure::Client(error)).await),
+            Err(error) => return Err(self.diagnose(EngineError::Client(error)).await),
         };
         match succeeded(&finished) {
             Err(failure) => Err(self.diagnose(failure).await),
@@ -155,13 +155,13 @@ impl Docker {
 
     /// Distinguishes an engine that does not answer from every other failure: the client rarely reports it
     /// when the engine stops, or hangs, in the middle of a call.
-    async fn diagnose(&self, failure: Failure) -> Failure {
+    async fn diagnose(&self, failure: EngineError) -> EngineError {
         if failure.is_told_by_the_engine() {
             return failure;
         }
         match self.ping().await {
             Ok(()) => failure,
-            Err(why) => Failure::Unavailable(why),
+            Err(why) => EngineError::Unavailable(why),
         }
     }
 
@@ -174,7 +174,7 @@ impl Docker {
         }
         let call = self.call_within(limit, &["version", "--format", "{{.Server.Version}}"]);
         match answer(call).await {
-            Err(Failure::Client(error @ ProcessError::TookTooLong(..))) => Err(error.to_string()),
+            Err(EngineError::Client(error @ ProcessError::TookTooLong(..))) => Err(error.to_string()),
             Err(failure) => failure.unavailability().map_or(Ok(()), Err),
             Ok(_version) => Ok(()),
         }
@@ -182,36 +182,36 @@ impl Docker {
 }
 
 /// Returns the output of docker for a call that succeeds, without diagnosing a failure.
-async fn answer(call: Invocation) -> Result<String, Failure> {
-    let finished = call.run().await.map_err(Failure::Client)?;
+async fn answer(call: Invocation) -> Result<String, EngineError> {
+    let finished = call.run().await.map_err(EngineError::Client)?;
     succeeded(&finished)?;
     Ok(text(&finished))
 }
 
 /// The remaining attempts of a call that fails with transient errors of the engine.
-pub(super) struct Patience(u32);
+pub(super) struct RetryBudget(u32);
 
-impl Patience {
+impl RetryBudget {
     pub(super) fn new() -> Self {
         Self(TRIES)
     }
 
     /// Returns whether to retry the call, after a delay.
-    pub(super) async fn bears(&mut self, failure: &Failure) -> bool {
+    pub(super) async fn should_retry(&mut self, failure: &EngineError) -> bool {
         self.0 = self.0.saturating_sub(1);
-        let is_borne = self.0 > 0 && failure.is_lapse();
-        if is_borne {
+        let is_retried = self.0 > 0 && failure.is_transient();
+        if is_retried {
             sleep(PAUSE).await;
         }
-        is_borne
+        is_retried
     }
 }
 
-fn succeeded(finished: &Finished) -> Result<(), Failure> {
+fn succeeded(finished: &Finished) -> Result<(), EngineError> {
     if finished.succeeded() {
         Ok(())
     } else {
-        Err(Failure::Complaint(finished.last_complaints(LINES_OF_COMPLAINT)))
+        Err(EngineError::Message(finished.last_error_lines(ERROR_LINES)))
     }
 }
 
@@ -219,14 +219,14 @@ fn text(finished: &Finished) -> String {
     String::from_utf8_lossy(&finished.answer).into_owned()
 }
 
-fn parsed(text: &str) -> Result<Vec<Value>, Failure> {
+fn parsed(text: &str) -> Result<Vec<Value>, EngineError> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines.map(serde_json::from_str).collect::<Result<_, _>>().map_err(|_not_json| unreadable())
 }
 
 /// The error for an answer that cannot be parsed.
-pub(super) fn unreadable() -> Failure {
-    Failure::Complaint("docker answered what cannot be read".to_owned())
+pub(super) fn unreadable() -> EngineError {
+    EngineError::Message("docker answered what cannot be read".to_owned())
 }
 
 /// The period of CPU quotas, in microseconds.

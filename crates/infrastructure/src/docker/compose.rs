@@ -12,8 +12,8 @@ mod images;
 mod interpolation;
 mod mounts;
 mod quantities;
-mod rendering;
-mod running;
+mod render;
+mod runner;
 mod service;
 mod source;
 mod store;
@@ -33,13 +33,13 @@ use tokio::{sync::OnceCell, task::spawn_blocking};
 
 pub(super) use self::{
     extension::{ExtensionFile, ExtensionRendering},
-    running::is_about_the_address,
+    runner::is_about_the_address,
 };
 use self::{
     file::ComposeFile,
     store::{Kept, Store},
 };
-use super::{DockerEngine, command::Compose, complaints::Failure, labels::Label};
+use super::{DockerEngine, command::Compose, errors::EngineError, labels::Label};
 
 /// Runs the services of compose files on an engine, and stores their files.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Composer for Compositions {
         self.installed().await?;
         let found = source::find(source).await?;
         let mut allowed = Allowed::read(Kept { file: found.text.clone(), ..Kept::default() }, plan)
-            .map_err(|why| StepError::Refused(format!("the compose file `{}`: {why}", found.path)))?;
+            .map_err(|why| StepError::Rejected(format!("the compose file `{}`: {why}", found.path)))?;
         allowed.kept.env_files = source::env_files(source, &found, &allowed.file).await?;
         allowed.kept.volumes = allowed.file.volumes.clone();
         allowed.kept.images = self.make_images(plan, source, &found.folder, &allowed.file, output).await?;
@@ -112,10 +112,10 @@ impl Composer for Compositions {
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
         let allowed = self.allowed(plan).await?;
-        match allowed.file.companions(&allowed.web).as_slice() {
+        match allowed.file.sidecars(&allowed.web).as_slice() {
             [] => Ok(()),
-            companions => {
-                self.bring_up(plan, &allowed, companions, output).await?;
+            sidecars => {
+                self.bring_up(plan, &allowed, sidecars, output).await?;
                 self.wait_for_what_is_needed(plan, &allowed).await
             }
         }
@@ -139,7 +139,7 @@ impl Composer for Compositions {
 
     async fn forget(&self, application: ApplicationId) -> Result<(), StepError> {
         let ours = [Label::of_instance(self.engine.options.instance), Label::of_application(application)];
-        for volume in self.engine.docker.volumes(&ours).await.map_err(Failure::or_fault)? {
+        for volume in self.engine.docker.volumes(&ours).await.map_err(EngineError::or_fault)? {
             match self.engine.docker.remove_volume(&volume).await {
                 Err(failure) if !failure.is_gone() => return Err(failure.or_fault()),
                 _ => {}
@@ -180,7 +180,7 @@ impl Compositions {
     async fn allowed(&self, plan: &CompositionPlan) -> Result<Allowed, StepError> {
         let kept = self.find(plan.owner.application, plan.owner.deployment).await?;
         let gone =
-            || StepError::Refused("what that deployment was composed of is not there any more".to_owned());
+            || StepError::Rejected("what that deployment was composed of is not there any more".to_owned());
         Allowed::read(kept.ok_or_else(gone)?, plan).map_err(in_the_file)
     }
 
@@ -198,7 +198,7 @@ impl Compositions {
     ) -> Result<T, StepError> {
         let store = self.store.clone();
         let broken =
-            |why: String| StepError::Fault(format!("what is kept of compositions cannot be used: {why}"));
+            |why: String| StepError::Retryable(format!("what is kept of compositions cannot be used: {why}"));
         match spawn_blocking(move || work(&store)).await {
             Ok(done) => done.map_err(|error| broken(error.to_string())),
             Err(error) => Err(broken(error.to_string())),
@@ -209,8 +209,8 @@ impl Compositions {
     async fn installed(&self) -> Result<&Compose, StepError> {
         let find = async || {
             let found = self.engine.docker.find_compose(&self.engine.options.compose_program).await;
-            found.map_err(Failure::or_fault)?.ok_or_else(|| {
-                StepError::Refused(
+            found.map_err(EngineError::or_fault)?.ok_or_else(|| {
+                StepError::Rejected(
                     "neither `docker compose` nor `docker-compose` is installed on the server: install the \
                      package `docker-compose-plugin` of docker.com, or `docker-compose` of Debian"
                         .to_owned(),
@@ -226,5 +226,5 @@ fn image_of(owner: &Owner, service: &ServiceName) -> ImageName {
 }
 
 pub(super) fn in_the_file(why: String) -> StepError {
-    StepError::Refused(format!("the compose file: {why}"))
+    StepError::Rejected(format!("the compose file: {why}"))
 }

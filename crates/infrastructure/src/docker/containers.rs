@@ -1,9 +1,9 @@
 //! Runs containers.
 
+mod guard;
 mod list;
 mod record;
 mod resume;
-mod unfinished;
 mod uptime;
 
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use launchway_domain::{
 use serde_json::Value;
 
 pub(super) use self::{
+    guard::ContainerGuard,
     list::{Filters, ListMemory, NAME_PREFIX},
     record::{Endpoint, condition, endpoints, is_kept, read},
-    unfinished::Unfinished,
 };
 use super::{
     DockerEngine,
-    command::{NewContainer, Patience, Program, Surroundings},
-    complaints::Failure,
+    command::{NewContainer, Program, RetryBudget, Surroundings},
     environment::ContainerEnvironment,
+    errors::EngineError,
     labels::{self, Label},
     networks::Network,
 };
@@ -42,7 +42,7 @@ pub(super) const MOST_ADDRESSES: usize = 16;
 impl Deployer for DockerEngine {
     /// A container that exits immediately is kept, so that its logs can be read.
     async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError> {
-        let unfinished = Unfinished::new(&self.docker);
+        let unfinished = ContainerGuard::new(&self.docker);
         let started = self.start_marked(plan, unfinished.label()).await;
         unfinished.end(started.is_ok()).await;
         started
@@ -57,14 +57,18 @@ impl Deployer for DockerEngine {
         self.run_in(None, plan, command, output).await
     }
 
-    async fn keep(&self, container: &ContainerId) -> Result<(), StepError> {
+    async fn enable_restart_policy(&self, container: &ContainerId) -> Result<(), StepError> {
         let group = self.group(container).await?;
         if group.is_empty() {
-            return self.docker.keep(container, "unless-stopped").await.map_err(Failure::or_fault);
+            return self
+                .docker
+                .set_restart_policy(container, "unless-stopped")
+                .await
+                .map_err(EngineError::or_fault);
         }
         for member in &group {
             if let Some(policy) = member.policy() {
-                self.docker.keep(&member.id, policy).await.map_err(Failure::or_fault)?;
+                self.docker.set_restart_policy(&member.id, policy).await.map_err(EngineError::or_fault)?;
             }
         }
         Ok(())
@@ -123,8 +127,9 @@ impl DockerEngine {
         let (id, network) = self.make(plan, &name, None, None, call).await?;
         let record = self.record(&id).await?;
         let started = record.and_then(|record| read(&record, Some(&network)));
-        started
-            .ok_or_else(|| StepError::Fault("the container was removed as soon as it was started".to_owned()))
+        started.ok_or_else(|| {
+            StepError::Retryable("the container was removed as soon as it was started".to_owned())
+        })
     }
 
     /// Runs a command in a container of its own, in `network` or in the organization's.
@@ -135,7 +140,7 @@ impl DockerEngine {
         command: &RunCommand,
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
-        let unfinished = Unfinished::new(&self.docker);
+        let unfinished = ContainerGuard::new(&self.docker);
         let ended = self.run_marked(network, plan, command, unfinished.label(), output).await;
         unfinished.end(false).await;
         ended
@@ -162,8 +167,8 @@ impl DockerEngine {
         }
         let failure = match ended {
             Ok(()) => return Ok(()),
-            Err(Failure::Client(ProcessError::TookTooLong(..))) => {
-                return Err(StepError::Refused(format!("the command took longer than {limit:?}")));
+            Err(EngineError::Client(ProcessError::TookTooLong(..))) => {
+                return Err(StepError::Rejected(format!("the command took longer than {limit:?}")));
             }
             Err(failure) => failure,
         };
@@ -176,7 +181,7 @@ impl DockerEngine {
         });
         match record.as_ref().map(condition) {
             Some(Condition::Exited(Exit { code, out_of_memory, .. })) if was_started => {
-                Err(StepError::Refused(self.how_it_ended(code, out_of_memory)))
+                Err(StepError::Rejected(self.how_it_ended(code, out_of_memory)))
             }
             _ => Err(failure.or_fault()),
         }
@@ -203,7 +208,7 @@ impl DockerEngine {
     ) -> Result<(ContainerId, Network), StepError> {
         let environment = ContainerEnvironment::of(&plan.environment)?;
         let (organization, reserved) = (plan.owner.organization, plan.reserved.as_slice());
-        let (mut patience, mut is_replaced) = (Patience::new(), false);
+        let (mut retries, mut is_replaced) = (RetryBudget::new(), false);
         // Held to the end, so that none of them is tried again.
         let mut refused = Vec::new();
         loop {
@@ -247,7 +252,7 @@ impl DockerEngine {
             } else if failure.is_about_a_taken_address() && refused.len() < MOST_ADDRESSES {
                 refused.extend(assignment);
                 self.remove_marked(std::slice::from_ref(&call)).await?;
-            } else if patience.bears(&failure).await {
+            } else if retries.should_retry(&failure).await {
                 // It may have been created but not started.
                 self.remove_marked(std::slice::from_ref(&call)).await?;
             } else {
@@ -261,7 +266,7 @@ impl DockerEngine {
         let (removed, networks) =
             tokio::join!(self.remove_marked(containers), self.docker.networks(networks));
         removed?;
-        for network in networks.map_err(Failure::or_fault)? {
+        for network in networks.map_err(EngineError::or_fault)? {
             done_or_gone(self.docker.remove_network(&network).await)?;
         }
         Ok(())
@@ -271,8 +276,8 @@ impl DockerEngine {
     async fn remove_marked(&self, labels: &[Label]) -> Result<(), StepError> {
         let mut marks = vec![Label::of_instance(self.options.instance)];
         marks.extend_from_slice(labels);
-        let found = self.docker.containers(&marks).await.map_err(Failure::or_fault)?;
-        self.docker.remove(&found).await.map_err(Failure::or_fault)
+        let found = self.docker.containers(&marks).await.map_err(EngineError::or_fault)?;
+        self.docker.remove(&found).await.map_err(EngineError::or_fault)
     }
 
     /// Restarts the other containers of a container's composition.
@@ -280,9 +285,10 @@ impl DockerEngine {
         let group = self.group(container).await?;
         for member in group.iter().filter(|member| member.id != *container) {
             self.docker.restart(&member.id).await.map_err(|failure| match failure.or_fault() {
-                StepError::Refused(why) => {
-                    StepError::Refused(format!("the service `{}` cannot be started: {why}", member.service()))
-                }
+                StepError::Rejected(why) => StepError::Rejected(format!(
+                    "the service `{}` cannot be started: {why}",
+                    member.service()
+                )),
                 fault => fault,
             })?;
         }
@@ -291,25 +297,25 @@ impl DockerEngine {
 
     pub(super) async fn record(&self, container: &ContainerId) -> Result<Option<Value>, StepError> {
         let records = self.docker.inspect(std::slice::from_ref(container)).await;
-        Ok(records.map_err(Failure::or_fault)?.into_iter().next())
+        Ok(records.map_err(EngineError::or_fault)?.into_iter().next())
     }
 }
 
 pub(super) fn gone() -> StepError {
-    StepError::Refused("the container is gone".to_owned())
+    StepError::Rejected("the container is gone".to_owned())
 }
 
 /// Treats a missing object as success.
-pub(super) fn done_or_gone(done: Result<(), Failure>) -> Result<(), StepError> {
+pub(super) fn done_or_gone(done: Result<(), EngineError>) -> Result<(), StepError> {
     match done {
         Err(failure) if !failure.is_gone() => Err(failure.or_fault()),
         _ => Ok(()),
     }
 }
 
-fn not_made(failure: Failure, image: &ImageName) -> StepError {
+fn not_made(failure: EngineError, image: &ImageName) -> StepError {
     if failure.is_gone() {
-        StepError::Refused(format!("the image `{}` is not there any more", image.as_str()))
+        StepError::Rejected(format!("the image `{}` is not there any more", image.as_str()))
     } else {
         failure.or_fault()
     }

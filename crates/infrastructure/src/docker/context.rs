@@ -36,13 +36,13 @@ impl BuildContext {
         largest: u64,
     ) -> Result<Self, StepError> {
         let root = fs::canonicalize(root)
-            .map_err(|error| StepError::Fault(format!("the checkout cannot be read: {error}")))?;
+            .map_err(|error| StepError::Retryable(format!("the checkout cannot be read: {error}")))?;
         let base = base_path.as_str();
         let folder = beneath(&root, &root, base_path.relative()).map_err(|lost| {
             lost.told(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
         })?;
         if !folder.is_dir() {
-            return Err(StepError::Refused(format!("`{base}` is no folder")));
+            return Err(StepError::Rejected(format!("`{base}` is no folder")));
         }
         let path = dockerfile.as_str();
         let file = beneath(&root, &folder, path).map_err(|lost| {
@@ -56,11 +56,11 @@ impl BuildContext {
             .map_err(|lost| lost.told("there is no `.dockerignore`", "the file `.dockerignore`"))?;
         let mut left = largest;
         measure(&folder, &mut left).map_err(|error| match error {
-            None => StepError::Refused(format!(
+            None => StepError::Rejected(format!(
                 "the folder `{base}` has more than {} MiB of files",
                 largest / 1024 / 1024
             )),
-            Some(error) => StepError::Fault(format!("the checkout cannot be read: {error}")),
+            Some(error) => StepError::Retryable(format!("the checkout cannot be read: {error}")),
         })?;
         Ok(Self { folder, dockerfile })
     }
@@ -74,7 +74,7 @@ pub(super) fn file_beneath(
     path: &str,
     largest: u64,
 ) -> Result<Option<Vec<u8>>, StepError> {
-    let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
+    let broken = |error| StepError::Retryable(format!("the checkout cannot be read: {error}"));
     let root = fs::canonicalize(root).map_err(broken)?;
     let subject = format!("the file `{path}`");
     let found = beneath(&root, &root, folder).and_then(|folder| beneath(&root, &folder, path));
@@ -84,22 +84,22 @@ pub(super) fn file_beneath(
     };
     let metadata = fs::symlink_metadata(&file).map_err(broken)?;
     if !metadata.is_file() {
-        return Err(StepError::Refused(format!("{subject} is no file")));
+        return Err(StepError::Rejected(format!("{subject} is no file")));
     }
     if metadata.len() > largest {
-        return Err(StepError::Refused(format!("{subject} has more than {} KiB", largest / 1024)));
+        return Err(StepError::Rejected(format!("{subject} has more than {} KiB", largest / 1024)));
     }
     fs::read(&file).map(Some).map_err(broken)
 }
 
 fn text_of(file: &Path, path: &str) -> Result<Vec<u8>, StepError> {
-    let broken = |error| StepError::Fault(format!("the checkout cannot be read: {error}"));
+    let broken = |error| StepError::Retryable(format!("the checkout cannot be read: {error}"));
     let metadata = fs::symlink_metadata(file).map_err(broken)?;
     if !metadata.is_file() {
-        return Err(StepError::Refused(format!("the Dockerfile `{path}` is no file")));
+        return Err(StepError::Rejected(format!("the Dockerfile `{path}` is no file")));
     }
     if metadata.len() > LARGEST_DOCKERFILE {
-        return Err(StepError::Refused(format!("the Dockerfile `{path}` has more than 1 MiB")));
+        return Err(StepError::Rejected(format!("the Dockerfile `{path}` has more than 1 MiB")));
     }
     fs::read(file).map_err(broken)
 }
@@ -154,7 +154,7 @@ mod tests {
 
         fn refusal(&self, base_path: &str, dockerfile: &str) -> String {
             match self.find(base_path, dockerfile) {
-                Err(StepError::Refused(sentence)) => sentence,
+                Err(StepError::Rejected(sentence)) => sentence,
                 other => panic!("{other:?}"),
             }
         }

@@ -137,7 +137,7 @@ impl ContainerEnvironment {
                 continue;
             }
             if is_obeyed(name) {
-                return Err(StepError::Refused(format!(
+                return Err(StepError::Rejected(format!(
                     "the variable `{name}` must not have line breaks or more than {LONGEST_LINE} bytes: \
                      docker itself would obey it"
                 )));
@@ -146,13 +146,13 @@ impl ContainerEnvironment {
             environment.inherited.push((name.to_owned(), value.to_owned()));
         }
         if inherited > MOST_INHERITED {
-            return Err(StepError::Refused(format!(
+            return Err(StepError::Rejected(format!(
                 "the variables with line breaks or more than {LONGEST_LINE} bytes must have at most \
                  {MOST_INHERITED} bytes together, got {inherited}"
             )));
         }
         if told > MOST_TOLD {
-            return Err(StepError::Refused(format!(
+            return Err(StepError::Rejected(format!(
                 "the variables must have at most {MOST_TOLD} bytes together, got {told}: no program can be \
                  started with more"
             )));
@@ -189,7 +189,7 @@ impl BuildArguments {
             }
         }
         if length > MOST_INHERITED {
-            return Err(StepError::Refused(format!(
+            return Err(StepError::Rejected(format!(
                 "the build variables must have at most {MOST_INHERITED} bytes together, got {length}"
             )));
         }
@@ -250,11 +250,11 @@ mod tests {
         let long = "x".repeat(60_000 - 4);
         assert!(ContainerEnvironment::of(&many(512, "small")).is_ok());
         assert!(ContainerEnvironment::of(&many(32, &long)).is_ok());
-        assert!(matches!(ContainerEnvironment::of(&many(33, &long)), Err(StepError::Refused(_))));
+        assert!(matches!(ContainerEnvironment::of(&many(33, &long)), Err(StepError::Rejected(_))));
         let broken = format!("{long}\n");
         assert!(ContainerEnvironment::of(&many(17, &broken)).is_ok());
-        assert!(matches!(ContainerEnvironment::of(&many(18, &broken)), Err(StepError::Refused(_))));
-        assert!(matches!(BuildArguments::of(&many(18, &broken)), Err(StepError::Refused(_))));
+        assert!(matches!(ContainerEnvironment::of(&many(18, &broken)), Err(StepError::Rejected(_))));
+        assert!(matches!(BuildArguments::of(&many(18, &broken)), Err(StepError::Rejected(_))));
     }
 
     proptest! {

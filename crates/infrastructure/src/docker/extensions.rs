@@ -23,9 +23,9 @@ use serde_json::Value;
 use self::names::Whose;
 use super::{
     DockerEngine,
-    complaints::Failure,
     compose::{Compositions, ExtensionFile},
     containers::{condition, done_or_gone, read},
+    errors::EngineError,
     labels::{self, Label, Origin},
     references,
 };
@@ -120,10 +120,10 @@ impl ExtensionObjects {
     ) -> Result<(), StepError> {
         let marks = self.whose(organization, extension).marks();
         let docker = &self.engine.docker;
-        let found = docker.containers(&marks).await.map_err(Failure::or_fault)?;
-        docker.remove(&found).await.map_err(Failure::or_fault)?;
+        let found = docker.containers(&marks).await.map_err(EngineError::or_fault)?;
+        docker.remove(&found).await.map_err(EngineError::or_fault)?;
         if with_volumes {
-            for volume in docker.volumes(&marks).await.map_err(Failure::or_fault)? {
+            for volume in docker.volumes(&marks).await.map_err(EngineError::or_fault)? {
                 done_or_gone(docker.remove_volume(&volume).await)?;
             }
         }
@@ -131,8 +131,8 @@ impl ExtensionObjects {
     }
 
     async fn records(&self, marks: &[Label]) -> Result<Vec<Value>, StepError> {
-        let found = self.engine.docker.containers(marks).await.map_err(Failure::or_fault)?;
-        self.engine.docker.inspect(&found).await.map_err(Failure::or_fault)
+        let found = self.engine.docker.containers(marks).await.map_err(EngineError::or_fault)?;
+        self.engine.docker.inspect(&found).await.map_err(EngineError::or_fault)
     }
 
     /// Returns every container with these labels, in the order of starting.
@@ -144,7 +144,7 @@ impl ExtensionObjects {
 
     async fn remove<'a>(&self, made: impl Iterator<Item = &'a Made>) -> Result<(), StepError> {
         let ids: Vec<ContainerId> = made.map(|made| made.id.clone()).collect();
-        self.engine.docker.remove(&ids).await.map_err(Failure::or_fault)
+        self.engine.docker.remove(&ids).await.map_err(EngineError::or_fault)
     }
 
     /// Rejects names in use: two containers with the same alias would be taken for each other.
@@ -163,7 +163,7 @@ impl ExtensionObjects {
         let mut others = all.iter().filter(|made| names::aside(&made.name).is_none() && !is_replaced(made));
         match others.find(|made| wanted.contains(&made.origin.alias.as_str())) {
             None => Ok(()),
-            Some(taken) => Err(StepError::Refused(format!(
+            Some(taken) => Err(StepError::Rejected(format!(
                 "something else of this organization answers to the name `{}` already: choose another",
                 taken.origin.alias
             ))),
@@ -177,20 +177,20 @@ impl ExtensionObjects {
         }
         let marks = whose.marks();
         for volume in wanted {
-            self.engine.docker.create_volume(volume, &marks).await.map_err(Failure::or_fault)?;
+            self.engine.docker.create_volume(volume, &marks).await.map_err(EngineError::or_fault)?;
         }
-        let ours = self.engine.docker.volumes(&marks).await.map_err(Failure::or_fault)?;
+        let ours = self.engine.docker.volumes(&marks).await.map_err(EngineError::or_fault)?;
         match wanted.iter().find(|volume| !ours.contains(volume)) {
             None => Ok(()),
             Some(foreign) => {
-                Err(StepError::Refused(format!("the volume `{foreign}` is somebody else's on this machine")))
+                Err(StepError::Rejected(format!("the volume `{foreign}` is somebody else's on this machine")))
             }
         }
     }
 }
 
 fn not_running(name: &ObjectName) -> StepError {
-    StepError::Refused(format!("this run has made no container `{name}` that runs"))
+    StepError::Rejected(format!("this run has made no container `{name}` that runs"))
 }
 
 /// Checks the compose file of an extension without an engine.

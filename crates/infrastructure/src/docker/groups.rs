@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{
     DockerEngine,
-    complaints::Failure,
     containers::{condition, is_kept},
+    errors::EngineError,
     labels::{self, Label, LabelSet, Role},
 };
 
@@ -97,8 +97,8 @@ impl DockerEngine {
 
     /// Returns the containers of compositions with all of these labels, in the order of starting.
     pub(super) async fn members(&self, labels: &[Label]) -> Result<Vec<Member>, StepError> {
-        let found = self.docker.containers(labels).await.map_err(Failure::or_fault)?;
-        let records = self.docker.inspect(&found).await.map_err(Failure::or_fault)?;
+        let found = self.docker.containers(labels).await.map_err(EngineError::or_fault)?;
+        let records = self.docker.inspect(&found).await.map_err(EngineError::or_fault)?;
         let mut members: Vec<Member> = records.iter().filter_map(Member::read).collect();
         members.sort_by_key(|member| member.role.place);
         Ok(members)

@@ -14,9 +14,9 @@ use super::{
     Builder, DockerEngine,
     cgroups::CgroupParent,
     command::{ImageId, NetworkId, NewImage},
-    complaints::Failure,
     context::BuildContext,
     environment::BuildArguments,
+    errors::EngineError,
     labels::{self, Label},
     notice::WithoutNotice,
     registries::{PermittedImage, Pulled},
@@ -130,7 +130,7 @@ impl DockerEngine {
         output: &Arc<dyn Output>,
     ) -> Result<ImageId, StepError> {
         let permitted = self.pull(image, output).await?;
-        let record = self.docker.inspect_image(permitted.as_str()).await.map_err(Failure::or_fault)?;
+        let record = self.docker.inspect_image(permitted.as_str()).await.map_err(EngineError::or_fault)?;
         let record = record.ok_or_else(|| no_image(image))?;
         // The labels are those of a deployment, but the name is not ours: the image was tagged again.
         if record.get("labels").is_some_and(labels::is_somebodys) {
@@ -144,7 +144,7 @@ impl DockerEngine {
         match self.docker.tag(image, name).await {
             Ok(()) => Ok(()),
             Err(failure) if failure.is_gone() => {
-                Err(StepError::Refused("the image of that deployment is not there any more".to_owned()))
+                Err(StepError::Rejected("the image of that deployment is not there any more".to_owned()))
             }
             Err(failure) => Err(failure.or_fault()),
         }
@@ -155,7 +155,7 @@ impl DockerEngine {
         let (dockerfile, largest) = (plan.dockerfile.clone(), self.options.build_limits.context);
         spawn_blocking(move || BuildContext::find(&root, &base_path, &dockerfile, largest))
             .await
-            .map_err(|error| StepError::Fault(format!("the checkout cannot be read: {error}")))?
+            .map_err(|error| StepError::Retryable(format!("the checkout cannot be read: {error}")))?
     }
 
     async fn build_image(
@@ -185,23 +185,23 @@ impl DockerEngine {
         let Err(failure) = built else { return Ok(()) };
         let was_killed = failure.says("returned a non-zero code: 137");
         Err(match failure {
-            Failure::Client(ProcessError::TookTooLong(..)) => {
-                StepError::Refused(format!("the build took longer than {:?}", limits.time))
+            EngineError::Client(ProcessError::TookTooLong(..)) => {
+                StepError::Rejected(format!("the build took longer than {:?}", limits.time))
             }
             failure => match failure.or_refused() {
-                StepError::Refused(sentence) if was_killed => StepError::Refused(format!(
+                StepError::Rejected(sentence) if was_killed => StepError::Rejected(format!(
                     "the build failed: {sentence}: it was killed, most likely because it wanted more than \
                      {} MiB of memory",
                     limits.memory / 1024 / 1024
                 )),
-                StepError::Refused(sentence) if cgroup.as_ref().is_some_and(CgroupParent::reached_limit) => {
+                StepError::Rejected(sentence) if cgroup.as_ref().is_some_and(CgroupParent::reached_limit) => {
                     let pids = limits.pids;
-                    StepError::Refused(format!(
+                    StepError::Rejected(format!(
                         "the build failed: {sentence}: it had {pids} processes and threads, and no build may have \
                          more (LAUNCHWAY_BUILD_PIDS)"
                     ))
                 }
-                StepError::Refused(sentence) => StepError::Refused(format!("the build failed: {sentence}")),
+                StepError::Rejected(sentence) => StepError::Rejected(format!("the build failed: {sentence}")),
                 fault => fault,
             },
         })
@@ -213,7 +213,7 @@ impl DockerEngine {
         if let Some(known) = remembered().get(&owner.application) {
             return Ok(known.clone());
         }
-        let mut found = self.docker.images_of(owner).await.map_err(Failure::or_fault)?;
+        let mut found = self.docker.images_of(owner).await.map_err(EngineError::or_fault)?;
         found.truncate(MOST_KNOWN);
         remembered().insert(owner.application, found.clone());
         Ok(found)
@@ -247,8 +247,8 @@ impl DockerEngine {
         output: &Arc<dyn Output>,
     ) -> Result<(), StepError> {
         let image = image.as_str();
-        if !self.docker.has_image(image).await.map_err(Failure::or_fault)? {
-            return Err(StepError::Refused(format!("there is no image `{image}`: {why}")));
+        if !self.docker.has_image(image).await.map_err(EngineError::or_fault)? {
+            return Err(StepError::Rejected(format!("there is no image `{image}`: {why}")));
         }
         let line = format!("The registry cannot be asked; the image `{image}` is used as it is here.\n");
         output.write(line.as_bytes()).await;
@@ -280,5 +280,5 @@ impl DockerEngine {
 }
 
 fn no_image(image: &ImageRef) -> StepError {
-    StepError::Refused(format!("there is no image `{}`", image.as_str()))
+    StepError::Rejected(format!("there is no image `{}`", image.as_str()))
 }

@@ -10,7 +10,8 @@ use chrono::{DateTime, SubsecRound as _, TimeDelta};
 use launchway_domain::{
     clock::{Clock as _, Timestamp},
     deployments::{
-        ContainerId, EngineInventory, Found, FoundObject, ImageName, Output, Owner, PrintedLine, StepError,
+        ContainerId, DiscoveredObject, DiscoveredResource, EngineInventory, ImageName, Output, Owner,
+        PrintedLine, StepError,
     },
 };
 use serde_json::Value;
@@ -21,8 +22,8 @@ use tokio::{
 
 use super::{
     DockerEngine,
-    complaints::Failure,
     containers::{NAME_PREFIX, condition, is_kept},
+    errors::EngineError,
     groups,
     labels::{self, Label},
     lines::{Lines, StampedLine},
@@ -42,16 +43,16 @@ const TOGETHER: Duration = Duration::from_millis(300);
 
 #[async_trait]
 impl EngineInventory for DockerEngine {
-    async fn everything(&self) -> Result<Vec<Found>, StepError> {
+    async fn everything(&self) -> Result<Vec<DiscoveredResource>, StepError> {
         let images = async {
             let ids = self.docker.images(&[Label::of_instance(self.options.instance)]).await?;
             self.docker.inspect_images(&ids).await
         };
-        let images = async { images.await.map_err(Failure::or_fault) };
+        let images = async { images.await.map_err(EngineError::or_fault) };
         let networks = async {
             let ours = [Label::of_instance(self.options.instance), Label::of_any_owner()];
-            let ids = self.docker.networks(&ours).await.map_err(Failure::or_fault)?;
-            self.docker.inspect_networks(&ids).await.map_err(Failure::or_fault)
+            let ids = self.docker.networks(&ours).await.map_err(EngineError::or_fault)?;
+            self.docker.inspect_networks(&ids).await.map_err(EngineError::or_fault)
         };
         let (mut found, images, networks) = tokio::try_join!(self.containers(), images, networks)?;
         found.extend(images.iter().flat_map(found_images));
@@ -59,21 +60,21 @@ impl EngineInventory for DockerEngine {
         Ok(found)
     }
 
-    async fn containers(&self) -> Result<Vec<Found>, StepError> {
+    async fn containers(&self) -> Result<Vec<DiscoveredResource>, StepError> {
         if let Some(socket) = self.docker.socket().await {
             return self.list_own(socket).await;
         }
         let ours = [Label::of_instance(self.options.instance)];
-        let ids = self.docker.containers(&ours).await.map_err(Failure::or_fault)?;
-        let containers = self.docker.inspect(&ids).await.map_err(Failure::or_fault)?;
+        let ids = self.docker.containers(&ours).await.map_err(EngineError::or_fault)?;
+        let containers = self.docker.inspect(&ids).await.map_err(EngineError::or_fault)?;
         Ok(containers.iter().filter_map(found_container).collect())
     }
 
-    async fn remove(&self, found: &Found) -> Result<(), StepError> {
+    async fn remove(&self, found: &DiscoveredResource) -> Result<(), StepError> {
         let removed = match &found.what {
-            FoundObject::Container { id, .. } => self.docker.remove(std::slice::from_ref(id)).await,
-            FoundObject::Image(name) => self.docker.remove_image(name).await,
-            FoundObject::Network(name) => self.docker.remove_network_named(name).await,
+            DiscoveredObject::Container { id, .. } => self.docker.remove(std::slice::from_ref(id)).await,
+            DiscoveredObject::Image(name) => self.docker.remove_image(name).await,
+            DiscoveredObject::Network(name) => self.docker.remove_network_named(name).await,
         };
         match removed {
             Err(failure) if !failure.is_gone() => Err(failure.or_fault()),
@@ -107,7 +108,7 @@ impl EngineInventory for DockerEngine {
         Ok(lines.into_iter().map(PrintedLine::from).collect())
     }
 
-    async fn last_words(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError> {
+    async fn tail_logs(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError> {
         let collected = Arc::new(Lines::oldest(lines));
         let read = self.docker.last_logs(container, lines, collected.clone()).await;
         let mut last = collected_lines(read, &collected)?;
@@ -116,8 +117,8 @@ impl EngineInventory for DockerEngine {
     }
 
     /// Events since the last call count too.
-    async fn wait_for_news(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    async fn wait_for_news(&self, max_wait: Duration) -> bool {
+        let deadline = Instant::now() + max_wait;
         if let Some(socket) = self.docker.socket().await {
             let since = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
             self.news.listen(socket, self.options.instance.to_string(), since);
@@ -156,11 +157,11 @@ impl DockerEngine {
     }
 
     /// Returns whether an event occurred before the timeout.
-    async fn is_news_within(&self, patience: Duration) -> bool {
+    async fn is_news_within(&self, max_wait: Duration) -> bool {
         let ours = [Label::of_instance(self.options.instance)];
         let news = Arc::new(News::default());
         let since = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let listen = self.docker.events(&ours, since, patience, news.clone());
+        let listen = self.docker.events(&ours, since, max_wait, news.clone());
         let event = async {
             let _ended = tokio::select! {
                 ended = listen => Some(ended),
@@ -170,7 +171,7 @@ impl DockerEngine {
                 } => None,
             };
         };
-        let _in_time = timeout(patience, event).await;
+        let _in_time = timeout(max_wait, event).await;
         let latest = *news.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(latest) = latest {
             *self.told.lock().unwrap_or_else(PoisonError::into_inner) = latest + 1;
@@ -205,7 +206,7 @@ impl Output for News {
 }
 
 /// Returns the collected lines; none of a container that is gone.
-fn collected_lines(read: Result<(), Failure>, lines: &Lines) -> Result<Vec<StampedLine>, StepError> {
+fn collected_lines(read: Result<(), EngineError>, lines: &Lines) -> Result<Vec<StampedLine>, StepError> {
     match read {
         Ok(()) => Ok(lines.take()),
         Err(failure) if failure.is_gone() => Ok(Vec::new()),
@@ -223,13 +224,13 @@ fn cut(lines: &mut Vec<StampedLine>, limit: usize) {
     }
 }
 
-fn found_container(record: &Value) -> Option<Found> {
+fn found_container(record: &Value) -> Option<DiscoveredResource> {
     let found = || {
         let created = record.get("created")?.as_str()?;
         let (labels, condition) = (record.get("labels")?, condition(record));
-        Some(Found {
+        Some(DiscoveredResource {
             owner: labels::owner(labels)?,
-            what: FoundObject::Container {
+            what: DiscoveredObject::Container {
                 id: record.get("id")?.as_str()?.parse().ok()?,
                 condition,
                 created_at: DateTime::parse_from_rfc3339(created).ok()?.to_utc().trunc_subsecs(6),
@@ -248,7 +249,7 @@ fn found_container(record: &Value) -> Option<Found> {
 
 /// Returns an image once for each of its names. It has the labels of the deployment that built it, and may
 /// have the names of others that use it too.
-fn found_images(record: &Value) -> Vec<Found> {
+fn found_images(record: &Value) -> Vec<DiscoveredResource> {
     let names = record.get("names").and_then(Value::as_array).into_iter().flatten();
     let names: Vec<ImageName> = names.filter_map(|name| name.as_str()?.parse().ok()).collect();
     if names.is_empty() {
@@ -261,15 +262,21 @@ fn found_images(record: &Value) -> Vec<Found> {
     };
     let found = names.into_iter().filter_map(|name| {
         let (application, deployment) = name.whose()?;
-        Some(Found { owner: Owner { application, deployment, ..owner }, what: FoundObject::Image(name) })
+        Some(DiscoveredResource {
+            owner: Owner { application, deployment, ..owner },
+            what: DiscoveredObject::Image(name),
+        })
     });
     found.collect()
 }
 
 /// Returns the network of a composition; that of an organization is never an orphan.
-fn found_network(record: &Value) -> Option<Found> {
+fn found_network(record: &Value) -> Option<DiscoveredResource> {
     let owner = labels::owner_of_image(record.get("labels")?)?;
-    Some(Found { owner, what: FoundObject::Network(record.get("name")?.as_str()?.to_owned()) })
+    Some(DiscoveredResource {
+        owner,
+        what: DiscoveredObject::Network(record.get("name")?.as_str()?.to_owned()),
+    })
 }
 
 /// Objects with foreign labels that resemble ours are left alone.

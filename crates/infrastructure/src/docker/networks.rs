@@ -18,10 +18,10 @@ use super::{
     DockerEngine,
     addresses::{AddressRange, Assignment, TakenAddress},
     command::NetworkId,
-    complaints::Failure,
     containers::{Endpoint, Filters, endpoints},
+    errors::EngineError,
+    host_networks::host_networks,
     labels::{self, Label, LabelSet},
-    neighbours::neighbours,
 };
 
 /// The prefix length of an organization's network: 190 containers, and 63 addresses that the engine
@@ -133,10 +133,10 @@ impl DockerEngine {
     ) -> Result<Option<Assignment>, StepError> {
         let Some(range) = network.range else { return Ok(None) };
         let listed_at = Instant::now();
-        let taken = self.taken_addresses(network, organization).await.map_err(Failure::or_fault)?;
+        let taken = self.taken_addresses(network, organization).await.map_err(EngineError::or_fault)?;
         let assigned = self.addresses.assign(network.id.as_str(), range, &taken, reserved, listed_at);
         assigned.map(Some).ok_or_else(|| {
-            StepError::Refused(format!(
+            StepError::Rejected(format!(
                 "the network `{}` has no address left for another container: remove some of the containers in it",
                 network.name
             ))
@@ -149,7 +149,7 @@ impl DockerEngine {
         &self,
         network: &Network,
         organization: OrganizationId,
-    ) -> Result<Vec<TakenAddress>, Failure> {
+    ) -> Result<Vec<TakenAddress>, EngineError> {
         let ours = [Label::of_instance(self.options.instance), Label::of_organization(organization)];
         let Some(socket) = self.docker.socket().await else {
             let (inside, own) = tokio::try_join!(
@@ -177,7 +177,7 @@ impl DockerEngine {
         &self,
         organization: OrganizationId,
         network: &Network,
-        outcome: &Result<T, Failure>,
+        outcome: &Result<T, EngineError>,
     ) -> bool {
         let is_gone = matches!(outcome, Err(failure) if failure.is_about_a_missing_network());
         if is_gone {
@@ -192,7 +192,7 @@ impl DockerEngine {
     /// Returns the oldest network with these labels. If two processes create the same network at the same
     /// time, both use the older one.
     pub(super) async fn oldest_network(&self, labels: &[Label]) -> Result<Option<Network>, StepError> {
-        let found = self.docker.networks(labels).await.map_err(Failure::or_fault)?;
+        let found = self.docker.networks(labels).await.map_err(EngineError::or_fault)?;
         let mut networks = self.read_networks(&found).await?;
         networks.sort_by(|a, b| (&a.created, a.id.as_str()).cmp(&(&b.created, b.id.as_str())));
         Ok(networks.into_iter().next())
@@ -207,19 +207,19 @@ impl DockerEngine {
     ) -> Result<Network, StepError> {
         let mut taken: Vec<Ipv4Net> = Vec::new();
         for _ in 0..MOST_TRIES {
-            let everyone = self.docker.networks(&[]).await.map_err(Failure::or_fault)?;
+            let everyone = self.docker.networks(&[]).await.map_err(EngineError::or_fault)?;
             let others = self.read_networks(&everyone).await?;
             let others: Vec<Ipv4Net> =
                 others.iter().flat_map(|network| &network.subnets).chain(&taken).copied().collect();
             let avoided = [others.clone(), reserved.iter().filter_map(single).collect()].concat();
-            let neighbours = neighbours().await.map_err(|error| {
-                StepError::Fault(format!("the routes of this machine cannot be read: {error}"))
+            let host_networks = host_networks().await.map_err(|error| {
+                StepError::Retryable(format!("the routes of this machine cannot be read: {error}"))
             })?;
             let pool = self.options.network_pool;
-            let subnet = best_free(pool, avoided, neighbours.clone())
-                .or_else(|| if is_strict { None } else { best_free(pool, others, neighbours) })
+            let subnet = best_free(pool, avoided, host_networks.clone())
+                .or_else(|| if is_strict { None } else { best_free(pool, others, host_networks) })
                 .ok_or_else(|| {
-                    StepError::Fault("there is no room for another network in the pool".to_owned())
+                    StepError::Retryable("there is no room for another network in the pool".to_owned())
                 })?;
             match self.docker.create_network(name, AddressRange::divide(subnet), labels).await {
                 Ok(ours) => {
@@ -243,12 +243,12 @@ impl DockerEngine {
                 Err(failure) => return Err(failure.or_fault()),
             }
         }
-        Err(StepError::Fault("every subnet that was tried for a network was taken".to_owned()))
+        Err(StepError::Retryable("every subnet that was tried for a network was taken".to_owned()))
     }
 
     /// Returns the networks with these ids that still exist.
     pub(super) async fn read_networks(&self, networks: &[NetworkId]) -> Result<Vec<Network>, StepError> {
-        let records = self.docker.inspect_networks(networks).await.map_err(Failure::or_fault)?;
+        let records = self.docker.inspect_networks(networks).await.map_err(EngineError::or_fault)?;
         Ok(records.iter().filter_map(Network::read).collect())
     }
 }
@@ -284,11 +284,11 @@ fn as_v4(address: IpAddr) -> Option<Ipv4Addr> {
 
 /// Returns the lowest subnet that overlaps neither another network nor a route of the machine; if routes
 /// fill the pool, the lowest one inside of a wider route, whose other addresses stay reachable.
-fn best_free(pool: Ipv4Net, others: Vec<Ipv4Net>, neighbours: Vec<Ipv4Net>) -> Option<Ipv4Net> {
-    let without = |neighbours: &[Ipv4Net]| lowest_free(pool, [&others, neighbours].concat());
+fn best_free(pool: Ipv4Net, others: Vec<Ipv4Net>, host_networks: Vec<Ipv4Net>) -> Option<Ipv4Net> {
+    let without = |host_networks: &[Ipv4Net]| lowest_free(pool, [&others, host_networks].concat());
     let narrow = |neighbour: &Ipv4Net| neighbour.prefix_len() >= pool.prefix_len().max(PREFIX);
-    without(&neighbours).or_else(|| {
-        let narrow = neighbours.into_iter().filter(narrow).collect::<Vec<_>>();
+    without(&host_networks).or_else(|| {
+        let narrow = host_networks.into_iter().filter(narrow).collect::<Vec<_>>();
         without(&narrow)
     })
 }
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_subnet_of_a_neighbour_is_avoided_while_there_is_another() {
         let pool = net("10.0.0.0/23");
-        for (others, neighbours, best) in [
+        for (others, host_networks, best) in [
             (vec![], vec!["10.0.0.0/24"], Some("10.0.1.0/24")),
             (vec!["10.0.1.0/24"], vec!["10.0.0.128/32"], None),
             // A wide one that holds the whole pool leaves no choice.
@@ -335,7 +335,7 @@ mod tests {
             (vec!["10.0.0.0/24", "10.0.1.0/24"], vec!["10.0.0.0/8"], None),
         ] {
             let nets = |texts: Vec<&str>| texts.into_iter().map(net).collect();
-            assert_eq!(best_free(pool, nets(others), nets(neighbours)), best.map(net));
+            assert_eq!(best_free(pool, nets(others), nets(host_networks)), best.map(net));
         }
     }
 

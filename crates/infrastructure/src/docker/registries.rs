@@ -14,7 +14,7 @@ use launchway_domain::{
     deployments::{Output, StepError},
 };
 
-use super::{DockerEngine, complaints::Failure, references};
+use super::{DockerEngine, errors::EngineError, references};
 use crate::{outbound::names::look_up, process::ProcessError};
 
 /// The timeout of resolving the name of a registry.
@@ -38,7 +38,7 @@ impl PermittedImage {
 #[derive(Debug)]
 pub(super) enum PullError {
     /// The client or the engine failed.
-    Engine(Failure),
+    Engine(EngineError),
     /// The registry answered with an error, or could not be reached.
     Registry(RegistryFailure),
 }
@@ -124,7 +124,7 @@ impl DockerEngine {
     /// is checked here, even if it is on this machine already.
     pub(super) fn permit(&self, image: &ImageRef) -> Result<PermittedImage, StepError> {
         let reference = references::parse(image)
-            .ok_or_else(|| StepError::Refused(format!("there is no image `{}`", image.as_str())))?;
+            .ok_or_else(|| StepError::Rejected(format!("there is no image `{}`", image.as_str())))?;
         self.permit_reference(&reference)
     }
 
@@ -134,7 +134,7 @@ impl DockerEngine {
             Some(access) => {
                 Ok(PermittedImage { text: reference.to_string(), registry: registry.clone(), access })
             }
-            None => Err(StepError::Refused(format!(
+            None => Err(StepError::Rejected(format!(
                 "the image `{reference}` is refused: no image may come from the registry `{registry}` \
                  (LAUNCHWAY_IMAGE_REGISTRIES)"
             ))),
@@ -157,7 +157,7 @@ impl DockerEngine {
                     Some(_) => "has an address that is not public, and the operator has not named it",
                     None => "has no address",
                 };
-                return Err(StepError::Refused(format!(
+                return Err(StepError::Rejected(format!(
                     "the image `{}` is refused: the registry `{registry}` {reason} (LAUNCHWAY_IMAGE_REGISTRIES)",
                     image.as_str()
                 )));
@@ -166,17 +166,17 @@ impl DockerEngine {
         output.write(format!("Pulling the image `{}`\n", image.as_str()).as_bytes()).await;
         match self.docker.pull(image, limit).await {
             Ok(()) => Ok(Pulled::Fresh),
-            Err(PullError::Engine(Failure::Client(ProcessError::TookTooLong(..)))) => {
-                Err(StepError::Refused(format!("pulling the image `{}` took too long", image.as_str())))
+            Err(PullError::Engine(EngineError::Client(ProcessError::TookTooLong(..)))) => {
+                Err(StepError::Rejected(format!("pulling the image `{}` took too long", image.as_str())))
             }
             Err(PullError::Engine(failure)) => Err(failure.or_fault()),
             Err(PullError::Registry(failure)) if failure.is_unreachable() => {
                 Ok(Pulled::NotAsked(failure.describe(registry)))
             }
-            Err(PullError::Registry(failure @ (RegistryFailure::Machine | RegistryFailure::Engine))) => {
-                Err(StepError::Fault(format!("image `{}`: {}", image.as_str(), failure.describe(registry))))
-            }
-            Err(PullError::Registry(failure)) => Err(StepError::Refused(format!(
+            Err(PullError::Registry(failure @ (RegistryFailure::Machine | RegistryFailure::Engine))) => Err(
+                StepError::Retryable(format!("image `{}`: {}", image.as_str(), failure.describe(registry))),
+            ),
+            Err(PullError::Registry(failure)) => Err(StepError::Rejected(format!(
                 "there is no image `{}`: {}",
                 image.as_str(),
                 failure.describe(registry)

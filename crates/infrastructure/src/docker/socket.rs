@@ -25,7 +25,7 @@ pub(super) use self::connection::SocketError;
 use self::{connection::Connection, logs::LogDecoder};
 
 /// The timeout of the engine before the command line is used.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest response that is read.
 const LONGEST: usize = 4 * 1024 * 1024;
 /// The longest list that is read: about 40,000 containers.
@@ -85,7 +85,7 @@ impl Socket {
                 Connection::open(&self.0).await?.read(&format!("/{kind}/{name}/json"), LONGEST).await?;
             serde_json::from_slice(&body).map_err(|_not_json| SocketError::Unreadable)
         };
-        timeout(PATIENCE, asked).await.ok()?.ok()
+        timeout(TIMEOUT, asked).await.ok()?.ok()
     }
 
     /// Pings the engine. Fails with the reason if it does not answer within `limit`; an engine that answers
@@ -146,8 +146,8 @@ impl Socket {
             let body = connection.get(&target).await?.into_body();
             Ok(EventStream { body, begun: Vec::new(), _connection: connection })
         };
-        let late = |_elapsed| SocketError::Unavailable(format!("no events within {PATIENCE:?}"));
-        timeout(PATIENCE, opened).await.map_err(late)?
+        let late = |_elapsed| SocketError::Unavailable(format!("no events within {TIMEOUT:?}"));
+        timeout(TIMEOUT, opened).await.map_err(late)?
     }
 }
 

@@ -138,12 +138,12 @@ fn on_the_way(path: &str) -> impl Iterator<Item = &str> {
 /// Converts an error: problems with the path are for the user, all others are faults of this machine.
 pub(super) fn told(path: &str, error: Errno) -> StepError {
     match error {
-        Errno::NOENT => StepError::Refused(format!("there is no `{path}` in the workspace")),
+        Errno::NOENT => StepError::Rejected(format!("there is no `{path}` in the workspace")),
         Errno::LOOP | Errno::XDEV => {
-            StepError::Refused(format!("`{path}` is a link or behind one: steps follow no links"))
+            StepError::Rejected(format!("`{path}` is a link or behind one: steps follow no links"))
         }
-        Errno::NOTDIR => StepError::Refused(format!("`{path}` is behind something that is no folder")),
-        Errno::NAMETOOLONG => StepError::Refused(format!("`{path}` has a name that is too long")),
-        error => StepError::Fault(format!("cannot use `{path}` of the workspace: {error}")),
+        Errno::NOTDIR => StepError::Rejected(format!("`{path}` is behind something that is no folder")),
+        Errno::NAMETOOLONG => StepError::Rejected(format!("`{path}` has a name that is too long")),
+        error => StepError::Retryable(format!("cannot use `{path}` of the workspace: {error}")),
     }
 }

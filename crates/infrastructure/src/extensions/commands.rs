@@ -22,7 +22,7 @@ impl HostRunner {
     ) -> Result<i32, StepError> {
         let workspace = self.workspaces.of(run.execution);
         if !workspace.is_dir() {
-            return Err(StepError::Fault("the workspace of the run is not there".to_owned()));
+            return Err(StepError::Retryable("the workspace of the run is not there".to_owned()));
         }
         let mut shell = self
             .host

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::{
     beneath::{Root, told},
-    copying::{Bounds, Copying},
+    copy::{Bounds, Copying},
     notes::StepNotes,
 };
 use crate::files::{Unwanted, fault, make_private_folders, remove, write_private_file};
@@ -40,12 +40,12 @@ pub(super) fn read(workspace: &Path, path: &WorkspacePath, largest: u64) -> Resu
     let file = open(workspace)?.entry(path).map_err(|error| told(path, error))?;
     let unreadable = |error: io::Error| fault("read a file of the workspace", &error);
     if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err(StepError::Refused(format!("`{path}` is no file")));
+        return Err(StepError::Rejected(format!("`{path}` is no file")));
     }
     let mut bytes = Vec::new();
     file.take(largest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > largest {
-        return Err(StepError::Refused(format!("`{path}` has more than {} KiB", largest / 1024)));
+        return Err(StepError::Rejected(format!("`{path}` has more than {} KiB", largest / 1024)));
     }
     Ok(bytes)
 }
@@ -94,7 +94,7 @@ pub(super) async fn revert(
 
 fn open(workspace: &Path) -> Result<Root, StepError> {
     Root::open(workspace)
-        .map_err(|error| StepError::Fault(format!("the workspace of the run cannot be used: {error}")))
+        .map_err(|error| StepError::Retryable(format!("the workspace of the run cannot be used: {error}")))
 }
 
 /// Returns whether the destination of the step existed.
@@ -250,9 +250,9 @@ fn require_apart(src: &str, dest: &str) -> Result<(), StepError> {
     let is_in =
         |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
     if src == dest || is_in(src, dest) {
-        Err(StepError::Refused(format!("`{dest}` would be replaced by itself or a part of it")))
+        Err(StepError::Rejected(format!("`{dest}` would be replaced by itself or a part of it")))
     } else if is_in(dest, src) {
-        Err(StepError::Refused(format!("`{src}` cannot be put into itself")))
+        Err(StepError::Rejected(format!("`{src}` cannot be put into itself")))
     } else {
         Ok(())
     }

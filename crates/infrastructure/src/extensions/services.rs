@@ -42,7 +42,7 @@ impl Host {
             let code = self.systemctl(opposite.as_str(), unit, Some(output)).await?;
             if code != 0 {
                 let opposite = opposite.as_str();
-                return Err(StepError::Refused(format!(
+                return Err(StepError::Rejected(format!(
                     "`systemctl {opposite} {unit}` ended with exit code {code}"
                 )));
             }
@@ -63,7 +63,7 @@ impl Host {
         };
         match finished {
             Ok(finished) => Ok(exit_code(finished.status)),
-            Err(ProcessError::NotInstalled(program)) if program == "systemctl" => Err(StepError::Refused(
+            Err(ProcessError::NotInstalled(program)) if program == "systemctl" => Err(StepError::Rejected(
                 "this machine has no `systemctl`: steps about services need systemd".to_owned(),
             )),
             Err(error) => Err(not_run(error)),

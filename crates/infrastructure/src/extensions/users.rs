@@ -101,7 +101,7 @@ impl Users<'_> {
             UserAction::Delete(name) => match self.number(name).await? {
                 Some(_) => 0,
                 None => {
-                    return Err(StepError::Refused(format!(
+                    return Err(StepError::Rejected(format!(
                         "the user `{name}` is deleted, and cannot be made again as it was"
                     )));
                 }
@@ -120,7 +120,7 @@ impl Users<'_> {
         match code {
             0 => notes.forget().await,
             code => {
-                Err(StepError::Refused(format!("the change to a user was not taken back: exit code {code}")))
+                Err(StepError::Rejected(format!("the change to a user was not taken back: exit code {code}")))
             }
         }
     }
@@ -175,7 +175,7 @@ impl Users<'_> {
 
     /// Records the groups of a user who may be changed. Returns the note.
     async fn note_groups(&self, notes: &StepNotes, name: &AccountName) -> Result<Value, StepError> {
-        let unknown = || StepError::Refused(format!("there is no user `{name}` on this machine"));
+        let unknown = || StepError::Rejected(format!("there is no user `{name}` on this machine"));
         let number = self.number(name).await?.ok_or_else(unknown)?;
         self.require_changeable(name, number).await?;
         let groups = self.groups(name).await?;
@@ -192,10 +192,10 @@ impl Users<'_> {
                 let number = entry.split(':').nth(2).and_then(|number| number.parse().ok());
                 number
                     .map(Some)
-                    .ok_or_else(|| StepError::Fault("the list of users cannot be read".to_owned()))
+                    .ok_or_else(|| StepError::Retryable("the list of users cannot be read".to_owned()))
             }
             NO_ENTRY => Ok(None),
-            code => Err(StepError::Fault(format!("the list of users cannot be read: exit code {code}"))),
+            code => Err(StepError::Retryable(format!("the list of users cannot be read: exit code {code}"))),
         }
     }
 
@@ -203,7 +203,7 @@ impl Users<'_> {
         let call = self.host.call("id").args(["-nG", "--", name.as_str()]);
         let finished = call.run().await.map_err(not_run)?;
         if !finished.succeeded() {
-            return Err(StepError::Fault(format!("the groups of `{name}` cannot be read")));
+            return Err(StepError::Retryable(format!("the groups of `{name}` cannot be read")));
         }
         Ok(String::from_utf8_lossy(&finished.answer).split_whitespace().map(str::to_owned).collect())
     }
@@ -218,7 +218,7 @@ impl Users<'_> {
         let is_ours = number != 0 && self.made(name).await? == Some(number);
         match number >= FIRST_PERSON || is_ours {
             true => Ok(()),
-            false => Err(StepError::Refused(format!(
+            false => Err(StepError::Rejected(format!(
                 "the user `{name}` belongs to this machine: of those below {FIRST_PERSON}, only ones that an extension made are changed"
             ))),
         }
@@ -259,7 +259,7 @@ fn has(noted: &Value, group: &str) -> bool {
 
 fn refuse_root(name: &AccountName) -> Result<(), StepError> {
     match name.as_str() {
-        "root" => Err(StepError::Refused("the user `root` is never changed".to_owned())),
+        "root" => Err(StepError::Rejected("the user `root` is never changed".to_owned())),
         _ => Ok(()),
     }
 }

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{
-    Wish,
+    FetchRequest,
     command::{Git, git_dir, succeeded},
     complaint::Trouble,
 };
@@ -120,10 +120,11 @@ impl Cache {
             .await;
         match made {
             Ok(finished) if finished.succeeded() => Ok(Self { claim: claim.clone(), was_there: false }),
-            Ok(finished) => {
-                Err(StepError::Fault(format!("git cannot make a cache: {}", finished.last_complaints(2))))
-            }
-            Err(error) => Err(StepError::Fault(format!("git cannot make a cache: {error}"))),
+            Ok(finished) => Err(StepError::Retryable(format!(
+                "git cannot make a cache: {}",
+                finished.last_error_lines(2)
+            ))),
+            Err(error) => Err(StepError::Retryable(format!("git cannot make a cache: {error}"))),
         }
     }
 
@@ -132,34 +133,34 @@ impl Cache {
     }
 
     /// Fetches the commit, unless it is in the cache.
-    pub(super) async fn fetch(&self, git: &Git<'_>, wish: &Wish<'_>) -> Result<(), Trouble> {
-        let place = format!("refs/deploy/{}", hash(wish.source.branch.as_str()));
-        if self.was_there && self.has_fetched(&place, wish.commit).await? {
+    pub(super) async fn fetch(&self, git: &Git<'_>, request: &FetchRequest<'_>) -> Result<(), Trouble> {
+        let place = format!("refs/deploy/{}", hash(request.source.branch.as_str()));
+        if self.was_there && self.has_fetched(&place, request.commit).await? {
             return Ok(());
         }
         // By its hash: the branch may have moved since it was listed. Old servers serve only the heads of
         // branches.
-        let by_hash = self.fetch_into(git, wish, &format!("+{}:{place}", wish.commit)).await;
+        let by_hash = self.fetch_into(git, request, &format!("+{}:{place}", request.commit)).await;
         match by_hash {
             Err(trouble) if trouble.is_unknown_commit => {}
             fetched => return fetched,
         }
-        let by_name = format!("+refs/heads/{}:{place}", wish.source.branch);
-        match self.fetch_into(git, wish, &by_name).await {
-            Ok(()) if self.commit_at(git, &place).await.as_ref() == Some(wish.commit) => Ok(()),
+        let by_name = format!("+refs/heads/{}:{place}", request.source.branch);
+        match self.fetch_into(git, request, &by_name).await {
+            Ok(()) if self.commit_at(git, &place).await.as_ref() == Some(request.commit) => Ok(()),
             Ok(()) | Err(Trouble { is_unknown_commit: true, .. }) => {
-                let (commit, branch) = (wish.commit.short(), &wish.source.branch);
+                let (commit, branch) = (request.commit.short(), &request.source.branch);
                 Err(Trouble::refused(format!(
                     "{} no longer gives commit {commit}, because the branch `{branch}` has moved: \
                      deploy again to get what it is at now.",
-                    wish.source.url.as_str()
+                    request.source.url.as_str()
                 )))
             }
             Err(trouble) => Err(trouble),
         }
     }
 
-    async fn fetch_into(&self, git: &Git<'_>, wish: &Wish<'_>, what: &str) -> Result<(), Trouble> {
+    async fn fetch_into(&self, git: &Git<'_>, request: &FetchRequest<'_>, what: &str) -> Result<(), Trouble> {
         let claim = self.claim.clone();
         let begin = move || fs::write(claim.folder.join(UNFINISHED), "");
         files::off_thread("write to a cached repository", begin).await?;
@@ -183,7 +184,7 @@ impl Cache {
             }
         })
         .await?;
-        succeeded(finished, wish.source).map(drop)
+        succeeded(finished, request.source).map(drop)
     }
 
     /// Returns whether the last fetch of a branch fetched `commit`, as far as is known without git: running

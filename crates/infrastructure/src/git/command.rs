@@ -94,7 +94,7 @@ impl Git<'_> {
         let hash = lines.find_map(|(hash, found)| (found == name).then_some(hash));
         match hash.map(str::parse) {
             Some(Ok(hash)) => Ok(hash),
-            Some(Err(_)) => Err(StepError::Refused(format!("{} does not speak git.", source.url.as_str()))),
+            Some(Err(_)) => Err(StepError::Rejected(format!("{} does not speak git.", source.url.as_str()))),
             None => Err(no_branch(source)),
         }
     }
@@ -103,7 +103,7 @@ impl Git<'_> {
         let any = self.remote(self.limits.answer).args(["ls-remote", "--quiet", "--heads", "--"]);
         match any.arg(&self.route.url).run().await {
             Ok(finished) if finished.succeeded() && finished.answer.is_empty() => {
-                StepError::Refused(format!("The repository {} has no commits yet.", source.url.as_str()))
+                StepError::Rejected(format!("The repository {} has no commits yet.", source.url.as_str()))
             }
             _ => no_branch(source),
         }
@@ -154,14 +154,14 @@ impl Git<'_> {
 /// Checks that the program `git` is recent enough for these settings.
 pub(super) async fn check_version() -> Result<(), StepError> {
     let asked = Invocation::new("git", Duration::from_secs(30)).arg("version").run().await;
-    let finished = asked.map_err(|error| StepError::Fault(format!("cannot run git: {error}")))?;
+    let finished = asked.map_err(|error| StepError::Retryable(format!("cannot run git: {error}")))?;
     let text = String::from_utf8_lossy(&finished.answer);
     if version(&text).is_some_and(|version| version >= OLDEST) {
         Ok(())
     } else {
         let (major, minor) = OLDEST;
         let text = text.trim();
-        Err(StepError::Fault(format!("git {major}.{minor} or newer is needed, and this is `{text}`")))
+        Err(StepError::Retryable(format!("git {major}.{minor} or newer is needed, and this is `{text}`")))
     }
 }
 
@@ -193,7 +193,7 @@ pub(super) fn succeeded(
 }
 
 fn no_branch(source: &GitSource) -> StepError {
-    StepError::Refused(format!("There is no branch `{}` in {}.", source.branch, source.url.as_str()))
+    StepError::Rejected(format!("There is no branch `{}` in {}.", source.branch, source.url.as_str()))
 }
 
 #[cfg(test)]

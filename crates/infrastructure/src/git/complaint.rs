@@ -20,7 +20,7 @@ pub(super) struct Trouble {
 
 impl Trouble {
     pub(super) fn refused(sentence: String) -> Self {
-        StepError::Refused(sentence).into()
+        StepError::Rejected(sentence).into()
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) fn explain(finished: Result<Finished, ProcessError>, source: &GitSour
             Trouble::refused(format!("{url} is too large: it answers more than can be used."))
         }
         Err(error @ (ProcessError::NotInstalled(_) | ProcessError::Io(..))) => {
-            StepError::Fault(format!("cannot run git: {error}")).into()
+            StepError::Retryable(format!("cannot run git: {error}")).into()
         }
         Ok(finished) => {
             let text = String::from_utf8_lossy(&finished.complaints);
@@ -168,11 +168,11 @@ impl Meaning {
 fn sentence(meaning: Meaning, source: &GitSource) -> StepError {
     let url = source.url.as_str();
     let is_ssh = matches!(source.url.place(), GitPlace::Remote { transport: Transport::Ssh, .. });
-    StepError::Refused(match meaning {
-        Meaning::NoProgram(name) => return StepError::Fault(format!("`{name}` is not installed")),
-        Meaning::DiskFull => return StepError::Fault("no space is left for repositories".to_owned()),
-        Meaning::NotWritable => return StepError::Fault("git cannot write to its folders".to_owned()),
-        Meaning::NoMoreProcesses => return StepError::Fault("git cannot start a process".to_owned()),
+    StepError::Rejected(match meaning {
+        Meaning::NoProgram(name) => return StepError::Retryable(format!("`{name}` is not installed")),
+        Meaning::DiskFull => return StepError::Retryable("no space is left for repositories".to_owned()),
+        Meaning::NotWritable => return StepError::Retryable("git cannot write to its folders".to_owned()),
+        Meaning::NoMoreProcesses => return StepError::Retryable("git cannot start a process".to_owned()),
         Meaning::LongNames => format!("{url} holds files whose names are too long for this machine."),
         Meaning::UnknownCommit => format!("{url} does not have the wanted commit."),
         Meaning::HostKeyChanged => {
@@ -210,10 +210,10 @@ fn sentence(meaning: Meaning, source: &GitSource) -> StepError {
 fn unclear(text: &str, source: &GitSource) -> StepError {
     let url = source.url.as_str();
     let Some(reason) = text.lines().find(|line| is_reason(line)) else {
-        return StepError::Refused(format!("git could not read {url}."));
+        return StepError::Rejected(format!("git could not read {url}."));
     };
     let reason: String = reason.chars().skip(7).filter(|c| !c.is_control()).take(300).collect();
-    StepError::Refused(format!("git could not read {url}: {}", without_secrets(&reason, source)))
+    StepError::Rejected(format!("git could not read {url}: {}", without_secrets(&reason, source)))
 }
 
 /// Servers may echo credentials, and git shows the messages of servers.
@@ -263,7 +263,7 @@ mod tests {
             format!("fatal: odd header {pair}"),
             "fatal: odd https://ada:other@example.com/x and https://b:c@d".to_owned(),
         ] {
-            let StepError::Refused(told) = unclear(&said, &source) else { panic!("{said}") };
+            let StepError::Rejected(told) = unclear(&said, &source) else { panic!("{said}") };
             for secret in ["hunter2", &pair, "other", "b:c"] {
                 assert!(!told.contains(secret), "{told}");
             }
@@ -294,7 +294,7 @@ mod tests {
             ("fatal: unable to access: Could not resolve host: example.com", false),
         ] {
             let told = sentence(meaning(said).unwrap(), &source);
-            assert_eq!(matches!(told, StepError::Fault(_)), is_fault, "{said}");
+            assert_eq!(matches!(told, StepError::Retryable(_)), is_fault, "{said}");
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{GitOptions, ssh};
 use crate::outbound::names::{SystemResolver, look_up};
 
 /// The timeout of resolving a host name.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The connection parameters of a repository that the policy allows. They contain secrets, and have no
 /// `Debug`.
@@ -44,7 +44,7 @@ impl Route {
     pub(super) async fn find(source: &GitSource, options: &GitOptions) -> Result<Self, StepError> {
         let url = &source.url;
         let refused = |invalid: InvalidValue| {
-            StepError::Refused(format!("{} may not be used here: it {invalid}.", url.as_str()))
+            StepError::Rejected(format!("{} may not be used here: it {invalid}.", url.as_str()))
         };
         options.policy.check(url).map_err(refused)?;
         let mut route = Self { url: url.as_str().into(), ..Self::default() };
@@ -52,7 +52,7 @@ impl Route {
             GitPlace::Local(path) => return route.local(path, &options.policy).await,
             GitPlace::Remote { transport, host, port } => (*transport, host.as_str(), *port),
         };
-        let found = look_up(&*NAMES, host, PATIENCE).await;
+        let found = look_up(&*NAMES, host, TIMEOUT).await;
         let addresses = found.ok_or_else(|| unknown_host(host))?;
         for address in &addresses {
             options.policy.check_address(transport, *address, port).map_err(refused)?;
@@ -83,13 +83,13 @@ impl Route {
     /// A folder of this machine, which must be within the operator's root after links are resolved.
     async fn local(mut self, path: &Path, policy: &SourcePolicy) -> Result<Self, StepError> {
         let missing =
-            |_| StepError::Refused(format!("There is no repository {}.", self.url.to_string_lossy()));
+            |_| StepError::Rejected(format!("There is no repository {}.", self.url.to_string_lossy()));
         let root = policy.local_root.as_deref().unwrap_or(Path::new("/nonexistent"));
         let path = tokio::fs::canonicalize(path).await.map_err(missing)?;
         let root = tokio::fs::canonicalize(root).await.map_err(missing)?;
         if !path.starts_with(&root) {
             let url = self.url.to_string_lossy();
-            return Err(StepError::Refused(format!("{url} may not be used here: it leads elsewhere.")));
+            return Err(StepError::Rejected(format!("{url} may not be used here: it leads elsewhere.")));
         }
         self.protocol = "file";
         // The process that serves the repository ignores the settings of its caller, but reads this file.
@@ -103,7 +103,7 @@ impl Route {
 }
 
 fn unknown_host(host: &str) -> StepError {
-    StepError::Refused(format!("There is no host `{host}`, or its name server does not answer."))
+    StepError::Rejected(format!("There is no host `{host}`, or its name server does not answer."))
 }
 
 /// Keeps curl from resolving the host again. A host that is an address needs no entry.

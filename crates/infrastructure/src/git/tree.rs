@@ -1,7 +1,7 @@
 //! The files of a commit.
 
 use super::{
-    Wish,
+    FetchRequest,
     cache::Cache,
     command::{Git, succeeded},
     complaint::Trouble,
@@ -17,14 +17,18 @@ pub(super) struct Contents {
 
 /// Checks the contents of a commit before any of it is written: a small commit can contain the same folder
 /// a million times.
-pub(super) async fn list(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Result<Contents, Trouble> {
+pub(super) async fn list(
+    git: &Git<'_>,
+    cache: &Cache,
+    request: &FetchRequest<'_>,
+) -> Result<Contents, Trouble> {
     let asked = git
         .local(cache.folder(), git.limits.answer)
         .args(["ls-tree", "-r", "-t", "-l", "-z", "--full-tree", "--end-of-options"])
-        .arg(wish.commit.as_str());
+        .arg(request.commit.as_str());
     let listed = match asked.run().await {
-        Err(ProcessError::AnsweredTooMuch(_)) => return Err(too_many(wish)),
-        listed => succeeded(listed, wish.source)?,
+        Err(ProcessError::AnsweredTooMuch(_)) => return Err(too_many(request)),
+        listed => succeeded(listed, request.source)?,
     };
     let (mut contents, mut bytes, mut entries) = (Contents::default(), 0_u64, 0_usize);
     for line in listed.answer.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
@@ -37,12 +41,12 @@ pub(super) async fn list(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Resul
         // Folders and submodules have `-` for their size.
         bytes = bytes.saturating_add(attributes.nth(2).and_then(|size| size.parse().ok()).unwrap_or(0));
         entries += 1;
-        if entries > wish.limits.tree_entries {
-            return Err(too_many(wish));
+        if entries > request.limits.tree_entries {
+            return Err(too_many(request));
         }
     }
-    if bytes > wish.limits.tree_bytes {
-        let (url, limit) = (wish.source.url.as_str(), size(wish.limits.tree_bytes));
+    if bytes > request.limits.tree_bytes {
+        let (url, limit) = (request.source.url.as_str(), size(request.limits.tree_bytes));
         return Err(Trouble::refused(format!("{url} is too large: its files are more than {limit}.")));
     }
     Ok(contents)
@@ -50,7 +54,11 @@ pub(super) async fn list(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Resul
 
 /// Writes the files of a commit as a clone would: links stay links, and no filter runs, because none is
 /// configured.
-pub(super) async fn check_out(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> Result<(), Trouble> {
+pub(super) async fn check_out(
+    git: &Git<'_>,
+    cache: &Cache,
+    request: &FetchRequest<'_>,
+) -> Result<(), Trouble> {
     let mut tree = std::ffi::OsString::from("--work-tree=");
     tree.push(git.scratch.tree());
     let written = git
@@ -58,14 +66,14 @@ pub(super) async fn check_out(git: &Git<'_>, cache: &Cache, wish: &Wish<'_>) -> 
         .env("GIT_INDEX_FILE", git.scratch.index())
         .arg(tree)
         .args(["read-tree", "--reset", "-u", "--no-recurse-submodules"])
-        .arg(wish.commit.as_str())
+        .arg(request.commit.as_str())
         .run()
         .await;
-    succeeded(written, wish.source).map(drop)
+    succeeded(written, request.source).map(drop)
 }
 
-fn too_many(wish: &Wish<'_>) -> Trouble {
-    let (url, limit) = (wish.source.url.as_str(), wish.limits.tree_entries);
+fn too_many(request: &FetchRequest<'_>) -> Trouble {
+    let (url, limit) = (request.source.url.as_str(), request.limits.tree_entries);
     Trouble::refused(format!("{url} is too large: it has more than {limit} files and folders."))
 }
 

@@ -118,8 +118,8 @@ impl Way {
         for (tried, address) in self.addresses.iter().enumerate() {
             // An address that does not answer leaves time for the others.
             let left = u32::try_from(self.addresses.len() - tried).unwrap_or(u32::MAX);
-            let patience = end.saturating_duration_since(Instant::now()) / left;
-            match timeout(patience, TcpStream::connect(address)).await {
+            let max_wait = end.saturating_duration_since(Instant::now()) / left;
+            match timeout(max_wait, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => trouble = Some(error),
                 Err(_elapsed) => {}

@@ -1,6 +1,6 @@
 //! Messages by mail.
 
-mod letter;
+mod message;
 mod wire;
 
 use std::{
@@ -28,17 +28,17 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use self::{letter::Letter, wire::Wire};
+use self::{message::MimeMessage, wire::Wire};
 use super::{Outbound, Time, guard::Wanted, text::one_line};
 
 /// The timeout of closing a connection after the mail was accepted.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 pub(super) async fn send(outbound: &Outbound, mail: &Mail, time: Time) -> Result<Sent, SendError> {
-    let letter = Letter::write(mail)?;
+    let message = MimeMessage::write(mail)?;
     let host = mail.host.as_str();
     let mut session = time.limit(host, Box::pin(open(outbound, mail))).await?;
-    let taken = time.limit(host, Box::pin(session.hand_over(&letter))).await;
+    let taken = time.limit(host, Box::pin(session.hand_over(&message))).await;
     // The result of the mail is known. No later response of the server changes it.
     let _parted = timeout_at(time.end.min(Instant::now() + FAREWELL), session.connection.quit()).await;
     taken
@@ -128,17 +128,17 @@ impl<'a> Session<'a> {
 
     /// Skips recipients that the server rejects permanently. A recipient that it rejects temporarily fails
     /// the mail as a whole, so that no recipient gets it several times.
-    async fn hand_over(&mut self, letter: &Letter) -> Result<Sent, SendError> {
+    async fn hand_over(&mut self, message: &MimeMessage) -> Result<Sent, SendError> {
         let host = self.host;
         let refused = |error: Error| trouble(host, "", &error);
         let knows_foreign = self.connection.server_info().supports_feature(Extension::SmtpUtfEight);
         let (to, foreign): (Vec<&Address>, Vec<&Address>) =
-            letter.to.iter().partition(|to| knows_foreign || !is_foreign(to));
+            message.to.iter().partition(|to| knows_foreign || !is_foreign(to));
         let plain_only = |to: &Address| format!("{to}: {host} takes only addresses in plain letters");
-        let mut left_out = letter.left_out.clone();
+        let mut left_out = message.left_out.clone();
         left_out.extend(foreign.into_iter().map(plain_only));
-        let parameters = self.parameters(letter, &to)?;
-        self.connection.command(From::new(Some(letter.from.clone()), parameters)).await.map_err(refused)?;
+        let parameters = self.parameters(message, &to)?;
+        self.connection.command(From::new(Some(message.from.clone()), parameters)).await.map_err(refused)?;
         let (mut takers, mut refusal) = (0, None);
         for to in to {
             match self.connection.command(Rcpt::new(to.clone(), vec![])).await {
@@ -158,22 +158,22 @@ impl<'a> Session<'a> {
             return Err(refusal.unwrap_or_else(nobody));
         }
         self.connection.command(Data).await.map_err(refused)?;
-        let taken = self.connection.message(&letter.text).await.map_err(refused)?;
+        let taken = self.connection.message(&message.text).await.map_err(refused)?;
         Ok(Sent { code: taken.code().into(), left_out })
     }
 
     /// Returns the parameters for a message that is not all ASCII.
-    fn parameters(&self, letter: &Letter, to: &[&Address]) -> Result<Vec<MailParameter>, SendError> {
+    fn parameters(&self, message: &MimeMessage, to: &[&Address]) -> Result<Vec<MailParameter>, SendError> {
         let server = self.connection.server_info();
         let mut parameters = Vec::new();
-        if is_foreign(&letter.from) || to.iter().any(|to| is_foreign(to)) {
+        if is_foreign(&message.from) || to.iter().any(|to| is_foreign(to)) {
             if !server.supports_feature(Extension::SmtpUtfEight) {
                 let told = format!("{} takes only addresses in plain letters (no SMTPUTF8)", self.host);
                 return Err(SendError::Unreachable(told));
             }
             parameters.push(MailParameter::SmtpUtfEight);
         }
-        if !letter.text.is_ascii() {
+        if !message.text.is_ascii() {
             parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
         }
         Ok(parameters)

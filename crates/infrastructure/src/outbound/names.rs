@@ -63,11 +63,11 @@ impl Resolver for SystemResolver {
 
 /// Returns the addresses of a host, which may itself be an address. `None` if there are none, or if the
 /// lookup timed out.
-pub(crate) async fn look_up(resolver: &dyn Resolver, host: &str, patience: Duration) -> Option<Vec<IpAddr>> {
+pub(crate) async fn look_up(resolver: &dyn Resolver, host: &str, max_wait: Duration) -> Option<Vec<IpAddr>> {
     if let Ok(address) = host.parse() {
         return Some(vec![address]);
     }
-    let addresses = timeout(patience, resolver.resolve(host)).await.ok()?.ok()?;
+    let addresses = timeout(max_wait, resolver.resolve(host)).await.ok()?.ok()?;
     (!addresses.is_empty()).then_some(addresses)
 }
 

@@ -27,7 +27,7 @@ contract!(
 async fn reads_fail_in_time_when_all_connections_are_busy(fresh: &Fresh) {
     let db = fresh.open_with(|options| {
         options.connections = 1;
-        options.patience = Duration::from_millis(50);
+        options.max_wait = Duration::from_millis(50);
     });
     let (gate, opened) = mpsc::channel::<()>();
     let (entered, mut is_in) = unbounded_channel();
@@ -159,6 +159,6 @@ async fn a_file_that_must_exist_is_opened_when_it_does() {
 #[tokio::test]
 async fn a_server_that_does_not_answer_cannot_be_opened() {
     let url = "postgres://nobody@127.0.0.1:1/nothing".parse().unwrap();
-    let options = DatabaseOptions { patience: Duration::from_millis(50), ..DatabaseOptions::new(url) };
+    let options = DatabaseOptions { max_wait: Duration::from_millis(50), ..DatabaseOptions::new(url) };
     assert!(matches!(Database::open(options), Err(OpenError::Connect(_))));
 }

@@ -1,11 +1,11 @@
 //! Contract of `DeploymentRepository` and its writes.
 
-mod advancing;
 mod commotion;
 mod containers;
-mod following;
+mod follow;
 pub(crate) mod jobs;
 mod live;
+mod progress;
 
 use launchway_domain::{
     applications::Application,

@@ -2,7 +2,7 @@
 
 mod catalog;
 mod commotion;
-pub(crate) mod following;
+pub(crate) mod follow;
 mod forks;
 mod host_ports;
 mod logs;

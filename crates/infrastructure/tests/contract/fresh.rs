@@ -74,7 +74,7 @@ impl Place {
             Self::Server(server) => server.url().parse().unwrap(),
         };
         // A busy machine makes tests slow, not wrong.
-        let patience = Duration::from_secs(60);
-        DatabaseOptions { connections: 4, patience, ..DatabaseOptions::new(url) }
+        let max_wait = Duration::from_secs(60);
+        DatabaseOptions { connections: 4, max_wait, ..DatabaseOptions::new(url) }
     }
 }

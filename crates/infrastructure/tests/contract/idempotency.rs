@@ -2,7 +2,7 @@
 
 use launchway_domain::{
     auth,
-    idempotency::{BodyHash, IdempotencyKey, IdempotencyStore as _, Remembered, Write},
+    idempotency::{BodyHash, IdempotencyKey, IdempotencyStore as _, StoredResponse, Write},
     organizations::Scope,
     secret::Sealed,
     store::{StoreError, Unique, UnitOfWork as _},
@@ -43,7 +43,7 @@ fn is_taken(outcome: &Result<(), StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Taken(Unique::IdempotencyKey)))
 }
 
-async fn find(db: &Database, key: &IdempotencyKey, since: i64) -> Option<Remembered> {
+async fn find(db: &Database, key: &IdempotencyKey, since: i64) -> Option<StoredResponse> {
     db.find(key, at(since)).await.unwrap()
 }
 
@@ -52,7 +52,7 @@ async fn a_request_is_remembered_with_what_it_made(db: Database) {
     assert_eq!(find(&db, &key, 0).await, None);
     let resource = id();
     claim(&db, &key, resource, 10).await.unwrap();
-    let expected = Remembered { body: key.body, resource, answer: None };
+    let expected = StoredResponse { body: key.body, resource, answer: None };
     assert_eq!(find(&db, &key, 9).await, Some(expected.clone()));
     // After, not at.
     assert_eq!(find(&db, &key, 10).await, None);
@@ -82,7 +82,7 @@ async fn a_request_is_carried_out_once_whatever_its_body(db: Database) {
     assert!(is_taken(&claim(&db, &key, id(), 20).await));
     let other_body = IdempotencyKey { body: BodyHash::of(b"[]"), ..key.clone() };
     assert!(is_taken(&claim(&db, &other_body, id(), 109).await));
-    assert_eq!(find(&db, &key, 0).await, Some(Remembered { body: key.body, resource, answer: None }));
+    assert_eq!(find(&db, &key, 0).await, Some(StoredResponse { body: key.body, resource, answer: None }));
 }
 
 async fn of_those_who_carry_it_out_at_once_one_does(db: Database) {
@@ -109,7 +109,7 @@ async fn an_old_request_is_replaced(db: Database) {
     assert!(is_taken(&claim(&db, &key, id(), 109).await));
     let (resource, body) = (id(), BodyHash::of(b"[]"));
     claim(&db, &IdempotencyKey { body, ..key.clone() }, resource, 110).await.unwrap();
-    assert_eq!(find(&db, &key, 0).await, Some(Remembered { body, resource, answer: None }));
+    assert_eq!(find(&db, &key, 0).await, Some(StoredResponse { body, resource, answer: None }));
 }
 
 async fn an_answer_is_kept_with_the_request_that_it_answers(db: Database) {

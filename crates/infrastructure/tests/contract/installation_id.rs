@@ -3,7 +3,7 @@
 use std::fs;
 
 use launchway_domain::ids::InstanceId;
-use launchway_infrastructure::database::{Database, Fit, Inspection, inspect, migrations};
+use launchway_infrastructure::database::{Database, Inspection, SchemaStatus, inspect, migrations};
 use launchway_testkit::postgres::FreshDatabase;
 use tokio::task::JoinSet;
 
@@ -44,12 +44,13 @@ async fn servers_that_start_at_once_get_the_same_id(fresh: &Fresh) {
 
 async fn an_inspection_shows_the_id_and_the_key_check(fresh: &Fresh) {
     let db = &fresh.database;
-    let before = Inspection::Usable { fit: Fit::UpToDate, installation: None, key_check: None };
+    let before =
+        Inspection::Usable { schema_status: SchemaStatus::UpToDate, installation: None, key_check: None };
     assert_eq!(inspect(&fresh.url()).unwrap(), before);
     let own = db.claim_for_installation(id(), at(0)).await.unwrap();
     db.remember_key_check("sealed".to_owned()).await.unwrap();
     let after = Inspection::Usable {
-        fit: Fit::UpToDate,
+        schema_status: SchemaStatus::UpToDate,
         installation: Some(own),
         key_check: Some("sealed".to_owned()),
     };
@@ -65,8 +66,9 @@ async fn an_inspection_reads_a_database_without_the_table(fresh: &Fresh) {
          DELETE FROM __diesel_schema_migrations WHERE version = '20261116000001';",
     )
     .await;
-    let fit = Fit::Behind(vec!["20261116000001".to_owned()]);
-    let expected = Inspection::Usable { fit, installation: None, key_check: Some("sealed".to_owned()) };
+    let schema_status = SchemaStatus::Behind(vec!["20261116000001".to_owned()]);
+    let expected =
+        Inspection::Usable { schema_status, installation: None, key_check: Some("sealed".to_owned()) };
     assert_eq!(inspect(&fresh.url()).unwrap(), expected);
 }
 
@@ -78,8 +80,11 @@ fn an_inspection_of_nothing_makes_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     let server = FreshDatabase::create();
-    let empty =
-        Inspection::Usable { fit: Fit::Behind(migrations::known()), installation: None, key_check: None };
+    let empty = Inspection::Usable {
+        schema_status: SchemaStatus::Behind(migrations::known()),
+        installation: None,
+        key_check: None,
+    };
     for _ in 0..2 {
         assert_eq!(inspect(&server.url().parse().unwrap()).unwrap(), empty);
     }

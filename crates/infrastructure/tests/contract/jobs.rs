@@ -1,15 +1,15 @@
 //! Contract of `JobQueue` and its writes.
 
-mod cancelling;
-mod claiming;
+mod cancellation;
+mod claims;
 mod commotion;
-mod enqueuing;
+mod enqueue;
 mod fairness;
-mod forgetting;
 mod leases;
 mod model;
 mod pools;
-mod rescuing;
+mod recovery;
+mod retention;
 
 use launchway_domain::{
     ids::{BootId, InstanceId, JobId, SubjectId},

@@ -2,7 +2,7 @@
 
 mod pages;
 mod sizes;
-mod trimming;
+mod trim;
 
 use launchway_domain::{
     applications::Application,

@@ -1,19 +1,19 @@
 //! Contract of the ports and writes of notifications.
 
-mod announcing;
-mod claiming;
+mod announcements;
+mod claims;
 mod commotion;
+mod completion;
 mod configs;
 mod deployments;
 mod devices;
-mod ending;
 mod extensions;
-mod forgetting;
 mod mail;
 mod model;
 mod outcomes;
 mod pages;
-mod rescuing;
+mod recovery;
+mod retention;
 mod secrets;
 
 use std::time::Duration;

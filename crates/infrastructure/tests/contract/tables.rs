@@ -7,7 +7,7 @@ use diesel::{
 };
 use launchway_domain::deployments::DeploymentKind;
 use launchway_infrastructure::database::{
-    AnyConnection, Database, DatabaseUrl, Fit, migrations,
+    AnyConnection, Database, DatabaseUrl, SchemaStatus, migrations,
     tables::{Filler, TableDigest, Tables, copy},
 };
 use launchway_testkit::{builders::a_deployment, postgres::FreshDatabase};
@@ -216,13 +216,18 @@ async fn what_is_not_kept_leaves_nothing(fresh: &Fresh) {
 }
 
 async fn how_tables_and_binary_fit_is_told_without_a_change(fresh: &Fresh) {
-    assert_eq!(fresh.database.fit().await.unwrap(), Fit::UpToDate);
+    assert_eq!(fresh.database.schema_status().await.unwrap(), SchemaStatus::UpToDate);
     execute(&fresh.database, "INSERT INTO __diesel_schema_migrations (version) VALUES ('20991231000001')")
         .await;
-    assert_eq!(fresh.database.fit().await.unwrap(), Fit::Ahead(vec!["20991231000001".to_owned()]));
+    assert_eq!(
+        fresh.database.schema_status().await.unwrap(),
+        SchemaStatus::Ahead(vec!["20991231000001".to_owned()])
+    );
     let refused = fresh.database.migrate().await.unwrap_err();
     assert!(format!("{refused:?}").contains("20991231000001"), "{refused:?}");
     execute(&fresh.database, "DELETE FROM __diesel_schema_migrations").await;
-    let Fit::Behind(steps) = fresh.database.fit().await.unwrap() else { panic!("steps are missing") };
+    let SchemaStatus::Behind(steps) = fresh.database.schema_status().await.unwrap() else {
+        panic!("steps are missing")
+    };
     assert_eq!(steps, migrations::known());
 }

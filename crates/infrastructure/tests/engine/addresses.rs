@@ -186,7 +186,7 @@ async fn a_network_without_room_says_so() {
     let told = format!(
         "the network `{network}` has no address left for another container: remove some of the containers in it"
     );
-    assert_eq!(full, StepError::Refused(told));
+    assert_eq!(full, StepError::Rejected(told));
 }
 
 #[tokio::test]

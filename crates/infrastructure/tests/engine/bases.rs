@@ -60,7 +60,7 @@ async fn refusal(installation: &Installation, dockerfile: &str, pairs: &[(&str, 
     let built = installation.engine.build(&plan, recorder.clone()).await;
     assert!(!recorder.text().contains(CANARY), "{dockerfile}: {}", recorder.text());
     match built {
-        Err(StepError::Refused(told)) if !told.contains(CANARY) => told,
+        Err(StepError::Rejected(told)) if !told.contains(CANARY) => told,
         other => panic!("{dockerfile}: {other:?}"),
     }
 }
@@ -114,7 +114,7 @@ async fn a_base_does_not_bring_in_what_the_dockerfile_may_not() {
     let recorder = Arc::new(Recorder::default());
     let obtained = installation.engine.obtain(&owner(), &elsewhere.parse().unwrap(), recorder).await;
     docker(&["image", "rm", &elsewhere]);
-    let Err(StepError::Refused(told)) = obtained else { panic!("{obtained:?}") };
+    let Err(StepError::Rejected(told)) = obtained else { panic!("{obtained:?}") };
     assert!(told.contains("could be the beginning of an image's id"), "{told}");
 }
 

@@ -160,7 +160,7 @@ async fn a_step_that_fails_is_refused(choice: Choice) {
     let recorder = Arc::new(Recorder::default());
     let error = installation.engine.build(&installation.plan(owner()), recorder.clone()).await.unwrap_err();
     assert!(
-        matches!(&error, StepError::Refused(told) if told.starts_with("the build failed: ") && told.ends_with(": 3")),
+        matches!(&error, StepError::Rejected(told) if told.starts_with("the build failed: ") && told.ends_with(": 3")),
         "{error:?}"
     );
     assert_eq!(installation.traces.images(), Vec::<String>::new());
@@ -172,13 +172,13 @@ async fn a_dockerfile_that_is_none_is_refused(choice: Choice) {
     let recorder = Arc::new(Recorder::default());
     let error = installation.engine.build(&installation.plan(owner()), recorder.clone()).await.unwrap_err();
     assert!(
-        matches!(&error, StepError::Refused(told) if told.to_lowercase().contains("nonsense")),
+        matches!(&error, StepError::Rejected(told) if told.to_lowercase().contains("nonsense")),
         "{error:?}"
     );
     let mut missing = installation.plan(owner());
     missing.dockerfile = "deploy/Dockerfile".parse().unwrap();
     let error = installation.engine.build(&missing, recorder).await.unwrap_err();
-    assert_eq!(error, StepError::Refused("there is no Dockerfile at `deploy/Dockerfile`".to_owned()));
+    assert_eq!(error, StepError::Rejected("there is no Dockerfile at `deploy/Dockerfile`".to_owned()));
 }
 
 async fn a_dockerfile_in_another_folder_may_be_used(choice: Choice) {
@@ -209,7 +209,7 @@ async fn a_build_that_does_not_end_is_ended(choice: Choice) {
         .build(&installation.plan(owner()), Arc::new(Recorder::default()))
         .await
         .unwrap_err();
-    assert_eq!(error, StepError::Refused("the build took longer than 4s".to_owned()));
+    assert_eq!(error, StepError::Rejected("the build took longer than 4s".to_owned()));
     assert!(started.elapsed() < Duration::from_secs(8));
     wait_until_nobody_runs(&sleep).await;
 }
@@ -251,7 +251,7 @@ async fn a_legacy_build_that_wants_too_much_memory_is_ended() {
     let recorder = Arc::new(Recorder::default());
     let error = installation.engine.build(&installation.plan(owner()), recorder.clone()).await.unwrap_err();
     assert!(
-        matches!(&error, StepError::Refused(told) if told.contains("more than 64 MiB of memory")),
+        matches!(&error, StepError::Rejected(told) if told.contains("more than 64 MiB of memory")),
         "{error:?} {}",
         recorder.text()
     );

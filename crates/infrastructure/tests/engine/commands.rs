@@ -52,7 +52,7 @@ async fn a_command_that_fails_is_refused_with_its_exit_code() {
         ("exec tail -c 90m /dev/zero", "the command wanted more than 32 MiB of memory"),
     ] {
         let (ended, text) = run(&installation, &plan, command).await;
-        assert_eq!(ended, Err(StepError::Refused(told.to_owned())), "{command} {text}");
+        assert_eq!(ended, Err(StepError::Rejected(told.to_owned())), "{command} {text}");
     }
     assert_eq!(installation.traces.containers(), Vec::<String>::new());
 }
@@ -72,7 +72,7 @@ async fn a_command_that_does_not_end_is_ended() {
     let (installation, plan) = prepared(|options| options.command_time = Duration::from_secs(2)).await;
     let started = Instant::now();
     let (ended, _) = run(&installation, &plan, "sleep 600").await;
-    assert_eq!(ended, Err(StepError::Refused("the command took longer than 2s".to_owned())));
+    assert_eq!(ended, Err(StepError::Rejected("the command took longer than 2s".to_owned())));
     assert!(started.elapsed() < Duration::from_secs(10));
     assert_eq!(installation.traces.containers(), Vec::<String>::new());
 }
@@ -104,6 +104,6 @@ async fn an_image_without_a_shell_is_refused() {
         installation.engine.build(&installation.plan(owner), Arc::new(Recorder::default())).await.unwrap();
     let (ended, _) = run(&installation, &plan(owner, image), "true").await;
     let told = "exec: \"/bin/sh\": stat /bin/sh: no such file or directory";
-    assert_eq!(ended, Err(StepError::Refused(told.to_owned())));
+    assert_eq!(ended, Err(StepError::Rejected(told.to_owned())));
     assert_eq!(installation.traces.containers(), Vec::<String>::new());
 }

@@ -99,7 +99,7 @@ async fn a_container_that_ends_at_once_can_still_be_asked_why() {
     let container = installation.container(owner(), "echo no database >&2; exit 3").await;
     let exited = Condition::Exited(Exit { code: 3, out_of_memory: false, restarts: 0 });
     installation.wait_until(&container.id, |condition| condition == exited).await;
-    let words = installation.engine.last_words(&container.id, 10).await.unwrap();
+    let words = installation.engine.tail_logs(&container.id, 10).await.unwrap();
     assert_eq!(words.iter().map(|line| line.text.as_slice()).collect::<Vec<_>>(), [b"no database"]);
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(installation.engine.condition(&container.id).await, Ok(exited), "nobody started it again");
@@ -109,7 +109,7 @@ async fn a_container_that_ends_at_once_can_still_be_asked_why() {
 async fn a_kept_container_is_started_again_and_counted() {
     let installation = Installation::new();
     let container = installation.container(owner(), "sleep 2; exit 1").await;
-    installation.engine.keep(&container.id).await.unwrap();
+    installation.engine.enable_restart_policy(&container.id).await.unwrap();
     let restarts = |condition| match condition {
         Condition::Running { restarts, .. } => restarts,
         Condition::Exited(exit) | Condition::Restarting(exit) => exit.restarts,
@@ -127,7 +127,7 @@ async fn a_stopped_container_ends_gracefully_and_can_be_started() {
     let installation = Installation::new();
     let script = "trap 'echo bye; exit 0' TERM; echo hello; while true; do sleep 0.1; done";
     let container = installation.container(owner(), script).await;
-    installation.engine.keep(&container.id).await.unwrap();
+    installation.engine.enable_restart_policy(&container.id).await.unwrap();
     for _ in 0..2 {
         installation.engine.stop(&container.id).await.unwrap();
     }
@@ -142,7 +142,7 @@ async fn a_stopped_container_ends_gracefully_and_can_be_started() {
     // The program may not have begun to print when its container runs.
     let expected = ["hello", "bye", "hello", "bye", "hello"];
     let printed = async || {
-        let lines = installation.engine.last_words(&container.id, 100).await.unwrap();
+        let lines = installation.engine.tail_logs(&container.id, 100).await.unwrap();
         lines.iter().map(|line| String::from_utf8_lossy(&line.text).into_owned()).collect::<Vec<_>>()
     };
     for _ in 0..100 {
@@ -172,9 +172,9 @@ async fn only_the_containers_of_a_deployment_are_removed() {
     }
     assert_eq!(installation.traces.containers(), [stays.id.as_str()]);
     let gone = &removed[0].id;
-    assert!(matches!(installation.engine.keep(gone).await, Err(StepError::Fault(_))));
+    assert!(matches!(installation.engine.enable_restart_policy(gone).await, Err(StepError::Retryable(_))));
     assert_eq!(installation.engine.stop(gone).await, Ok(()));
-    let told = StepError::Refused("the container is gone".to_owned());
+    let told = StepError::Rejected("the container is gone".to_owned());
     assert_eq!(installation.engine.restart(gone).await, Err(told));
 }
 
@@ -229,13 +229,13 @@ async fn rejects_an_image_that_cannot_run_and_leaves_nothing() {
             .await
             .unwrap();
         let error = installation.engine.start(&plan(owner, image)).await.unwrap_err();
-        assert_eq!(error, StepError::Refused(told.to_owned()), "{lines}");
+        assert_eq!(error, StepError::Rejected(told.to_owned()), "{lines}");
     }
     assert_eq!(installation.traces.containers(), Vec::<String>::new());
     let owner = owner();
     let missing =
         plan(owner, launchway_domain::deployments::ImageName::of(owner.application, owner.deployment));
     assert!(
-        matches!(installation.engine.start(&missing).await, Err(StepError::Refused(told)) if told.ends_with("is not there any more"))
+        matches!(installation.engine.start(&missing).await, Err(StepError::Rejected(told)) if told.ends_with("is not there any more"))
     );
 }

@@ -34,7 +34,7 @@ async fn built(installation: &Installation, pairs: &[(&str, &str)]) -> (Value, S
 async fn refusal(installation: &Installation) -> String {
     let built = installation.engine.build(&installation.plan(owner()), Arc::new(Recorder::default())).await;
     match built {
-        Err(StepError::Refused(reason)) => reason,
+        Err(StepError::Rejected(reason)) => reason,
         other => panic!("{other:?}"),
     }
 }

@@ -87,7 +87,7 @@ async fn rejects_variables_of_docker_that_need_inheriting() {
     let mut plan = plan(owner, image);
     plan.environment = variables(&[("LD_PRELOAD", "a\nb")]);
     let told = installation.engine.start(&plan).await.unwrap_err();
-    assert!(matches!(&told, StepError::Refused(told) if told.contains("`LD_PRELOAD`")), "{told:?}");
+    assert!(matches!(&told, StepError::Rejected(told) if told.contains("`LD_PRELOAD`")), "{told:?}");
 }
 
 #[tokio::test]

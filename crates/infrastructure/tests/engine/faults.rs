@@ -42,7 +42,7 @@ async fn every_error(installation: &Installation) -> Vec<(&'static str, StepErro
         ("reuse", engine.reuse(&owner, &image(owner)).await.unwrap_err()),
         ("start", engine.start(&plan).await.unwrap_err()),
         ("run_once", engine.run_once(&plan, &command, output).await.unwrap_err()),
-        ("keep", engine.keep(&container).await.unwrap_err()),
+        ("keep", engine.enable_restart_policy(&container).await.unwrap_err()),
         ("condition", engine.condition(&container).await.unwrap_err()),
         ("resume", engine.resume(&container).await.unwrap_err()),
         ("restart", engine.restart(&container).await.unwrap_err()),
@@ -51,7 +51,7 @@ async fn every_error(installation: &Installation) -> Vec<(&'static str, StepErro
         ("remove_attempt", engine.remove_attempt(&owner).await.unwrap_err()),
         ("everything", engine.everything().await.unwrap_err()),
         ("printed", engine.printed(&container, None, 10).await.unwrap_err()),
-        ("last_words", engine.last_words(&container, 10).await.unwrap_err()),
+        ("last_words", engine.tail_logs(&container, 10).await.unwrap_err()),
     ]
 }
 
@@ -64,7 +64,7 @@ async fn an_engine_that_is_not_well_is_a_fault_of_every_call() {
     ] {
         let fake = FakeDocker::complaining(complaint);
         for (call, error) in every_error(&installation(&fake)).await {
-            assert!(matches!(error, StepError::Fault(_)), "{call}: {error:?}");
+            assert!(matches!(error, StepError::Retryable(_)), "{call}: {error:?}");
         }
     }
 }
@@ -90,7 +90,7 @@ async fn an_engine_that_is_not_there_is_told_by_every_call() {
 async fn a_client_that_is_not_installed_is_a_fault_of_every_call() {
     let installation = Installation::with(|options| options.program = "no-such-docker".into());
     for (call, error) in every_error(&installation).await {
-        assert_eq!(error, StepError::Fault("`no-such-docker` is not installed".to_owned()), "{call}");
+        assert_eq!(error, StepError::Retryable("`no-such-docker` is not installed".to_owned()), "{call}");
     }
 }
 
@@ -111,7 +111,7 @@ async fn an_answer_that_is_none_is_a_fault() {
     let fake = FakeDocker::running("cat >/dev/null; echo 'what? {'");
     let (installation, owner) = (installation(&fake), owner());
     let container: ContainerId = "a".repeat(64).parse().unwrap();
-    let unreadable = StepError::Fault("docker answered what cannot be read".to_owned());
+    let unreadable = StepError::Retryable("docker answered what cannot be read".to_owned());
     assert_eq!(installation.engine.condition(&container).await, Err(unreadable.clone()));
     assert_eq!(installation.engine.everything().await, Err(unreadable.clone()));
     assert_eq!(installation.engine.start(&plan(owner, image(owner))).await, Err(unreadable.clone()));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use launchway_domain::deployments::{Condition, Deployer, EngineInventory, Exit, FoundObject};
+use launchway_domain::deployments::{Condition, Deployer, DiscoveredObject, EngineInventory, Exit};
 use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 use launchway_testkit::docker::{base_image, docker};
 
@@ -23,14 +23,14 @@ async fn everything_of_this_installation_is_found_and_nothing_else() {
     let containers: Vec<_> = found
         .iter()
         .filter_map(|found| match &found.what {
-            FoundObject::Container { id, condition, .. } => Some((found.owner, id.clone(), *condition)),
-            FoundObject::Image(_) | FoundObject::Network(_) => None,
+            DiscoveredObject::Container { id, condition, .. } => Some((found.owner, id.clone(), *condition)),
+            DiscoveredObject::Image(_) | DiscoveredObject::Network(_) => None,
         })
         .collect();
     let is_running = Condition::Running { address: running.address, restarts: 0 };
     assert!(containers.contains(&(ours, running.id.clone(), is_running)), "{containers:?}");
     for found in &found {
-        if matches!(found.what, FoundObject::Container { .. }) {
+        if matches!(found.what, DiscoveredObject::Container { .. }) {
             for _ in 0..2 {
                 EngineInventory::remove(&*installation.engine, found).await.unwrap();
             }
@@ -73,13 +73,13 @@ async fn what_somebody_else_has_marked_as_ours_is_left_alone() {
 async fn news_end_the_waiting_and_are_not_missed_between_two_calls() {
     let installation = Installation::new();
     let container = installation.container(owner(), "sleep 3; exit 1").await;
-    let patience = Duration::from_secs(20);
+    let timeout = Duration::from_secs(20);
     let started = Instant::now();
     // It was started before anybody waited.
-    installation.engine.wait_for_news(patience).await;
+    installation.engine.wait_for_news(timeout).await;
     assert!(started.elapsed() < Duration::from_secs(3));
     while matches!(installation.engine.condition(&container.id).await, Ok(Condition::Running { .. })) {
-        installation.engine.wait_for_news(patience).await;
+        installation.engine.wait_for_news(timeout).await;
     }
     assert!(started.elapsed() < Duration::from_secs(15));
     // Events between two calls are delivered at once, and once.

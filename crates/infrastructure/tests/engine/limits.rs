@@ -107,7 +107,7 @@ async fn a_build_with_too_many_processes_says_so() {
     installation.write("Dockerfile", &format!("FROM {}\nRUN {script}\n", base_image()));
     let recorder = Arc::new(Recorder::default());
     let error = installation.engine.build(&installation.plan(owner()), recorder.clone()).await.unwrap_err();
-    let StepError::Refused(told) = &error else { panic!("{error:?}") };
+    let StepError::Rejected(told) = &error else { panic!("{error:?}") };
     assert!(told.contains("64 processes and threads") && told.contains("LAUNCHWAY_BUILD_PIDS"), "{told}");
     let started = recorder.text().matches("started ").count();
     assert!((20..64).contains(&started), "{started} processes were started");
@@ -125,7 +125,7 @@ async fn a_trigger_of_an_image_has_the_limits_of_a_build() {
     let recorder = Arc::new(Recorder::default());
     let obtained = installation.engine.obtain(&owner(), &name.parse().unwrap(), recorder).await;
     docker(&["image", "rm", &name]);
-    let Err(StepError::Refused(told)) = obtained else { panic!("{obtained:?}") };
+    let Err(StepError::Rejected(told)) = obtained else { panic!("{obtained:?}") };
     assert!(told.contains("64 processes and threads"), "{told}");
 }
 

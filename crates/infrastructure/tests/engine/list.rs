@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use launchway_domain::deployments::{Condition, EngineInventory as _, Exit, FoundObject, Owner, StepError};
+use launchway_domain::deployments::{
+    Condition, DiscoveredObject, EngineInventory as _, Exit, Owner, StepError,
+};
 use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 use serde_json::{Value, json};
 
@@ -107,7 +109,7 @@ async fn a_thousand_containers_are_one_request() {
     let conditions = async || -> Vec<Condition> {
         let found = engine.containers().await.unwrap();
         let conditions = found.into_iter().map(|found| match found.what {
-            FoundObject::Container { condition, .. } => condition,
+            DiscoveredObject::Container { condition, .. } => condition,
             other => panic!("{other:?}"),
         });
         conditions.collect()
@@ -146,10 +148,13 @@ async fn a_list_that_cannot_be_read_is_a_fault() {
     let fake = FakeEngine::new();
     let options = DockerOptions::new(Installation::new().instance).at_socket(&fake.socket());
     let engine = DockerEngine::new(options);
-    assert_eq!(engine.containers().await, Err(StepError::Fault("docker answered 404 Not Found".to_owned())));
+    assert_eq!(
+        engine.containers().await,
+        Err(StepError::Retryable("docker answered 404 Not Found".to_owned()))
+    );
     for answer in ["what?", "{}", "", r#"[{"Id":1}]"#] {
         fake.reply("/containers/json", Reply::Json(answer.to_owned()));
-        let unreadable = StepError::Fault("docker answered what cannot be read".to_owned());
+        let unreadable = StepError::Retryable("docker answered what cannot be read".to_owned());
         assert_eq!(engine.containers().await, Err(unreadable), "{answer}");
     }
     fake.reply("/containers/json", Reply::Json("[]".to_owned()));

@@ -25,7 +25,7 @@ mod limits;
 mod links;
 mod list;
 mod networks;
-mod planning;
+mod plans;
 mod prebuilt;
 mod printed;
 mod recorder;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use launchway_domain::deployments::{
-    Deployer as _, EngineInventory, FoundObject, ImageBuilder as _, ImageName, StepError,
+    Deployer as _, DiscoveredObject, EngineInventory, ImageBuilder as _, ImageName, StepError,
 };
 use launchway_testkit::docker::{base_image, docker};
 
@@ -28,7 +28,9 @@ async fn an_image_that_is_here_is_used_when_no_registry_can_be_asked() {
     installation.engine.start(&plan(owner, image.clone())).await.unwrap();
     let found = installation.engine.everything().await.unwrap();
     assert!(
-        found.iter().any(|found| found.owner == owner && found.what == FoundObject::Image(image.clone()))
+        found
+            .iter()
+            .any(|found| found.owner == owner && found.what == DiscoveredObject::Image(image.clone()))
     );
 }
 
@@ -55,7 +57,7 @@ async fn an_image_that_is_nowhere_is_refused() {
         // A name without a tag is shown with the usual one.
         let told = format!("there is no image `{reference}");
         assert!(
-            matches!(&obtained, Err(StepError::Refused(sentence)) if sentence.starts_with(&told)),
+            matches!(&obtained, Err(StepError::Rejected(sentence)) if sentence.starts_with(&told)),
             "{obtained:?}"
         );
     }
@@ -79,5 +81,5 @@ async fn the_image_of_an_earlier_deployment_gets_a_second_name() {
     installation.engine.start(&plan(later, reused)).await.unwrap();
     let gone = installation.engine.reuse(&later, &image).await;
     let told = "the image of that deployment is not there any more";
-    assert_eq!(gone, Err(StepError::Refused(told.to_owned())));
+    assert_eq!(gone, Err(StepError::Rejected(told.to_owned())));
 }

@@ -37,7 +37,7 @@ async fn lines_of_both_outputs_come_in_order_and_as_they_are() {
     let rest = installation.engine.printed(&id, Some(lines[1].at), 100).await.unwrap();
     assert_eq!(texts(&rest)[0], "");
     assert_eq!(installation.engine.printed(&id, Some(lines[4].at), 100).await, Ok(vec![]));
-    let last = installation.engine.last_words(&id, 2).await.unwrap();
+    let last = installation.engine.tail_logs(&id, 2).await.unwrap();
     assert_eq!(last, lines[3..]);
 }
 
@@ -80,7 +80,7 @@ async fn the_oldest_lines_come_first_and_the_last_words_last() {
     let lines = installation.engine.printed(&id, None, 10).await.unwrap();
     assert!(!lines.is_empty() && lines.len() <= 10);
     assert_eq!(texts(&lines)[0], "1");
-    assert_eq!(texts(&installation.engine.last_words(&id, 2).await.unwrap()), ["19999", "20000"]);
+    assert_eq!(texts(&installation.engine.tail_logs(&id, 2).await.unwrap()), ["19999", "20000"]);
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_container_that_is_gone_printed_nothing() {
     assert_eq!(installation.engine.printed(&container.id, None, 10).await.unwrap().len(), 1);
     Deployer::remove(&*installation.engine, owner.deployment).await.unwrap();
     assert_eq!(installation.engine.printed(&container.id, None, 10).await, Ok(vec![]));
-    assert_eq!(installation.engine.last_words(&container.id, 10).await, Ok(vec![]));
+    assert_eq!(installation.engine.tail_logs(&container.id, 10).await, Ok(vec![]));
 }
 
 /// An engine at a socket, with another docker client.
@@ -114,7 +114,7 @@ async fn logs_are_read_at_the_socket_without_the_client() {
     fake.reply(&format!("/containers/{}/logs", id.as_str()), Reply::Json(body));
     let engine = engine_with(&fake, Path::new("/nonexistent/docker"));
     assert_eq!(texts(&engine.printed(&id, None, 10).await.unwrap()), ["to stdout", "to stderr"]);
-    assert_eq!(texts(&engine.last_words(&id, 1).await.unwrap()), ["to stderr"]);
+    assert_eq!(texts(&engine.tail_logs(&id, 1).await.unwrap()), ["to stderr"]);
 }
 
 #[tokio::test]

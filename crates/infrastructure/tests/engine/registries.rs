@@ -81,7 +81,7 @@ pub(crate) fn allowing(entries: &[&str]) -> RegistryPolicy {
 
 fn refused(outcome: Result<impl std::fmt::Debug, StepError>) -> String {
     match outcome {
-        Err(StepError::Refused(told)) => told,
+        Err(StepError::Rejected(told)) => told,
         other => panic!("{other:?}"),
     }
 }

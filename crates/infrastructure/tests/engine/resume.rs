@@ -8,7 +8,7 @@ use launchway_testkit::docker::{base_image, docker};
 use crate::installation::{Installation, owner, plan};
 
 fn refused(why: &str) -> Result<Container, StepError> {
-    Err(StepError::Refused(why.to_owned()))
+    Err(StepError::Rejected(why.to_owned()))
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn an_address_that_is_anothers_is_refused() {
 async fn a_kept_container_that_fails_is_left_to_the_engine() {
     let installation = Installation::new();
     let container = installation.container(owner(), "sleep 1; exit 1").await;
-    installation.engine.keep(&container.id).await.unwrap();
+    installation.engine.enable_restart_policy(&container.id).await.unwrap();
     installation.wait_until(&container.id, |condition| matches!(condition, Condition::Restarting(_))).await;
     assert_eq!(installation.engine.resume(&container.id).await.as_ref(), Ok(&container));
     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -8,7 +8,7 @@ use launchway_domain::{
     notifications::{MailSecurity, Mailer as _, OutboundGuard as _, SendError, WebhookSender as _},
 };
 use launchway_infrastructure::outbound::Outbound;
-use launchway_testkit::outside::{Conversation, Receiver};
+use launchway_testkit::external::{Conversation, Receiver};
 
 use crate::arena::{Names, Way, mail_by, post_to};
 

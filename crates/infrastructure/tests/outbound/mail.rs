@@ -5,7 +5,7 @@ use launchway_domain::{
     secret::Secret,
 };
 use launchway_infrastructure::outbound::Outbound;
-use launchway_testkit::outside::{MailServer, MailServerOptions, Safety, TakenMail};
+use launchway_testkit::external::{MailServer, MailServerOptions, Safety, TakenMail};
 
 use crate::arena::{Way, mail_by, told};
 

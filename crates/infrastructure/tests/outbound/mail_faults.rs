@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use launchway_domain::notifications::{Mail, MailSecurity, Mailer as _, SendError, Sent};
-use launchway_testkit::outside::{Conversation, Receiver};
+use launchway_testkit::external::{Conversation, Receiver};
 
 use crate::{
     arena::{Way, mail_by, timed, told},

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use launchway_domain::notifications::{Mail, MailSecurity, Mailer as _, SendError};
-use launchway_testkit::outside::{
+use launchway_testkit::external::{
     Authority, Conversation, Identity, MailServer, MailServerOptions, Receiver, Safety,
 };
 

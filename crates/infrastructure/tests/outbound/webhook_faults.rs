@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use launchway_domain::notifications::{Answer, SendError, WebhookSender as _};
-use launchway_testkit::outside::{Conversation, Receiver};
+use launchway_testkit::external::{Conversation, Receiver};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::arena::{Way, post_to, timed, told};

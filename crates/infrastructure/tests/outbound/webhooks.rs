@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use launchway_domain::notifications::{Answer, WebhookSender as _};
 use launchway_infrastructure::outbound::Trust;
-use launchway_testkit::outside::{Authority, Identity, Receiver};
+use launchway_testkit::external::{Authority, Identity, Receiver};
 
 use crate::arena::{Names, Way, post_to, run_again, told};
 

@@ -20,7 +20,7 @@ use launchway_testkit::ids::id_of;
 use tempfile::TempDir;
 
 /// The timeout of waiting for a condition in a test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A folder for repositories (`repositories`), a cache and checkouts. Its name has a space, because an
 /// operator's may.
@@ -66,7 +66,7 @@ impl Arena {
                 containers: None,
             },
             known_hosts: None,
-            limits: GitLimits { answer: PATIENCE, fetch: PATIENCE, ..GitLimits::default() },
+            limits: GitLimits { answer: TIMEOUT, fetch: TIMEOUT, ..GitLimits::default() },
         }
     }
 
@@ -208,7 +208,7 @@ pub(crate) async fn fetch(
 /// Returns the message of a rejection.
 pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, StepError>) -> String {
     match result {
-        Err(StepError::Refused(sentence)) => sentence,
+        Err(StepError::Rejected(sentence)) => sentence,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -222,7 +222,7 @@ pub(crate) fn free_port() -> u16 {
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "it never came to this: {what}");
+        assert!(started.elapsed() < TIMEOUT, "it never came to this: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -231,7 +231,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "it never came to this: {what}");
+        assert!(started.elapsed() < TIMEOUT, "it never came to this: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -86,7 +86,7 @@ async fn a_server_that_repeats_a_token_does_not_get_it_into_an_error() {
     let web = Web::serve(&arena.path("repositories"), Manner::Parrot);
     let told = arena.fetcher_to(web.port).head(&source(&web.url_for(&pair(), "shop"))).await;
     assert!(web.has_seen_credentials());
-    let Err(StepError::Refused(told)) = told else { panic!("{told:?}") };
+    let Err(StepError::Rejected(told)) = told else { panic!("{told:?}") };
     assert!(told.contains("***"), "{told}");
     assert_hidden(&told, "an error");
 }

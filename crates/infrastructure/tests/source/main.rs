@@ -4,10 +4,10 @@
 
 mod arena;
 mod branches;
-mod caching;
-mod cancelling;
+mod cache;
+mod cancellation;
 mod credentials;
-mod fetching;
+mod fetch;
 mod hostile;
 mod limits;
 mod policy;

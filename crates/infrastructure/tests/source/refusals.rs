@@ -63,5 +63,5 @@ async fn folders_that_cannot_be_written_are_this_machines_fault() {
     std::fs::remove_dir_all(arena.path("work")).unwrap();
     std::fs::write(arena.path("work"), "a file in the way").unwrap();
     let told = fetcher.head(&repository.source()).await;
-    assert!(matches!(told, Err(StepError::Fault(_))), "{told:?}");
+    assert!(matches!(told, Err(StepError::Retryable(_))), "{told:?}");
 }

@@ -5,7 +5,7 @@ mod sshd;
 
 use std::process::{Child, Command, Stdio};
 
-pub(crate) use launchway_testkit::outside::{Manner, Web};
+pub(crate) use launchway_testkit::external::{Manner, Web};
 
 pub(crate) use self::{daemon::Daemon, sshd::Sshd};
 

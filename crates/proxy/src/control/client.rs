@@ -17,7 +17,7 @@ use super::{Answer, Folder, Request, Status};
 use crate::{routes::Route, traffic::Snapshot};
 
 /// The timeout of every request that is not itself a wait.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The delay before a request is repeated to the process that took over, and the number of attempts.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -55,7 +55,7 @@ impl Client {
     ///
     /// See [`ControlError`].
     pub async fn status(&self) -> Result<Status, ControlError> {
-        match self.ask(&Request::Status, PATIENCE).await? {
+        match self.ask(&Request::Status, TIMEOUT).await? {
             Answer::Status(status) => Ok(status),
             other => Err(unexpected(&other)),
         }
@@ -104,7 +104,7 @@ impl Client {
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let container = container.map(str::to_owned);
         let request = Request::Drain { application: application.to_owned(), container, limit_ms };
-        match self.ask(&request, limit.saturating_add(PATIENCE)).await? {
+        match self.ask(&request, limit.saturating_add(TIMEOUT)).await? {
             Answer::Drained { is_drained } => Ok(is_drained),
             other => Err(unexpected(&other)),
         }
@@ -116,7 +116,7 @@ impl Client {
     ///
     /// See [`ControlError`].
     pub async fn traffic(&self) -> Result<Snapshot, ControlError> {
-        match self.ask(&Request::Traffic, PATIENCE).await? {
+        match self.ask(&Request::Traffic, TIMEOUT).await? {
             Answer::Traffic { traffic } => Ok(traffic),
             other => Err(unexpected(&other)),
         }
@@ -132,7 +132,7 @@ impl Client {
     }
 
     async fn done(&self, request: &Request) -> Result<(), ControlError> {
-        match self.ask(request, PATIENCE).await? {
+        match self.ask(request, TIMEOUT).await? {
             Answer::Done => Ok(()),
             other => Err(unexpected(&other)),
         }

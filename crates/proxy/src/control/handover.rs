@@ -22,7 +22,7 @@ use crate::{proxy::Proxy, store::Store};
 const PROTOCOL: u32 = 1;
 const READY: &[u8] = b"ready\n";
 const SERVING: &[u8] = b"serving\n";
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The listening socket that a successor receives.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>
             (answer, _) => Err(io::Error::other(format!("the running proxy does not hand over: {answer:?}"))),
         }
     };
-    match timeout(PATIENCE, asked).await? {
+    match timeout(TIMEOUT, asked).await? {
         // It ended during the request, or is about to.
         Err(error) if is_absence(&error) => Ok(None),
         asked => asked,
@@ -67,7 +67,7 @@ impl Inheritance {
     /// Reports that everything is prepared. When this returns, the predecessor has stopped listening.
     pub(crate) async fn ready(mut self) -> io::Result<(TcpListener, Leaving)> {
         self.stream.write_all(READY).await?;
-        let (text, _) = timeout(PATIENCE, descriptors::receive(&self.stream)).await??;
+        let (text, _) = timeout(TIMEOUT, descriptors::receive(&self.stream)).await??;
         match serde_json::from_slice(&text)? {
             Answer::Yours => Ok((self.listener, Leaving(self.stream))),
             answer => Err(io::Error::other(format!("the running proxy does not hand over: {answer:?}"))),
@@ -104,7 +104,7 @@ pub(crate) struct Handed {
 impl Handed {
     /// Resolves when the successor serves, or has failed.
     pub(crate) async fn until_served(&mut self) {
-        let said = timeout(PATIENCE, self.stream.read_exact(&mut [0; SERVING.len()])).await;
+        let said = timeout(TIMEOUT, self.stream.read_exact(&mut [0; SERVING.len()])).await;
         if !matches!(said, Ok(Ok(_))) {
             tracing::warn!("successor did not confirm that it serves");
         }
@@ -128,7 +128,7 @@ pub(super) async fn hand_over(
     let Some(listener) = listener.upgrade() else { return Ok(None) };
     descriptors::send(&stream, &line(&Answer::Listener)?, listener.as_fd()).await?;
     let mut said = [0; READY.len()];
-    timeout(PATIENCE, stream.read_exact(&mut said)).await??;
+    timeout(TIMEOUT, stream.read_exact(&mut said)).await??;
     if said != READY {
         return Ok(None);
     }

@@ -25,7 +25,7 @@ use crate::{proxy::Proxy, routes::ChangeError};
 const MOST_BYTES: u64 = 256 * 1_024 * 1_024;
 
 /// The timeout for receiving a line, from its first byte.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest wait of a drain, whatever limit is requested.
 const LONGEST_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
@@ -83,7 +83,7 @@ impl Server {
         loop {
             let mut line = Vec::new();
             let mut limited = (&mut reader).take(MOST_BYTES);
-            if timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await?? == 0 {
+            if timeout(TIMEOUT, limited.read_until(b'\n', &mut line)).await?? == 0 {
                 return Ok(());
             }
             let answer = match serde_json::from_slice(&line) {

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 use super::headers;
 use crate::{
     body::{self, Body},
-    closing::Phase,
+    close::Phase,
     exchange::Exchange,
     proxy::Proxy,
     stall::Stall,

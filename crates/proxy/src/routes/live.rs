@@ -17,7 +17,7 @@ use tokio::{
 use super::{Route, Target};
 use crate::{
     store::{Kept, Store},
-    table::{Ground, Table},
+    table::{SharedState, Table},
     traffic::Snapshot,
     upstream::Upstream,
 };
@@ -27,7 +27,7 @@ use crate::{
 pub(crate) struct LiveRoutes {
     table: ArcSwap<Table>,
     retired: Mutex<HashMap<String, Vec<Weak<Upstream>>>>,
-    ground: Ground,
+    ground: SharedState,
     // Held by each change, and for ever once another process owns the routes.
     changes: Arc<AsyncMutex<Store>>,
 }
@@ -44,7 +44,7 @@ pub(crate) enum ChangeError {
 impl LiveRoutes {
     /// Loads the stored routes.
     pub(crate) fn load(store: Store) -> Self {
-        let ground = Ground::default();
+        let ground = SharedState::default();
         let table = Table::new(store.load(), &Table::default(), &ground).unwrap_or_else(|error| {
             tracing::warn!(error, "stored routes are invalid, waiting for new ones");
             Table::default()

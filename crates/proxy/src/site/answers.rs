@@ -16,7 +16,7 @@ use super::{
     address::Address,
     conditions::Verdict,
     ranges::Part,
-    reading::{CHUNK, FileBody, read},
+    reader::{CHUNK, FileBody, read},
     release::OpenError,
     representation::Representation,
     tags::Tag,

@@ -64,7 +64,7 @@ pub(crate) async fn scripted() -> Scripted {
 impl Scripted {
     /// Returns the next connection of the proxy.
     pub(crate) async fn connection(&mut self) -> Connection {
-        let next = tokio::time::timeout(crate::client::PATIENCE, self.connections.recv());
+        let next = tokio::time::timeout(crate::client::TIMEOUT, self.connections.recv());
         Connection::from(next.await.expect("a connection in time").unwrap())
     }
 

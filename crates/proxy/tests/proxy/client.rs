@@ -9,7 +9,7 @@ use tokio::{
 };
 
 /// The timeout of every wait in a test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An open connection, and its unread input.
 pub(crate) struct Connection {
@@ -141,7 +141,7 @@ impl Connection {
     }
 
     async fn fill(&mut self) -> Result<usize, String> {
-        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.read)).await;
+        let read = timeout(TIMEOUT, self.stream.read_buf(&mut self.read)).await;
         read.map_err(|error| format!("nothing came in time: {error}"))?.map_err(|error| error.to_string())
     }
 }

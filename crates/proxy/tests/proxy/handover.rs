@@ -7,9 +7,9 @@ use tokio::{io::AsyncWriteExt as _, net::UnixStream, time::timeout};
 
 use crate::{
     application::{named, scripted},
-    client::{PATIENCE, connect, get},
-    running::{Proxy, proxy_in, route},
-    switching::Load,
+    client::{TIMEOUT, connect, get},
+    process::{Proxy, proxy_in, route},
+    switch::Load,
 };
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ async fn successor(folder: &tempfile::TempDir, name: &str) -> Proxy {
 }
 
 async fn ended(proxy: Proxy) {
-    timeout(PATIENCE, proxy.task).await.expect("it ends").unwrap().unwrap();
+    timeout(TIMEOUT, proxy.task).await.expect("it ends").unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,7 +33,7 @@ async fn five_hand_overs_under_load_fail_no_request() {
     let folder = tempfile::tempdir().unwrap();
     let shop = named("shop").await;
     let mut proxy = first(&folder).await;
-    proxy.lead("shop", shop.address).await;
+    proxy.route_to("shop", shop.address).await;
     let load = Load::begin(&proxy, 8);
     for round in 0..5 {
         load.go_on(50).await;
@@ -73,19 +73,19 @@ async fn a_drain_waits_for_requests_in_flight_at_the_predecessor() {
     let folder = tempfile::tempdir().unwrap();
     let (mut old, new) = (scripted().await, named("new").await);
     let proxy = first(&folder).await;
-    proxy.lead("shop", old.address).await;
+    proxy.route_to("shop", old.address).await;
     let mut client = connect(proxy.address).await;
     client.send(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n").await;
     let mut upstream = old.connection().await;
     upstream.until(b"\r\n\r\n").await.unwrap();
     let next = successor(&folder, "next").await;
-    next.lead("shop", new.address).await;
+    next.route_to("shop", new.address).await;
     assert_eq!(get(next.address, "shop.example", "/").await.text(), "new");
     assert!(!next.control.drain("shop", None, SHORT).await.unwrap());
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold").await;
     let answer = client.answer().await.unwrap();
     assert_eq!((answer.text(), answer.header("connection")), ("old", Some("close")));
-    assert!(next.control.drain("shop", None, PATIENCE).await.unwrap());
+    assert!(next.control.drain("shop", None, TIMEOUT).await.unwrap());
     ended(proxy).await;
 }
 
@@ -98,7 +98,7 @@ async fn a_predecessor_closes_idle_connections_first_and_then_all() {
         settings.limits.leave = 5 * SHORT;
     })
     .await;
-    proxy.lead("shop", shop.address).await;
+    proxy.route_to("shop", shop.address).await;
     let mut idle = connect(proxy.address).await;
     idle.send(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n").await;
     let mut upstream = shop.connection().await;
@@ -126,7 +126,7 @@ async fn a_predecessor_closes_idle_connections_first_and_then_all() {
 async fn a_successor_that_vanishes_leaves_everything_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let (proxy, shop) = (first(&folder).await, named("shop").await);
-    proxy.lead("shop", shop.address).await;
+    proxy.route_to("shop", shop.address).await;
     for said in [
         "{\"ask\":\"hand_over\",\"protocol\":1}\n",
         "{\"ask\":\"hand_over\",\"protocol\":99}\n",
@@ -150,7 +150,7 @@ async fn a_successor_that_vanishes_leaves_everything_as_it_was() {
 async fn a_stopped_proxy_answers_requests_in_flight_and_no_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let (mut proxy, mut shop) = (first(&folder).await, scripted().await);
-    proxy.lead("shop", shop.address).await;
+    proxy.route_to("shop", shop.address).await;
     let mut idle = connect(proxy.address).await;
     idle.send(b"GET / HTTP/1.1\r\nHost: nobody.example\r\n\r\n").await;
     assert_eq!(idle.answer().await.unwrap().status, 404);
@@ -182,7 +182,7 @@ async fn an_address_in_use_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let proxy = first(&folder).await;
     let other = tempfile::tempdir().unwrap();
-    let mut settings = crate::running::settings(&other.path().join("proxy"));
+    let mut settings = crate::process::settings(&other.path().join("proxy"));
     settings.bind = proxy.address;
     let error = launchway_proxy::run(settings, std::future::pending()).await.unwrap_err();
     assert!(error.to_string().contains(&proxy.address.to_string()), "{error}");
@@ -196,7 +196,7 @@ async fn an_address_in_use_is_an_error() {
 async fn a_new_proxy_takes_the_address_while_another_shuts_down() {
     let folder = tempfile::tempdir().unwrap();
     let (proxy, mut shop, new) = (first(&folder).await, scripted().await, named("new").await);
-    proxy.lead("shop", shop.address).await;
+    proxy.route_to("shop", shop.address).await;
     let mut client = connect(proxy.address).await;
     client.send(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n").await;
     let mut upstream = shop.connection().await;
@@ -209,7 +209,7 @@ async fn a_new_proxy_takes_the_address_while_another_shuts_down() {
     })
     .await;
     assert!(!proxy.task.is_finished());
-    next.lead("shop", new.address).await;
+    next.route_to("shop", new.address).await;
     assert_eq!(get(next.address, "shop.example", "/").await.text(), "new");
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold").await;
     assert_eq!(client.answer().await.unwrap().text(), "old");

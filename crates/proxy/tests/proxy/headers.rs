@@ -2,8 +2,8 @@
 
 use crate::{
     application::scripted,
-    forwarding::{head_upstream, pair},
-    running::proxy_with,
+    forward::{head_upstream, pair},
+    process::proxy_with,
 };
 
 fn lines(head: &str) -> Vec<&str> {
@@ -57,7 +57,7 @@ async fn a_stranger_cannot_say_for_whom_it_asks() {
 async fn trusts_only_the_forwarding_headers_that_a_front_sets_itself() {
     let application = scripted().await;
     let proxy = proxy_with(|settings| settings.trusted = vec!["127.0.0.0/8".parse().unwrap()]).await;
-    proxy.lead("a", application.address).await;
+    proxy.route_to("a", application.address).await;
     let mut application = application;
     let (head, ..) = head_upstream(&proxy, &mut application, FROM_A_FRONT).await;
     assert_eq!(

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use crate::{
     application::{Scripted, named, scripted},
     client::{Connection, connect, get},
-    running::{Proxy, proxy, proxy_with},
+    process::{Proxy, proxy, proxy_with},
 };
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -16,7 +16,7 @@ const LESS: Duration = Duration::from_millis(120);
 /// A client and the application it has sent a request to, after the head of the request.
 async fn asked(proxy: &Proxy, lines: &str) -> (Connection, Connection, Scripted) {
     let mut application = scripted().await;
-    proxy.lead("a", application.address).await;
+    proxy.route_to("a", application.address).await;
     let mut client = connect(proxy.address).await;
     client.send(format!("POST / HTTP/1.1\r\nHost: a.example\r\n{lines}\r\n").as_bytes()).await;
     let mut upstream = application.connection().await;
@@ -27,7 +27,7 @@ async fn asked(proxy: &Proxy, lines: &str) -> (Connection, Connection, Scripted)
 #[tokio::test]
 async fn a_head_has_at_most_so_many_bytes() {
     let (proxy, a) = (proxy().await, named("a").await);
-    proxy.lead("a", a.address).await;
+    proxy.route_to("a", a.address).await;
     for (bytes, status) in [(32 * 1_024, 200), (32 * 1_024 + 1, 431), (60_000, 431), (200_000, 431)] {
         let rest = "GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\nX: \r\n\r\n";
         let value = "x".repeat(bytes - rest.len());
@@ -42,7 +42,7 @@ async fn a_head_has_at_most_so_many_bytes() {
 #[tokio::test]
 async fn a_head_has_at_most_so_many_headers() {
     let (proxy, a) = (proxy().await, named("a").await);
-    proxy.lead("a", a.address).await;
+    proxy.route_to("a", a.address).await;
     for (headers, status) in [(100, 200), (101, 431)] {
         let lines: String = (1..headers).map(|number| format!("X{number}: y\r\n")).collect();
         let mut client = connect(proxy.address).await;
@@ -55,8 +55,8 @@ async fn a_head_has_at_most_so_many_headers() {
 async fn a_slow_application_does_not_take_every_connection() {
     let proxy = proxy_with(|settings| settings.limits.per_application = 2).await;
     let (mut slow, other) = (scripted().await, named("other").await);
-    proxy.lead("slow", slow.address).await;
-    proxy.lead("other", other.address).await;
+    proxy.route_to("slow", slow.address).await;
+    proxy.route_to("other", other.address).await;
     let mut waiting = Vec::new();
     for _ in 0..2 {
         let mut client = connect(proxy.address).await;
@@ -78,7 +78,7 @@ async fn a_slow_application_does_not_take_every_connection() {
 async fn connections_beyond_the_limit_wait_for_their_turn() {
     let proxy = proxy_with(|settings| settings.limits.connections = 2).await;
     let a = named("a").await;
-    proxy.lead("a", a.address).await;
+    proxy.route_to("a", a.address).await;
     let (mut first, mut second) = (connect(proxy.address).await, connect(proxy.address).await);
     first.get("a.example", "/").await.unwrap();
     second.get("a.example", "/").await.unwrap();
@@ -98,7 +98,7 @@ async fn one_client_cannot_have_every_connection_unless_it_is_a_front() {
         })
         .await;
         let a = named("a").await;
-        proxy.lead("a", a.address).await;
+        proxy.route_to("a", a.address).await;
         let (mut first, mut second) = (connect(proxy.address).await, connect(proxy.address).await);
         assert_eq!(first.get("a.example", "/").await.unwrap().status, 200);
         assert_eq!(second.get("a.example", "/").await.unwrap().status, 200);
@@ -175,7 +175,7 @@ async fn a_client_that_takes_nothing_is_not_waited_for() {
         }
     };
     let ended: Result<Result<(), std::io::Error>, _> =
-        tokio::time::timeout(crate::client::PATIENCE, sending).await;
+        tokio::time::timeout(crate::client::TIMEOUT, sending).await;
     assert!(ended.expect("the proxy gives up").is_err());
     drop(client);
 }
@@ -184,7 +184,7 @@ async fn a_client_that_takes_nothing_is_not_waited_for() {
 async fn an_unused_connection_is_kept_for_a_while() {
     let proxy = proxy_with(|settings| settings.limits.keep_alive = SHORT).await;
     let a = named("a").await;
-    proxy.lead("a", a.address).await;
+    proxy.route_to("a", a.address).await;
     let mut client = connect(proxy.address).await;
     for _ in 0..3 {
         assert_eq!(client.get("a.example", "/").await.unwrap().status, 200);
@@ -236,7 +236,7 @@ async fn a_tunnel_may_be_silent_for_long_but_not_for_ever() {
 async fn an_application_that_cannot_be_reached_is_not_waited_for() {
     let proxy = proxy_with(|settings| settings.limits.connect = Duration::from_millis(50)).await;
     // Addresses for documentation lead nowhere.
-    proxy.lead("a", "192.0.2.1:80".parse().unwrap()).await;
+    proxy.route_to("a", "192.0.2.1:80".parse().unwrap()).await;
     let begun = Instant::now();
     assert_eq!(get(proxy.address, "a.example", "/").await.status, 502);
     assert!(begun.elapsed() < Duration::from_secs(5));

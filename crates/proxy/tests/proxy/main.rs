@@ -1,16 +1,16 @@
 //! The proxy on real sockets: clients on one side, applications on the other.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod access_log;
 mod application;
 mod client;
-mod forwarding;
+mod forward;
 mod handover;
 mod headers;
-mod keeping;
 mod limits;
-mod noting;
+mod persistence;
+mod process;
 mod retries;
-mod routing;
-mod running;
-mod smuggling;
-mod switching;
+mod routes;
+mod smuggled_requests;
+mod switch;

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use crate::{
     application::{nobody, scripted},
     client::{connect, get},
-    running::proxy,
+    process::proxy,
 };
 
 /// Shorter than all retry delays together.
@@ -16,7 +16,7 @@ const SOON: Duration = Duration::from_millis(40);
 #[tokio::test]
 async fn a_large_upload_is_retried_while_the_target_refuses() {
     let (proxy, mut shop) = (proxy().await, scripted().await);
-    proxy.lead("shop", nobody().await).await;
+    proxy.route_to("shop", nobody().await).await;
     let mut client = connect(proxy.address).await;
     client.send(b"POST / HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 300000\r\n\r\n").await;
     let body: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
@@ -26,7 +26,7 @@ async fn a_large_upload_is_retried_while_the_target_refuses() {
         client
     });
     sleep(SOON).await;
-    proxy.lead("shop", shop.address).await;
+    proxy.route_to("shop", shop.address).await;
     let mut upstream = shop.connection().await;
     upstream.until(b"\r\n\r\n").await.unwrap();
     assert!(upstream.take(body.len()).await.unwrap() == body);
@@ -37,7 +37,7 @@ async fn a_large_upload_is_retried_while_the_target_refuses() {
 #[tokio::test]
 async fn when_nobody_ever_listens_the_answer_comes_soon() {
     let proxy = proxy().await;
-    proxy.lead("shop", nobody().await).await;
+    proxy.route_to("shop", nobody().await).await;
     let begun = Instant::now();
     assert_eq!(get(proxy.address, "shop.example", "/").await.status, 502);
     let took = begun.elapsed();
@@ -47,7 +47,7 @@ async fn when_nobody_ever_listens_the_answer_comes_soon() {
 #[tokio::test]
 async fn only_idempotent_requests_are_retried_after_a_broken_response() {
     let (proxy, mut shop) = (proxy().await, scripted().await);
-    proxy.lead("shop", shop.address).await;
+    proxy.route_to("shop", shop.address).await;
     for (request, is_asked_again) in [
         ("GET / HTTP/1.1\r\n", true),
         ("HEAD / HTTP/1.1\r\n", true),
@@ -77,7 +77,7 @@ async fn only_idempotent_requests_are_retried_after_a_broken_response() {
 #[tokio::test]
 async fn a_body_of_which_something_was_sent_is_not_sent_again() {
     let (proxy, mut shop) = (proxy().await, scripted().await);
-    proxy.lead("shop", shop.address).await;
+    proxy.route_to("shop", shop.address).await;
     let mut client = connect(proxy.address).await;
     client.send(b"PUT / HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 4\r\n\r\nab").await;
     let mut upstream = shop.connection().await;
@@ -90,7 +90,7 @@ async fn a_body_of_which_something_was_sent_is_not_sent_again() {
 #[tokio::test]
 async fn a_kept_connection_that_the_application_closed_is_no_failure() {
     let (proxy, mut shop) = (proxy().await, scripted().await);
-    proxy.lead("shop", shop.address).await;
+    proxy.route_to("shop", shop.address).await;
     let mut client = connect(proxy.address).await;
     for _ in 0..10 {
         for method in ["GET", "POST"] {

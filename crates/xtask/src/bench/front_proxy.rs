@@ -31,7 +31,7 @@ const SECONDS: u32 = 3;
 const CONNECTIONS: u32 = 16;
 const LEAST_RATIO: f64 = 2.0;
 const HOST: &str = "Host: bench.example.com";
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Loads the three in turn.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
@@ -159,7 +159,7 @@ fn free_port() -> Outcome<u16> {
 }
 
 fn wait_for(what: &str, is_there: impl Fn() -> bool) -> Outcome {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_there() {
         if Instant::now() > deadline {
             return Err(Failure::new(format!("{what} does not answer")));

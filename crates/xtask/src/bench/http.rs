@@ -8,7 +8,7 @@ use std::{
 
 use crate::failure::{Failure, Outcome};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A response of a server.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn open(port: u16, token: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream), token: token.to_owned() })
     }
@@ -102,8 +102,8 @@ pub(crate) fn text_field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
 
 fn exchange(port: u16, head: &str, body: &str) -> io::Result<Answer> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let request = format!("{head}Host: {address}\r\nConnection: close\r\n\r\n{body}");
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();

@@ -18,7 +18,7 @@ use crate::{
 
 const REGISTRATION: &str =
     r#"{"email":"bench@example.com","password":"a long bench passphrase","username":"bench"}"#;
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The endpoint that creates applications.
 pub(crate) const APPLICATIONS: &str = "/api/v1/deploy/application";
 
@@ -71,7 +71,7 @@ pub(crate) fn wait_until_deployed(port: u16, token: &str, application: &str) -> 
     let path = format!("/api/v1/deploy/application/deployments?id={application}&page_size=1");
     let mut connection = Connection::open(port, token)
         .map_err(|error| Failure::because("cannot connect to the server", error))?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {
         let answer = http::expect_success(&path, connection.get(&path))?;
         if answer.body.contains(r#""status":"deployed""#) {

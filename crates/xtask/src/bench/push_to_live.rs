@@ -23,7 +23,7 @@ const ROUNDS: u32 = 21;
 const MOST_OVERHEAD: f64 = 1.10;
 const BASE: &str = "launchway-bench/base:bb";
 const BY_HAND: &str = "launchway-bench";
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The pause after a deployment, so that the engine's cleanup does not disturb the next.
 const REST: Duration = Duration::from_secs(2);
 /// The number of labels, each of which is a step of the legacy builder.
@@ -255,7 +255,7 @@ impl ByLaunchway {
 
     /// Waits for the removal of the old version, which must not disturb the next measurement.
     fn wait_until_alone(&self) -> Outcome {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let label = format!("label=launchway.instance={}", self.instance);
         while Instant::now() < deadline {
             let found = workspace::output(&mut docker(&["ps", "--all", "--quiet", "--filter", &label]))?;
@@ -300,7 +300,7 @@ fn docker(arguments: &[&str]) -> Command {
 
 /// Returns when a page is served.
 fn wait_for(address: &str) -> Outcome {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {
         if answers(address).unwrap_or(false) {
             return Ok(());

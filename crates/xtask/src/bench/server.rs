@@ -14,7 +14,7 @@ use crate::{
     workspace,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A child that listens on 127.0.0.1, killed when dropped.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Server {
                 let _ = io::copy(&mut output, &mut io::sink());
             }
         });
-        receiver.recv_timeout(PATIENCE).ok()
+        receiver.recv_timeout(TIMEOUT).ok()
     }
 }
 

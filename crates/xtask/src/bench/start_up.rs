@@ -17,7 +17,7 @@ use crate::{
 const STARTS: u32 = 7;
 const FIRST_ANSWER_MS: f64 = 100.0;
 const IDLE_MEGABYTES: f64 = 30.0;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts the server a few times, each on an empty data folder.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
@@ -47,7 +47,7 @@ fn first_answer(server: &Server) -> Outcome<Duration> {
         let waited = Instant::now().duration_since(server.started);
         match http::expect_success("the new server", answer) {
             Ok(_) => return Ok(waited),
-            Err(failure) if waited > PATIENCE => return Err(failure),
+            Err(failure) if waited > TIMEOUT => return Err(failure),
             Err(_) => thread::sleep(Duration::from_millis(1)),
         }
     }

@@ -1,6 +1,6 @@
 //! Failures of live versions are shown by the API, and notified once.
 
-use launchway_testkit::{docker::docker, outside::Postbox};
+use launchway_testkit::{docker::docker, external::TestReceiver};
 use serde_json::{Value, json};
 
 use super::Live;
@@ -8,7 +8,7 @@ use crate::deployments::stage::text;
 
 #[test]
 fn a_breakdown_is_one_failure_and_one_recovery() {
-    let receiver = Postbox::taking();
+    let receiver = TestReceiver::taking();
     let allowed = format!("127.0.0.1/32:{}", receiver.port);
     let live = Live::serving("a page", &[("LAUNCHWAY_OUTBOUND_ALLOW", &allowed)]);
     let channel = json!({"type": "generic", "webhook_url": receiver.url()});
@@ -45,7 +45,7 @@ fn a_breakdown_is_one_failure_and_one_recovery() {
 /// The two notifications behind the first `known`: a failure and a recovery. Nothing else has come
 /// when the application is healthy again.
 #[track_caller]
-fn next_two(live: &Live, receiver: &Postbox, known: usize) -> [Value; 2] {
+fn next_two(live: &Live, receiver: &TestReceiver, known: usize) -> [Value; 2] {
     let messages = receiver.wait_for(known + 2);
     live.wait_until("a healthy application", || live.is_healthy() && live.is_served("/"));
     let body = |number: usize| -> Value { serde_json::from_str(&messages[number].request.body).unwrap() };

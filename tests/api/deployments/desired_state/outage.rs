@@ -9,7 +9,7 @@ use super::LIMIT;
 use crate::{
     deployments::stage::{Stage, text, wish},
     front::{page, site},
-    patience::until_within,
+    wait::until_within,
 };
 
 const WAITING: &str = "warn: Waiting for the Docker engine: ";

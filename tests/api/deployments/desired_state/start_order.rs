@@ -14,7 +14,7 @@ use launchway_testkit::{
 use super::Live;
 use crate::{
     deployments::stage::{Stage, wish},
-    patience::until_within,
+    wait::until_within,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

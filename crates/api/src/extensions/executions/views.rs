@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{extensions::ExtensionView, moment::Moment, pages::Pagination};
+use crate::{extensions::ExtensionView, pages::Pagination, timestamp::Moment};
 
 /// A run of an extension. Its relations are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]

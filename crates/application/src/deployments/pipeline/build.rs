@@ -14,7 +14,7 @@ use launchway_domain::{
     secret::Secret,
 };
 
-use super::{Attempt, Pipeline, Stop};
+use super::{Attempt, JobError, Pipeline};
 
 /// The result of a build.
 pub(super) enum Version {
@@ -28,7 +28,7 @@ pub(super) enum Version {
 
 impl Pipeline {
     /// Builds the version, and returns it with the progress to record.
-    pub(super) async fn make(&self, attempt: &Attempt<'_>) -> Result<(Version, Progress), Stop> {
+    pub(super) async fn make(&self, attempt: &Attempt<'_>) -> Result<(Version, Progress), JobError> {
         let (version, mut made) = match (attempt.deployment.kind, &attempt.application.blueprint.repository) {
             (DeploymentKind::Rollback { to }, _) => {
                 self.record(attempt, entering(DeploymentState::Deploying)).await?;
@@ -59,9 +59,9 @@ impl Pipeline {
     }
 
     /// Returns the version of an earlier deployment.
-    async fn find_again(&self, attempt: &Attempt<'_>, to: DeploymentId) -> Result<Version, Stop> {
+    async fn find_again(&self, attempt: &Attempt<'_>, to: DeploymentId) -> Result<Version, JobError> {
         attempt.log.say(Level::Info, format!("Going back to deployment {to}")).await;
-        let gone = || Stop::Refused("what that deployment made is not there any more".to_owned());
+        let gone = || JobError::Permanent("what that deployment made is not there any more".to_owned());
         let scope = Scope::of_record(attempt.owner.organization);
         let earlier = self.ports.deployments.get(scope, to).await?.ok_or_else(gone)?;
         if let Some(commit) = &earlier.commit {
@@ -76,7 +76,7 @@ impl Pipeline {
         }
     }
 
-    async fn build(&self, attempt: &Attempt<'_>, url: &GitUrl) -> Result<Version, Stop> {
+    async fn build(&self, attempt: &Attempt<'_>, url: &GitUrl) -> Result<Version, JobError> {
         let checkout = self.fetch(attempt, url).await?;
         let built = self.build_from(attempt, checkout);
         let version = self.while_recorded(attempt, entering(DeploymentState::Building), built).await?;
@@ -84,7 +84,7 @@ impl Pipeline {
         Ok(version)
     }
 
-    async fn build_from(&self, attempt: &Attempt<'_>, checkout: Checkout) -> Result<Version, Stop> {
+    async fn build_from(&self, attempt: &Attempt<'_>, checkout: Checkout) -> Result<Version, JobError> {
         let blueprint = &attempt.application.blueprint;
         match blueprint.build_pack {
             BuildPack::Static => {
@@ -114,7 +114,7 @@ impl Pipeline {
     }
 
     /// Completes the build plan of source without a Dockerfile.
-    async fn complete(&self, attempt: &Attempt<'_>, plan: &BuildPlan) -> Result<BuildPlan, Stop> {
+    async fn complete(&self, attempt: &Attempt<'_>, plan: &BuildPlan) -> Result<BuildPlan, JobError> {
         attempt.log.say(Level::Info, "Planning the build").await;
         let output = attempt.log.output(Level::Build);
         let completed = self.ports.planner.complete(plan, output.clone()).await;
@@ -122,10 +122,10 @@ impl Pipeline {
         Ok(completed?)
     }
 
-    async fn fetch(&self, attempt: &Attempt<'_>, url: &GitUrl) -> Result<Checkout, Stop> {
+    async fn fetch(&self, attempt: &Attempt<'_>, url: &GitUrl) -> Result<Checkout, JobError> {
         let blueprint = &attempt.application.blueprint;
         let Some(branch) = blueprint.branch.clone() else {
-            return Err(Stop::Refused("the application has no branch to deploy".to_owned()));
+            return Err(JobError::Permanent("the application has no branch to deploy".to_owned()));
         };
         let source = GitSource {
             url: url.clone(),
@@ -153,13 +153,13 @@ impl Pipeline {
         fetched
     }
 
-    async fn deploy_key(&self, attempt: &Attempt<'_>) -> Result<Option<Secret<String>>, Stop> {
+    async fn deploy_key(&self, attempt: &Attempt<'_>) -> Result<Option<Secret<String>>, JobError> {
         let organization = attempt.owner.organization;
         let Some(key) = self.ports.deploy_keys.deploy_key(Scope::of_record(organization)).await? else {
             return Ok(None);
         };
-        let unreadable = || Stop::Refused("the organization's deploy key cannot be opened".to_owned());
-        let opened = self.ports.secrets.open(&DeployKey::place(organization), &key.private_key);
+        let unreadable = || JobError::Permanent("the organization's deploy key cannot be opened".to_owned());
+        let opened = self.ports.secrets.open(&DeployKey::associated_data(organization), &key.private_key);
         let bytes = opened.map_err(|_broken| unreadable())?;
         let text = String::from_utf8(bytes.expose().clone()).map_err(|_broken| unreadable())?;
         Ok(Some(Secret::new(text)))

@@ -14,7 +14,7 @@ use launchway_domain::{
     routes::Target,
 };
 
-use super::{Attempt, Pipeline, Stop, release::running};
+use super::{Attempt, JobError, Pipeline, release::running};
 
 /// The plan of a version to start.
 pub(super) enum Runnable {
@@ -40,7 +40,7 @@ impl Pipeline {
         &self,
         attempt: &Attempt<'_>,
         checkout: Checkout,
-    ) -> Result<Composition, Stop> {
+    ) -> Result<Composition, JobError> {
         let blueprint = &attempt.application.blueprint;
         attempt.log.say(Level::Info, "Reading the compose file").await;
         let source = ComposeSource {
@@ -66,7 +66,7 @@ impl Pipeline {
         &self,
         attempt: &Attempt<'_>,
         earlier: DeploymentId,
-    ) -> Result<Option<Composition>, Stop> {
+    ) -> Result<Option<Composition>, JobError> {
         let recalled = self.ports.composer.recall(&composition_plan(attempt, Vec::new()), earlier).await?;
         if let Some(composition) = &recalled {
             self.tell_of(attempt, composition).await;
@@ -120,7 +120,7 @@ impl Pipeline {
         &self,
         attempt: &Attempt<'_>,
         composition: &Composition,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         if composition.shared_volumes.is_empty() {
             return Ok(());
         }
@@ -154,7 +154,7 @@ impl Pipeline {
         if application.is_stopped {
             return Ok(());
         }
-        let faulty = |error| StepError::Fault(format!("the record cannot be used: {error}"));
+        let faulty = |error| StepError::Retryable(format!("the record cannot be used: {error}"));
         let Some(live) = self.live_version(application).await.map_err(faulty)? else { return Ok(()) };
         let is_composition = live.image.as_ref().is_some_and(ImageName::is_of_service);
         let stands_still = |container: &&ContainerRecord| container.state == ContainerState::Exited;
@@ -168,7 +168,7 @@ impl Pipeline {
                 Container { id: still.id.clone(), name: still.name.clone(), address }
             }
             _ => match self.ports.deployer.restart(&still.id).await {
-                Err(StepError::Refused(why)) => {
+                Err(StepError::Rejected(why)) => {
                     let text =
                         format!("This version was stopped for a new one, and cannot be started again: {why}");
                     self.note(&live, Level::Error, text).await;

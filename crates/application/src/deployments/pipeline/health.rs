@@ -51,7 +51,7 @@ impl Pipeline {
             if now >= deadline {
                 let seconds = self.timings.limit.as_secs_f64();
                 let what = probed.err().unwrap_or_else(|| "it does not stay up".to_owned());
-                return Err(StepError::Refused(format!("not healthy within {seconds} s: {what}")));
+                return Err(StepError::Rejected(format!("not healthy within {seconds} s: {what}")));
             }
             tokio::time::sleep(pause).await;
             pause = (2 * pause).min(self.timings.pause);
@@ -72,6 +72,6 @@ impl Pipeline {
             Condition::Created => "the container was not started".to_owned(),
             Condition::Gone => "the container is gone".to_owned(),
         };
-        Err(StepError::Refused(reason))
+        Err(StepError::Rejected(reason))
     }
 }

@@ -5,8 +5,8 @@ use std::{net::SocketAddr, sync::Arc};
 use launchway_domain::{
     applications::{Application, Health, Port, Write as ApplicationWrite},
     deployments::{
-        Composition, Container, ContainerRecord, ContainerState, Deployment, Found, FoundObject, ImageName,
-        LiveVersion, StepError, Write,
+        Composition, Container, ContainerRecord, ContainerState, Deployment, DiscoveredObject,
+        DiscoveredResource, ImageName, LiveVersion, StepError, Write,
     },
     ids::ApplicationId,
     jobs::{ClaimedJob, Lease, Outcome},
@@ -15,7 +15,7 @@ use launchway_domain::{
     routes::Target,
 };
 
-use super::{Pipeline, Retired, Stop, release::running};
+use super::{JobError, Pipeline, Retired, release::running};
 use crate::{
     applications::OpenSecrets,
     deployments::log::{DeploymentLog, secrets_of},
@@ -50,7 +50,7 @@ impl Live {
 impl Pipeline {
     /// Restarts the live version: beside the one that serves where that is possible, so that no request is
     /// dropped.
-    pub(crate) async fn restart(&self, claimed: &ClaimedJob) -> Result<Vec<Retired>, Stop> {
+    pub(crate) async fn restart(&self, claimed: &ClaimedJob) -> Result<Vec<Retired>, JobError> {
         let Some(live) = self.live(claimed).await? else {
             self.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
             return Ok(Vec::new());
@@ -65,7 +65,7 @@ impl Pipeline {
                 let write = ApplicationWrite::SetStopped { scope, id, is_stopped: false, at };
                 (Outcome::Succeeded, Some(write), "restarted", retired)
             }
-            Err(Stop::Refused(reason)) => {
+            Err(JobError::Permanent(reason)) => {
                 live.log.say(Level::Error, format!("The restart failed: {reason}")).await;
                 (Outcome::Failed { reason }, None, "could not restart", Vec::new())
             }
@@ -89,7 +89,7 @@ impl Pipeline {
     }
 
     /// Stops the live version.
-    pub(crate) async fn stop(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
+    pub(crate) async fn stop(&self, claimed: &ClaimedJob) -> Result<(), JobError> {
         let Some(live) = self.live(claimed).await? else {
             return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
         };
@@ -114,7 +114,7 @@ impl Pipeline {
     }
 
     /// Removes the resources of a deleted application.
-    pub(crate) async fn remove(&self, claimed: &ClaimedJob) -> Result<(), Stop> {
+    pub(crate) async fn remove(&self, claimed: &ClaimedJob) -> Result<(), JobError> {
         let id = ApplicationId::from(claimed.job.subject);
         self.ports.routes.forget(id).await?;
         self.drain(id).await;
@@ -124,7 +124,7 @@ impl Pipeline {
         let found = self.ports.inventory.everything().await?;
         let of_it = || found.iter().filter(|found| found.owner.application == id);
         // Containers first: an image that runs cannot be removed.
-        let is_container = |what: &FoundObject| matches!(what, FoundObject::Container { .. });
+        let is_container = |what: &DiscoveredObject| matches!(what, DiscoveredObject::Container { .. });
         for found in of_it().filter(|found| is_container(&found.what)) {
             self.ports.inventory.remove(found).await?;
         }
@@ -137,7 +137,7 @@ impl Pipeline {
 
     /// Makes the engine match the record of an application. Decides again, now that no other job works on
     /// it, and acts.
-    pub(crate) async fn reconcile(&self, claimed: &ClaimedJob) -> Result<Vec<Retired>, Stop> {
+    pub(crate) async fn reconcile(&self, claimed: &ClaimedJob) -> Result<Vec<Retired>, JobError> {
         let Some(live) = self.live(claimed).await? else {
             self.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
             return Ok(Vec::new());
@@ -146,7 +146,7 @@ impl Pipeline {
             live.log.keep_writing_during(Box::pin(self.follow_record(&live, claimed.lease))).await;
         let (outcome, retired) = match reconciled {
             Ok(retired) => (Outcome::Succeeded, retired),
-            Err(Stop::Refused(reason)) => {
+            Err(JobError::Permanent(reason)) => {
                 live.log.say(Level::Error, format!("The version cannot be brought back: {reason}")).await;
                 self.break_down(&live, &reason).await?;
                 (Outcome::Failed { reason }, Vec::new())
@@ -161,7 +161,7 @@ impl Pipeline {
         Ok(retired)
     }
 
-    async fn follow_record(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, Stop> {
+    async fn follow_record(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, JobError> {
         let view: EngineView = self.containers_of(live.application.id).await?.into();
         let (application, deployment) = (live.application.clone(), live.deployment.clone());
         let version = LiveVersion { application, deployment };
@@ -179,14 +179,14 @@ impl Pipeline {
     }
 
     /// Starts the containers of a version as they are, or creates new ones from its images.
-    async fn resume(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, Stop> {
+    async fn resume(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, JobError> {
         let Some(recorded) = &live.deployment.container else { return Ok(Vec::new()) };
         if live.is_composition() {
             self.remove_all_but(live.application.id, &[live.deployment.id]).await?;
         }
         match self.ports.deployer.resume(&recorded.id).await {
             Ok(container) => self.serve_from(live, lease, &container, false).await.map(|()| Vec::new()),
-            Err(StepError::Refused(reason)) => {
+            Err(StepError::Rejected(reason)) => {
                 live.log.say(Level::Warn, format!("The container cannot be started: {reason}")).await;
                 self.recreate(live, lease).await
             }
@@ -195,7 +195,7 @@ impl Pipeline {
     }
 
     /// Creates the container, or the services of a composition, anew from the images of the version.
-    async fn recreate(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, Stop> {
+    async fn recreate(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, JobError> {
         live.log.say(Level::Info, "Creating it again from its image").await;
         if live.is_composition() {
             // Two databases on the same files would destroy them.
@@ -204,10 +204,11 @@ impl Pipeline {
         self.replace(live, lease).await
     }
 
-    async fn start_anew(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, Stop> {
+    async fn start_anew(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, JobError> {
         let Some(recorded) = &live.deployment.container else {
             let published = self.ports.routes.site(&live.deployment).await?;
-            let folder = published.ok_or_else(|| Stop::Refused("the published files are gone".to_owned()))?;
+            let folder =
+                published.ok_or_else(|| JobError::Permanent("the published files are gone".to_owned()))?;
             self.ports.routes.route_to(live.scope(), live.application.id, Target::Site(folder)).await?;
             return Ok(Vec::new());
         };
@@ -220,7 +221,7 @@ impl Pipeline {
         }
         match self.ports.deployer.restart(&recorded.id).await {
             Ok(container) => self.serve_from(live, lease, &container, true).await.map(|()| Vec::new()),
-            Err(StepError::Refused(_)) if self.ports.deployer.can_run_beside() => {
+            Err(StepError::Rejected(_)) if self.ports.deployer.can_run_beside() => {
                 self.recreate(live, lease).await
             }
             Err(error) => Err(error.into()),
@@ -229,7 +230,7 @@ impl Pipeline {
 
     /// True if a second copy of the version can run while the first one serves: not if they would share
     /// volumes.
-    async fn can_run_beside(&self, live: &Live) -> Result<bool, Stop> {
+    async fn can_run_beside(&self, live: &Live) -> Result<bool, JobError> {
         if !self.ports.deployer.can_run_beside() {
             return Ok(false);
         }
@@ -248,7 +249,7 @@ impl Pipeline {
         lease: Lease,
         container: &Container,
         is_new: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         self.check_container(live, container, is_new).await?;
         self.switch_to(live, lease, container).await
     }
@@ -274,7 +275,7 @@ impl Pipeline {
         live: &Live,
         lease: Lease,
         container: &Container,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         let (id, at, port) = (live.deployment.id, self.tools.clock.now(), live.port());
         let replaced = Write::ReplaceContainer { id, container: running(container, port), at };
         self.commit(lease, vec![replaced.into()]).await?;
@@ -285,7 +286,7 @@ impl Pipeline {
         Ok(())
     }
 
-    async fn break_down(&self, live: &Live, reason: &str) -> Result<(), Stop> {
+    async fn break_down(&self, live: &Live, reason: &str) -> Result<(), JobError> {
         let (deployment, at) = (live.deployment.id, self.tools.clock.now());
         let health = Health::Broken(reason.to_owned());
         let write = ApplicationWrite::SetHealth { deployment, health, at };
@@ -297,12 +298,15 @@ impl Pipeline {
     }
 
     /// Returns the containers of an application.
-    pub(super) async fn containers_of(&self, application: ApplicationId) -> Result<Vec<Found>, StepError> {
+    pub(super) async fn containers_of(
+        &self,
+        application: ApplicationId,
+    ) -> Result<Vec<DiscoveredResource>, StepError> {
         let found = self.ports.inventory.containers().await?;
         Ok(found.into_iter().filter(|found| found.owner.application == application).collect())
     }
 
-    async fn live(&self, claimed: &ClaimedJob) -> Result<Option<Live>, Stop> {
+    async fn live(&self, claimed: &ClaimedJob) -> Result<Option<Live>, JobError> {
         let (scope, id): (Scope, ApplicationId) = (claimed.job.scope, claimed.job.subject.into());
         let Some(application) = self.ports.applications.get(scope, id).await? else { return Ok(None) };
         let Some(live) = application.live else { return Ok(None) };

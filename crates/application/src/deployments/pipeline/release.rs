@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use launchway_domain::{
     applications::{Port, RunCommand},
     deployments::{
-        Container, ContainerPlan, ContainerRecord, ContainerState, Deployment, FoundObject, Progress,
+        Container, ContainerPlan, ContainerRecord, ContainerState, Deployment, DiscoveredObject, Progress,
         StepError, Write,
     },
     ids::ApplicationId,
@@ -17,7 +17,7 @@ use launchway_domain::{
 
 use super::{
     super::log::DeploymentLog,
-    Attempt, Pipeline, Retired, Stop,
+    Attempt, JobError, Pipeline, Retired,
     build::Version,
     compose::{Runnable, composition_plan},
 };
@@ -35,7 +35,7 @@ impl Pipeline {
         attempt: &Attempt<'_>,
         version: &Version,
         made: Progress,
-    ) -> Result<Vec<Retired>, Stop> {
+    ) -> Result<Vec<Retired>, JobError> {
         let has_command = attempt.application.blueprint.pre_run_command.is_some();
         let unrecorded = match version {
             Version::Container(_) if !has_command => Some(made),
@@ -78,7 +78,7 @@ impl Pipeline {
         attempt: &Attempt<'_>,
         runnable: &Runnable,
         unrecorded: Option<Progress>,
-    ) -> Result<Vec<Retired>, Stop> {
+    ) -> Result<Vec<Retired>, JobError> {
         let blueprint = &attempt.application.blueprint;
         if let Some(command) = &blueprint.pre_run_command {
             self.prepare(attempt, runnable).await?;
@@ -101,7 +101,7 @@ impl Pipeline {
         let target = Target::Container { id: container.id.clone(), address };
         // The deployment does not wait until the engine has stored the restart policy.
         let (kept, finished) = tokio::join!(
-            self.ports.deployer.keep(&container.id),
+            self.ports.deployer.enable_restart_policy(&container.id),
             self.take_the_traffic(attempt, runnable, &target),
         );
         finished?;
@@ -114,7 +114,7 @@ impl Pipeline {
         attempt: &Attempt<'_>,
         runnable: &Runnable,
         target: &Target,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         self.switch(attempt, target).await;
         if let Some(command) = &attempt.application.blueprint.post_run_command {
             attempt.log.say(Level::Info, "Running the post-run command").await;
@@ -126,7 +126,7 @@ impl Pipeline {
     }
 
     /// Continues after an earlier attempt was lost once its version was live.
-    pub(super) async fn take_over(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, Stop> {
+    pub(super) async fn take_over(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, JobError> {
         if !attempt.deployment.status.state.is_over() {
             attempt.log.say(Level::Info, "Going on after an interruption").await;
         }
@@ -134,7 +134,7 @@ impl Pipeline {
         self.switch(attempt, &target).await;
         self.finish(attempt).await?;
         if let Some(container) = &attempt.deployment.container {
-            self.ports.deployer.keep(&container.id).await?;
+            self.ports.deployer.enable_restart_policy(&container.id).await?;
         }
         // The previous live version is no longer known: every other one has lost the traffic.
         Ok(self.others(attempt).await?)
@@ -146,7 +146,7 @@ impl Pipeline {
         let live = attempt.deployment.container.as_ref().map(|container| &container.id);
         let mut others = self.recorded_others(attempt).await?;
         for found in self.containers_of(attempt.owner.application).await? {
-            let FoundObject::Container { id, service, .. } = &found.what else { continue };
+            let DiscoveredObject::Container { id, service, .. } = &found.what else { continue };
             if found.owner.deployment == attempt.deployment.id {
                 if Some(id) != live && service.is_none() {
                     self.ports.inventory.remove(&found).await?;
@@ -161,9 +161,11 @@ impl Pipeline {
     /// Returns the newest other deployments whose containers are not recorded as removed.
     async fn recorded_others(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, StepError> {
         let scope = Scope::of_record(attempt.owner.organization);
-        let newest = PageRequest::new(1, 20, 20).map_err(|_never| StepError::Fault("no page".to_owned()))?;
+        let newest =
+            PageRequest::new(1, 20, 20).map_err(|_never| StepError::Retryable("no page".to_owned()))?;
         let page = self.ports.deployments.page(scope, attempt.owner.application, newest).await;
-        let page = page.map_err(|error| StepError::Fault(format!("the records cannot be read: {error}")))?;
+        let page =
+            page.map_err(|error| StepError::Retryable(format!("the records cannot be read: {error}")))?;
         let is_there = |record: &Deployment| {
             record.container.as_ref().is_some_and(|container| container.state != ContainerState::Removed)
         };
@@ -194,7 +196,7 @@ impl Pipeline {
         &self,
         attempt: &Attempt<'_>,
         container: &Container,
-    ) -> Result<Result<(), StepError>, Stop> {
+    ) -> Result<Result<(), StepError>, JobError> {
         attempt.log.say(Level::Info, self.question(attempt, container)).await;
         let blueprint = &attempt.application.blueprint;
         let progress =
@@ -202,19 +204,19 @@ impl Pipeline {
         let path = blueprint.health_check_path.clone();
         let checked = async {
             let healthy = self.wait_until_healthy(container, blueprint.port.get(), path);
-            Ok::<_, Stop>(tokio::join!(attempt.log.flush(), healthy).1)
+            Ok::<_, JobError>(tokio::join!(attempt.log.flush(), healthy).1)
         };
         self.while_recorded(attempt, progress, checked).await
     }
 
     /// Commits the new version as the live one.
-    async fn go_live(&self, attempt: &Attempt<'_>, text: &str) -> Result<(), Stop> {
+    async fn go_live(&self, attempt: &Attempt<'_>, text: &str) -> Result<(), JobError> {
         attempt.log.flush().await;
         let (id, at) = (attempt.deployment.id, self.tools.clock.now());
         let line = attempt.log.line(Level::Info, text);
         let writes = vec![Write::GoLive { id, at }.into(), LogWrite::Append(vec![line]).into()];
         // From here on the attempt must not be interrupted half way.
-        attempt.course.pass_the_point_of_no_return();
+        attempt.job_control.mark_committed();
         self.commit(attempt.lease, writes).await
     }
 
@@ -233,7 +235,7 @@ impl Pipeline {
     }
 
     /// Returns the version that was live before and lost the traffic.
-    async fn previous(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, Stop> {
+    async fn previous(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, JobError> {
         let scope = Scope::of_record(attempt.owner.organization);
         let Some(id) = attempt.application.live.filter(|id| *id != attempt.deployment.id) else {
             return Ok(Vec::new());
@@ -257,7 +259,7 @@ impl Pipeline {
 
     /// Logs the last lines of the output of a container.
     pub(super) async fn log_tail(&self, log: &Arc<DeploymentLog>, container: &Container) {
-        match self.ports.inventory.last_words(&container.id, TAIL_LINES).await {
+        match self.ports.inventory.tail_logs(&container.id, TAIL_LINES).await {
             Ok(lines) if lines.is_empty() => log.say(Level::Info, "The container printed nothing").await,
             Ok(lines) => {
                 log.say(Level::Info, "The container's last lines:").await;
@@ -297,7 +299,7 @@ pub(super) fn running(container: &Container, port: Port) -> ContainerRecord {
 
 fn in_command(which: &str, error: StepError) -> StepError {
     match error {
-        StepError::Refused(reason) => StepError::Refused(format!("the {which} command failed: {reason}")),
+        StepError::Rejected(reason) => StepError::Rejected(format!("the {which} command failed: {reason}")),
         fault => fault,
     }
 }

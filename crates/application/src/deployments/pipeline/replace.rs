@@ -3,23 +3,23 @@
 use std::net::IpAddr;
 
 use launchway_domain::{
-    deployments::{CompositionPlan, Container, ContainerPlan, FoundObject, ImageName, Owner, StepError},
+    deployments::{CompositionPlan, Container, ContainerPlan, DiscoveredObject, ImageName, Owner, StepError},
     jobs::Lease,
     logs::Level,
 };
 
-use super::{Pipeline, Retired, Stop, lifecycle::Live};
+use super::{JobError, Pipeline, Retired, lifecycle::Live};
 
 impl Pipeline {
     /// Starts a copy of the version of `live` beside it, waits until it is healthy, and switches traffic to
     /// it. Returns the versions that lost the traffic. A failure leaves the serving one as it was.
-    pub(super) async fn replace(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, Stop> {
+    pub(super) async fn replace(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, JobError> {
         let found = self.containers_of(live.application.id).await?;
         let of_version = found.iter().filter(|found| found.owner.deployment == live.deployment.id);
         let attempt = of_version.clone().map(|found| found.owner.attempt).max().unwrap_or_default() + 1;
         let recorded = live.deployment.container.as_ref().map(|container| &container.id);
         let previous = of_version.clone().find_map(|found| match &found.what {
-            FoundObject::Container { id, .. } if Some(id) == recorded => Some((found.owner, id.clone())),
+            DiscoveredObject::Container { id, .. } if Some(id) == recorded => Some((found.owner, id.clone())),
             _ => None,
         });
         let owner = Owner {
@@ -40,13 +40,13 @@ impl Pipeline {
         // From here on the record may refer to the new container, so it is kept even after a failure. If
         // the record does not refer to it, it is an orphan.
         self.switch_to(live, lease, &container).await?;
-        self.ports.deployer.keep(&container.id).await?;
+        self.ports.deployer.enable_restart_policy(&container.id).await?;
         let retired = previous.filter(|(previous, _)| *previous != owner);
         Ok(retired.map(|(owner, id)| Retired::container(owner, id, true)).into_iter().collect())
     }
 
     /// Starts a copy of the version of `live` as the attempt of `owner`, and waits until it is healthy.
-    async fn start_copy(&self, live: &Live, owner: Owner) -> Result<Container, Stop> {
+    async fn start_copy(&self, live: &Live, owner: Owner) -> Result<Container, JobError> {
         let container = match live.deployment.image.as_ref() {
             Some(image) if image.is_of_service() => {
                 live.log.say(Level::Info, "Starting the services").await;
@@ -60,7 +60,7 @@ impl Pipeline {
                 live.log.say(Level::Info, "Starting the container").await;
                 self.start_container(live, owner, image).await?
             }
-            None => return Err(Stop::Refused("the version has no image".to_owned())),
+            None => return Err(JobError::Permanent("the version has no image".to_owned())),
         };
         self.check_container(live, &container, true).await?;
         Ok(container)
@@ -105,6 +105,6 @@ impl Pipeline {
     /// Returns the addresses that routes refer to.
     pub(super) async fn reserved(&self) -> Result<Vec<IpAddr>, StepError> {
         let addresses = self.ports.deployments.live_addresses().await;
-        addresses.map_err(|error| StepError::Fault(format!("the records cannot be read: {error}")))
+        addresses.map_err(|error| StepError::Retryable(format!("the records cannot be read: {error}")))
     }
 }

@@ -97,7 +97,7 @@ async fn create_writes_first_deployment_and_audit_entry() {
 
 #[tokio::test]
 async fn create_routes_at_once_and_tolerates_a_router_failure() {
-    for told in [Ok(()), Err(StepError::Fault("it is away".to_owned()))] {
+    for told in [Ok(()), Err(StepError::Retryable("it is away".to_owned()))] {
         let mut ports = MockedPorts::with_a_box();
         ports.expect_any_commit();
         ports.router.expect_is_there().return_const(true);
@@ -116,13 +116,15 @@ async fn create_routes_at_once_and_tolerates_a_router_failure() {
 #[tokio::test]
 async fn who_waits_for_work_is_woken_when_an_application_was_made() {
     let mut ports = MockedPorts::with_a_box();
-    let mut listener = ports.bell.listen();
+    let mut listener = ports.wake.listen();
     ports.expect_any_commit();
     expect_made(&mut ports);
 
     create(ports, &an_actor().build(), wish(a_blueprint()), None).await.unwrap();
 
-    let rung = tokio::time::timeout(std::time::Duration::ZERO, listener.wait(std::time::Duration::MAX)).await;
+    let rung =
+        tokio::time::timeout(std::time::Duration::ZERO, listener.wait_timeout(std::time::Duration::MAX))
+            .await;
     assert!(rung.is_ok());
 }
 

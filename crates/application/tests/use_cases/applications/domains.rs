@@ -94,7 +94,7 @@ async fn a_router_that_cannot_be_told_does_not_undo_what_is_durable() {
         ports.expect_any_commit();
         expect_application(&mut ports, id(), Some(web().build()));
         ports.router.expect_is_there().return_const(true);
-        ports.router.expect_set().once().returning(|_| Err(StepError::Fault("it is away".to_owned())));
+        ports.router.expect_set().once().returning(|_| Err(StepError::Retryable("it is away".to_owned())));
         expect_detail(&mut ports, id(), Some(detail(web())));
 
         assert!(operate(ports, operation, &a_member()).await.is_ok());

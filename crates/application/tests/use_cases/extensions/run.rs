@@ -39,10 +39,10 @@ async fn requested(
         tell.send((job.clone(), (**execution).clone(), steps.clone(), *installs)).unwrap();
     });
     ports.executions.expect_detail().return_once(|_, _| Ok(Some(a_run(extension, "{}", &[]))));
-    let bell = ports.bell.clone();
-    let mut rung = bell.listen();
+    let wake = ports.wake.clone();
+    let mut rung = wake.listen();
     ports.services().extensions.run(&actor, &key, &given(values), None).await.unwrap();
-    rung.wait(std::time::Duration::ZERO).await;
+    rung.wait_timeout(std::time::Duration::ZERO).await;
     told.recv().unwrap()
 }
 
@@ -70,7 +70,7 @@ async fn a_run_is_written_with_its_job_its_steps_and_what_it_was_told() {
     assert_eq!(execution.shown_values, r#"{"token":"[secret]","who":"world"}"#);
     assert_eq!(
         execution.sealed_values.0,
-        format!(r#"<{}>{{"token":"hunter2","who":"world"}}"#, Execution::place(execution.id))
+        format!(r#"<{}>{{"token":"hunter2","who":"world"}}"#, Execution::associated_data(execution.id))
     );
     assert_eq!(execution.definition, HELLO);
     let steps: Vec<_> =

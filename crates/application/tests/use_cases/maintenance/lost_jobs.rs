@@ -12,26 +12,27 @@ async fn deployments_and_runs_follow_the_jobs_of_an_earlier_boot() {
     let world = World::with(|state| {
         state.waiting.push_back(a_job(JobKind::Deploy, &a_deployment().build(), 1));
     });
-    let mut listener = world.bell.listen();
+    let mut listener = world.wake.listen();
 
     world.begin().await.unwrap();
 
     let follow = Write::FollowJobs { application: None, at: world.now() };
     let runs = ExtensionWrite::FollowJobs { at: world.now() };
     assert_eq!(world.commits(), [vec![follow.into(), runs.into()]]);
-    let rung = tokio::time::timeout(Duration::ZERO, listener.wait(Duration::from_secs(60))).await;
+    let rung = tokio::time::timeout(Duration::ZERO, listener.wait_timeout(Duration::from_secs(60))).await;
     assert!(rung.is_ok(), "whoever waits for work is woken");
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_is_woken_when_no_job_was_lost() {
     let world = World::with(|_| {});
-    let mut listener = world.bell.listen();
+    let mut listener = world.wake.listen();
 
     world.begin().await.unwrap();
 
     assert_eq!(world.journal(), ["rescue", "commit: follow all, follow runs", "containers"]);
-    let rung = tokio::time::timeout(Duration::from_secs(1), listener.wait(Duration::from_secs(60))).await;
+    let rung =
+        tokio::time::timeout(Duration::from_secs(1), listener.wait_timeout(Duration::from_secs(60))).await;
     assert!(rung.is_err());
 }
 

@@ -126,7 +126,7 @@ async fn a_dead_delivery_is_tried_again_at_once() {
     let write = Write::Replay { scope: scope(), id: id(), at };
     ports.expect_commit(vec![write.into(), told(1, entry)]);
     expect_delivery(&mut ports, Some(a_delivery(DeliveryState::Pending)));
-    let listener = ports.bell.listen();
+    let listener = ports.wake.listen();
 
     assert_eq!(replay(ports).await.unwrap(), a_delivery(DeliveryState::Pending));
     assert!(was_rung(listener).await, "nobody is woken");

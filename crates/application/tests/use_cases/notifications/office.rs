@@ -9,8 +9,8 @@ use std::{
 
 use async_trait::async_trait;
 use launchway_application::{
-    Basics, Bell, EngineStatus, Tools,
-    notifications::{Courier, CourierPorts, Sender, SenderTimings},
+    Basics, EngineStatus, Tools, WakeSignal,
+    notifications::{Notifier, NotifierPorts, Sender, SenderTimings},
 };
 use launchway_domain::{
     clock::{Clock, Timestamp},
@@ -33,7 +33,7 @@ use launchway_testkit::{
 use tokio::{sync::watch, time::Instant};
 
 use super::{a_webhook, sealed_url};
-use crate::{applications::scope, sealing::a_box};
+use crate::{applications::scope, sealed_values::a_box};
 
 /// The configuration of the fakes, and the recorded calls.
 #[derive(Default)]
@@ -73,7 +73,7 @@ pub(super) struct State {
 pub(super) struct Office {
     state: Mutex<State>,
     opened: Instant,
-    pub(super) bell: Bell,
+    pub(super) wake: WakeSignal,
 }
 
 /// The sources of message texts. Only the organization may be read without an expectation.
@@ -110,7 +110,7 @@ impl Office {
     pub(super) fn with(arrange: impl FnOnce(&mut State)) -> Arc<Self> {
         let mut state = State::default();
         arrange(&mut state);
-        Arc::new(Self { state: Mutex::new(state), opened: Instant::now(), bell: Bell::default() })
+        Arc::new(Self { state: Mutex::new(state), opened: Instant::now(), wake: WakeSignal::default() })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -128,9 +128,9 @@ impl Office {
         self.state().posts.iter().map(of).collect()
     }
 
-    pub(super) fn courier(self: &Arc<Self>, archive: Archive) -> Arc<Courier> {
+    pub(super) fn notifier(self: &Arc<Self>, archive: Archive) -> Arc<Notifier> {
         let Archive { organizations, logs, executions, public_url } = archive;
-        let ports = CourierPorts {
+        let ports = NotifierPorts {
             organizations: Arc::new(organizations),
             logs: Arc::new(logs),
             executions: Arc::new(executions),
@@ -139,7 +139,7 @@ impl Office {
             mailer: Arc::clone(self) as _,
             clock: Arc::clone(self) as _,
         };
-        Arc::new(Courier::new(ports, public_url))
+        Arc::new(Notifier::new(ports, public_url))
     }
 
     pub(super) fn tools(self: &Arc<Self>, store: MockUnitOfWork) -> Tools {
@@ -147,7 +147,7 @@ impl Office {
             store: Arc::new(store),
             clock: Arc::clone(self) as _,
             ids: Arc::new(CountingIds::default()),
-            bell: self.bell.clone(),
+            wake: self.wake.clone(),
             engine: EngineStatus::default(),
         };
         Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
@@ -160,9 +160,9 @@ impl Office {
         archive: Archive,
         stop: watch::Receiver<bool>,
     ) {
-        let (courier, tools) = (self.courier(archive), self.tools(MockUnitOfWork::new()));
+        let (notifier, tools) = (self.notifier(archive), self.tools(MockUnitOfWork::new()));
         let queue = Arc::clone(self) as _;
-        Arc::new(Sender::new(queue, courier, a_sender(), timings, tools)).run(stop).await;
+        Arc::new(Sender::new(queue, notifier, a_sender(), timings, tools)).run(stop).await;
     }
 
     /// Sends for `time` and stops. Returns the time that it took to stop.

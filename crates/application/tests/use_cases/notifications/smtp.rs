@@ -23,7 +23,7 @@ use crate::{
     applications::scope,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    sealing::sealed,
+    sealed_values::sealed,
     trail::told,
 };
 

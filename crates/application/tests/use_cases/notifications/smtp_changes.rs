@@ -19,7 +19,7 @@ use crate::{
     actors::lacks,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    sealing::sealed,
+    sealed_values::sealed,
     trail::told,
 };
 
@@ -65,7 +65,7 @@ async fn update_changes_all_settings_and_sends_pending_mail_at_once() {
     expect_check(&mut ports, "mail.example.com", 2525);
     let entry = entry(&ports, &changed).with("password", "[changed]");
     ports.expect_commit(vec![Write::UpdateSmtp(Box::new(changed.clone())).into(), told(1, entry)]);
-    let listener = ports.bell.listen();
+    let listener = ports.wake.listen();
     let change = SmtpChange {
         host: Some(changed.host.clone()),
         port: Some(2525),

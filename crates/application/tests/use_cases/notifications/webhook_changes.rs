@@ -79,7 +79,7 @@ async fn new_url_is_sealed_and_gets_pending_deliveries_at_once() {
     let changed =
         WebhookConfig { url: sealed_url(config.id, OTHER), updated_at: ports.now(), ..a_webhook(SLACK) };
     expect_webhook(&mut ports, SLACK, Some(changed.clone()));
-    let listener = ports.bell.listen();
+    let listener = ports.wake.listen();
 
     let shown = update(ports, elsewhere()).await.unwrap();
 

@@ -22,7 +22,7 @@ use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    sealing::sealed,
+    sealed_values::sealed,
     trail::told,
 };
 

@@ -362,7 +362,7 @@ async fn continuation_keeps_the_live_services() {
         let running = Condition::Running { address: ADDRESS.into(), restarts: 0 };
         let web = a_container_of(&left, running, moment(NEW_YEAR));
         let mut beside = web.clone();
-        let launchway_domain::deployments::FoundObject::Container { id, service, .. } = &mut beside.what
+        let launchway_domain::deployments::DiscoveredObject::Container { id, service, .. } = &mut beside.what
         else {
             unreachable!()
         };

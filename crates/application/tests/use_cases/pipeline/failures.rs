@@ -137,7 +137,7 @@ async fn exited_container_is_logged_and_removed() {
             state.condition = Some(condition);
             state.illness = Some("connection refused".to_owned());
             let line = |text: &str| PrintedLine { at: moment(NEW_YEAR), text: text.as_bytes().to_vec() };
-            state.last_words = vec![line("starting"), line("cannot bind: open-sesame")];
+            state.tail_logs = vec![line("starting"), line("cannot bind: open-sesame")];
         })
         .await;
 

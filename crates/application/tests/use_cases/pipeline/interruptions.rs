@@ -2,7 +2,7 @@
 
 use launchway_domain::{
     applications::{Application, BuildPack},
-    deployments::{Condition, Deployment, DeploymentState, FoundObject},
+    deployments::{Condition, Deployment, DeploymentState, DiscoveredObject},
     jobs::JobKind,
 };
 use launchway_testkit::{
@@ -97,7 +97,7 @@ async fn a_container_of_a_cut_off_command_is_removed() {
     let world = carried_out(|state| {
         was_lost(state, left_in(DeploymentState::Deploying));
         let mut command = state.found[0].clone();
-        let FoundObject::Container { id, .. } = &mut command.what else { unreachable!() };
+        let DiscoveredObject::Container { id, .. } = &mut command.what else { unreachable!() };
         *id = a_container("command").id;
         state.found.push(command);
     })

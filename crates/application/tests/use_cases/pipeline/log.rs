@@ -48,7 +48,7 @@ async fn no_reason_shows_a_secret() {
     let world = carried_out(|state| {
         print_secrets(state);
         state.failures.entry("build").or_default().push_back(
-            launchway_domain::deployments::StepError::Fault("no answer\nto build-token".to_owned()),
+            launchway_domain::deployments::StepError::Retryable("no answer\nto build-token".to_owned()),
         );
     })
     .await;

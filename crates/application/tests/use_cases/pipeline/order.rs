@@ -12,7 +12,7 @@ use launchway_testkit::{
 };
 
 use super::{application, carried_out, world};
-use crate::{applications::sealed_for, sealing::sealed};
+use crate::{applications::sealed_for, sealed_values::sealed};
 
 #[tokio::test(start_paused = true)]
 async fn dockerfile_is_built_started_checked_and_switched_in_order() {
@@ -186,7 +186,7 @@ async fn the_first_version_has_none_to_end() {
 async fn fetch_uses_credentials_and_key_of_the_organization() {
     let world = carried_out(|state| {
         let organization_id = an_organization().build().id;
-        let private_key = sealed(&DeployKey::place(organization_id), "PRIVATE KEY");
+        let private_key = sealed(&DeployKey::associated_data(organization_id), "PRIVATE KEY");
         let (public_key, created_at) = ("ssh-ed25519 AAAA".to_owned(), moment(NEW_YEAR));
         state.deploy_key = Some(DeployKey { organization_id, public_key, private_key, created_at });
         let mut application = application(|_| {});

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use launchway_domain::deployments::{
-    Condition, ContainerState, Found, FoundObject, ImageName, LiveVersion, Standing,
+    Condition, ContainerState, DiscoveredObject, DiscoveredResource, ImageName, LiveVersion, RetentionStatus,
 };
 use launchway_testkit::{
     builders::{a_container, parsed},
@@ -23,26 +23,26 @@ pub(crate) fn live() -> LiveVersion {
 }
 
 /// Returns the container that gets the traffic, as the service "web".
-pub(crate) fn web() -> Found {
+pub(crate) fn web() -> DiscoveredResource {
     named(a_container_of(&live().deployment, running(0), moment(NEW_YEAR) - TimeDelta::hours(1)), "web")
 }
 
 /// Returns a sidecar of the same attempt.
-pub(crate) fn beside(service: &str, condition: Condition) -> Found {
+pub(crate) fn beside(service: &str, condition: Condition) -> DiscoveredResource {
     let mut found = named(web(), service);
-    let FoundObject::Container { id, condition: its, .. } = &mut found.what else { unreachable!() };
+    let DiscoveredObject::Container { id, condition: its, .. } = &mut found.what else { unreachable!() };
     (*id, *its) = (a_container(service).id, condition);
     found
 }
 
-fn named(mut found: Found, name: &str) -> Found {
-    let FoundObject::Container { service, .. } = &mut found.what else { unreachable!() };
+fn named(mut found: DiscoveredResource, name: &str) -> DiscoveredResource {
+    let DiscoveredObject::Container { service, .. } = &mut found.what else { unreachable!() };
     *service = Some(parsed(name));
     found
 }
 
-fn network() -> Found {
-    Found { what: FoundObject::Network("launchway-x-1".to_owned()), ..web() }
+fn network() -> DiscoveredResource {
+    DiscoveredResource { what: DiscoveredObject::Network("launchway-x-1".to_owned()), ..web() }
 }
 
 /// Returns a world in which [`live`] runs, configured by `arrange`.
@@ -54,7 +54,8 @@ pub(crate) fn composed(arrange: impl FnOnce(&mut State)) -> Arc<World> {
         state.last_printed = Some(moment(NEW_YEAR) - TimeDelta::hours(1));
         state.found = vec![web(), beside("db", running(0)), network()];
         let deployment = live().deployment.id;
-        state.standing = vec![Standing { deployment, is_live: true, is_open: false, is_worth_keeping: true }];
+        state.retention_status =
+            vec![RetentionStatus { deployment, is_live: true, is_open: false, is_worth_keeping: true }];
         arrange(state);
     })
 }
@@ -85,7 +86,7 @@ async fn a_service_that_is_down_leads_to_one_job() {
 async fn a_service_that_may_end_leads_to_nothing() {
     let world = composed(|state| {
         let mut migration = beside("migration", Condition::Exited(exit(0)));
-        let FoundObject::Container { stays_up, .. } = &mut migration.what else { unreachable!() };
+        let DiscoveredObject::Container { stays_up, .. } = &mut migration.what else { unreachable!() };
         *stays_up = false;
         let restarting = beside("cache", Condition::Restarting(exit(1)));
         state.found = vec![web(), migration, restarting, network()];
@@ -103,7 +104,7 @@ async fn a_composition_that_is_down_leads_to_one_job() {
     {
         let world = composed(|world| {
             world.found = vec![web(), beside("db", running(0))];
-            let FoundObject::Container { condition: its, .. } = &mut world.found[0].what else {
+            let DiscoveredObject::Container { condition: its, .. } = &mut world.found[0].what else {
                 unreachable!()
             };
             *its = condition;
@@ -122,7 +123,7 @@ async fn a_composition_that_is_down_leads_to_one_job() {
 async fn a_composition_left_stopped_for_a_lost_deployment_comes_back() {
     let world = composed(|state| {
         state.found = vec![web(), beside("db", DOWN)];
-        let FoundObject::Container { condition, .. } = &mut state.found[0].what else { unreachable!() };
+        let DiscoveredObject::Container { condition, .. } = &mut state.found[0].what else { unreachable!() };
         *condition = DOWN;
         for deployment in [&mut state.deployments[0], &mut state.live[0].deployment] {
             deployment.container.as_mut().unwrap().state = ContainerState::Exited;
@@ -139,7 +140,7 @@ async fn nothing_is_done_to_a_composition_while_a_job_runs() {
     for condition in [DOWN, Condition::Paused, Condition::Detached] {
         let world = composed(|state| {
             state.found = vec![web(), beside("db", condition)];
-            let FoundObject::Container { condition: its, .. } = &mut state.found[0].what else {
+            let DiscoveredObject::Container { condition: its, .. } = &mut state.found[0].what else {
                 unreachable!()
             };
             *its = condition;
@@ -180,7 +181,7 @@ async fn services_and_their_network_stay_with_the_live_version() {
 #[tokio::test(start_paused = true)]
 async fn services_of_another_attempt_go_with_their_network() {
     let world = composed(|state| {
-        let of_another_attempt = |mut found: Found| {
+        let of_another_attempt = |mut found: DiscoveredResource| {
             found.owner.attempt += 1;
             found
         };
@@ -207,8 +208,8 @@ async fn services_of_a_version_that_is_not_live_go_with_their_network() {
     let world = composed(|state| {
         state.live.clear();
         let deployment = live().deployment.id;
-        state.standing =
-            vec![Standing { deployment, is_live: false, is_open: false, is_worth_keeping: true }];
+        state.retention_status =
+            vec![RetentionStatus { deployment, is_live: false, is_open: false, is_worth_keeping: true }];
     });
 
     reconcile(&world, wait(125)).await;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use launchway_application::reconciler::{UnknownObjects, find_unknown};
 use launchway_domain::deployments::{
-    ContainerRecord, Deployment, Found, FoundObject, ImageName, LiveVersion, Standing, StepError,
+    ContainerRecord, Deployment, DiscoveredObject, DiscoveredResource, ImageName, LiveVersion,
+    RetentionStatus, StepError,
 };
 use launchway_testkit::{
     builders::{a_container, a_deployment},
@@ -22,58 +23,58 @@ fn deployment() -> Deployment {
     a_deployment().build()
 }
 
-fn container() -> Found {
+fn container() -> DiscoveredResource {
     a_container_of(&deployment(), running(0), moment(NEW_YEAR))
 }
 
 /// Returns another container of [`deployment`], in which a command ran.
-fn of_a_command() -> Found {
+fn of_a_command() -> DiscoveredResource {
     let found = container();
-    let FoundObject::Container { condition, created_at, .. } = found.what else { unreachable!() };
+    let DiscoveredObject::Container { condition, created_at, .. } = found.what else { unreachable!() };
     let id = a_container("a command's").id;
-    let what = FoundObject::Container { id, condition, created_at, service: None, stays_up: true };
-    Found { what, ..found }
+    let what = DiscoveredObject::Container { id, condition, created_at, service: None, stays_up: true };
+    DiscoveredResource { what, ..found }
 }
 
-fn image() -> Found {
+fn image() -> DiscoveredResource {
     let name = ImageName::of(deployment().application_id, deployment().id);
-    Found { what: FoundObject::Image(name), ..container() }
+    DiscoveredResource { what: DiscoveredObject::Image(name), ..container() }
 }
 
 /// Returns [`deployment`] as the live version, with the container of [`container`].
 fn live_version() -> LiveVersion {
-    let FoundObject::Container { id, .. } = container().what else { unreachable!() };
+    let DiscoveredObject::Container { id, .. } = container().what else { unreachable!() };
     let mut live = a_deployment().run_by(ContainerRecord { id, ..a_container("web") }).live();
     live.application.status.state = launchway_domain::applications::ApplicationState::Running;
     live
 }
 
-fn standing(is_live: bool, is_open: bool, is_worth_keeping: bool) -> Standing {
-    Standing { deployment: deployment().id, is_live, is_open, is_worth_keeping }
+fn retention_status(is_live: bool, is_open: bool, is_worth_keeping: bool) -> RetentionStatus {
+    RetentionStatus { deployment: deployment().id, is_live, is_open, is_worth_keeping }
 }
 
 /// Returns the status of a deployment that is no longer needed.
-fn unwanted() -> Standing {
-    standing(false, false, false)
+fn unwanted() -> RetentionStatus {
+    retention_status(false, false, false)
 }
 
-/// Returns a world with `found`, whose recorded status is `standing`.
-fn world(found: &[Found], standing: Option<Standing>) -> Arc<World> {
+/// Returns a world with `found`, whose recorded status is `retention_status`.
+fn world(found: &[DiscoveredResource], retention_status: Option<RetentionStatus>) -> Arc<World> {
     World::with(|state| {
         state.deployments = vec![deployment()];
         state.found = found.to_vec();
-        if standing.is_some_and(|standing| standing.is_live) {
+        if retention_status.is_some_and(|retention_status| retention_status.is_live) {
             state.live = vec![live_version()];
         }
         state.last_printed = Some(moment(NEW_YEAR));
-        state.standing = standing.into_iter().collect();
+        state.retention_status = retention_status.into_iter().collect();
     })
 }
 
-/// Removes orphans of `found` with the recorded status `standing` after the grace period; returns the
+/// Removes orphans of `found` with the recorded status `retention_status` after the grace period; returns the
 /// removed ones.
-async fn removed(found: &[Found], standing: Option<Standing>) -> Vec<String> {
-    let world = world(found, standing);
+async fn removed(found: &[DiscoveredResource], retention_status: Option<RetentionStatus>) -> Vec<String> {
+    let world = world(found, retention_status);
     reconcile(&world, wait(BEYOND_GRACE)).await;
     world.journal_of("clear")
 }
@@ -87,9 +88,9 @@ async fn only_what_no_version_or_open_deployment_wants_goes() {
     for is_live in [false, true] {
         for is_open in [false, true] {
             for is_worth_keeping in [false, true] {
-                let standing = standing(is_live, is_open, is_worth_keeping);
+                let retention_status = retention_status(is_live, is_open, is_worth_keeping);
 
-                let goes = removed(&[image(), container()], Some(standing)).await;
+                let goes = removed(&[image(), container()], Some(retention_status)).await;
 
                 let mut expected = Vec::new();
                 if !is_live && !is_open {
@@ -98,7 +99,7 @@ async fn only_what_no_version_or_open_deployment_wants_goes() {
                 if !is_open && !is_worth_keeping {
                     expected.push("clear image of #1");
                 }
-                assert_eq!(goes, expected, "{standing:?}");
+                assert_eq!(goes, expected, "{retention_status:?}");
             }
         }
     }
@@ -127,9 +128,9 @@ async fn an_orphan_that_is_wanted_again_has_a_new_grace_period() {
 
     reconcile(&world, async {
         wait(80).await;
-        world.state().standing = vec![standing(false, false, true)];
+        world.state().retention_status = vec![retention_status(false, false, true)];
         wait(30).await;
-        world.state().standing = vec![unwanted()];
+        world.state().retention_status = vec![unwanted()];
         wait(100).await;
         assert!(calls(&world).is_empty(), "{:?}", calls(&world));
         wait(60).await;
@@ -141,7 +142,8 @@ async fn an_orphan_that_is_wanted_again_has_a_new_grace_period() {
 
 #[tokio::test(start_paused = true)]
 async fn what_no_record_knows_stays_for_ever() {
-    let network = Found { what: FoundObject::Network("launchway-x-1".to_owned()), ..container() };
+    let network =
+        DiscoveredResource { what: DiscoveredObject::Network("launchway-x-1".to_owned()), ..container() };
     let world = world(&[container(), image(), network.clone()], None);
     world.state().published = vec![deployment().id];
 
@@ -193,7 +195,7 @@ async fn orphans_are_looked_for_again_behind_a_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn another_container_of_the_live_deployment_goes_alone() {
-    let world = world(&[container(), of_a_command()], Some(standing(true, false, true)));
+    let world = world(&[container(), of_a_command()], Some(retention_status(true, false, true)));
 
     reconcile(&world, wait(BEYOND_GRACE)).await;
 
@@ -209,7 +211,7 @@ async fn a_known_release_goes_when_nobody_wants_it() {
                 let world = World::with(|state| {
                     state.deployments = vec![deployment()];
                     state.published = vec![deployment().id];
-                    state.standing = vec![standing(is_live, is_open, is_worth_keeping)];
+                    state.retention_status = vec![retention_status(is_live, is_open, is_worth_keeping)];
                 });
 
                 reconcile(&world, async {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use launchway_domain::deployments::{Condition, Standing};
+use launchway_domain::deployments::{Condition, RetentionStatus};
 use launchway_testkit::builders::a_deployment;
 use tokio::time::Instant;
 
@@ -24,9 +24,9 @@ async fn an_outage_keeps_its_beginning_until_the_engine_answers() {
         wait(60).await;
         let outage = world.engine.outage().unwrap();
         assert_eq!((outage.since, outage.reason.as_str()), (began, AWAY));
-        let mut bell = world.bell.listen();
+        let mut wake = world.wake.listen();
         world.state().is_away = false;
-        bell.wait(Duration::from_secs(60)).await;
+        wake.wait_timeout(Duration::from_secs(60)).await;
         assert_eq!(world.engine.outage(), None, "whoever waits for the engine is woken");
     })
     .await;
@@ -90,14 +90,15 @@ async fn a_version_is_checked_at_its_address_during_an_outage() {
 #[tokio::test(start_paused = true)]
 async fn no_orphan_is_removed_while_the_engine_is_away() {
     let old = a_deployment().numbered(2).build();
-    let standing = Standing { deployment: old.id, is_live: false, is_open: false, is_worth_keeping: false };
+    let retention_status =
+        RetentionStatus { deployment: old.id, is_live: false, is_open: false, is_worth_keeping: false };
     let world = world(running(0));
     {
         let mut state = world.state();
         let orphan = a_container_of(&old, running(0), state.last_printed.unwrap());
         state.found.push(orphan);
         state.deployments.push(old);
-        state.standing = vec![standing];
+        state.retention_status = vec![retention_status];
     }
 
     reconcile(&world, async {

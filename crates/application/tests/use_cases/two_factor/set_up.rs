@@ -28,7 +28,9 @@ fn ports_that_seal() -> MockedPorts {
     ports
         .secrets
         .expect_seal()
-        .withf(|place, plain| place == TotpSecret::place(ada().id) && plain == new_secret().as_bytes())
+        .withf(|place, plain| {
+            place == TotpSecret::associated_data(ada().id) && plain == new_secret().as_bytes()
+        })
         .once()
         .returning(|_, _| Ok(sealed()));
     ports

@@ -4,7 +4,8 @@ use launchway_domain::{
     applications::{Application, Write as ApplicationWrite},
     audit::{Action, Resource},
     deployments::{
-        Condition, ContainerRecord, ContainerState, DeploymentState, Found, FoundObject, ImageName, Write,
+        Condition, ContainerRecord, ContainerState, DeploymentState, DiscoveredObject, DiscoveredResource,
+        ImageName, Write,
     },
     jobs::{JobKind, Outcome, Write as JobWrite},
     store,
@@ -109,9 +110,9 @@ async fn what_is_not_live_is_neither_stopped_nor_restarted() {
 async fn of_a_deleted_application_containers_go_before_images() {
     let world = carried_out(JobKind::Remove, |state| {
         let container = |deployment| a_container_of(deployment, Condition::Gone, moment(NEW_YEAR));
-        let image = |found: Found| {
+        let image = |found: DiscoveredResource| {
             let name = ImageName::of(found.owner.application, found.owner.deployment);
-            Found { what: FoundObject::Image(name), ..found }
+            DiscoveredResource { what: DiscoveredObject::Image(name), ..found }
         };
         let other = a_deployment().of(&an_application().named("api").build()).build();
         state.found = vec![

@@ -8,8 +8,9 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::{
         BuildPlan, BuildPlanner, Checkout, CommitHash, Condition, Container, ContainerId, ContainerPlan,
-        Deployer, Deployment, EngineInventory, Found, FoundObject, GitSource, HealthProbe, ImageBuilder,
-        ImageName, Output, Owner, PrintedLine, ProbeTarget, SiteStore, SourceFetcher, StepError,
+        Deployer, Deployment, DiscoveredObject, DiscoveredResource, EngineInventory, GitSource, HealthProbe,
+        ImageBuilder, ImageName, Output, Owner, PrintedLine, ProbeTarget, SiteStore, SourceFetcher,
+        StepError,
     },
     ids::{ApplicationId, DeploymentId},
     routes::{Route, Target, TrafficRouter},
@@ -59,7 +60,11 @@ pub(crate) fn a_started_container() -> Container {
 }
 
 /// Returns a container of a deployment as it is found on the engine.
-pub(crate) fn a_container_of(deployment: &Deployment, condition: Condition, created_at: Timestamp) -> Found {
+pub(crate) fn a_container_of(
+    deployment: &Deployment,
+    condition: Condition,
+    created_at: Timestamp,
+) -> DiscoveredResource {
     let owner = Owner {
         organization: deployment.organization_id,
         application: deployment.application_id,
@@ -68,7 +73,10 @@ pub(crate) fn a_container_of(deployment: &Deployment, condition: Condition, crea
     };
     let recorded = deployment.container.as_ref().map(|container| container.id.clone());
     let id = recorded.unwrap_or_else(|| a_container(&deployment.id.to_string()).id);
-    Found { owner, what: FoundObject::Container { id, condition, created_at, service: None, stays_up: true } }
+    DiscoveredResource {
+        owner,
+        what: DiscoveredObject::Container { id, condition, created_at, service: None, stays_up: true },
+    }
 }
 
 impl World {
@@ -86,8 +94,7 @@ impl World {
         let (recorded, found) = {
             let state = self.state();
             let runs = |known: &&Deployment| known.container.as_ref().is_some_and(|its| its.id == *container);
-            let is_it =
-                |found: &&Found| matches!(&found.what, FoundObject::Container { id, .. } if id == container);
+            let is_it = |found: &&DiscoveredResource| matches!(&found.what, DiscoveredObject::Container { id, .. } if id == container);
             let recorded = state.deployments.iter().find(runs).map(|known| known.id);
             (recorded, state.found.iter().find(is_it).map(|found| found.owner))
         };
@@ -101,8 +108,8 @@ impl World {
     /// Returns the condition of a container as it is listed; running if it is not.
     fn found_condition(&self, container: &ContainerId) -> Condition {
         let state = self.state();
-        let is_it = |found: &Found| match &found.what {
-            FoundObject::Container { id, condition, .. } if id == container => Some(*condition),
+        let is_it = |found: &DiscoveredResource| match &found.what {
+            DiscoveredObject::Container { id, condition, .. } if id == container => Some(*condition),
             _ => None,
         };
         let running = Condition::Running { address: IpAddr::from(ADDRESS), restarts: 0 };
@@ -203,7 +210,7 @@ impl Deployer for World {
         self.call("run", command).await
     }
 
-    async fn keep(&self, _: &ContainerId) -> Result<(), StepError> {
+    async fn enable_restart_policy(&self, _: &ContainerId) -> Result<(), StepError> {
         self.call("keep", "").await
     }
 
@@ -218,7 +225,7 @@ impl Deployer for World {
         let mut state = self.state();
         let (state, address) = (&mut *state, IpAddr::from(RESUMED));
         for found in state.found.iter_mut().filter(|_| !state.stays_down) {
-            if let FoundObject::Container { id, condition, .. } = &mut found.what
+            if let DiscoveredObject::Container { id, condition, .. } = &mut found.what
                 && id == container
             {
                 *condition = Condition::Running { address, restarts: 0 };
@@ -251,22 +258,23 @@ impl Deployer for World {
 
 #[async_trait]
 impl EngineInventory for World {
-    async fn everything(&self) -> Result<Vec<Found>, StepError> {
+    async fn everything(&self) -> Result<Vec<DiscoveredResource>, StepError> {
         self.call("everything", "").await?;
         Ok(self.state().found.clone())
     }
 
-    async fn containers(&self) -> Result<Vec<Found>, StepError> {
+    async fn containers(&self) -> Result<Vec<DiscoveredResource>, StepError> {
         self.call("containers", "").await?;
-        let is_container = |found: &Found| matches!(found.what, FoundObject::Container { .. });
+        let is_container =
+            |found: &DiscoveredResource| matches!(found.what, DiscoveredObject::Container { .. });
         Ok(self.state().found.iter().filter(|found| is_container(found)).cloned().collect())
     }
 
-    async fn remove(&self, found: &Found) -> Result<(), StepError> {
+    async fn remove(&self, found: &DiscoveredResource) -> Result<(), StepError> {
         let what = match &found.what {
-            FoundObject::Container { .. } => "container",
-            FoundObject::Image(_) => "image",
-            FoundObject::Network(_) => "network",
+            DiscoveredObject::Container { .. } => "container",
+            DiscoveredObject::Image(_) => "image",
+            DiscoveredObject::Network(_) => "network",
         };
         self.call("clear", format!("{what} of {}", self.name_of(found.owner.deployment))).await?;
         self.state().found.retain(|other| other != found);
@@ -285,13 +293,13 @@ impl EngineInventory for World {
         Ok(lines.into_iter().filter(behind).take(limit).collect())
     }
 
-    async fn last_words(&self, _: &ContainerId, _: usize) -> Result<Vec<PrintedLine>, StepError> {
+    async fn tail_logs(&self, _: &ContainerId, _: usize) -> Result<Vec<PrintedLine>, StepError> {
         self.call("last words", "").await?;
-        Ok(self.state().last_words.clone())
+        Ok(self.state().tail_logs.clone())
     }
 
-    async fn wait_for_news(&self, patience: Duration) -> bool {
-        tokio::time::sleep(patience).await;
+    async fn wait_for_news(&self, timeout: Duration) -> bool {
+        tokio::time::sleep(timeout).await;
         !self.state().is_quiet
     }
 }

@@ -10,9 +10,9 @@ use launchway_domain::{
     },
     clock::Timestamp,
     deployments::{
-        self, Deployment, DeploymentDetail, DeploymentRepository, KeptVersions, LiveVersion, Standing,
+        self, Deployment, DeploymentDetail, DeploymentRepository, KeptVersions, LiveVersion, RetentionStatus,
     },
-    idempotency::{IdempotencyKey, IdempotencyStore, Remembered},
+    idempotency::{IdempotencyKey, IdempotencyStore, StoredResponse},
     ids::{ApplicationId, DeploymentId},
     jobs::{self, JobKind},
     logs::{LogFilter, LogLine, LogReader, LogSink, NewLine},
@@ -148,16 +148,19 @@ impl DeploymentRepository for World {
         Ok(of_versions.chain(of_extensions).collect())
     }
 
-    async fn standing(
+    async fn retention_status(
         &self,
         deployments: &[DeploymentId],
         kept: KeptVersions,
-    ) -> Result<Vec<Standing>, StoreError> {
+    ) -> Result<Vec<RetentionStatus>, StoreError> {
         assert_eq!(kept, KeptVersions(10));
         let distinct: HashSet<&DeploymentId> = deployments.iter().collect();
         assert_eq!(distinct.len(), deployments.len(), "asked twice: {deployments:?}");
-        let known = self.state().standing.clone();
-        Ok(known.into_iter().filter(|standing| deployments.contains(&standing.deployment)).collect())
+        let known = self.state().retention_status.clone();
+        Ok(known
+            .into_iter()
+            .filter(|retention_status| deployments.contains(&retention_status.deployment))
+            .collect())
     }
 }
 
@@ -213,7 +216,7 @@ impl LogReader for World {
 
 #[async_trait]
 impl IdempotencyStore for World {
-    async fn find(&self, _: &IdempotencyKey, _: Timestamp) -> Result<Option<Remembered>, StoreError> {
+    async fn find(&self, _: &IdempotencyKey, _: Timestamp) -> Result<Option<StoredResponse>, StoreError> {
         unreachable!("maintenance looks for no request")
     }
 

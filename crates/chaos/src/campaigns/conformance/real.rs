@@ -7,7 +7,7 @@ use std::{
 
 use launchway_testkit::{
     client::Client,
-    outside::{Postbox, Reply},
+    external::{Reply, TestReceiver},
 };
 use serde_json::{Value, json};
 
@@ -22,21 +22,21 @@ const DELIVERIES: &str = "/api/v1/notification/deliveries?page_size=100";
 /// The number of resources of a kind that may be deleted.
 const DOOMED: usize = 12;
 /// The timeout of the first deployments and notifications.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Fields are dropped in their order: the server stops before the services it uses.
 pub(crate) struct Installation {
     pub(crate) stage: Stage,
     /// The existing resources, for the hooks.
     pub(crate) real: Value,
-    _postbox: Postbox,
+    _postbox: TestReceiver,
 }
 
 impl Installation {
     pub(crate) fn furnished(options: &Options, postgres: Option<String>) -> Self {
         // The first deliveries fail, so that there are some to replay.
         let postbox =
-            Postbox::answering(|number, _| Reply::Status(if number < 4 * DOOMED { 500 } else { 204 }));
+            TestReceiver::answering(|number, _| Reply::Status(if number < 4 * DOOMED { 500 } else { 204 }));
         let settings = [
             ("LAUNCHWAY_OUTBOUND_ALLOW", format!("127.0.0.1/32:{}", postbox.port)),
             ("LAUNCHWAY_NOTIFICATION_RETRIES", "100ms".to_owned()),
@@ -50,7 +50,7 @@ impl Installation {
     }
 }
 
-fn furnish(stage: &Stage, postbox: &Postbox) -> Value {
+fn furnish(stage: &Stage, postbox: &TestReceiver) -> Value {
     let admin = &stage.admin;
     let made = |path: &str, body: Value, name: &str| text(&admin.post(path, &body).success()[name]);
     let many = |make: &dyn Fn(usize) -> String| (0..DOOMED).map(make).collect::<Vec<_>>();
@@ -105,7 +105,7 @@ fn dead(admin: &Client, count: usize) -> Vec<String> {
         if dead.len() >= count {
             return dead;
         }
-        assert!(started.elapsed() < PATIENCE, "{} of {count} messages came to nothing", dead.len());
+        assert!(started.elapsed() < TIMEOUT, "{} of {count} messages came to nothing", dead.len());
         sleep(Duration::from_millis(100));
     }
 }
@@ -114,7 +114,7 @@ fn dead(admin: &Client, count: usize) -> Vec<String> {
 fn wait(admin: &Client, deployment: &str) {
     let (started, path) = (Instant::now(), format!("{DEPLOY}/deployments/{deployment}"));
     while admin.get(&path).success()["status"]["status"] != "failed" {
-        assert!(started.elapsed() < PATIENCE, "the deployment does not fail");
+        assert!(started.elapsed() < TIMEOUT, "the deployment does not fail");
         sleep(Duration::from_millis(50));
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Report {
 }
 
 /// A run: the document, the base URL, the duration, and a filter of paths.
-pub(crate) struct Wish<'a> {
+pub(crate) struct RunOptions<'a> {
     pub(crate) document: &'a str,
     pub(crate) base: &'a str,
     pub(crate) seconds: usize,
@@ -61,7 +61,7 @@ impl Tool {
     }
 
     /// Runs it with these real values.
-    pub(crate) fn run(&self, wish: &Wish<'_>, real: &Value) -> Report {
+    pub(crate) fn run(&self, options: &RunOptions<'_>, real: &Value) -> Report {
         let [real_file, answers, report] =
             ["real.json", "answers.json", "report.json"].map(|name| self.folder.join(name));
         fs::write(&real_file, real.to_string()).unwrap();
@@ -71,9 +71,9 @@ impl Tool {
         let path = env::join_paths([&self.folder]).unwrap();
         let mut command = Command::new(&self.program);
         command
-            .args(["run", wish.document, "--url", wish.base, "--checks", CHECKS, "--no-color"])
-            .args(["--phases", "examples,coverage,fuzzing", "--max-examples", &wish.examples.to_string()])
-            .args(["--max-time", &wish.seconds.to_string(), "--request-timeout", "30"])
+            .args(["run", options.document, "--url", options.base, "--checks", CHECKS, "--no-color"])
+            .args(["--phases", "examples,coverage,fuzzing", "--max-examples", &options.examples.to_string()])
+            .args(["--max-time", &options.seconds.to_string(), "--request-timeout", "30"])
             .args([
                 "--generation-database",
                 "none",
@@ -83,7 +83,7 @@ impl Tool {
             ])
             .args(["--output-truncate", "false", "--report-json-path"])
             .arg(&report)
-            .args(wish.only.iter().flat_map(|path| ["--include-path", path]))
+            .args(options.only.iter().flat_map(|path| ["--include-path", path]))
             .current_dir(&self.folder)
             .env("PYTHONPATH", path)
             .env("SCHEMATHESIS_HOOKS", "launchway_hooks")

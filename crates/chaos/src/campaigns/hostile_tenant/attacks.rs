@@ -23,7 +23,7 @@ const REFUSALS: usize = 5;
 /// Ports that services of the machine listen on.
 const PORTS: [u16; 3] = [80, 443, 5432];
 /// The timeout of an attack before the next one begins.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Tries to start 5,000 processes that wait.
 const FORK_BOMB: &str = "RUN i=0; while [ $i -lt 5000 ]; do sleep 20 & i=$((i+1)); done; wait\n";
 /// Prints without a pause beside the server.
@@ -132,8 +132,8 @@ impl Attacker {
     }
 
     fn open_stream(&self, deployment: &str) -> Option<(u16, TcpStream)> {
-        let mut stream = TcpStream::connect_timeout(&self.api, PATIENCE).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        let mut stream = TcpStream::connect_timeout(&self.api, TIMEOUT).ok()?;
+        stream.set_read_timeout(Some(TIMEOUT)).ok()?;
         let head = format!(
             "GET {DEPLOY}/deployments/{deployment}/logs/stream HTTP/1.1\r\nHost: {}\r\n\
              Authorization: Bearer {}\r\nX-Organization-Id: {}\r\n\r\n",
@@ -173,7 +173,7 @@ impl Attacker {
         let Ok(execution) = self.post(&path, &json!({ "variables": {} })) else { return false };
         let path = format!("/api/v1/extensions/execution/{}", text(&execution["id"]));
         let started = Instant::now();
-        while started.elapsed() < PATIENCE {
+        while started.elapsed() < TIMEOUT {
             let state = text(&self.client.get(&path).success()["status"]);
             if ["completed", "failed", "cancelled"].contains(&state.as_str()) {
                 break;
@@ -191,7 +191,7 @@ impl Attacker {
         };
         let path = format!("{DEPLOY}/deployments/{}", text(&deployment["id"]));
         let started = Instant::now();
-        while started.elapsed() < PATIENCE && !is_over.load(Ordering::Relaxed) {
+        while started.elapsed() < TIMEOUT && !is_over.load(Ordering::Relaxed) {
             let state = text(&self.client.get(&path).success()["status"]["status"]);
             if ["deployed", "failed", "cancelled"].contains(&state.as_str()) {
                 return true;

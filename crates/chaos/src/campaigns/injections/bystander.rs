@@ -35,9 +35,9 @@ impl Bystander {
         let made = owner.post("/api/v1/organizations", &json!({"name": "Next door"})).success();
         let organization = text(&made["id"]);
         let client = owner.with_header("x-organization-id", &organization);
-        let mut wish = stage.site("bystander");
-        wish["environment_variables"] = json!({"NAME": "value"});
-        let application = text(&client.post(DEPLOY, &wish).success()["id"]);
+        let mut options = stage.site("bystander");
+        options["environment_variables"] = json!({"NAME": "value"});
+        let application = text(&client.post(DEPLOY, &options).success()["id"]);
         let channel =
             json!({"type": "slack", "webhook_url": "https://hooks.example.com/a", "is_active": false});
         client.post("/api/v1/notification/webhook", &channel).success();

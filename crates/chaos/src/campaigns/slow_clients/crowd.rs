@@ -91,12 +91,12 @@ struct Slow {
 
 impl Crowd {
     /// Opens `count` connections of each of these paces, over one interval. At the end, each may last
-    /// `patience` from its start.
+    /// `timeout` from its start.
     pub(crate) fn gather(
         address: SocketAddr,
         paces: &'static [Pace],
         count: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
         let is_over = Arc::new(AtomicBool::default());
         let end = Arc::clone(&is_over);
@@ -114,7 +114,7 @@ impl Crowd {
                     sleep(ROUND / u32::try_from(PARTS).unwrap_or(1));
                 }
                 let mut open = places.iter().filter_map(|(_, place)| place.as_ref());
-                if is_over && !open.any(|slow| slow.opened.elapsed() < patience) {
+                if is_over && !open.any(|slow| slow.opened.elapsed() < timeout) {
                     break;
                 }
             }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{
     failure::Outcome,
-    naming,
+    names,
     records::Pagination,
     screen::tone_of,
     session::Session,
@@ -35,7 +35,7 @@ impl Execution {
 }
 
 pub(super) fn list(id: &str, page: u32, session: &Session<'_>) -> Outcome {
-    let path = format!("/extensions/by-extension-id/{}/executions", naming::id(id)?);
+    let path = format!("/extensions/by-extension-id/{}/executions", names::id(id)?);
     let data = session.server.get(&path).with("page", page).with("page_size", 100).send()?;
     session.screen.show(data, |listed: Executions| {
         let mut table = Table::new(&["ID", "STATE", "BEGUN", "REASON"], "It was never run here");
@@ -52,7 +52,7 @@ pub(super) fn list(id: &str, page: u32, session: &Session<'_>) -> Outcome {
 }
 
 pub(super) fn cancel(id: &str, session: &Session<'_>) -> Outcome {
-    let path = format!("/extensions/execution/{}/cancel", naming::id(id)?);
+    let path = format!("/extensions/execution/{}/cancel", names::id(id)?);
     let data = session.server.post(&path).body(json!({})).send()?;
     if session.screen.is_for_programs() {
         return session.screen.json(&data);

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::{Extension, executions::Execution, read, variables};
 use crate::{
     failure::{Failure, Kind, Outcome},
-    naming, records,
+    names, records,
     screen::{Screen, Tone, printed, tone_of},
-    server::{Request, Server, fresh_key, patiently},
+    server::{Request, Server, fresh_key, retry_for},
     session::Session,
 };
 
 /// The time for which an unreachable server is retried: longer than a restart or an upgrade takes.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// The interval at which a silent run is polled.
 const PAUSE: Duration = Duration::from_millis(400);
 
@@ -55,7 +55,7 @@ pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
     let mut values = variables::given(&wish.set, wish.file.as_deref())?;
     let extension: Extension = records::read(read(&wish.extension, session)?)?;
     variables::complete(&extension, &mut values, screen)?;
-    let path = format!("/extensions/{}/run", naming::id(&wish.extension)?);
+    let path = format!("/extensions/{}/run", names::id(&wish.extension)?);
     let begun = loop {
         let (key, body) = (fresh_key()?, json!({"variables": values}));
         // Idempotent: however often the request is sent, it runs once.
@@ -80,7 +80,7 @@ pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
 /// lost or repeated, across reconnects.
 pub(super) fn follow(id: &str, session: &Session<'_>) -> Outcome {
     let screen = session.screen;
-    let path = format!("/extensions/execution/{}", naming::id(id)?);
+    let path = format!("/extensions/execution/{}", names::id(id)?);
     let logs = format!("{path}/logs");
     let mut seen = 0;
     loop {
@@ -107,7 +107,7 @@ pub(super) fn follow(id: &str, session: &Session<'_>) -> Outcome {
 
 fn ask<'a>(session: &'a Session<'_>, request: impl Fn(&'a Server) -> Request<'a>) -> Outcome<Value> {
     let lost = |failure: &Failure| session.screen.warn(&format!("{failure}; waiting for it"));
-    patiently(PATIENCE, || request(&session.server).send(), lost)
+    retry_for(TIMEOUT, || request(&session.server).send(), lost)
 }
 
 /// Formats a line. Output of steps is dimmer than messages about them.

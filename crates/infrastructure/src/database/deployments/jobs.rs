@@ -13,7 +13,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use super::{
-    announcing::{announce_ends, why_ended},
+    announcements::{announce_ends, why_ended},
     rows::is_open,
 };
 use crate::database::{

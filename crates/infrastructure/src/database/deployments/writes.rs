@@ -12,7 +12,7 @@ use launchway_domain::{
 };
 
 use super::{
-    announcing::announce_ends,
+    announcements::announce_ends,
     jobs::follow_jobs,
     rows::{FactColumns, kind_name},
 };

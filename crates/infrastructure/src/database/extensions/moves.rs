@@ -14,7 +14,7 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use super::{announcing::announce_ends, writes::is_open};
+use super::{announcements::announce_ends, writes::is_open};
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,

@@ -10,7 +10,7 @@ use launchway_domain::{
 };
 
 use super::{
-    announcing::announce,
+    announcements::announce,
     configs::{self, WebhookChanges},
     mail,
     outcome::{end_waiting, why_off},

@@ -56,7 +56,7 @@ const fn sealed(
 
 impl SealedColumn {
     /// Returns the associated data of a row's value.
-    fn place(&self, table: &Table, row: &[Value]) -> Option<String> {
+    fn associated_data(&self, table: &Table, row: &[Value]) -> Option<String> {
         let mut place = self.place.to_owned();
         for id in self.ids {
             let position = table.columns.iter().position(|column| column.name == *id)?;
@@ -93,7 +93,7 @@ impl Tables {
         self.read(&table, |line| {
             let row: Vec<Value> = serde_json::from_str(line).map_err(about(&table))?;
             let Some(value) = row.get(position).and_then(Value::as_str) else { return Ok(()) };
-            let place = column.place(&table, &row).ok_or_else(missing)?;
+            let place = column.associated_data(&table, &row).ok_or_else(missing)?;
             found += 1;
             if let Some(new) = change(&place, value)? {
                 let key = keys.iter().filter_map(|position| row.get(*position).cloned());

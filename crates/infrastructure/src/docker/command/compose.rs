@@ -10,7 +10,7 @@ use launchway_domain::deployments::{Output, ServiceName};
 
 use super::{Docker, answer};
 use crate::{
-    docker::complaints::Failure,
+    docker::errors::EngineError,
     process::{Invocation, ProcessError},
 };
 
@@ -38,7 +38,10 @@ pub(in crate::docker) struct NewProject<'a> {
 
 impl Docker {
     /// Looks for compose: the plugin first, then `program`. Asks no engine.
-    pub(in crate::docker) async fn find_compose(&self, program: &Path) -> Result<Option<Compose>, Failure> {
+    pub(in crate::docker) async fn find_compose(
+        &self,
+        program: &Path,
+    ) -> Result<Option<Compose>, EngineError> {
         if Self::is_there(self.call(&["compose", "version", "--short"])).await? {
             return Ok(Some(Compose::Plugin));
         }
@@ -53,7 +56,7 @@ impl Docker {
         project: &NewProject<'_>,
         limit: Duration,
         output: Arc<dyn Output>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EngineError> {
         let call = match compose {
             Compose::Plugin => self.call_within(limit, &["compose"]),
             Compose::Program(program) => self.call_of(program, limit),
@@ -73,13 +76,13 @@ impl Docker {
     }
 
     /// Returns whether the client answers a request for its version. Does not involve the engine.
-    async fn is_there(call: Invocation) -> Result<bool, Failure> {
+    async fn is_there(call: Invocation) -> Result<bool, EngineError> {
         match answer(call).await {
             Ok(version) => {
                 let version = version.trim().trim_start_matches('v');
                 Ok(version.starts_with(|c: char| c.is_ascii_digit()))
             }
-            Err(Failure::Complaint(_) | Failure::Client(ProcessError::NotInstalled(_))) => Ok(false),
+            Err(EngineError::Message(_) | EngineError::Client(ProcessError::NotInstalled(_))) => Ok(false),
             Err(failure) => Err(failure),
         }
     }

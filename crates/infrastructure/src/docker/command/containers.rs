@@ -10,12 +10,12 @@ use launchway_domain::{
 };
 use serde_json::{Value, json};
 
-use super::{Docker, ImageId, NetworkId, Patience, cpu_limited, unreadable, with_labels};
+use super::{Docker, ImageId, NetworkId, RetryBudget, cpu_limited, unreadable, with_labels};
 use crate::{
     docker::{
         ContainerLimits,
-        complaints::Failure,
         environment::ContainerEnvironment,
+        errors::EngineError,
         labels::Label,
         socket::{LogRange, Socket, SocketError},
     },
@@ -89,7 +89,7 @@ impl Docker {
         &self,
         container: &NewContainer<'_>,
         network: &NetworkId,
-    ) -> Result<ContainerId, Failure> {
+    ) -> Result<ContainerId, EngineError> {
         self.make(&["run", "--detach"], container, network).await
     }
 
@@ -98,7 +98,7 @@ impl Docker {
         &self,
         container: &NewContainer<'_>,
         network: &NetworkId,
-    ) -> Result<ContainerId, Failure> {
+    ) -> Result<ContainerId, EngineError> {
         self.make(&["create"], container, network).await
     }
 
@@ -109,7 +109,7 @@ impl Docker {
         words: &[&str],
         container: &NewContainer<'_>,
         network: &NetworkId,
-    ) -> Result<ContainerId, Failure> {
+    ) -> Result<ContainerId, EngineError> {
         let mut call = self
             .call(words)
             .args(["--pull", "never", "--name", container.name])
@@ -157,54 +157,62 @@ impl Docker {
         container: &ContainerId,
         limit: Duration,
         output: Arc<dyn Output>,
-    ) -> Result<(), Failure> {
-        let mut patience = Patience::new();
+    ) -> Result<(), EngineError> {
+        let mut retries = RetryBudget::new();
         loop {
             let call = self.call_within(limit, &["start", "--attach", container.as_str()]);
             match self.tell(call, output.clone()).await {
-                Err(failure) if patience.bears(&failure).await => {}
+                Err(failure) if retries.should_retry(&failure).await => {}
                 done => return done,
             }
         }
     }
 
     /// Sets the restart policy of the container.
-    pub(in crate::docker) async fn keep(&self, container: &ContainerId, policy: &str) -> Result<(), Failure> {
+    pub(in crate::docker) async fn set_restart_policy(
+        &self,
+        container: &ContainerId,
+        policy: &str,
+    ) -> Result<(), EngineError> {
         self.answer(self.call(&["update", "--restart", policy, container.as_str()])).await.map(drop)
     }
 
     /// Starts a stopped container. A running one is left alone.
-    pub(in crate::docker) async fn start(&self, container: &ContainerId) -> Result<(), Failure> {
-        let mut patience = Patience::new();
+    pub(in crate::docker) async fn start(&self, container: &ContainerId) -> Result<(), EngineError> {
+        let mut retries = RetryBudget::new();
         loop {
             match self.answer(self.call(&["start", container.as_str()])).await {
-                Err(failure) if patience.bears(&failure).await => {}
+                Err(failure) if retries.should_retry(&failure).await => {}
                 done => return done.map(drop),
             }
         }
     }
 
     /// Resumes a paused container.
-    pub(in crate::docker) async fn unpause(&self, container: &ContainerId) -> Result<(), Failure> {
+    pub(in crate::docker) async fn unpause(&self, container: &ContainerId) -> Result<(), EngineError> {
         self.answer(self.call(&["unpause", container.as_str()])).await.map(drop)
     }
 
     /// Renames a container to a name of our own making.
-    pub(in crate::docker) async fn rename(&self, container: &ContainerId, name: &str) -> Result<(), Failure> {
+    pub(in crate::docker) async fn rename(
+        &self,
+        container: &ContainerId,
+        name: &str,
+    ) -> Result<(), EngineError> {
         self.answer(self.call(&["rename", container.as_str(), name])).await.map(drop)
     }
 
-    pub(in crate::docker) async fn restart(&self, container: &ContainerId) -> Result<(), Failure> {
-        let mut patience = Patience::new();
+    pub(in crate::docker) async fn restart(&self, container: &ContainerId) -> Result<(), EngineError> {
+        let mut retries = RetryBudget::new();
         loop {
             match self.answer(self.call(&["restart", "-t", GRACE, container.as_str()])).await {
-                Err(failure) if patience.bears(&failure).await => {}
+                Err(failure) if retries.should_retry(&failure).await => {}
                 done => return done.map(drop),
             }
         }
     }
 
-    pub(in crate::docker) async fn stop(&self, container: &ContainerId) -> Result<(), Failure> {
+    pub(in crate::docker) async fn stop(&self, container: &ContainerId) -> Result<(), EngineError> {
         self.answer(self.call(&["stop", "-t", GRACE, container.as_str()])).await.map(drop)
     }
 
@@ -212,12 +220,12 @@ impl Docker {
     pub(in crate::docker) async fn stop_in_its_own_time(
         &self,
         container: &ContainerId,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EngineError> {
         self.answer(self.call(&["stop", container.as_str()])).await.map(drop)
     }
 
     /// Kills containers and removes them with their anonymous volumes. One that is gone is no error.
-    pub(in crate::docker) async fn remove(&self, containers: &[ContainerId]) -> Result<(), Failure> {
+    pub(in crate::docker) async fn remove(&self, containers: &[ContainerId]) -> Result<(), EngineError> {
         if containers.is_empty() {
             return Ok(());
         }
@@ -232,7 +240,10 @@ impl Docker {
     ///
     /// Only those with a name of ours: a Dockerfile may put any label on the containers in which its steps
     /// run, but the engine names those.
-    pub(in crate::docker) async fn containers(&self, labels: &[Label]) -> Result<Vec<ContainerId>, Failure> {
+    pub(in crate::docker) async fn containers(
+        &self,
+        labels: &[Label],
+    ) -> Result<Vec<ContainerId>, EngineError> {
         let call = self.call(&["ps", "--all", "--quiet", "--no-trunc", "--filter", "name=^/?launchway-"]);
         let listed = self.listed(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty());
@@ -240,7 +251,10 @@ impl Docker {
     }
 
     /// Returns the record of each container that still exists.
-    pub(in crate::docker) async fn inspect(&self, containers: &[ContainerId]) -> Result<Vec<Value>, Failure> {
+    pub(in crate::docker) async fn inspect(
+        &self,
+        containers: &[ContainerId],
+    ) -> Result<Vec<Value>, EngineError> {
         if containers.is_empty() {
             return Ok(Vec::new());
         }
@@ -272,7 +286,7 @@ impl Docker {
         &self,
         network: &NetworkId,
         name: &str,
-    ) -> Result<Vec<ContainerId>, Failure> {
+    ) -> Result<Vec<ContainerId>, EngineError> {
         let mut call = self.call(&["ps", "--all", "--quiet", "--no-trunc", "--filter"]);
         call = call.arg(format!("network={}", network.as_str()));
         if !name.is_empty() {
@@ -289,7 +303,7 @@ impl Docker {
         container: &ContainerId,
         since: Option<Timestamp>,
         output: Arc<dyn Output>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EngineError> {
         let nanoseconds = since.and_then(|since| since.timestamp_nanos_opt());
         let range = nanoseconds.map_or(LogRange::All, LogRange::Since);
         if let Some(read) = self.logs_at_socket(container, range, &output).await {
@@ -308,7 +322,7 @@ impl Docker {
         container: &ContainerId,
         lines: usize,
         output: Arc<dyn Output>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EngineError> {
         if let Some(read) = self.logs_at_socket(container, LogRange::Last(lines), &output).await {
             return read;
         }
@@ -323,7 +337,7 @@ impl Docker {
         container: &ContainerId,
         range: LogRange,
         output: &Arc<dyn Output>,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), EngineError>> {
         let socket = self.socket().await?;
         match socket.logs(container, range, Arc::clone(output), self.limit).await {
             Ok(()) => Some(Ok(())),
@@ -340,7 +354,7 @@ impl Docker {
         since: i64,
         limit: Duration,
         output: Arc<dyn Output>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EngineError> {
         let since = format!("{}.{:09}", since.div_euclid(1_000_000_000), since.rem_euclid(1_000_000_000));
         let mut call = self
             .call_within(limit, &["events", "--format", "{{json .}}", "--since", &since])

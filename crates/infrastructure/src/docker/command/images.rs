@@ -5,13 +5,13 @@ use std::{path::Path, sync::Arc, time::Duration};
 use launchway_domain::deployments::{ImageName, Output, Owner};
 use serde_json::{Value, json};
 
-use super::{Docker, LINES_OF_COMPLAINT, NetworkId, Patience, unreadable, with_labels};
+use super::{Docker, ERROR_LINES, NetworkId, RetryBudget, unreadable, with_labels};
 use crate::{
     docker::{
         BuildLimits, Builder,
         command::cpu_limited,
-        complaints::Failure,
         environment::BuildArguments,
+        errors::EngineError,
         labels::Label,
         registries::{PermittedImage, PullError, RegistryFailure},
     },
@@ -64,14 +64,14 @@ pub(in crate::docker) struct NewImage<'a> {
 
 impl Docker {
     /// Returns whether the client can build without BuildKit. Does not involve the engine.
-    pub(in crate::docker) async fn has_legacy_builder(&self) -> Result<bool, Failure> {
+    pub(in crate::docker) async fn has_legacy_builder(&self) -> Result<bool, EngineError> {
         let help = self.answer(self.call(&["build", "--help"]).env("DOCKER_BUILDKIT", "0")).await?;
         // BuildKit takes this option too, ignores it, and does not show it.
         Ok(help.contains("--memory-swap"))
     }
 
     /// Returns the cgroup driver, the cgroup version, the kernel and the host name of the engine.
-    pub(in crate::docker) async fn cgroup_settings(&self) -> Result<String, Failure> {
+    pub(in crate::docker) async fn cgroup_settings(&self) -> Result<String, EngineError> {
         const FORMAT: &str = "{{.CgroupDriver}} {{.CgroupVersion}} {{.KernelVersion}} {{.Name}}";
         self.answer(self.call(&["info", "--format", FORMAT])).await
     }
@@ -84,11 +84,11 @@ impl Docker {
         builder: Builder,
         limit: Duration,
         output: Arc<dyn Output>,
-    ) -> Result<(), Failure> {
-        let mut patience = Patience::new();
+    ) -> Result<(), EngineError> {
+        let mut retries = RetryBudget::new();
         loop {
             match self.tell(self.build_call(image, network, builder, limit), output.clone()).await {
-                Err(failure) if patience.bears(&failure).await => {}
+                Err(failure) if retries.should_retry(&failure).await => {}
                 done => return done,
             }
         }
@@ -152,39 +152,43 @@ impl Docker {
         let finished = match call.run().await {
             Ok(finished) if finished.succeeded() => return Ok(()),
             Ok(finished) => finished,
-            Err(error) => return Err(PullError::Engine(self.diagnose(Failure::Client(error)).await)),
+            Err(error) => return Err(PullError::Engine(self.diagnose(EngineError::Client(error)).await)),
         };
         // The message alone does not distinguish an engine that is down from a registry that says so.
         if let Err(why) = self.ping().await {
-            return Err(PullError::Engine(Failure::Unavailable(why)));
+            return Err(PullError::Engine(EngineError::Unavailable(why)));
         }
-        let complaint = finished.last_complaints(LINES_OF_COMPLAINT);
+        let complaint = finished.last_error_lines(ERROR_LINES);
         let failure = RegistryFailure::classify(&complaint);
         let shown: String = complaint.chars().filter(|c| !c.is_control()).take(LONGEST_SHOWN).collect();
         tracing::debug!(image = image.as_str(), ?failure, engine = shown, "image pull failed");
         Err(PullError::Registry(failure))
     }
 
-    pub(in crate::docker) async fn tag(&self, image: &ImageName, name: &ImageName) -> Result<(), Failure> {
+    pub(in crate::docker) async fn tag(
+        &self,
+        image: &ImageName,
+        name: &ImageName,
+    ) -> Result<(), EngineError> {
         self.answer(self.call(&["tag", image.as_str(), name.as_str()])).await.map(drop)
     }
 
     /// Returns whether an image has exactly this reference. An id, or the beginning of one, does not count.
-    pub(in crate::docker) async fn has_image(&self, reference: &str) -> Result<bool, Failure> {
+    pub(in crate::docker) async fn has_image(&self, reference: &str) -> Result<bool, EngineError> {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}", "--filter"]);
         let listed = self.answer(call.arg(format!("reference={reference}"))).await?;
         Ok(listed.lines().any(|line| ImageId::parse(line).is_some()))
     }
 
     /// Returns the images that were built for an application, newest first.
-    pub(in crate::docker) async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageName>, Failure> {
+    pub(in crate::docker) async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageName>, EngineError> {
         let call = self.call(&["image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "--filter"]);
         let listed = self.answer(call.arg(format!("reference=launchway/{}:*", owner.application))).await?;
         Ok(listed.lines().filter_map(|name| name.trim().parse().ok()).collect())
     }
 
     /// Returns the images with all of these labels, whether they have a name or not.
-    pub(in crate::docker) async fn images(&self, labels: &[Label]) -> Result<Vec<ImageId>, Failure> {
+    pub(in crate::docker) async fn images(&self, labels: &[Label]) -> Result<Vec<ImageId>, EngineError> {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}"]);
         let listed = self.listed(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty()).map(ImageId::parse);
@@ -192,7 +196,10 @@ impl Docker {
     }
 
     /// Returns the labels and names of each image that still exists.
-    pub(in crate::docker) async fn inspect_images(&self, images: &[ImageId]) -> Result<Vec<Value>, Failure> {
+    pub(in crate::docker) async fn inspect_images(
+        &self,
+        images: &[ImageId],
+    ) -> Result<Vec<Value>, EngineError> {
         const FORMAT: &str =
             r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}},"names":{{json .RepoTags}}}"#;
         if images.is_empty() {
@@ -204,7 +211,10 @@ impl Docker {
 
     /// Returns the id and the labels of the image that has exactly this reference, in the form that docker
     /// lists; `None` if it is not present.
-    pub(in crate::docker) async fn inspect_image(&self, reference: &str) -> Result<Option<Value>, Failure> {
+    pub(in crate::docker) async fn inspect_image(
+        &self,
+        reference: &str,
+    ) -> Result<Option<Value>, EngineError> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}}}"#;
         let call = self.call(&["image", "inspect", "--format", FORMAT, reference]);
         Ok(self.existing_records(call).await?.pop())
@@ -212,7 +222,10 @@ impl Docker {
 
     /// Returns the id, the triggers and the platform of an image; `None` if it is not present. The
     /// reference is in the form that docker lists, so that it is neither an option nor an id.
-    pub(in crate::docker) async fn inspect_base(&self, reference: &str) -> Result<Option<Value>, Failure> {
+    pub(in crate::docker) async fn inspect_base(
+        &self,
+        reference: &str,
+    ) -> Result<Option<Value>, EngineError> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"triggers":{{json .Config.OnBuild}},"os":{{json .Os}},"architecture":{{json .Architecture}}}"#;
         if let Some(record) = self.base_by_socket(reference).await {
             return Ok(Some(record));
@@ -233,12 +246,12 @@ impl Docker {
     }
 
     /// Removes a name of an image, and the image with its last name.
-    pub(in crate::docker) async fn remove_image(&self, image: &ImageName) -> Result<(), Failure> {
+    pub(in crate::docker) async fn remove_image(&self, image: &ImageName) -> Result<(), EngineError> {
         self.answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
     }
 
     /// Removes an image that has no name.
-    pub(in crate::docker) async fn remove_nameless(&self, image: &ImageId) -> Result<(), Failure> {
+    pub(in crate::docker) async fn remove_nameless(&self, image: &ImageId) -> Result<(), EngineError> {
         self.answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
     }
 }

@@ -6,7 +6,7 @@ use launchway_domain::deployments::ContainerId;
 use serde_json::Value;
 
 use super::{Docker, unreadable, with_labels};
-use crate::docker::{addresses::AddressRange, complaints::Failure, labels::Label};
+use crate::docker::{addresses::AddressRange, errors::EngineError, labels::Label};
 
 /// The length of a Swarm id, in base 36.
 const SWARM_ID: usize = 25;
@@ -31,7 +31,7 @@ impl NetworkId {
 
 impl Docker {
     /// Returns the networks with all of these labels; every network without labels.
-    pub(in crate::docker) async fn networks(&self, labels: &[Label]) -> Result<Vec<NetworkId>, Failure> {
+    pub(in crate::docker) async fn networks(&self, labels: &[Label]) -> Result<Vec<NetworkId>, EngineError> {
         let call = self.call(&["network", "ls", "--quiet", "--no-trunc"]);
         let listed = self.answer(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty()).map(NetworkId::parse);
@@ -42,7 +42,7 @@ impl Docker {
     pub(in crate::docker) async fn inspect_networks(
         &self,
         networks: &[NetworkId],
-    ) -> Result<Vec<Value>, Failure> {
+    ) -> Result<Vec<Value>, EngineError> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"labels":{{json .Labels}},"subnets":{{json .IPAM.Config}}}"#;
         if networks.is_empty() {
             return Ok(Vec::new());
@@ -56,7 +56,7 @@ impl Docker {
         name: &str,
         range: AddressRange,
         labels: &[Label],
-    ) -> Result<NetworkId, Failure> {
+    ) -> Result<NetworkId, EngineError> {
         let mut call = self.call(&["network", "create", "--driver", "bridge"]);
         call = call.args(["--subnet", &range.subnet.to_string()]);
         if let Some(gateway) = range.gateway {
@@ -79,7 +79,7 @@ impl Docker {
         container: &ContainerId,
         address: Option<Ipv4Addr>,
         aliases: &[String],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EngineError> {
         let mut call = self.call(&["network", "connect"]);
         if let Some(address) = address {
             call = call.args(["--ip", &address.to_string()]);
@@ -95,17 +95,17 @@ impl Docker {
         &self,
         network: &str,
         container: &ContainerId,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EngineError> {
         let call = self.call(&["network", "disconnect", "--force", network, container.as_str()]);
         self.answer(call).await.map(drop)
     }
 
     /// Removes the network with a name of our own making.
-    pub(in crate::docker) async fn remove_network_named(&self, name: &str) -> Result<(), Failure> {
+    pub(in crate::docker) async fn remove_network_named(&self, name: &str) -> Result<(), EngineError> {
         self.answer(self.call(&["network", "rm", name])).await.map(drop)
     }
 
-    pub(in crate::docker) async fn remove_network(&self, network: &NetworkId) -> Result<(), Failure> {
+    pub(in crate::docker) async fn remove_network(&self, network: &NetworkId) -> Result<(), EngineError> {
         self.answer(self.call(&["network", "rm", network.as_str()])).await.map(drop)
     }
 }

@@ -77,7 +77,7 @@ impl Build {
     /// Returns the context folder in the repository, for a compose file in `folder`.
     pub(super) fn folder(&self, folder: &str) -> Result<BasePath, StepError> {
         let refused = || {
-            StepError::Refused(format!(
+            StepError::Rejected(format!(
                 "the folder `{}` to build from has to be in the repository",
                 self.context.chars().filter(|c| !c.is_control()).take(100).collect::<String>()
             ))

@@ -20,7 +20,7 @@ use super::{
     file::ComposeFile,
     interpolation::Interpolation,
     mounts::Mount,
-    rendering::{depends_on, health_check, protections, written},
+    render::{depends_on, health_check, protections, written},
     service::Service,
 };
 use crate::docker::{

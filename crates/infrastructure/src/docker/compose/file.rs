@@ -99,7 +99,7 @@ impl ComposeFile {
     }
 
     /// Returns the services that can run without `web`.
-    pub(super) fn companions(&self, web: &ServiceName) -> Vec<&ServiceName> {
+    pub(super) fn sidecars(&self, web: &ServiceName) -> Vec<&ServiceName> {
         let mut waiting: BTreeSet<&ServiceName> = BTreeSet::from([web]);
         // In the order of starting, a dependent service comes after its dependencies.
         for name in self.order().unwrap_or_default() {

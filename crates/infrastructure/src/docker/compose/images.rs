@@ -67,12 +67,12 @@ fn arguments(build: &Build, variables: &Variables) -> Result<Variables, StepErro
             all.insert(name.clone(), value.clone());
         }
     }
-    all.try_into().map_err(|error| StepError::Refused(format!("its build arguments: {error}")))
+    all.try_into().map_err(|error| StepError::Rejected(format!("its build arguments: {error}")))
 }
 
 fn in_service(service: &ServiceName, error: StepError) -> StepError {
     match error {
-        StepError::Refused(why) => StepError::Refused(format!("the service `{service}`: {why}")),
+        StepError::Rejected(why) => StepError::Rejected(format!("the service `{service}`: {why}")),
         fault => fault,
     }
 }

@@ -44,7 +44,10 @@ pub(super) async fn find(source: &ComposeSource) -> Result<FoundFile, StepError>
         return Ok(FoundFile { path: path.clone(), folder: format!("{base}/{inner}"), text });
     }
     let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    Err(StepError::Refused(format!("there is no compose file in `{}`: looked for {names}", source.base_path)))
+    Err(StepError::Rejected(format!(
+        "there is no compose file in `{}`: looked for {names}",
+        source.base_path
+    )))
 }
 
 /// Returns the texts of all env files that services refer to.
@@ -63,7 +66,7 @@ pub(super) async fn env_files(
             match read(source, &found.folder, &wanted.path).await? {
                 Some(text) => {
                     let too_much = || {
-                        StepError::Refused(format!(
+                        StepError::Rejected(format!(
                             "the files that `env_file` names are more than {MOST_ENV_FILES}, or have more than {} \
                              KiB together",
                             LARGEST_TOGETHER / 1024
@@ -77,7 +80,7 @@ pub(super) async fn env_files(
                 }
                 None if wanted.is_required => {
                     let path = &wanted.path;
-                    return Err(StepError::Refused(format!(
+                    return Err(StepError::Rejected(format!(
                         "`env_file` of the service `{name}`: there is no file `{path}` in the repository"
                     )));
                 }
@@ -92,7 +95,8 @@ async fn read(source: &ComposeSource, folder: &str, path: &str) -> Result<Option
     let (root, folder, file) =
         (source.checkout.root.clone(), folder.trim_matches('/').to_owned(), path.to_owned());
     let read = spawn_blocking(move || file_beneath(&root, &folder, &file, LARGEST)).await;
-    let bytes = read.map_err(|error| StepError::Fault(format!("the checkout cannot be read: {error}")))??;
-    let no_text = || StepError::Refused(format!("the file `{path}` is no text in UTF-8"));
+    let bytes =
+        read.map_err(|error| StepError::Retryable(format!("the checkout cannot be read: {error}")))??;
+    let no_text = || StepError::Rejected(format!("the file `{path}` is no text in UTF-8"));
     bytes.map(|bytes| String::from_utf8(bytes).map_err(|_not_text| no_text())).transpose()
 }

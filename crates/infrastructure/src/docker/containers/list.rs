@@ -12,7 +12,7 @@ use std::{
 use chrono::{DateTime, SubsecRound as _};
 use launchway_domain::{
     clock::Timestamp,
-    deployments::{Condition, ContainerId, Exit, Found, FoundObject, StepError},
+    deployments::{Condition, ContainerId, DiscoveredObject, DiscoveredResource, Exit, StepError},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,7 +24,7 @@ use super::{
 use crate::docker::{
     DockerEngine,
     command::unreadable,
-    complaints::Failure,
+    errors::EngineError,
     groups,
     labels::{self, Label},
     socket::Socket,
@@ -120,20 +120,23 @@ impl DockerEngine {
         &self,
         socket: &Socket,
         filters: &Filters,
-    ) -> Result<Vec<ListedContainer>, Failure> {
+    ) -> Result<Vec<ListedContainer>, EngineError> {
         let listed = socket.containers(filters, LIST_TIME.min(self.options.call_time)).await?;
         serde_json::from_slice(&listed).map_err(|_unexpected| unreadable())
     }
 
     /// Lists the containers of this installation that deployments made.
-    pub(in crate::docker) async fn list_own(&self, socket: &Socket) -> Result<Vec<Found>, StepError> {
+    pub(in crate::docker) async fn list_own(
+        &self,
+        socket: &Socket,
+    ) -> Result<Vec<DiscoveredResource>, StepError> {
         let instance = Label::of_instance(self.options.instance);
         let filters = Filters::from([
             ("label", vec![instance.as_str().to_owned()]),
             ("name", vec![format!("^/?{NAME_PREFIX}")]),
         ]);
         let asked = Moment::now();
-        let listed = self.list(socket, &filters).await.map_err(Failure::or_fault)?;
+        let listed = self.list(socket, &filters).await.map_err(EngineError::or_fault)?;
         let answered = Moment::now();
         let mut remembered = HashMap::with_capacity(listed.len());
         let mut found = Vec::with_capacity(listed.len());
@@ -213,7 +216,7 @@ fn found_container(
     container: &ListedContainer,
     condition: Condition,
     inspected: Option<&Inspected>,
-) -> Option<Found> {
+) -> Option<DiscoveredResource> {
     let labels = &container.labels;
     let owner = labels::owner(labels);
     // Those of extensions belong to no deployment, and are managed elsewhere.
@@ -221,9 +224,9 @@ fn found_container(
         tracing::warn!(id = container.id, kind = "container", "engine object has invalid labels");
     }
     let is_kept = inspected.is_some_and(|inspected| inspected.is_kept);
-    Some(Found {
+    Some(DiscoveredResource {
         owner: owner?,
-        what: FoundObject::Container {
+        what: DiscoveredObject::Container {
             id: container.id.parse().ok()?,
             condition,
             created_at: inspected

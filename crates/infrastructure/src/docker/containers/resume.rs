@@ -11,7 +11,7 @@ use crate::docker::{
     DockerEngine,
     addresses::Assignment,
     command::NetworkId,
-    complaints::Failure,
+    errors::EngineError,
     labels::{self, Label, Role},
     networks::Network,
 };
@@ -32,9 +32,10 @@ impl DockerEngine {
         }
         for member in group.iter().filter(|member| member.stays_up() || member.id == *container) {
             self.bring_up(&member.id).await.map_err(|error| match error {
-                StepError::Refused(why) if member.id != *container => {
-                    StepError::Refused(format!("the service `{}` cannot be started: {why}", member.service()))
-                }
+                StepError::Rejected(why) if member.id != *container => StepError::Rejected(format!(
+                    "the service `{}` cannot be started: {why}",
+                    member.service()
+                )),
                 error => error,
             })?;
         }
@@ -81,7 +82,7 @@ impl DockerEngine {
                 }
             }
         }
-        Err(StepError::Fault("the container did not stay as it was brought up".to_owned()))
+        Err(StepError::Retryable("the container did not stay as it was brought up".to_owned()))
     }
 
     /// Connects a container to its network if it is in none of ours, with the address that it was created
@@ -119,7 +120,7 @@ impl DockerEngine {
 
     fn hold(&self, network: &Network, address: std::net::Ipv4Addr) -> Result<Assignment, StepError> {
         if !network.contains(address) {
-            return Err(StepError::Refused("the network of the container was made anew".to_owned()));
+            return Err(StepError::Rejected("the network of the container was made anew".to_owned()));
         }
         self.addresses.hold(network.id.as_str(), address).ok_or_else(address_is_taken)
     }
@@ -155,24 +156,24 @@ fn is_a_name(alias: &str, container: &ContainerId) -> bool {
     !container.as_str().starts_with(alias)
 }
 
-fn is_about_an_endpoint(failure: &Failure) -> bool {
+fn is_about_an_endpoint(failure: &EngineError) -> bool {
     failure.is_about_a_taken_address() || failure.says("endpoint with name")
 }
 
 fn address_is_taken() -> StepError {
-    StepError::Refused("the address of the container is another's by now".to_owned())
+    StepError::Rejected("the address of the container is another's by now".to_owned())
 }
 
 fn network_is_gone() -> StepError {
-    StepError::Refused("the network of the container is gone".to_owned())
+    StepError::Rejected("the network of the container is gone".to_owned())
 }
 
 /// Rejects a container that cannot be repaired, so that another is created.
-fn cannot_be_started(failure: Failure) -> StepError {
+fn cannot_be_started(failure: EngineError) -> StepError {
     if failure.is_about_a_missing_network() {
         network_is_gone()
     } else if failure.says("No such image") {
-        StepError::Refused("the image of the container is gone".to_owned())
+        StepError::Rejected("the image of the container is gone".to_owned())
     } else if failure.is_gone() {
         gone()
     } else if failure.is_about_a_taken_address() {
@@ -204,10 +205,10 @@ mod tests {
                 "failed to start shim: mkdir /x: file exists",
             ),
         ] {
-            let refused = cannot_be_started(Failure::Complaint(complaint.to_owned()));
-            assert_eq!(refused, StepError::Refused(told.to_owned()), "{complaint}");
+            let refused = cannot_be_started(EngineError::Message(complaint.to_owned()));
+            assert_eq!(refused, StepError::Rejected(told.to_owned()), "{complaint}");
         }
-        let full = Failure::Complaint("Error response from daemon: no space left on device".to_owned());
-        assert!(matches!(cannot_be_started(full), StepError::Fault(_)));
+        let full = EngineError::Message("Error response from daemon: no space left on device".to_owned());
+        assert!(matches!(cannot_be_started(full), StepError::Retryable(_)));
     }
 }

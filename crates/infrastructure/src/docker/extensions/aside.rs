@@ -6,7 +6,7 @@ use launchway_domain::{
 };
 
 use super::{ExtensionObjects, Made, done_or_gone, names};
-use crate::docker::complaints::Failure;
+use crate::docker::errors::EngineError;
 
 impl ExtensionObjects {
     /// Of the containers that are `replaced`, removes those of an earlier attempt at the same step, and
@@ -48,9 +48,9 @@ impl ExtensionObjects {
             };
             // It gets its name back only after its state is restored.
             if aside.ran {
-                self.engine.docker.start(&made.id).await.map_err(Failure::or_fault)?;
+                self.engine.docker.start(&made.id).await.map_err(EngineError::or_fault)?;
             }
-            self.engine.docker.rename(&made.id, aside.name).await.map_err(Failure::or_fault)?;
+            self.engine.docker.rename(&made.id, aside.name).await.map_err(EngineError::or_fault)?;
         }
         Ok(())
     }

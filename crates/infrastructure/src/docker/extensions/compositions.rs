@@ -13,7 +13,7 @@ use crate::docker::{
     addresses::Assignment,
     command::ImageId,
     compose::{ExtensionFile, ExtensionRendering, in_the_file, is_about_the_address},
-    containers::{MOST_ADDRESSES, Unfinished},
+    containers::{ContainerGuard, MOST_ADDRESSES},
     labels::{Label, Origin},
 };
 
@@ -49,7 +49,7 @@ impl ExtensionObjects {
         let volumes: Vec<String> = file.volumes().map(|volume| whose.volume(project, volume)).collect();
         self.make_volumes(&whose, &volumes).await?;
         self.set_aside(run, order, |made| is_in_project(made, project)).await?;
-        let unfinished = Unfinished::new(&self.engine.docker);
+        let unfinished = ContainerGuard::new(&self.engine.docker);
         let up = Up {
             run,
             order,
@@ -148,12 +148,12 @@ struct Up<'a> {
 /// Returns the variables for the file: the values of the run, and nothing of this machine.
 fn variables(run: &Run) -> Result<Variables, StepError> {
     let values = run.values.expose().clone();
-    values.try_into().map_err(|error| StepError::Refused(format!("the values: {error}")))
+    values.try_into().map_err(|error| StepError::Rejected(format!("the values: {error}")))
 }
 
 fn in_service(service: &ServiceName, error: StepError) -> StepError {
     match error {
-        StepError::Refused(why) => StepError::Refused(format!("the service `{service}`: {why}")),
+        StepError::Rejected(why) => StepError::Rejected(format!("the service `{service}`: {why}")),
         fault => fault,
     }
 }

@@ -10,10 +10,10 @@ use launchway_domain::{
 
 use super::{ExtensionObjects, Made, done_or_gone, names};
 use crate::docker::{
-    command::{ImageId, MountedVolume, NewContainer, Patience, Program, Surroundings},
-    complaints::Failure,
-    containers::{MOST_ADDRESSES, Unfinished, condition},
+    command::{ImageId, MountedVolume, NewContainer, Program, RetryBudget, Surroundings},
+    containers::{ContainerGuard, MOST_ADDRESSES, condition},
     environment::ContainerEnvironment,
+    errors::EngineError,
     labels::{Label, Origin},
     networks::Network,
 };
@@ -59,7 +59,7 @@ impl ExtensionObjects {
         if spec.is_detached {
             self.set_aside(run, order, |made| made.name == name).await?;
         }
-        let unfinished = Unfinished::new(&self.engine.docker);
+        let unfinished = ContainerGuard::new(&self.engine.docker);
         let call = unfinished.label();
         let new = New { run, order, spec, image, environment, volumes, ports };
         let done = match spec.is_detached {
@@ -103,7 +103,7 @@ impl ExtensionObjects {
         call: Label,
     ) -> Result<(ContainerId, Network), StepError> {
         let (organization, docker) = (new.run.organization, &self.engine.docker);
-        let mut patience = Patience::new();
+        let mut retries = RetryBudget::new();
         // Held to the end, so that none of them is tried again.
         let mut refused = Vec::new();
         loop {
@@ -139,12 +139,15 @@ impl ExtensionObjects {
                 Ok(id) => return Ok((id, network)),
                 Err(failure)
                     if failure.is_about_a_taken_address() && refused.len() < MOST_ADDRESSES
-                        || patience.bears(&failure).await =>
+                        || retries.should_retry(&failure).await =>
                 {
                     refused.extend(assignment);
                     // It may have been created but not started.
                     let found = docker.containers(std::slice::from_ref(&call)).await;
-                    docker.remove(&found.map_err(Failure::or_fault)?).await.map_err(Failure::or_fault)?;
+                    docker
+                        .remove(&found.map_err(EngineError::or_fault)?)
+                        .await
+                        .map_err(EngineError::or_fault)?;
                 }
                 Err(failure) => return Err(port_is_taken(failure)),
             }
@@ -202,11 +205,11 @@ struct New<'a> {
 }
 
 fn unknown(name: &ObjectName) -> StepError {
-    StepError::Refused(format!("this extension has made no container `{name}` for this organization"))
+    StepError::Rejected(format!("this extension has made no container `{name}` for this organization"))
 }
 
 /// A port that another program uses is a retryable error.
-pub(super) fn port_is_taken(failure: Failure) -> StepError {
+pub(super) fn port_is_taken(failure: EngineError) -> StepError {
     let is_taken =
         ["port is already allocated", "address already in use"].iter().any(|words| failure.says(words));
     if is_taken { failure.or_refused() } else { failure.or_fault() }

@@ -29,7 +29,7 @@ impl ExtensionObjects {
         }
         let reserved = wanted.iter().filter_map(|(_, port)| port.host);
         if let Some(port) = reserved.map(Port::get).find(|port| self.reserved.contains(port)) {
-            return Err(StepError::Refused(format!(
+            return Err(StepError::Rejected(format!(
                 "the port {port} of this machine is Launchway's own: choose another"
             )));
         }
@@ -59,7 +59,7 @@ impl ExtensionObjects {
             request.unavailable.extend(busy);
             self.release_ports(run.organization, &run.extension).await?;
         }
-        Err(StepError::Refused(format!(
+        Err(StepError::Rejected(format!(
             "other programs of this machine have the first {MOST_TRIES} ports of {} that were free",
             self.ports.range
         )))
@@ -112,8 +112,10 @@ fn is_busy(port: &HostPort) -> bool {
 
 fn not_held(error: PortError) -> StepError {
     match error {
-        PortError::Refused(refusal) => StepError::Refused(refusal.to_string()),
-        PortError::Store(error) => StepError::Fault(format!("the records of ports cannot be used: {error}")),
+        PortError::Refused(refusal) => StepError::Rejected(refusal.to_string()),
+        PortError::Store(error) => {
+            StepError::Retryable(format!("the records of ports cannot be used: {error}"))
+        }
     }
 }
 

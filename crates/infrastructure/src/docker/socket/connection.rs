@@ -7,7 +7,7 @@ use hyper::{Request, Response, StatusCode, body::Bytes, body::Incoming, client::
 use hyper_util::rt::TokioIo;
 use tokio::{net::UnixStream, task::JoinHandle};
 
-use crate::docker::{command::unreadable, complaints::Failure};
+use crate::docker::{command::unreadable, errors::EngineError};
 
 /// An error of a request.
 #[derive(Debug)]
@@ -20,11 +20,11 @@ pub(in crate::docker) enum SocketError {
     Unreadable,
 }
 
-impl From<SocketError> for Failure {
+impl From<SocketError> for EngineError {
     fn from(error: SocketError) -> Self {
         match error {
             SocketError::Unavailable(why) => Self::Unavailable(why),
-            SocketError::Status(status) => Self::Complaint(format!("docker answered {status}")),
+            SocketError::Status(status) => Self::Message(format!("docker answered {status}")),
             SocketError::Unreadable => unreadable(),
         }
     }

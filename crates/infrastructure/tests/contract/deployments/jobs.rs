@@ -224,8 +224,8 @@ async fn deployments_of_a_deleted_application_follow_without_a_word(db: Database
     queued(&db, &application, 2).await;
     delete(&db, &application, 3).await.unwrap();
     follow(&db, None).await;
-    let standing = super::live::standing(&db, &[stray.id]).await;
-    assert!(!standing[0].is_open);
+    let retention_status = super::live::retention_status(&db, &[stray.id]).await;
+    assert!(!retention_status[0].is_open);
 }
 
 async fn more_than_a_thousand_deployments_take_several_calls(db: Database) {

@@ -3,7 +3,7 @@
 use launchway_domain::{
     deployments::{
         Deployment, DeploymentKind, DeploymentRepository as _, DeploymentState as S, KeptVersions,
-        LiveVersion, Standing,
+        LiveVersion, RetentionStatus,
     },
     ids::DeploymentId,
 };
@@ -26,8 +26,8 @@ contract!(
     the_newest_versions_are_kept_and_what_they_went_back_to,
 );
 
-pub(super) async fn standing(db: &Database, deployments: &[DeploymentId]) -> Vec<Standing> {
-    db.standing(deployments, KeptVersions::default()).await.unwrap()
+pub(super) async fn retention_status(db: &Database, deployments: &[DeploymentId]) -> Vec<RetentionStatus> {
+    db.retention_status(deployments, KeptVersions::default()).await.unwrap()
 }
 
 async fn live_versions_are_those_of_the_whole_installation(db: Database) {
@@ -70,18 +70,19 @@ async fn what_stands_is_live_open_or_worth_keeping(db: Database) {
     for (number, state) in (1..).zip(S::ALL) {
         let deployment = a_deployment().of(&application).numbered(number).in_state(state).build();
         insert_deployment(&db, &deployment).await;
-        let expected = Standing {
+        let expected = RetentionStatus {
             deployment: deployment.id,
             is_live: false,
             is_open: !state.is_over(),
             is_worth_keeping: state == S::Deployed,
         };
-        assert_eq!(standing(&db, &[deployment.id]).await, [expected], "{state:?}");
+        assert_eq!(retention_status(&db, &[deployment.id]).await, [expected], "{state:?}");
     }
     let live = deploy(&db, &application, 99).await;
     bring_to_life(&db, live.id, 100).await;
-    let expected = Standing { deployment: live.id, is_live: true, is_open: false, is_worth_keeping: true };
-    assert_eq!(standing(&db, &[live.id]).await, [expected]);
+    let expected =
+        RetentionStatus { deployment: live.id, is_live: true, is_open: false, is_worth_keeping: true };
+    assert_eq!(retention_status(&db, &[live.id]).await, [expected]);
 }
 
 async fn nothing_of_a_deleted_application_is_live_or_worth_keeping(db: Database) {
@@ -91,25 +92,25 @@ async fn nothing_of_a_deleted_application_is_live_or_worth_keeping(db: Database)
     delete(&db, &application, 4).await.unwrap();
     for (deployment, is_open) in [(live, false), (open, true)] {
         let id = deployment.id;
-        let expected = Standing { deployment: id, is_live: false, is_open, is_worth_keeping: false };
-        assert_eq!(standing(&db, &[id]).await, [expected]);
+        let expected = RetentionStatus { deployment: id, is_live: false, is_open, is_worth_keeping: false };
+        assert_eq!(retention_status(&db, &[id]).await, [expected]);
     }
 }
 
 async fn many_are_told_at_once_and_the_unknown_are_left_out(db: Database) {
     let application = web(&db).await;
     let deployment = deploy(&db, &application, 1).await;
-    assert_eq!(standing(&db, &[]).await, []);
+    assert_eq!(retention_status(&db, &[]).await, []);
     let mut ids: Vec<DeploymentId> = (0..2500).map(|_| id()).collect();
     ids.push(deployment.id);
-    let told = standing(&db, &ids).await;
+    let told = retention_status(&db, &ids).await;
     assert_eq!(told.iter().map(|one| one.deployment).collect::<Vec<_>>(), [deployment.id]);
 }
 
 /// Returns the indexes of those that are kept with this number of versions.
 async fn kept(db: &Database, deployments: &[Deployment], versions: u16) -> Vec<usize> {
     let ids: Vec<DeploymentId> = deployments.iter().map(|deployment| deployment.id).collect();
-    let told = db.standing(&ids, KeptVersions(versions)).await.unwrap();
+    let told = db.retention_status(&ids, KeptVersions(versions)).await.unwrap();
     let is_kept = |id: DeploymentId| told.iter().any(|one| one.deployment == id && one.is_worth_keeping);
     (0..ids.len()).filter(|place| is_kept(ids[*place])).collect()
 }

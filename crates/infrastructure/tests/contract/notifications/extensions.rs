@@ -13,7 +13,7 @@ use crate::{
     builders::{at, audited, is_stale},
     extensions::{
         a_run, an_entry, begin, finish,
-        following::{claim, follow, queued, settle},
+        follow::{claim, follow, queued, settle},
     },
 };
 

@@ -84,7 +84,7 @@ async fn without_either_it_is_told_how_to_get_one() {
     let told = run(&composing).await.unwrap_err();
     assert_eq!(
         told,
-        StepError::Refused(
+        StepError::Rejected(
             "neither `docker compose` nor `docker-compose` is installed on the server: install the package \
              `docker-compose-plugin` of docker.com, or `docker-compose` of Debian"
                 .to_owned()

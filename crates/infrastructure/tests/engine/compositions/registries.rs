@@ -16,7 +16,7 @@ async fn a_service_does_not_reach_a_registry_that_is_not_allowed() {
             .installation
             .write("compose.yaml", &format!("services: {{web: {{{service}, expose: [8080]}}}}\n"));
         let composed = composing.compose(&plan(owner())).await;
-        let Err(StepError::Refused(told)) = composed else { panic!("{composed:?}") };
+        let Err(StepError::Rejected(told)) = composed else { panic!("{composed:?}") };
         assert!(told.contains("no image may come from the registry `127.0.0.1:"), "{told}");
     }
     assert_eq!(registry.requests(), 0);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use launchway_domain::deployments::{Composer as _, Deployer as _, EngineInventory as _, FoundObject};
+use launchway_domain::deployments::{Composer as _, Deployer as _, DiscoveredObject, EngineInventory as _};
 use launchway_testkit::docker::{base_image, docker};
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ async fn services_come_up_again_and_tasks_do_not() {
     let plan = plan(owner());
     let web = composing.run(&plan, &services()).await;
     let engine = &composing.installation.engine;
-    engine.keep(&web.id).await.unwrap();
+    engine.enable_restart_policy(&web.id).await.unwrap();
     assert_eq!(page(&web).await, "from the database");
     let id = |name: &str| composing.service(&plan, name)["Id"].as_str().unwrap().to_owned();
     let started = |name: &str| composing.service(&plan, name)["State"]["StartedAt"].clone();
@@ -59,7 +59,7 @@ async fn services_come_up_again_and_tasks_do_not() {
         }
         let found = engine.containers().await.unwrap();
         for found in found {
-            let FoundObject::Container { service: Some(service), stays_up, .. } = found.what else {
+            let DiscoveredObject::Container { service: Some(service), stays_up, .. } = found.what else {
                 continue;
             };
             assert_eq!(stays_up, service.as_str() != "job", "{case}: {service}");

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use launchway_domain::deployments::{
-    Composer as _, Condition, Deployer as _, EngineInventory as _, FoundObject, StepError,
+    Composer as _, Condition, Deployer as _, DiscoveredObject, EngineInventory as _, StepError,
 };
 use launchway_infrastructure::docker::ContainerLimits;
 use launchway_testkit::docker::{base_image, docker};
@@ -27,9 +27,9 @@ async fn services_reach_each_other_by_name_and_have_an_address() {
         .iter()
         .filter(|found| found.owner == plan.owner)
         .filter_map(|found| match &found.what {
-            FoundObject::Container { service, .. } => service.as_ref().map(ToString::to_string),
-            FoundObject::Image(name) => Some(format!("image {}", &name.as_str()[84..])),
-            FoundObject::Network(name) => Some(name.clone()),
+            DiscoveredObject::Container { service, .. } => service.as_ref().map(ToString::to_string),
+            DiscoveredObject::Image(name) => Some(format!("image {}", &name.as_str()[84..])),
+            DiscoveredObject::Network(name) => Some(name.clone()),
         })
         .collect();
     services.sort();
@@ -72,7 +72,7 @@ async fn they_are_kept_stopped_started_and_removed_together() {
     let plan = plan(owner());
     let web = composing.run(&plan, &shop()).await;
     let engine = &composing.installation.engine;
-    engine.keep(&web.id).await.unwrap();
+    engine.enable_restart_policy(&web.id).await.unwrap();
     let policy = |name: &str| composing.service(&plan, name)["HostConfig"]["RestartPolicy"]["Name"].clone();
     assert_eq!([policy("web"), policy("db")], ["unless-stopped", "unless-stopped"]);
     let runs = |name: &str| composing.service(&plan, name)["State"]["Running"].clone();
@@ -138,7 +138,7 @@ async fn commands_run_with_the_environment_of_the_web_service() {
     composing.compositions.run_once(&plan, &command.parse().unwrap(), recorder.clone()).await.unwrap();
     assert_eq!(recorder.text().trim(), "from the database\nby the application");
     let fails = composing.compositions.run_once(&plan, &"exit 3".parse().unwrap(), recorder.clone()).await;
-    assert_eq!(fails, Err(StepError::Refused("the command ended with exit code 3".to_owned())));
+    assert_eq!(fails, Err(StepError::Rejected("the command ended with exit code 3".to_owned())));
     let web = composing.start(&plan).await.unwrap();
     assert_eq!(page(&web).await, "from the database");
     assert_eq!(composing.service(&plan, "db")["Id"], db, "the database goes on");
@@ -157,7 +157,7 @@ async fn a_failed_service_shows_its_last_lines_and_is_removed() {
     composing.compose(&plan).await.unwrap();
     let recorder = Arc::new(Recorder::default());
     let error = composing.compositions.start(&plan, recorder.clone()).await.unwrap_err();
-    assert!(matches!(error, StepError::Refused(_)), "{error:?}");
+    assert!(matches!(error, StepError::Rejected(_)), "{error:?}");
     assert_eq!(recorder.text().trim(), "job | no such table");
     assert_eq!(composing.installation.traces.containers(), Vec::<String>::new());
 

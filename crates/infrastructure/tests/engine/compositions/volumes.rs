@@ -39,7 +39,7 @@ async fn a_volume_is_kept_until_the_application_is_removed() {
     assert_eq!(composing.installation.traces.volumes(), Vec::<String>::new());
     let gone = composing.start(&second).await;
     let told = "what that deployment was composed of is not there any more";
-    assert_eq!(gone, Err(StepError::Refused(told.to_owned())));
+    assert_eq!(gone, Err(StepError::Rejected(told.to_owned())));
 }
 
 #[tokio::test]
@@ -68,5 +68,5 @@ async fn an_earlier_composition_is_started_again_as_it_was() {
     late.owner.deployment = TimeOrderedIds.next().into();
     let told = "the image of that deployment is not there any more";
     let gone = composing.compositions.recall(&late, first.owner.deployment).await;
-    assert_eq!(gone, Err(StepError::Refused(told.to_owned())));
+    assert_eq!(gone, Err(StepError::Rejected(told.to_owned())));
 }

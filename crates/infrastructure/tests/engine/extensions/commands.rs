@@ -84,11 +84,11 @@ async fn a_command_is_taken_back_by_another() {
     extending.revert(&run, 1, &with("rm -f made")).await.unwrap();
     assert!(!made.exists());
     extending.revert(&run, 1, &command("touch made")).await.unwrap();
-    let told = StepError::Refused("`revert_cmd` ended with exit code 4".to_owned());
+    let told = StepError::Rejected("`revert_cmd` ended with exit code 4".to_owned());
     assert_eq!(extending.revert(&run, 1, &with("exit 4")).await, Err(told));
     extending.runner.discard(&run).await.unwrap();
     assert!(!Path::new(&workspace).exists());
-    assert!(matches!(extending.perform(&run, 1, &command("true")).await, Err(StepError::Fault(_))));
+    assert!(matches!(extending.perform(&run, 1, &command("true")).await, Err(StepError::Retryable(_))));
 }
 
 #[tokio::test]

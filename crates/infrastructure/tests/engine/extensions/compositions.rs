@@ -186,7 +186,7 @@ async fn a_failed_service_shows_its_last_lines_and_nothing_stays() {
     ));
     let recorder = Arc::new(Recorder::default());
     let failed = extending.runner.perform(&run, 1, &file, recorder.clone()).await;
-    assert!(matches!(failed, Err(StepError::Refused(_))), "{failed:?}");
+    assert!(matches!(failed, Err(StepError::Rejected(_))), "{failed:?}");
     assert!(recorder.text().contains("job | no such table"), "{}", recorder.text());
     assert_eq!(extending.installation.traces.containers(), Vec::<String>::new());
 }
@@ -213,7 +213,7 @@ async fn a_file_of_the_workspace_is_read_there_and_nowhere_else() {
     std::os::unix::fs::symlink("/etc/passwd", format!("{workspace}/link")).unwrap();
     for path in ["link", "missing", "conf", "conf/compose.yaml/x"] {
         let refused = extending.perform(&run, 3, &from(path)).await;
-        assert!(matches!(refused, Err(StepError::Refused(_))), "{path}: {refused:?}");
+        assert!(matches!(refused, Err(StepError::Rejected(_))), "{path}: {refused:?}");
     }
 }
 
@@ -241,7 +241,7 @@ async fn what_a_file_may_not_say_is_refused_before_anything_is_done() {
     ] {
         let file = up(&format!("services: {{db: {{image: '{}', {rest}}}}}", base_image()));
         let refused = extending.perform(&run, 1, &file).await;
-        assert!(matches!(refused, Err(StepError::Refused(_))), "{rest}: {refused:?}");
+        assert!(matches!(refused, Err(StepError::Rejected(_))), "{rest}: {refused:?}");
     }
     assert_eq!(extending.installation.traces.containers(), Vec::<String>::new());
     assert_eq!(extending.installation.traces.networks(), Vec::<String>::new());

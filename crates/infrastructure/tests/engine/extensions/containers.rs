@@ -110,7 +110,10 @@ async fn a_step_that_cannot_create_its_container_is_revertible() {
     let mut broken = spec("db");
     broken.command = vec!["/no/such/program".to_owned()];
     let refused = extending.perform(&second, 1, &run_it(broken.clone())).await.unwrap_err();
-    assert!(matches!(&refused, StepError::Refused(told) if told.contains("/no/such/program")), "{refused:?}");
+    assert!(
+        matches!(&refused, StepError::Rejected(told) if told.contains("/no/such/program")),
+        "{refused:?}"
+    );
     extending.revert(&second, 1, &run_it(broken)).await.unwrap();
     assert!(is_running(&name));
     assert_eq!(extending.installation.traces.containers().len(), 1);
@@ -140,7 +143,7 @@ async fn only_a_change_of_starting_and_stopping_is_taken_back() {
     }
     assert!(is_running(&name));
     let told = "this extension has made no container `other` for this organization";
-    assert_eq!(extending.perform(&run, 5, &stop("other")).await, Err(StepError::Refused(told.to_owned())));
+    assert_eq!(extending.perform(&run, 5, &stop("other")).await, Err(StepError::Rejected(told.to_owned())));
     assert_eq!(extending.revert(&run, 5, &stop("other")).await, Ok(()));
 }
 
@@ -223,10 +226,10 @@ async fn ports_of_launchway_and_of_others_are_refused() {
         run_it(wanted)
     };
     let told = format!("the port {RESERVED} of this machine is Launchway's own: choose another");
-    assert_eq!(extending.perform(&run, 1, &publishing("db", RESERVED)).await, Err(StepError::Refused(told)));
+    assert_eq!(extending.perform(&run, 1, &publishing("db", RESERVED)).await, Err(StepError::Rejected(told)));
     extending.done(&run, 1, &publishing("one", 18_912)).await;
     let taken = extending.perform(&run, 2, &publishing("two", 18_912)).await;
-    assert!(matches!(taken, Err(StepError::Refused(_))), "{taken:?}");
+    assert!(matches!(taken, Err(StepError::Rejected(_))), "{taken:?}");
     // Whoever replaces it may have its port.
     let second = extending.begin(whose, "postgres").await;
     extending.done(&second, 1, &publishing("one", 18_912)).await;
@@ -243,10 +246,10 @@ async fn an_image_is_got_or_refused() {
     extending.revert(&run, 1, &pull(base_image())).await.unwrap();
     assert!(docker(&["image", "ls", "--quiet", base_image()]).lines().next().is_some());
     let missing = extending.perform(&run, 2, &pull("127.0.0.1:9/nobody/nothing:1")).await;
-    assert!(matches!(missing, Err(StepError::Refused(_))), "{missing:?}");
+    assert!(matches!(missing, Err(StepError::Rejected(_))), "{missing:?}");
     let registry = FakeRegistry::empty();
     let foreign = extending.perform(&run, 3, &pull(&registry.image())).await;
-    let Err(StepError::Refused(told)) = foreign else { panic!("{foreign:?}") };
+    let Err(StepError::Rejected(told)) = foreign else { panic!("{foreign:?}") };
     assert!(told.contains("no image may come from the registry"), "{told}");
     assert_eq!(registry.requests(), 0);
 }

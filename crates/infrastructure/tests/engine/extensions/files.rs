@@ -83,7 +83,7 @@ impl Working {
 
     async fn refused(&self, action: &Action) -> String {
         match self.extending.perform(&self.run, 8, action).await {
-            Err(StepError::Refused(told)) => told,
+            Err(StepError::Rejected(told)) => told,
             other => panic!("{action:?}: {other:?}"),
         }
     }

@@ -80,7 +80,7 @@ async fn a_port_outside_the_range_is_never_published() {
     let run = extending.begin(organization(), "postgres").await;
     for port in ["443:443", "5432:5432", "21099:80", "21110:80"] {
         let refused = extending.perform(&run, 1, &publishing("db", port)).await;
-        let Err(StepError::Refused(told)) = refused else { panic!("{port}: {refused:?}") };
+        let Err(StepError::Rejected(told)) = refused else { panic!("{port}: {refused:?}") };
         assert!(told.contains("21100-21109"), "{told}");
     }
     assert_eq!(extending.installation.traces.containers(), Vec::<String>::new());
@@ -136,7 +136,7 @@ async fn a_replaced_port_is_held_until_the_run_ends() {
     extending.done(&second, 1, &publishing("db", "21161:80")).await;
     let foreign = extending.begin(other, "postgres").await;
     let refused = extending.perform(&foreign, 1, &publishing("db", "21160:80")).await;
-    assert!(matches!(refused, Err(StepError::Refused(_))), "the old one may come back: {refused:?}");
+    assert!(matches!(refused, Err(StepError::Rejected(_))), "the old one may come back: {refused:?}");
     extending.runner.finish(&second).await.unwrap();
     extending.done(&foreign, 1, &publishing("db", "21160:80")).await;
 }
@@ -153,7 +153,7 @@ async fn a_port_from_before_the_range_stays_with_its_extension() {
     let second = after.begin(whose, "postgres").await;
     after.done(&second, 1, &publishing("db", "21180:80")).await;
     let refused = after.perform(&second, 2, &publishing("other", "21181:80")).await;
-    assert!(matches!(refused, Err(StepError::Refused(_))), "{refused:?}");
+    assert!(matches!(refused, Err(StepError::Rejected(_))), "{refused:?}");
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn an_organization_has_so_many_ports_and_no_more() {
     let run = extending.begin(whose, "postgres").await;
     extending.done(&run, 1, &publishing("one", "80")).await;
     let refused = extending.perform(&run, 2, &publishing("two", "80")).await;
-    let Err(StepError::Refused(told)) = refused else { panic!("{refused:?}") };
+    let Err(StepError::Rejected(told)) = refused else { panic!("{refused:?}") };
     assert!(
         told.starts_with("the quota `extension_ports` of this organization is reached: 1 of 1"),
         "{told}"

@@ -24,7 +24,7 @@ async fn containers_of_others_are_not_reached() {
         let other = extending.begin(whose, extension).await;
         for (order, verb) in (1..).zip(verbs("db")) {
             let done = extending.perform(&other, order, &verb).await;
-            assert!(matches!(done, Err(StepError::Refused(_)) | Ok(0)), "{done:?}");
+            assert!(matches!(done, Err(StepError::Rejected(_)) | Ok(0)), "{done:?}");
             extending.revert(&other, order, &verb).await.unwrap();
         }
         let down = Action::Compose(ComposeAction::Down { project: "db".parse().unwrap() });
@@ -38,7 +38,7 @@ async fn containers_of_others_are_not_reached() {
     let later = extending.begin(ours, "postgres").await;
     let told = "this run has made no container `db` that runs";
     let found = extending.runner.container(&later, &"db".parse().unwrap()).await;
-    assert_eq!(found, Err(StepError::Refused(told.to_owned())));
+    assert_eq!(found, Err(StepError::Rejected(told.to_owned())));
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn a_name_that_another_extension_answers_to_is_refused() {
     extending.done(&run, 1, &run_it(spec("db"))).await;
     let other = extending.begin(ours, "mariadb").await;
     let told = "something else of this organization answers to the name `db` already: choose another";
-    let refused = Err(StepError::Refused(told.to_owned()));
+    let refused = Err(StepError::Rejected(told.to_owned()));
     assert_eq!(extending.perform(&other, 1, &run_it(spec("db"))).await, refused);
     let file = format!("services: {{db: {{image: '{}'}}}}", base_image());
     let up = ComposeAction::Up { project: "shop".parse().unwrap(), file: ComposeText::Inline(file) };
@@ -101,11 +101,11 @@ async fn images_of_deployments_are_nobodys_to_run() {
         let mut wanted = spec("db");
         wanted.image = image;
         let stolen = extending.perform(&run, 1, &run_it(wanted.clone())).await;
-        assert!(matches!(stolen, Err(StepError::Refused(_))), "{reference}: {stolen:?}");
+        assert!(matches!(stolen, Err(StepError::Rejected(_))), "{reference}: {stolen:?}");
         let file = format!("services: {{db: {{image: '{reference}'}}}}");
         let up = ComposeAction::Up { project: "shop".parse().unwrap(), file: ComposeText::Inline(file) };
         let stolen = extending.perform(&run, 2, &Action::Compose(up)).await;
-        assert!(matches!(stolen, Err(StepError::Refused(_))), "{reference}: {stolen:?}");
+        assert!(matches!(stolen, Err(StepError::Rejected(_))), "{reference}: {stolen:?}");
     }
     docker(&["image", "rm", &tag]);
     assert_eq!(extending.installation.traces.containers(), Vec::<String>::new());
@@ -151,7 +151,7 @@ async fn a_volume_that_somebody_else_made_is_not_used() {
     let refused = extending.perform(&run, 2, &run_it(wanted)).await;
     docker(&["volume", "rm", &volume]);
     assert!(
-        matches!(&refused, Err(StepError::Refused(told)) if told.contains("somebody else's")),
+        matches!(&refused, Err(StepError::Rejected(told)) if told.contains("somebody else's")),
         "{refused:?}"
     );
 }

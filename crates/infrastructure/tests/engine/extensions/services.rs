@@ -69,6 +69,6 @@ async fn a_machine_without_systemd_is_told() {
     let told = "this machine has no `systemctl`: steps about services need systemd";
     for verb in [ServiceVerb::Start, ServiceVerb::Reload] {
         let refused = extending.perform(&run, 1, &tell(verb)).await;
-        assert_eq!(refused, Err(StepError::Refused(told.to_owned())));
+        assert_eq!(refused, Err(StepError::Rejected(told.to_owned())));
     }
 }

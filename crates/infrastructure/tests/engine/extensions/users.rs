@@ -121,7 +121,7 @@ async fn a_deleted_user_does_not_come_back() {
     assert_eq!(machine.changes(), ["userdel -- ada"]);
     let told = "the user `ada` is deleted, and cannot be made again as it was";
     let refused = machine.extending.revert(&run, 1, &delete("ada")).await;
-    assert_eq!(refused, Err(StepError::Refused(told.to_owned())));
+    assert_eq!(refused, Err(StepError::Rejected(told.to_owned())));
     machine.extending.revert(&run, 2, &delete("nobody-there")).await.unwrap();
 }
 
@@ -141,7 +141,7 @@ async fn only_the_groups_that_a_step_changed_are_changed_back() {
     assert_eq!(machine.groups("ada"), ["ada"]);
     machine.extending.revert(&run, 2, &removing).await.unwrap();
     assert_eq!(machine.groups("ada"), ["ada", "docs"]);
-    let told = StepError::Refused("there is no user `nobody-there` on this machine".to_owned());
+    let told = StepError::Rejected("there is no user `nobody-there` on this machine".to_owned());
     assert_eq!(machine.extending.perform(&run, 3, &add("nobody-there", &["web"])).await, Err(told));
 }
 
@@ -152,7 +152,7 @@ async fn accounts_of_the_machine_are_not_changed_and_root_never_is() {
     for name in ["root", "toor", "www-data"] {
         for action in [delete(name), add(name, &["web"]), remove(name, &[name])] {
             let refused = machine.extending.perform(&run, 1, &action).await;
-            assert!(matches!(refused, Err(StepError::Refused(_))), "{action:?}: {refused:?}");
+            assert!(matches!(refused, Err(StepError::Rejected(_))), "{action:?}: {refused:?}");
             machine.extending.revert(&run, 1, &action).await.unwrap();
         }
     }

@@ -14,7 +14,7 @@ use std::{
 use crate::failure::{Failure, Outcome};
 
 /// The timeout of a request.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// Listens on every loopback address until the process ends.
@@ -55,7 +55,7 @@ impl CheckTarget {
 /// Answers one request, if it comes from this machine, and counts it.
 fn answer(mut stream: TcpStream, answered: &AtomicU64) {
     let is_local = stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback());
-    let is_limited = stream.set_read_timeout(Some(PATIENCE)).is_ok();
+    let is_limited = stream.set_read_timeout(Some(TIMEOUT)).is_ok();
     let is_read = is_local && is_limited && stream.read(&mut [0; 4096]).is_ok_and(|length| length > 0);
     if is_read && stream.write_all(ANSWER).is_ok() {
         answered.fetch_add(1, Ordering::Relaxed);

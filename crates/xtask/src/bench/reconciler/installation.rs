@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The timeout of the start of the server and the proxy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The file beside the client of docker that keeps `docker logs` from ending.
 const HOLD: &str = "hold";
 
@@ -221,10 +221,10 @@ fn free_port() -> Outcome<u16> {
 }
 
 fn wait_for(what: &str, is_there: impl Fn() -> bool) -> Outcome {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_there() {
         if Instant::now() > deadline {
-            return Err(Failure::new(format!("{what} did not come within {PATIENCE:?}")));
+            return Err(Failure::new(format!("{what} did not come within {TIMEOUT:?}")));
         }
         thread::sleep(Duration::from_millis(10));
     }

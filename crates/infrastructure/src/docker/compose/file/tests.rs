@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::docker::{
     ContainerLimits,
-    compose::{rendering::Rendering, store::Kept},
+    compose::{render::Rendering, store::Kept},
 };
 use launchway_domain::deployments::{ImageName, Owner};
 use launchway_testkit::CountingIds;
@@ -248,7 +248,7 @@ fn honest_files_are_allowed() {
     assert_eq!(file.web(8080), Ok(&name("web")));
     let order: Vec<_> = file.order().unwrap().iter().map(|name| name.as_str()).collect();
     assert_eq!(order, ["db", "migrate", "web", "proxy"]);
-    assert_eq!(file.companions(&name("web")), [&name("db"), &name("migrate")]);
+    assert_eq!(file.sidecars(&name("web")), [&name("db"), &name("migrate")]);
     assert_eq!(file.volumes, BTreeSet::from(["data".to_owned()]));
     assert_eq!(
         file.remarks,

@@ -1,0 +1,260 @@
+//! Polls branches and compares them with what was deployed: a push webhook may get lost.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use launchway_domain::{
+    applications::{Application, GitPlace, Repository, Transport},
+    audit::{Action as Did, Author, Chain, Event, Resource as Audited},
+    deployments::{CommitHash, DeploymentKind, GitSource, SourceFetcher, StepError},
+    ids::ApplicationId,
+    organizations::{DeployKey, DeployKeyRepository, Scope},
+    secret::{Secret, SecretBox},
+    store::StoreError,
+    webhooks::{BranchHead, FollowedBranches, Write},
+};
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    Error, Tools,
+    applications::{Vault, titled},
+    deployments::Request,
+};
+
+/// The ports of the branch poller.
+pub struct ComparisonPorts {
+    /// Reads the applications that follow a branch.
+    pub branches: Arc<dyn FollowedBranches>,
+    /// Reads the deploy keys of private repositories.
+    pub deploy_keys: Arc<dyn DeployKeyRepository>,
+    /// Decrypts keys and credentials.
+    pub secrets: Arc<dyn SecretBox>,
+    /// Resolves the head of a branch.
+    pub source: Arc<dyn SourceFetcher>,
+}
+
+/// The interval and the timeout of the branch poller.
+#[derive(Debug, Clone, Copy)]
+pub struct BranchPollerTimings {
+    /// The time between the end of a round and the next one.
+    pub every: Duration,
+    /// The timeout of a request to a repository.
+    pub max_wait: Duration,
+}
+
+impl BranchPollerTimings {
+    /// Returns the timings for rounds with the interval `every`.
+    #[must_use]
+    pub fn each(every: Duration) -> Self {
+        Self { every, max_wait: Duration::from_secs(30) }
+    }
+}
+
+/// The number of repositories that are polled concurrently.
+const AT_ONCE: usize = 4;
+
+/// Compares branches with what was deployed, and deploys missed commits.
+pub struct BranchPoller {
+    ports: ComparisonPorts,
+    vault: Vault,
+    timings: BranchPollerTimings,
+    tools: Tools,
+}
+
+/// A query for the head of a branch, shared by the applications that need it.
+struct Question {
+    /// The first application that needs the query.
+    id: ApplicationId,
+    source: GitSource,
+    applications: Vec<Application>,
+}
+
+/// The key of a query: URL, branch, user, password and deploy key.
+type Wording = (String, String, Option<(String, String)>, Option<String>);
+
+/// The queries that failed in the last round, by the first application of each.
+type Troubled = HashSet<ApplicationId>;
+
+impl BranchPoller {
+    /// Returns a poller over `ports`.
+    pub fn new(ports: ComparisonPorts, timings: BranchPollerTimings, tools: Tools) -> Self {
+        let vault = Vault::new(Arc::clone(&ports.secrets));
+        Self { ports, vault, timings, tools }
+    }
+
+    /// Polls immediately and then periodically, until `stop` is true.
+    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            () = self.keep_comparing() => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+
+    async fn keep_comparing(&self) {
+        let mut troubled = Troubled::new();
+        loop {
+            if let Err(error) = self.compare(&mut troubled).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "branches could not be polled");
+            }
+            sleep(self.timings.every).await;
+        }
+    }
+
+    /// Runs one round. A repository that does not respond is logged once, and is polled last from then on.
+    async fn compare(&self, troubled: &mut Troubled) -> Result<(), Error> {
+        let mut questions = self.questions(troubled).await?;
+        questions.sort_by_key(|question| troubled.contains(&question.id));
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        let mut asked = JoinSet::new();
+        for question in questions {
+            let (places, source) = (Arc::clone(&places), Arc::clone(&self.ports.source));
+            let max_wait = self.timings.max_wait;
+            asked.spawn(async move {
+                let _place = places.acquire().await;
+                let head = timeout(max_wait, source.head(&question.source)).await;
+                let late = || Err(StepError::Rejected(format!("no answer within {max_wait:?}")));
+                (question, head.unwrap_or_else(|_elapsed| late()))
+            });
+        }
+        while let Some(answered) = asked.join_next().await {
+            let (question, head) = answered.map_err(|broken| Error::Internal(broken.into()))?;
+            match head {
+                Ok(commit) => {
+                    troubled.remove(&question.id);
+                    for application in &question.applications {
+                        self.catch_up(application, &question.source, &commit).await?;
+                    }
+                }
+                Err(reason) => note(troubled, question.id, &reason),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the queries of a round, without duplicates.
+    async fn questions(&self, troubled: &mut Troubled) -> Result<Vec<Question>, StoreError> {
+        let mut keys = HashMap::new();
+        let mut questions: HashMap<Wording, Question> = HashMap::new();
+        for application in self.ports.branches.followers().await? {
+            let organization = application.organization_id;
+            if is_by_ssh(&application) && !keys.contains_key(&organization) {
+                keys.insert(
+                    organization,
+                    self.ports.deploy_keys.deploy_key(Scope::of_record(organization)).await?,
+                );
+            }
+            let source = match self.source_of(&application, keys.get(&organization).and_then(Option::as_ref))
+            {
+                Ok(Some(source)) => source,
+                Ok(None) => continue,
+                Err(error) => {
+                    note(troubled, application.id, &error);
+                    continue;
+                }
+            };
+            let question = questions.entry(wording(&source)).or_insert_with(|| Question {
+                id: application.id,
+                source,
+                applications: Vec::new(),
+            });
+            question.applications.push(application);
+        }
+        let mut questions: Vec<_> = questions.into_values().collect();
+        questions.sort_by_key(|question| question.id);
+        Ok(questions)
+    }
+
+    /// Returns the source to query for one application, with its organization's deploy key if it needs one.
+    fn source_of(
+        &self,
+        application: &Application,
+        key: Option<&DeployKey>,
+    ) -> Result<Option<GitSource>, Error> {
+        let (Repository::Git(url), Some(branch)) =
+            (&application.blueprint.repository, &application.blueprint.branch)
+        else {
+            return Ok(None);
+        };
+        let credentials = self.vault.open(application)?.credentials;
+        let key = match key.filter(|_| is_by_ssh(application)) {
+            Some(key) => {
+                let place = DeployKey::associated_data(application.organization_id);
+                let opened = self.ports.secrets.open(&place, &key.private_key)?;
+                Some(Secret::new(String::from_utf8_lossy(opened.expose()).into_owned()))
+            }
+            None => None,
+        };
+        Ok(Some(GitSource { url: url.clone(), branch: branch.clone(), credentials, key }))
+    }
+
+    /// Deploys `commit` if the application missed it.
+    async fn catch_up(
+        &self,
+        application: &Application,
+        source: &GitSource,
+        commit: &CommitHash,
+    ) -> Result<(), Error> {
+        let head = BranchHead {
+            application: application.id,
+            repository: source.url.clone(),
+            branch: source.branch.clone(),
+            commit: commit.clone(),
+        };
+        if !self.ports.branches.is_missed(&head).await? {
+            return Ok(());
+        }
+        let request = Request::of(application, DeploymentKind::Fresh, &self.tools);
+        let (branch, short) = (&source.branch, commit.short());
+        let what = format!(
+            "asked for a deployment of {}, because `{branch}` is at {short} and no push told so",
+            titled(&application.blueprint)
+        );
+        let event = Event::new(Did::Create, Audited::Deployment, request.deployment.id, what)
+            .with("application_id", application.id)
+            .with("branch", branch)
+            .with("commit", commit);
+        let author = Author::launchway(Chain::from(Some(application.organization_id)));
+        let mut writes = vec![Write::RequireMissed(head).into()];
+        let reason = format!("because {branch} is at {short} and no push told so");
+        writes.extend(request.writes_because("launchway", &reason, &self.tools));
+        writes.push(self.tools.record(author, event));
+        match self.tools.store.commit(writes).await {
+            Ok(()) => self.tools.wake.notify(),
+            // The push arrived in the meantime, or another instance was faster.
+            Err(StoreError::Stale) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}
+
+/// Logs a failing query once, until it succeeds again.
+fn note(troubled: &mut Troubled, id: ApplicationId, reason: &dyn fmt::Display) {
+    if troubled.insert(id) {
+        tracing::warn!(%reason, application.id = %id, "a branch could not be compared with what was deployed");
+    }
+}
+
+fn is_by_ssh(application: &Application) -> bool {
+    let Repository::Git(url) = &application.blueprint.repository else { return false };
+    matches!(url.place(), GitPlace::Remote { transport: Transport::Ssh, .. })
+}
+
+fn wording(source: &GitSource) -> Wording {
+    let credentials = source.credentials.as_ref();
+    (
+        source.url.as_str().to_owned(),
+        source.branch.as_str().to_owned(),
+        credentials.map(|given| (given.username.clone(), given.password.expose().clone())),
+        source.key.as_ref().map(|key| key.expose().clone()),
+    )
+}

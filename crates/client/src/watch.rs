@@ -1,0 +1,282 @@
+//! Watches a deployment until it has finished.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::{
+    addresses,
+    failure::{Failure, Kind, Outcome},
+    follow::{Following, TIMEOUT},
+    progress::Progress,
+    records::{Application, Deployment, Deployments, LogLine, read},
+    screen::{Screen, Tone, printed, visible},
+    server::{Server, retry_for},
+    session::Session,
+    when::{Span, seconds_between},
+};
+
+/// The polling intervals: the first one, and the one after [`SOON`].
+const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
+const SOON: Duration = Duration::from_secs(20);
+/// The number of newest deployments among which the watched one is searched.
+const NEWEST: u32 = 20;
+
+/// How a deployment is asked for and waited for.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    /// Do not wait until the deployment is over
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// How long to wait for its end, such as 10m; the deployment itself goes on
+    #[arg(long, value_name = "TIME", conflicts_with = "detach")]
+    pub(crate) timeout: Option<Span>,
+}
+
+/// Shows the progress of a deployment until it has finished, unless `detach` is set. Fails if the
+/// deployment does not succeed.
+pub(crate) fn watch(
+    session: &Session<'_>,
+    application: &Application,
+    asked: Value,
+    waiting: Waiting,
+) -> Outcome {
+    let deployment: Deployment = read(asked.clone())?;
+    let (screen, name, id) = (session.screen, &application.name, &deployment.id);
+    if waiting.detach {
+        let name = visible(name);
+        screen.remark(&format!("`launchway logs {name} --deployment {id} -f` shows how it goes"));
+        return screen.show(asked, |_: Deployment| format!("Deployment {id} is {}\n", deployment.state()));
+    }
+    let end = Watch::new(session, application, &deployment).follow(waiting.timeout)?;
+    if screen.is_for_programs() {
+        let whole = || session.server.get(&format!("/deploy/application/deployments/{id}")).send();
+        screen.json(&retry_for(TIMEOUT, whole, |_| {})?)?;
+    }
+    if end.deployment.state() != "deployed" {
+        return Err(end.failure(application));
+    }
+    if !screen.is_for_programs() {
+        let addresses = retry_for(TIMEOUT, || addresses::of(&session.server, application, id), |_| {})?;
+        let lines =
+            addresses.iter().map(|address| format!("Live at {}\n", screen.tint(address, Tone::Strong)));
+        screen.print(&lines.collect::<String>())?;
+    }
+    Ok(())
+}
+
+struct Watch<'a> {
+    server: &'a Server,
+    screen: &'a Screen,
+    application: &'a Application,
+    id: &'a str,
+    following: Following<'a>,
+    progress: Progress<'a>,
+    /// The last known state, and its time.
+    step: (String, String),
+    step_seen: Instant,
+    /// The last line of Launchway itself, which contains the reason of the end.
+    last_word: String,
+}
+
+/// The end of a deployment.
+struct End {
+    deployment: Deployment,
+    /// The last step.
+    step: String,
+    last_word: String,
+}
+
+impl<'a> Watch<'a> {
+    fn new(session: &'a Session<'a>, application: &'a Application, deployment: &'a Deployment) -> Self {
+        let path = format!("/deploy/application/deployments/{}/logs", deployment.id);
+        Self {
+            server: &session.server,
+            screen: session.screen,
+            application,
+            id: &deployment.id,
+            following: Following::new(&session.server, path),
+            progress: Progress::new(session.screen),
+            step: ("queued".to_owned(), deployment.created_at.clone()),
+            step_seen: Instant::now(),
+            last_word: String::new(),
+        }
+    }
+
+    fn follow(mut self, limit: Option<Span>) -> Outcome<End> {
+        let begun = Instant::now();
+        loop {
+            // In this order: lines written before the end exist when the end is read.
+            let deployment = self.look()?;
+            let end = deployment.is_over().then(|| deployment.since().to_owned());
+            let mark = self.advance(&deployment);
+            self.show_lines(mark, end.as_deref())?;
+            if end.is_some() {
+                let step = self.step.0;
+                return Ok(End { deployment, step, last_word: self.last_word });
+            }
+            if let Some(Span(limit)) = limit
+                && begun.elapsed() >= limit
+            {
+                let sentence = format!("the deployment is {} after {} s", self.step.0, limit.as_secs());
+                let hint = format!(
+                    "it goes on: `launchway logs {} --deployment {} -f`",
+                    self.application.name, self.id
+                );
+                return Err(Failure::new(Kind::Failed, sentence).hint(hint));
+            }
+            self.progress.draw(&format!("{}, {} s", doing(&self.step.0), self.step_seen.elapsed().as_secs()));
+            thread::sleep(if begun.elapsed() < SOON { PAUSES.0 } else { PAUSES.1 });
+        }
+    }
+
+    /// Returns the deployment without its log.
+    fn look(&mut self) -> Outcome<Deployment> {
+        let (server, application, id) = (self.server, &self.application.id, self.id);
+        let ask = || {
+            let request = server.get("/deploy/application/deployments").with("id", application);
+            let newest: Deployments = request.with("page_size", NEWEST).receive()?;
+            match newest.deployments.into_iter().find(|one| one.id == id) {
+                Some(deployment) => Ok(deployment),
+                None => server.get(&format!("/deploy/application/deployments/{id}")).receive(),
+            }
+        };
+        let (screen, progress) = (self.screen, &mut self.progress);
+        retry_for(TIMEOUT, ask, |failure| tell(screen, progress, failure))
+    }
+
+    /// Returns the remark about the step that has finished, and its end.
+    fn advance(&mut self, deployment: &Deployment) -> Option<(String, String)> {
+        let now = (deployment.state().to_owned(), deployment.since().to_owned());
+        if now.0 == self.step.0 {
+            return None;
+        }
+        let (step, since) = &self.step;
+        let took = seconds_between(since, &now.1);
+        let whole = seconds_between(&deployment.created_at, &now.1);
+        let good = |words: String| format!("{} {words}", self.screen.tint_remark("✓", Tone::Good));
+        let done = match step.as_str() {
+            "queued" => format!("Queued for {took}"),
+            "cloning" => format!("Fetched in {took}"),
+            "building" => format!("Built in {took}"),
+            _ => format!("Released in {took}"),
+        };
+        let words = match now.0.as_str() {
+            "failed" => {
+                let cross = self.screen.tint_remark("✗", Tone::Bad);
+                format!("{cross} Failed after {whole} while {}", doing(step).to_lowercase())
+            }
+            "cancelled" => format!("{} Cancelled after {whole}", self.screen.tint_remark("✗", Tone::Quiet)),
+            // The steps between were too quick to be observed.
+            "deployed" if step == "queued" => String::new(),
+            // Another attempt begins; the log contains the reason.
+            "queued" => String::new(),
+            _ => good(done),
+        };
+        let moment = now.1.clone();
+        // The step in which it ended is more useful than the final state.
+        if !deployment.is_over() {
+            (self.step, self.step_seen) = (now, Instant::now());
+        }
+        Some((words, moment))
+    }
+
+    /// Shows new lines, with the remark at its position. At the end, lines long after it are not read: a
+    /// live application may print for ever.
+    fn show_lines(&mut self, mut mark: Option<(String, String)>, end: Option<&str>) -> Outcome {
+        loop {
+            let (screen, progress) = (self.screen, &mut self.progress);
+            let lines = self.following.next(|request| request, |failure| tell(screen, progress, failure))?;
+            for line in &lines {
+                if let Some((words, _)) = mark.take_if(|(_, moment)| line.created_at >= *moment) {
+                    self.mark(&words);
+                }
+                self.show_line(line, end.is_some_and(|end| line.created_at.as_str() >= end));
+            }
+            let is_past =
+                lines.last().is_some_and(|last| end.is_some_and(|end| last.created_at.as_str() > end));
+            if !Following::has_more(&lines) || is_past {
+                break;
+            }
+        }
+        if let Some((words, _)) = mark {
+            self.mark(&words);
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, words: &str) {
+        if !words.is_empty() {
+            self.progress.say(words);
+        }
+    }
+
+    fn show_line(&mut self, line: &LogLine, is_of_the_end: bool) {
+        let text = printed(&line.log);
+        if is_of_the_end && line.level == "info" && text.starts_with("Deployed in ") {
+            let mark = self.screen.tint_remark("✓", Tone::Good);
+            return self.progress.say(&format!("{mark} {text}"));
+        }
+        let shown = match line.level.as_str() {
+            "error" => self.screen.tint_remark(&text, Tone::Bad),
+            "warn" => self.screen.tint_remark(&text, Tone::Doubtful),
+            "info" => text.clone(),
+            _ => self.screen.tint_remark(&text, Tone::Quiet),
+        };
+        self.progress.say(&format!("  {shown}"));
+        if matches!(line.level.as_str(), "error" | "info") {
+            self.last_word = text;
+        }
+    }
+}
+
+impl End {
+    fn failure(&self, application: &Application) -> Failure {
+        let (state, name) = (self.deployment.state(), &application.name);
+        let why = self.last_word.split_once(": ").filter(|(end, _)| end.eq_ignore_ascii_case(state));
+        let sentence = match why {
+            Some((_, why)) => format!("the deployment of {name} {}: {why}", was(state)),
+            None => format!("the deployment of {name} {}", was(state)),
+        };
+        let again =
+            format!("`launchway logs {name} --deployment {}` shows its log again", self.deployment.id);
+        let hint = match (state, self.step.as_str()) {
+            ("cancelled", _) => format!("`launchway deployments {name}` shows which one came instead"),
+            (_, "cloning") => {
+                format!(
+                    "can the server read the repository? A private one has to know `launchway deploy-key`; {again}"
+                )
+            }
+            (_, "building") => format!("the build failed on the server as it would on your machine; {again}"),
+            (_, "deploying") => format!(
+                "does it listen on port {} of all addresses, and not of 127.0.0.1 alone? {again}",
+                application.port
+            ),
+            _ => again,
+        };
+        Failure::new(Kind::Failed, sentence).hint(hint)
+    }
+}
+
+fn was(state: &str) -> &'static str {
+    if state == "cancelled" { "was cancelled" } else { "failed" }
+}
+
+/// Returns the activity of a deployment in a state.
+fn doing(state: &str) -> &'static str {
+    match state {
+        "queued" => "Waiting for its turn",
+        "cloning" => "Fetching the source",
+        "building" => "Building",
+        _ => "Releasing",
+    }
+}
+
+/// Reports once that the server is unreachable.
+fn tell(screen: &Screen, progress: &mut Progress<'_>, failure: &Failure) {
+    let (mark, why) = (screen.tint_remark("…", Tone::Doubtful), visible(&failure.to_string()));
+    progress.say(&format!("{mark} {why}; the deployment goes on, and so does this when it answers again"));
+}

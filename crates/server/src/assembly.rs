@@ -1,0 +1,305 @@
+//! Connects the adapters to the ports.
+
+use std::{error::Error, net::SocketAddr, sync::Arc};
+
+use launchway_application::{
+    Basics, EngineStatus, OutboundPorts, Ports, Services, Tools, WakeSignal,
+    applications::ApplicationPolicy,
+    extensions::CatalogFile,
+    routes::{RoutePorts, Routes},
+};
+use launchway_domain::{
+    auth::{ThrottleLimits, Token, TokenHash, TokenKind},
+    ids::InstanceId,
+    routes::TrafficRouter,
+    secret::{Entropy as _, SecretBox},
+};
+use launchway_infrastructure::{
+    catalog,
+    clock::{SystemClock, SystemEntropy, TimeOrderedIds},
+    data_dir::{DataDir, DataDirError},
+    database::{Database, DatabaseOptions, DurableThrottle, ServerLock},
+    outbound::{Outbound, OutboundOptions},
+    passwords::Argon2Hasher,
+    routes::{FrontProxy, NoProxy},
+    sites::ReleaseFolders,
+    ssh_keys::Ed25519Keys,
+};
+
+use crate::{
+    cli,
+    config::Config,
+    front_proxy,
+    installation::{self, Checked, Installation},
+};
+
+/// A migrated database, and every use case over it.
+pub(crate) struct Wiring {
+    /// The id of the installation.
+    pub(crate) installation: InstanceId,
+    /// The id of this server, which owns its jobs.
+    pub(crate) server: InstanceId,
+    pub(crate) database: Database,
+    pub(crate) services: Services,
+    pub(crate) tools: Tools,
+    pub(crate) secrets: Arc<dyn SecretBox>,
+    pub(crate) sites: Arc<ReleaseFolders>,
+    pub(crate) routes: Arc<Routes>,
+    /// The token for a remote registration of the first administrator; `None` once there is one.
+    pub(crate) setup_token: Option<String>,
+    /// The lock on the PostgreSQL database, which is released with this value.
+    pub(crate) server_lock: Option<ServerLock>,
+}
+
+impl Wiring {
+    /// Assembles the services over the database of an installation. Traffic comes in at `front`, if there
+    /// is a proxy.
+    pub(crate) async fn new(
+        config: &Config,
+        data: &DataDir,
+        installation: Installation,
+        front: Option<SocketAddr>,
+    ) -> Result<Self, Box<dyn Error>> {
+        let Installation { id, server, database, secrets, server_lock } = installation;
+        let setup_token = setup_token(&database, data).await?;
+        let recognised = match &setup_token {
+            Some(token) => TokenHash::of(token),
+            // There is no token any more; this random one is unknown to everyone.
+            None => Token::new(TokenKind::Setup, SystemEntropy.bits_256()).hash(),
+        };
+        let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
+        let sites = Arc::new(ReleaseFolders::open(&data.path().join("sites"))?);
+        let routes = routes(config, data, &database, &sites, front);
+        let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised)?;
+        let tools = ports.tools.clone();
+        let services = Services::new(ports);
+        Ok(Self {
+            installation: id,
+            server,
+            database,
+            services,
+            tools,
+            secrets,
+            sites,
+            routes,
+            setup_token,
+            server_lock,
+        })
+    }
+}
+
+/// Loads the definitions of this binary into the catalog.
+pub(crate) async fn load_catalog(services: &Services) -> Result<(), Box<dyn Error>> {
+    let files: Vec<CatalogFile<'_>> = catalog::FILES
+        .iter()
+        .map(|(file, yaml)| CatalogFile { name: file.trim_end_matches(".yaml"), yaml })
+        .collect();
+    let changed = services.catalog.load(&files).await?;
+    if changed > 0 {
+        tracing::info!(changed, "extension catalog updated");
+    }
+    Ok(())
+}
+
+/// The handling of the schema.
+pub(crate) enum Tables {
+    /// Migrate it to this version.
+    BringUpToDate,
+    /// Migrate it, but fail without a database: a new empty one would be a mistake.
+    MustBeThere,
+    /// Leave it unchanged: a server runs on it, and may not know a newer one.
+    LeaveAsTheyAre,
+}
+
+impl Tables {
+    /// Returns whether the database has to exist already.
+    pub(crate) fn must_exist(&self) -> bool {
+        matches!(self, Self::LeaveAsTheyAre | Self::MustBeThere)
+    }
+}
+
+/// Runs `work` with the files of the server, whether a server runs on them or not.
+pub(crate) fn offline<T>(
+    config: &Config,
+    when_alone: Tables,
+    work: impl AsyncFnOnce(&Services) -> Result<T, launchway_application::Error>,
+) -> Result<T, Box<dyn Error>> {
+    if let Tables::MustBeThere = when_alone {
+        installation::refuse_missing(config)?;
+    }
+    let data = DataDir::open(&config.data_dir)?;
+    let lock = match data.lock() {
+        Err(DataDirError::InUse(_)) => None,
+        lock => Some(lock?),
+    };
+    let is_alone = lock.is_some() && !installation::is_database_in_use(config)?;
+    let tables = if is_alone { when_alone } else { Tables::LeaveAsTheyAre };
+    runtime()?.block_on(async {
+        let installation = Installation::open(config, &data, tables, false).await?;
+        let wiring = Wiring::new(config, &data, installation, None).await?;
+        let outcome = work(&wiring.services).await;
+        wiring.database.close().await;
+        if !is_alone {
+            // Waits until the running server has noticed the change, so that it is in effect.
+            tokio::time::sleep(2 * Database::NOTICES_OTHERS_WITHIN).await;
+        }
+        Ok(outcome?)
+    })
+}
+
+/// Migrates the database and prints the migrations.
+pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
+    let data = DataDir::open(&config.data_dir)?;
+    // Not under a running server, which may not know the new schema.
+    let _lock = data.lock()?;
+    let checked = Checked::alone(config, &data, false)?;
+    checked.check_key(config)?;
+    let migrations = runtime()?.block_on(async {
+        let _server_lock = checked.server_lock;
+        let options = DatabaseOptions { lock: checked.lock, ..DatabaseOptions::new(config.database.clone()) };
+        let database = Database::open(options)?;
+        let migrations = database.migrate().await?;
+        database.close().await;
+        Ok::<_, Box<dyn Error>>(migrations)
+    })?;
+    for migration in &migrations {
+        cli::print(&format!("{migration}\n"))?;
+    }
+    crate::say(&format!("{} migrations were needed; the database is up to date", migrations.len()));
+    Ok(())
+}
+
+/// Runs the migrations that `tables` allows, or fails if there are some that it does not allow.
+pub(crate) async fn bring_up_to_date(database: &Database, tables: &Tables) -> Result<(), Box<dyn Error>> {
+    match tables {
+        Tables::BringUpToDate | Tables::MustBeThere => {
+            for migration in database.migrate().await? {
+                tracing::info!(migration, "changed the database's tables");
+            }
+        }
+        Tables::LeaveAsTheyAre => {
+            if !database.pending_migrations().await?.is_empty() {
+                return Err(
+                    "the server that runs here is of an older version: use its own binary, or stop it first"
+                        .into(),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the error for migrations of the database that this binary does not know.
+pub(crate) fn newer(unknown: &[String]) -> Box<dyn Error> {
+    format!(
+        "the database is of a newer version of Launchway: this one does not know its migrations {}; use that version, or restore a backup from before the upgrade",
+        unknown.join(", ")
+    )
+    .into()
+}
+
+/// Returns a runtime for commands that run once.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn routes(
+    config: &Config,
+    data: &DataDir,
+    database: &Database,
+    sites: &Arc<ReleaseFolders>,
+    front: Option<SocketAddr>,
+) -> Arc<Routes> {
+    let router: Arc<dyn TrafficRouter> = match (front, &config.proxy) {
+        (Some(_), Some(proxy)) => Arc::new(FrontProxy::at(&front_proxy::folder(data), proxy.drain)),
+        _ => Arc::new(NoProxy),
+    };
+    let ports = RoutePorts {
+        applications: Arc::new(database.clone()),
+        deployments: Arc::new(database.clone()),
+        extensions: Some(Arc::new(database.clone())),
+        sites: sites.clone(),
+        router,
+    };
+    Arc::new(Routes::new(ports, front))
+}
+
+fn ports(
+    config: &Config,
+    database: &Database,
+    routes: Arc<Routes>,
+    secrets: Arc<dyn SecretBox>,
+    setup_token: TokenHash,
+) -> Result<Ports, Box<dyn Error>> {
+    let entropy = Arc::new(SystemEntropy);
+    let store = Arc::new(database.clone());
+    Ok(Ports {
+        tools: Tools {
+            basics: Basics {
+                store: store.clone(),
+                clock: Arc::new(SystemClock),
+                ids: Arc::new(TimeOrderedIds),
+                wake: WakeSignal::default(),
+                engine: EngineStatus::default(),
+            },
+            entropy: entropy.clone(),
+        },
+        identities: store.clone(),
+        credentials: store.clone(),
+        users: store.clone(),
+        organizations: store.clone(),
+        usage: store.clone(),
+        audit: store.clone(),
+        applications: store.clone(),
+        deployments: store.clone(),
+        extensions: store.clone(),
+        executions: store.clone(),
+        logs: store.clone(),
+        idempotency: store.clone(),
+        deploy_keys: store.clone(),
+        webhooks: store.clone(),
+        notifications: store,
+        outbound: outbound(config),
+        key_maker: Arc::new(Ed25519Keys::new(entropy.clone())),
+        policy: ApplicationPolicy {
+            sources: config.deployments.sources.clone(),
+            public_host: config.public_url.as_ref().map(|url| url.host().to_owned()),
+            kept_versions: config.deployments.kept_versions,
+            quotas: config.quotas,
+        },
+        routes,
+        throttle: Arc::new(DurableThrottle::new(database.clone(), ThrottleLimits::CONTRACT)),
+        hasher: Arc::new(Argon2Hasher::new(entropy)),
+        secrets,
+        setup_token,
+    })
+}
+
+/// Returns the ports for egress, to the addresses that the operator allows.
+fn outbound(config: &Config) -> OutboundPorts {
+    let settings = &config.notifications;
+    let options = OutboundOptions::new(settings.policy.clone());
+    let outbound = Arc::new(Outbound::new(OutboundOptions { timeout: settings.timeout, ..options }));
+    OutboundPorts {
+        guard: outbound.clone(),
+        webhooks: outbound.clone(),
+        mailer: outbound,
+        public_url: config.public_url.as_ref().map(|url| url.origin().to_owned()),
+    }
+}
+
+/// Returns the setup token of a fresh installation for a remote registration. Only operators who can read
+/// the log or the files of the server know it, and it is removed after its use.
+async fn setup_token(database: &Database, data: &DataDir) -> Result<Option<String>, Box<dyn Error>> {
+    use launchway_domain::auth::CredentialRepository as _;
+    let name = "setup-token";
+    if database.admin_registered().await? {
+        data.remove_private_file(name)?;
+        return Ok(None);
+    }
+    let token = data.private_file(name, || {
+        let token = Token::new(TokenKind::Setup, SystemEntropy.bits_256());
+        format!("{}\n", token.expose())
+    })?;
+    Ok(Some(token.trim().to_owned()))
+}

@@ -1,0 +1,174 @@
+//! `deploy`: from a repository to a running application.
+
+use launchway_testkit::repository::{running, web_server};
+use serde_json::json;
+
+use crate::{
+    person::Person,
+    stage::{DEPLOY, Stage, text},
+};
+
+#[test]
+fn one_command_deploys_a_repository_and_its_changes() {
+    let stage = Stage::new();
+    let repository = stage.repository("shop");
+    repository.write("index.html", "the first page\n").commit();
+    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let missing = ada.runs(&["deploy"]);
+    assert!(missing.failed(2).contains("`launchway init` writes one"), "{missing}");
+
+    let told = ada.runs(&["deploy", "--yes"]);
+    let host = "shop.ada-s-team.localhost";
+    assert_eq!(told.succeeded(), format!("Live at http://{host}:{}\n", port(&stage)), "{told}");
+    assert!(told.stderr.contains("✓ Deployed in "), "{told}");
+    assert_eq!(stage.server.visitor(host).try_send("GET", "/", None).unwrap().text, "the first page\n");
+
+    // The same file again, then with another branch and a domain more.
+    repository.write("index.html", "the second page\n").commit();
+    let told = ada.runs(&["deploy"]);
+    told.succeeded();
+    assert!(!told.stderr.contains('→') && !told.stderr.contains("new application"), "{told}");
+    assert_eq!(stage.server.visitor(host).try_send("GET", "/", None).unwrap().text, "the second page\n");
+
+    repository.git(&["checkout", "--quiet", "-b", "develop"]);
+    repository.write("index.html", "the third page\n").commit();
+    let file = std::fs::read_to_string(repository.path().join("launchway.toml")).unwrap();
+    let file = file.replace("branch = \"main\"", "branch = \"develop\"\ndomain = \"shop.example.com\"");
+    repository.write("launchway.toml", file);
+    let told = ada.runs(&["deploy"]);
+    assert!(told.succeeded().contains("Live at http://shop.example.com:"), "{told}");
+    assert!(told.stderr.contains("branch: main → develop\n"), "{told}");
+    assert!(told.stderr.contains("domain: nothing → shop.example.com\n"), "{told}");
+    assert_eq!(
+        stage.server.visitor("shop.example.com").try_send("GET", "/", None).unwrap().text,
+        "the third page\n"
+    );
+    let deployments = ada.runs(&["deployments", "--output", "json"]).json();
+    assert_eq!(deployments["pagination"]["total_count"], 3);
+}
+
+fn port(stage: &Stage) -> &str {
+    stage.server.front().rsplit(':').next().unwrap()
+}
+
+#[test]
+fn programs_get_the_deployment_alone_and_need_not_wait_for_it() {
+    let stage = Stage::new();
+    let (ada, _) = stage.site("shop");
+    let told = ada.runs(&["deploy", "shop", "--output", "json"]);
+    assert_eq!(told.json()["status"]["status"], "deployed");
+    assert_eq!(told.stderr, "", "{told}");
+
+    let told = ada.runs(&["deploy", "shop@production", "--detach"]);
+    let id = told.succeeded().split_whitespace().nth(1).unwrap().to_owned();
+    assert!(told.stderr.contains(&format!("--deployment {id}")), "{told}");
+    let known = stage.admin.get(&format!("{DEPLOY}/deployments/{id}")).success();
+    assert_eq!(text(&known["id"]), id);
+    ada.runs(&["deploy", "nothing"]).failed(4);
+}
+
+#[test]
+fn what_the_server_cannot_see_is_said() {
+    let stage = Stage::new();
+    let (ada, repository) = stage.site("shop");
+    let told = ada.runs(&["deploy"]);
+    assert!(!told.stderr.contains("warning:"), "{told}");
+    repository.write("index.html", "not committed");
+    let told = ada.runs(&["deploy"]);
+    assert!(told.stderr.contains("warning: 1 file is changed and not committed"), "{told}");
+    repository.git(&["checkout", "--quiet", "-b", "idea"]);
+    let told = ada.runs(&["deploy"]);
+    assert!(told.stderr.contains("warning: you are on the branch idea, and main is deployed"), "{told}");
+
+    // A copy whose remote is the repository that is deployed.
+    let copy = stage.folder().join("copy");
+    repository.git(&["checkout", "--quiet", "--force", "main"]);
+    repository.git(&["clone", "--quiet", ".", copy.to_str().unwrap()]);
+    let copy = launchway_testkit::repository::Repository::empty(copy);
+    let file = std::fs::read_to_string(repository.path().join("launchway.toml")).unwrap();
+    copy.write("launchway.toml", file).write("new.html", "").commit();
+    copy.write("newer.html", "").commit();
+    let ada = ada.standing_in(copy.path());
+    let told = ada.runs(&["deploy"]);
+    assert!(told.stderr.contains("warning: 2 commits of main are not pushed"), "{told}");
+}
+
+#[test]
+fn a_file_that_is_wrong_is_refused_before_anything_happens() {
+    let stage = Stage::new();
+    let repository = stage.repository("shop");
+    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    repository.write("launchway.toml", "name = \"shop\"\nprot = 1\n").commit();
+    assert!(ada.runs(&["deploy"]).failed(2).contains("`prot`"));
+    repository.write("launchway.toml", "name = \"shop\"\nport = 0\n");
+    let refused = ada.runs(&["deploy"]);
+    assert!(refused.failed(2).contains("port must be"), "{refused}");
+    assert!(refused.stderr.contains("repository is required"), "{refused}");
+    assert_eq!(ada.runs(&["apps", "--output", "json"]).json()["pagination"]["total_count"], 0);
+}
+
+#[test]
+fn an_image_is_built_and_what_fails_is_shown_with_its_lines() {
+    let stage = Stage::new();
+    let repository = stage.repository("shop");
+    repository.write("Dockerfile", format!("{}EXPOSE 8080\n", web_server("RUN echo a step of the build")));
+    repository.write("index.html", "a page\n").commit();
+    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    ada.runs(&["init", "--yes"]).succeeded();
+    let told = ada.runs(&["deploy"]);
+    assert!(told.succeeded().starts_with("Live at http://shop."), "{told}");
+    for line in ["\n  Building the image\n", "\n  a step of the build\n", "\n✓ Built in ", "\n✓ Released in "]
+    {
+        assert!(told.stderr.contains(line), "{line:?} in {told}");
+    }
+    assert_eq!(told.stderr.matches("\n  a step of the build\n").count(), 1, "{told}");
+
+    repository.write("Dockerfile", running("true").replace("CMD", "RUN echo it breaks here && exit 7\nCMD"));
+    repository.commit();
+    let told = ada.runs(&["deploy"]);
+    let said = told.failed(1);
+    let places = ["it breaks here\n", "✗ Failed after ", "error: the deployment of shop failed: ", "hint: "];
+    let places: Vec<_> =
+        places.iter().map(|text| said.rfind(text).unwrap_or_else(|| panic!("{text}: {told}"))).collect();
+    assert!(places.is_sorted(), "{told}");
+    assert!(said.contains("while building") && said.contains("`launchway logs shop --deployment "), "{told}");
+
+    // The port is wrong: the hint asks for it.
+    repository.write("Dockerfile", running("echo I sleep; sleep 60")).commit();
+    let told = ada.runs(&["deploy", "--output", "json"]);
+    assert_eq!(told.code, Some(1), "{told}");
+    let deployment: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(deployment["status"]["status"], "failed");
+    assert!(told.stderr.contains("does it listen on port 8080"), "{told}");
+    let live = ada.runs(&["app", "show", "--output", "json"]).json();
+    assert_eq!(live["status"]["status"], "running");
+}
+
+#[test]
+fn a_deployment_that_another_one_replaces_says_which() {
+    let stage = Stage::new();
+    let repository = stage.repository("shop");
+    repository.write("Dockerfile", web_server("RUN echo slow && sleep 4")).write("index.html", "a page\n");
+    repository.commit();
+    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    ada.runs(&["init", "--yes"]).succeeded();
+    ada.runs(&["deploy", "--detach"]).succeeded();
+    // It waits for the first, until a third takes its place.
+    let waits = ada.command(&["deploy", "--timeout", "60s"]);
+    let told = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| { waits }.output().unwrap());
+        let id = launchway_testkit::wait::until("the second deployment", || {
+            let listed = ada.runs(&["deployments", "shop", "--output", "json"]).json();
+            (listed["pagination"]["total_count"] == 2)
+                .then(|| text(&listed["deployments"][0]["application_id"]))
+        });
+        let third = stage.admin.post(&format!("{DEPLOY}/redeploy"), &json!({"id": id})).success();
+        (crate::person::Told::new(&["deploy"], waits.join().unwrap()), text(&third["id"]))
+    });
+    let (told, third) = told;
+    assert!(told.failed(1).contains(&format!("was cancelled: replaced by deployment {third}")), "{told}");
+
+    let told = ada.runs(&["deploy", "shop", "--timeout", "0s"]);
+    assert!(told.failed(1).contains("it goes on"), "{told}");
+    ada.runs(&["cancel", "shop"]).succeeded();
+}
