@@ -9,7 +9,7 @@ fn main() {}
 mod tests {
     use std::sync::Arc;
 
-    use launchway_application::{Basics, EngineStatus, Error, WakeSignal, deployments::Deployments};
+    use launchway_application::{EngineStatus, Error, ServiceContext, WakeSignal, deployments::Deployments};
     use launchway_domain::{
         applications::{Application, ApplicationSecrets, Blueprint, MockApplicationRepository, Port},
         auth::{Action, Actor, Forbidden, Permission, Resource},
@@ -18,7 +18,7 @@ mod tests {
         ids::ApplicationId,
         jobs::{self, JobKind},
         organizations::{Description, Organization, Role},
-        secret::Sealed,
+        secret::{MockEntropy, Sealed},
         store::{MockUnitOfWork, StoreError, Write},
         users::User,
     };
@@ -73,8 +73,9 @@ mod tests {
     ) -> Deployments {
         let (clock, ids) = (Arc::new(|| NOW), Arc::new(|| id(9)));
         let (wake, engine) = (WakeSignal::default(), EngineStatus::default());
-        let basics = Basics { store: Arc::new(store), clock, ids, wake, engine };
-        Deployments::new(Arc::new(applications), Arc::new(deployments), KeptVersions::default(), basics)
+        let entropy = Arc::new(MockEntropy::new());
+        let context = ServiceContext { store: Arc::new(store), clock, ids, entropy, wake, engine };
+        Deployments::new(Arc::new(applications), Arc::new(deployments), KeptVersions::default(), context)
     }
 
     #[tokio::test]

@@ -25,7 +25,7 @@ use launchway_domain::{
 
 pub use self::changes::ApplicationChange;
 pub(crate) use self::secrets::{OpenSecrets, Vault};
-use crate::{Basics, Error, deployments::Request, organizations::ORGANIZATION, routes::Routes};
+use crate::{Error, ServiceContext, deployments::Request, organizations::ORGANIZATION, routes::Routes};
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
@@ -91,7 +91,7 @@ pub struct Applications {
     routes: Arc<Routes>,
     vault: Vault,
     policy: ApplicationPolicy,
-    tools: Basics,
+    context: ServiceContext,
 }
 
 impl Applications {
@@ -100,10 +100,10 @@ impl Applications {
         ports: ApplicationPorts,
         secrets: Arc<dyn SecretBox>,
         policy: ApplicationPolicy,
-        tools: Basics,
+        context: ServiceContext,
     ) -> Self {
         let ApplicationPorts { applications, routes } = ports;
-        Self { applications, routes, vault: Vault::new(secrets), policy, tools }
+        Self { applications, routes, vault: Vault::new(secrets), policy, context }
     }
 
     /// Creates an application and requests its first deployment. Its host names are routed at once, though
@@ -123,14 +123,14 @@ impl Applications {
         let scope = actor.require(CREATE)?;
         let NewApplication { blueprint, credentials, build_variables, environment_variables } = wish;
         self.check(&blueprint)?;
-        let id: ApplicationId = self.tools.ids.next().into();
+        let id: ApplicationId = self.context.ids.next().into();
         let secrets = OpenSecrets { build_variables, environment_variables, credentials, former: Vec::new() };
         let secrets = self.vault.seal(id, &secrets)?;
-        let now = self.tools.clock.now();
-        let ids = (id, self.tools.ids.next().into());
+        let now = self.context.clock.now();
+        let ids = (id, self.context.ids.next().into());
         let organization = &actor.membership().ok_or(ORGANIZATION)?.organization;
         let application = Application::new(ids, organization, actor.user_id(), blueprint, secrets, now);
-        let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
+        let request = Request::of(&application, DeploymentKind::Fresh, &self.context);
         let event = described(
             Event::new(
                 Did::Create,
@@ -141,13 +141,13 @@ impl Applications {
             &application.blueprint,
         );
         let conflict = conflicts(&application.blueprint);
-        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
         writes.extend(self.policy.quotas.require(scope, Limited::Applications, 1, now));
         writes.push(Write::Insert(Box::new(application)).into());
-        writes.extend(request.writes(actor, &self.tools));
-        writes.push(self.tools.record(actor.author(), event));
-        self.tools.store.commit(writes).await.map_err(conflict)?;
-        self.tools.wake.notify();
+        writes.extend(request.writes(actor, &self.context));
+        writes.push(self.context.record(actor.author(), event));
+        self.context.store.commit(writes).await.map_err(conflict)?;
+        self.context.wake.notify();
         self.lead_traffic(scope, id).await;
         self.detail(actor, id).await
     }

@@ -25,7 +25,7 @@ pub use self::{
     registration::{NewAdmin, Registration, SetupProof},
     two_factor::{TwoFactorLogin, TwoFactorSetup},
 };
-use crate::Tools;
+use crate::ServiceContext;
 
 /// A session that was just opened, with its token, which is shown only once.
 #[derive(Debug)]
@@ -51,8 +51,9 @@ fn author(profile: &Profile, origin: Origin) -> Author {
 }
 
 /// Creates a session of `user_id` and its token. The caller commits it.
-fn new_session(tools: &Tools, user_id: UserId, client: Client) -> (Token, Session) {
-    let token = Token::new(TokenKind::Session, tools.entropy.bits_256());
-    let session = Session::open(tools.ids.next().into(), user_id, token.hash(), client, tools.clock.now());
+fn new_session(context: &ServiceContext, user_id: UserId, client: Client) -> (Token, Session) {
+    let token = Token::new(TokenKind::Session, context.entropy.bits_256());
+    let session =
+        Session::open(context.ids.next().into(), user_id, token.hash(), client, context.clock.now());
     (token, session)
 }

@@ -31,7 +31,7 @@ pub use self::{
     retirement::{Retired, Retirer},
 };
 use crate::{
-    Basics, Error,
+    Error, ServiceContext,
     applications::{APPLICATION, titled},
 };
 
@@ -46,7 +46,7 @@ pub struct Deployments {
     applications: Arc<dyn ApplicationRepository>,
     deployments: Arc<dyn DeploymentRepository>,
     kept: KeptVersions,
-    tools: Basics,
+    context: ServiceContext,
 }
 
 impl Deployments {
@@ -56,9 +56,9 @@ impl Deployments {
         applications: Arc<dyn ApplicationRepository>,
         deployments: Arc<dyn DeploymentRepository>,
         kept: KeptVersions,
-        tools: Basics,
+        context: ServiceContext,
     ) -> Self {
-        Self { applications, deployments, kept, tools }
+        Self { applications, deployments, kept, context }
     }
 
     /// Requests a deployment of the current source of an application.
@@ -123,15 +123,15 @@ impl Deployments {
         if deployment.status.state.is_over() {
             return Err(over(deployment.status.state));
         }
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let event =
             Event::new(Did::Update, Audited::Deployment, id, format!("cancelled the deployment {id}"));
         let writes = vec![
             JobWrite::RequestCancel { scope, id: deployment.job_id, at }.into(),
             Write::FollowJobs { application: Some(deployment.application_id), at }.into(),
-            self.tools.record(actor.author(), event),
+            self.context.record(actor.author(), event),
         ];
-        match self.tools.store.commit(writes).await {
+        match self.context.store.commit(writes).await {
             // It finished in the meantime.
             Err(StoreError::Stale) => {
                 let state = self.deployments.get(scope, id).await?.map(|deployment| deployment.status.state);
@@ -139,7 +139,7 @@ impl Deployments {
             }
             outcome => outcome?,
         }
-        self.tools.wake.notify();
+        self.context.wake.notify();
         self.detail(actor, id).await
     }
 
@@ -177,19 +177,19 @@ impl Deployments {
         what: String,
         key: Option<IdempotencyKey>,
     ) -> Result<DeploymentDetail, Error> {
-        let request = Request::of(application, kind, &self.tools);
+        let request = Request::of(application, kind, &self.context);
         let id = request.deployment.id;
         let event =
             Event::new(Did::Create, Audited::Deployment, id, what).with("application_id", application.id);
-        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
-        writes.extend(request.writes(actor, &self.tools));
-        writes.push(self.tools.record(actor.author(), event));
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
+        writes.extend(request.writes(actor, &self.context));
+        writes.push(self.context.record(actor.author(), event));
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => APPLICATION,
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             error => error.into(),
         })?;
-        self.tools.wake.notify();
+        self.context.wake.notify();
         self.detail(actor, id).await
     }
 }

@@ -15,7 +15,7 @@ use launchway_domain::{
     deployments::Write as DeploymentWrite,
     ids::Ids,
     jobs::{ClaimLimits, JobQueue as _, WorkerId},
-    secret::SecretBox,
+    secret::{Entropy, SecretBox},
     store::UnitOfWork as _,
 };
 use uuid::Uuid;
@@ -27,7 +27,7 @@ pub use self::{
     keeper::{RecordKeeper, Visit},
 };
 use crate::{
-    Basics, EngineStatus, Error, WakeSignal,
+    EngineStatus, Error, ServiceContext, WakeSignal,
     applications::{ApplicationPolicy, ApplicationPorts, Applications},
     deployments::{Deployments, HealthTimings, Pipeline, PipelinePorts},
     routes::{RoutePorts, Routes},
@@ -50,7 +50,19 @@ pub struct Embedded {
     pub worker: Arc<Worker>,
     kept: Kept,
     identity: WorkerId,
-    basics: Basics,
+    context: ServiceContext,
+}
+
+/// The random bytes of the operating system.
+struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    #[expect(clippy::expect_used, reason = "a machine without randomness must not create weak secrets")]
+    fn bits_256(&self) -> [u8; 32] {
+        let mut bits = [0; 32];
+        getrandom::fill(&mut bits).expect("the system provides randomness");
+        bits
+    }
 }
 
 impl Embedded {
@@ -70,10 +82,11 @@ impl Embedded {
         // A service has one worker; the boot id distinguishes its runs.
         let identity = WorkerId { instance: Uuid::nil().into(), boot: ids.next().into(), worker: 1 };
         let repository = || Arc::new(kept.clone());
-        let basics = Basics {
+        let context = ServiceContext {
             store: repository(),
             clock: Arc::new(clock),
             ids: Arc::new(ids),
+            entropy: Arc::new(SystemEntropy),
             wake: WakeSignal::default(),
             engine: EngineStatus::default(),
         };
@@ -82,19 +95,19 @@ impl Embedded {
             ApplicationPorts { applications: repository(), routes: Arc::clone(&ports.routes) };
         let policy = ApplicationPolicy::default();
         let kept_versions = policy.kept_versions;
-        let pipeline = Pipeline::new(ports, HealthTimings::within(TIMEOUT), basics.clone());
+        let pipeline = Pipeline::new(ports, HealthTimings::within(TIMEOUT), context.clone());
         let pipeline = pipeline.without_reconciler();
         let handlers = JobHandlers { pipeline: Arc::new(pipeline), runs: None };
         let limits = ClaimLimits { builds: AT_ONCE, operations: AT_ONCE, per_organization: AT_ONCE };
         let timings = WorkerTimings::default();
-        let worker = Worker::new(repository(), handlers, identity, limits, timings, basics.clone());
+        let worker = Worker::new(repository(), handlers, identity, limits, timings, context.clone());
         Self {
-            applications: Applications::new(of_applications, secrets, policy, basics.clone()),
-            deployments: Deployments::new(repository(), repository(), kept_versions, basics.clone()),
+            applications: Applications::new(of_applications, secrets, policy, context.clone()),
+            deployments: Deployments::new(repository(), repository(), kept_versions, context.clone()),
             worker: Arc::new(worker),
             kept,
             identity,
-            basics,
+            context,
         }
     }
 
@@ -105,7 +118,7 @@ impl Embedded {
     /// [`Error::Unavailable`] or [`Error::Internal`], as the keeper of records returns.
     pub async fn take_over(&self) -> Result<(), Error> {
         let WorkerId { instance, boot, .. } = self.identity;
-        let at = self.basics.clock.now();
+        let at = self.context.clock.now();
         self.kept.rescue(instance, boot, at).await?;
         let follow = DeploymentWrite::FollowJobs { application: None, at };
         Ok(self.kept.commit(vec![follow.into()]).await?)

@@ -27,7 +27,7 @@ pub use self::{
     catalog::{Catalog, CatalogFile},
     runs::{RunPorts, Runs},
 };
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 const CREATE: Permission = Permission::new(Resource::Extension, May::Create);
 const READ: Permission = Permission::new(Resource::Extension, May::Read);
@@ -57,13 +57,13 @@ pub struct ExtensionPorts {
 /// Reads and forks extensions, and requests runs.
 pub struct Extensions {
     ports: ExtensionPorts,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Extensions {
     /// Returns the use cases over `ports`.
-    pub fn new(ports: ExtensionPorts, tools: Tools) -> Self {
-        Self { ports, tools }
+    pub fn new(ports: ExtensionPorts, context: ServiceContext) -> Self {
+        Self { ports, context }
     }
 
     /// Returns a page of the extensions of the actor's organization and the catalog, by name.
@@ -156,9 +156,9 @@ impl Extensions {
 
     /// Returns a job on an extension. One runs at a time for each organization.
     fn job(&self, scope: Scope, extension: ExtensionId, kind: JobKind) -> NewJob {
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         NewJob {
-            id: self.tools.ids.next().into(),
+            id: self.context.ids.next().into(),
             kind,
             scope,
             subject: subject(scope.id(), extension),

@@ -9,13 +9,13 @@ use launchway_domain::{
 };
 use uuid::Uuid;
 
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// Stores processed requests and their responses.
 pub struct Idempotency {
     store: Arc<dyn IdempotencyStore>,
     secrets: Arc<dyn SecretBox>,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 /// The stored result of a repeated request.
@@ -33,8 +33,12 @@ const PERMISSIONS: &[u8] = b"permissions: ";
 
 impl Idempotency {
     /// Returns the use case over `store`, with responses encrypted by `secrets`.
-    pub fn new(store: Arc<dyn IdempotencyStore>, secrets: Arc<dyn SecretBox>, tools: Tools) -> Self {
-        Self { store, secrets, tools }
+    pub fn new(
+        store: Arc<dyn IdempotencyStore>,
+        secrets: Arc<dyn SecretBox>,
+        context: ServiceContext,
+    ) -> Self {
+        Self { store, secrets, context }
     }
 
     /// Returns the result of the same request earlier; `None` when it is new. The request needs
@@ -51,7 +55,7 @@ impl Idempotency {
         key: &IdempotencyKey,
     ) -> Result<Option<PriorRequest>, Error> {
         actor.require(permission)?;
-        let since = self.tools.clock.now() - IdempotencyKey::KEPT;
+        let since = self.context.clock.now() - IdempotencyKey::KEPT;
         let Some(remembered) = self.store.find(key, since).await? else { return Ok(None) };
         if remembered.body != key.body {
             return Err(Error::Conflict(

@@ -32,6 +32,6 @@ pub use self::{
     engine_view::EngineView,
     error::Error,
     runtime_logs::{LogFreshness, RuntimeLogs},
-    services::{Basics, OutboundPorts, Ports, Services, Tools},
+    services::{OutboundPorts, Ports, ServiceContext, Services},
     wake_signal::{WakeListener, WakeSignal},
 };

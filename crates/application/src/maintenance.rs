@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    Tools,
+    ServiceContext,
     reconciler::Snapshot,
     routes::Routes,
     runtime_logs::{LogFreshness, RuntimeLogs},
@@ -79,7 +79,7 @@ pub struct Maintenance {
     identity: (InstanceId, BootId),
     timings: MaintenanceTimings,
     snapshot: watch::Receiver<Arc<Snapshot>>,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Maintenance {
@@ -90,9 +90,9 @@ impl Maintenance {
         identity: (InstanceId, BootId),
         timings: MaintenanceTimings,
         snapshot: watch::Receiver<Arc<Snapshot>>,
-        tools: Tools,
+        context: ServiceContext,
     ) -> Self {
-        Self { ports, identity, timings, snapshot, tools }
+        Self { ports, identity, timings, snapshot, context }
     }
 
     /// Takes the jobs that an earlier run of this instance left, before the first job is claimed.
@@ -136,7 +136,7 @@ impl Maintenance {
 
     async fn rescue(&self) -> Result<(), StoreError> {
         let (instance, boot) = self.identity;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let rescued = self.ports.queue.rescue(instance, boot, now).await?;
         for rescued in &rescued {
             let (job, state) = (rescued.job.id, rescued.job.state.as_str());
@@ -146,9 +146,9 @@ impl Maintenance {
             DeploymentWrite::FollowJobs { application: None, at: now }.into(),
             ExtensionWrite::FollowJobs { at: now }.into(),
         ];
-        self.tools.store.commit(followed).await?;
+        self.context.store.commit(followed).await?;
         if !rescued.is_empty() {
-            self.tools.wake.notify();
+            self.context.wake.notify();
         }
         Ok(())
     }
@@ -176,10 +176,10 @@ impl Maintenance {
                 continue;
             }
             // An unavailable engine would be queried for each of them.
-            if self.tools.engine.outage().is_some() {
+            if self.context.engine.outage().is_some() {
                 return;
             }
-            let (sidecars, now) = (snapshot.view.sidecars(deployment), self.tools.clock.now());
+            let (sidecars, now) = (snapshot.view.sidecars(deployment), self.context.clock.now());
             match self.ports.runtime_logs.collect(application, deployment, &sidecars, now).await {
                 Ok(has_output) => self.ports.log_freshness.record(application.id, has_output),
                 Err(reason) => {
@@ -221,7 +221,7 @@ impl Maintenance {
 
     async fn run_retention(&self) {
         loop {
-            let now = self.tools.clock.now();
+            let now = self.context.clock.now();
             if let Err(error) = self.ports.runner.sweep(now - WORKSPACE_RETENTION).await {
                 tracing::warn!(%error, "old workspaces could not be removed");
             }

@@ -29,7 +29,7 @@ pub use self::{
     test_message::AttemptResult,
     webhooks::{NewWebhook, ShownWebhook, WebhookChange},
 };
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 const CREATE: Permission = Permission::new(Resource::Notification, Action::Create);
 const READ: Permission = Permission::new(Resource::Notification, Action::Read);
@@ -61,13 +61,13 @@ pub struct Notifications {
     tries: Tries,
     /// Permits for checks of outbound addresses: a DNS lookup may take long.
     checks: Semaphore,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Notifications {
     /// Returns the use cases over `ports`.
-    pub fn new(ports: NotificationPorts, tools: Tools) -> Self {
-        Self { ports, tries: Tries::default(), checks: Semaphore::new(CHECKS_AT_ONCE), tools }
+    pub fn new(ports: NotificationPorts, context: ServiceContext) -> Self {
+        Self { ports, tries: Tries::default(), checks: Semaphore::new(CHECKS_AT_ONCE), context }
     }
 
     /// Acquires a permit for a check of an outbound address.

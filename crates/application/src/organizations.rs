@@ -23,7 +23,7 @@ pub use self::{
     invitations::SentInvitation,
     members::{Added, AddedMember, NewMember},
 };
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 const CREATE: Permission = Permission::new(Resource::Organization, Action::Create);
 const READ: Permission = Permission::new(Resource::Organization, Action::Read);
@@ -53,13 +53,13 @@ pub struct OrganizationChange {
 /// Creates, reads, updates and deletes organizations, and manages their members.
 pub struct Organizations {
     organizations: Arc<dyn OrganizationRepository>,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Organizations {
     /// Returns the use cases over `organizations`.
-    pub fn new(organizations: Arc<dyn OrganizationRepository>, tools: Tools) -> Self {
-        Self { organizations, tools }
+    pub fn new(organizations: Arc<dyn OrganizationRepository>, context: ServiceContext) -> Self {
+        Self { organizations, context }
     }
 
     /// Creates an organization with the actor as its admin.
@@ -74,23 +74,24 @@ impl Organizations {
         key: Option<IdempotencyKey>,
     ) -> Result<OrganizationDetail, Error> {
         actor.require(CREATE)?;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let NewOrganization { name, description } = wish;
-        let organization = Organization::new(self.tools.ids.next().into(), name, description, now);
+        let organization = Organization::new(self.context.ids.next().into(), name, description, now);
         let id = organization.id;
-        let membership = Membership::new(self.tools.ids.next().into(), id, actor.user_id(), Role::Admin, now);
+        let membership =
+            Membership::new(self.context.ids.next().into(), id, actor.user_id(), Role::Admin, now);
         let what = format!("created the organization `{}`", organization.name);
         let event = Event::new(Did::Create, Audited::Organization, id, what).with("name", &organization.name);
         // The first entry in the audit log of the new organization.
         let author = Author { chain: Chain::Organization(id), ..actor.author() };
         let taken = name_is_taken(&organization.name);
-        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
         writes.extend([
             Write::Insert(organization).into(),
             Write::InsertMembership(membership).into(),
-            self.tools.record(author, event),
+            self.context.record(author, event),
         ]);
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::OrganizationName) => taken,
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             error => error.into(),
@@ -136,12 +137,12 @@ impl Organizations {
             event = event.with("description", description);
         }
         let taken = name.as_ref().map(name_is_taken);
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let writes = vec![
             Write::Update { scope, name, description, at }.into(),
-            self.tools.record(actor.author(), event),
+            self.context.record(actor.author(), event),
         ];
-        self.tools.store.commit(writes).await.map_err(|error| match (error, taken) {
+        self.context.store.commit(writes).await.map_err(|error| match (error, taken) {
             (StoreError::Taken(Unique::OrganizationName), Some(taken)) => taken,
             (StoreError::Stale, _) => ORGANIZATION,
             (error, _) => error.into(),
@@ -164,10 +165,10 @@ impl Organizations {
         }
         let event = Event::new(Did::Delete, Audited::Organization, id, "deleted the organization");
         let writes = vec![
-            Write::Delete { scope, at: self.tools.clock.now() }.into(),
-            self.tools.record(actor.author(), event),
+            Write::Delete { scope, at: self.context.clock.now() }.into(),
+            self.context.record(actor.author(), event),
         ];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => ORGANIZATION,
             StoreError::Refused(Rule::HasApplications) => {
                 Error::Conflict("the organization has applications: delete them first".to_owned())

@@ -45,7 +45,7 @@ pub use self::{
     orphans::{UnknownObjects, find_unknown},
 };
 use crate::{
-    Tools,
+    ServiceContext,
     deployments::{Retirer, job_about},
     engine_view::EngineView,
     routes::Routes,
@@ -156,7 +156,7 @@ pub struct Reconciler {
     ports: ReconcilerPorts,
     timings: ReconcilerTimings,
     limits: ReconcilerLimits,
-    tools: Tools,
+    context: ServiceContext,
     snapshot: watch::Sender<Arc<Snapshot>>,
     versions: Mutex<HashMap<DeploymentId, Watched>>,
     /// Notified when a task has a result for the next round.
@@ -178,13 +178,13 @@ impl Reconciler {
         ports: ReconcilerPorts,
         timings: ReconcilerTimings,
         limits: ReconcilerLimits,
-        tools: Tools,
+        context: ServiceContext,
     ) -> Arc<Self> {
         Arc::new(Self {
             ports,
             timings,
             limits,
-            tools,
+            context,
             snapshot: watch::Sender::default(),
             versions: Mutex::default(),
             changed: Notify::new(),
@@ -281,19 +281,19 @@ impl Reconciler {
     }
 
     fn report_outage(&self, reason: String) {
-        if self.tools.engine.report_outage(reason.clone(), self.tools.clock.now()) {
+        if self.context.engine.report_outage(reason.clone(), self.context.clock.now()) {
             tracing::warn!(reason, "engine is unavailable");
         }
     }
 
     fn report_available(&self) {
-        let Some(outage) = self.tools.engine.report_available() else { return };
-        let seconds = (self.tools.clock.now() - outage.since).num_seconds();
+        let Some(outage) = self.context.engine.report_available() else { return };
+        let seconds = (self.context.clock.now() - outage.since).num_seconds();
         tracing::info!(seconds, "engine is available again");
         for watched in self.versions().values_mut() {
             watched.backoff = Backoff::default();
         }
-        self.tools.wake.notify();
+        self.context.wake.notify();
     }
 
     async fn reconcile(self: &Arc<Self>, version: &LiveVersion, observed: Observed, is_busy: bool) {
@@ -352,9 +352,9 @@ impl Reconciler {
 
     async fn enqueue_now(&self, version: &LiveVersion, cause: &str) {
         self.note(version, Level::Warn, cause.to_owned()).await;
-        let job = job_about(&version.application, JobKind::Reconcile, &self.tools);
-        match self.tools.store.commit(vec![JobWrite::Enqueue(job).into()]).await {
-            Ok(()) => self.tools.wake.notify(),
+        let job = job_about(&version.application, JobKind::Reconcile, &self.context);
+        match self.context.store.commit(vec![JobWrite::Enqueue(job).into()]).await {
+            Ok(()) => self.context.wake.notify(),
             Err(error) => tracing::warn!(%error, "reconcile job could not be enqueued"),
         }
     }
@@ -387,10 +387,10 @@ impl Reconciler {
         if (state, address) == (recorded.state, recorded.address) {
             return;
         }
-        let (id, at) = (version.deployment.id, self.tools.clock.now());
+        let (id, at) = (version.deployment.id, self.context.clock.now());
         let container = ContainerRecord { state, address, ..recorded.clone() };
         let write = Write::RecordContainer { id, container, at };
-        if let Err(error) = self.tools.store.commit(vec![write.into()]).await {
+        if let Err(error) = self.context.store.commit(vec![write.into()]).await {
             tracing::warn!(%error, deployment.id = %id, "container state could not be recorded");
             return;
         }
@@ -403,7 +403,7 @@ impl Reconciler {
     /// Appends a message of Launchway itself to the log of a version.
     async fn note(&self, version: &LiveVersion, level: Level, text: String) {
         let (application_id, deployment_id) = (version.application.id, version.deployment.id);
-        let line = NewLine { application_id, deployment_id, level, text, at: self.tools.clock.now() };
+        let line = NewLine { application_id, deployment_id, level, text, at: self.context.clock.now() };
         if let Err(error) = self.ports.logs.append(vec![line]).await {
             tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
         }

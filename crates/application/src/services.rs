@@ -44,37 +44,22 @@ use crate::{
 
 /// The context of every use case.
 #[derive(Clone)]
-pub struct Basics {
+pub struct ServiceContext {
     /// Commits changes durably.
     pub store: Arc<dyn UnitOfWork>,
     /// Returns the current time.
     pub clock: Arc<dyn Clock>,
     /// Creates ids for new records.
     pub ids: Arc<dyn Ids>,
+    /// Creates unpredictable random values.
+    pub entropy: Arc<dyn Entropy>,
     /// Wakes tasks that wait for work.
     pub wake: WakeSignal,
     /// The availability of the engine.
     pub engine: EngineStatus,
 }
 
-/// The [`Basics`] with a source of randomness, for use cases that create secrets.
-#[derive(Clone)]
-pub struct Tools {
-    /// The context of every use case.
-    pub basics: Basics,
-    /// Creates unpredictable random values.
-    pub entropy: Arc<dyn Entropy>,
-}
-
-impl std::ops::Deref for Tools {
-    type Target = Basics;
-
-    fn deref(&self) -> &Basics {
-        &self.basics
-    }
-}
-
-impl Basics {
+impl ServiceContext {
     /// Returns the write that claims an idempotency key for a request that creates `resource`; none without
     /// a key. It comes first in its commit, so that the second of two concurrent duplicates fails as a
     /// repetition.
@@ -99,7 +84,7 @@ impl Basics {
 /// All ports of the services.
 pub struct Ports {
     /// The context of every use case.
-    pub tools: Tools,
+    pub context: ServiceContext,
     /// Authenticates tokens.
     pub identities: Arc<dyn IdentityRepository>,
     /// Reads the credentials of logins.
@@ -215,7 +200,7 @@ impl Services {
     #[must_use]
     pub fn new(ports: Ports) -> Self {
         let Ports {
-            tools,
+            context,
             identities,
             credentials,
             users,
@@ -240,7 +225,7 @@ impl Services {
             secrets,
             setup_token,
         } = ports;
-        let login_attempts = LoginAttempts::new(throttle, tools.clone());
+        let login_attempts = LoginAttempts::new(throttle, context.clone());
         let (kept_versions, quotas) = (policy.kept_versions, policy.quotas);
         let streams = Arc::new(LogStreams::new(quotas));
         let extension_ports = ExtensionPorts {
@@ -257,7 +242,7 @@ impl Services {
             secrets: secrets.clone(),
             webhooks: outbound.webhooks,
             mailer: outbound.mailer,
-            clock: tools.clock.clone(),
+            clock: context.clock.clone(),
         };
         let notifier = Arc::new(Notifier::new(courier_ports, outbound.public_url));
         let notification_ports = NotificationPorts {
@@ -268,44 +253,49 @@ impl Services {
         };
         let log_freshness = LogFreshness::default();
         Self {
-            engine: tools.engine.clone(),
+            engine: context.engine.clone(),
             log_freshness: log_freshness.clone(),
-            authentication: Authentication::new(identities, tools.clone()),
-            registration: Registration::new(credentials.clone(), hasher.clone(), setup_token, tools.clone()),
+            authentication: Authentication::new(identities, context.clone()),
+            registration: Registration::new(
+                credentials.clone(),
+                hasher.clone(),
+                setup_token,
+                context.clone(),
+            ),
             logins: Logins::new(
                 credentials.clone(),
                 users.clone(),
                 hasher.clone(),
                 secrets.clone(),
                 login_attempts.clone(),
-                tools.clone(),
+                context.clone(),
             ),
             passwords: Passwords::new(
                 credentials.clone(),
                 users.clone(),
                 hasher,
                 login_attempts.clone(),
-                tools.clone(),
+                context.clone(),
             ),
-            api_tokens: ApiTokens::new(credentials.clone(), tools.clone()),
-            two_factor: TwoFactorLogin::new(credentials, secrets.clone(), login_attempts, tools.clone()),
-            users: Users::new(users, tools.clone()),
-            organizations: Organizations::new(organizations, tools.clone()),
-            deploy_keys: DeployKeys::new(deploy_keys, key_maker, secrets.clone(), tools.clone()),
+            api_tokens: ApiTokens::new(credentials.clone(), context.clone()),
+            two_factor: TwoFactorLogin::new(credentials, secrets.clone(), login_attempts, context.clone()),
+            users: Users::new(users, context.clone()),
+            organizations: Organizations::new(organizations, context.clone()),
+            deploy_keys: DeployKeys::new(deploy_keys, key_maker, secrets.clone(), context.clone()),
             applications: Applications::new(
                 ApplicationPorts { applications: applications.clone(), routes },
                 secrets.clone(),
                 policy,
-                tools.basics.clone(),
+                context.clone(),
             ),
             deployments: Deployments::new(
                 applications.clone(),
                 deployments.clone(),
                 kept_versions,
-                tools.basics.clone(),
+                context.clone(),
             ),
-            extensions: Extensions::new(extension_ports, tools.clone()),
-            catalog: Catalog::new(extensions, tools.clone()),
+            extensions: Extensions::new(extension_ports, context.clone()),
+            catalog: Catalog::new(extensions, context.clone()),
             webhooks: Webhooks::new(
                 WebhookPorts {
                     webhooks,
@@ -313,14 +303,14 @@ impl Services {
                     deployments: deployments.clone(),
                     secrets: secrets.clone(),
                 },
-                tools.clone(),
+                context.clone(),
             ),
-            notifications: Notifications::new(notification_ports, tools.clone()),
+            notifications: Notifications::new(notification_ports, context.clone()),
             notifier,
-            quotas: QuotaUsage::new(usage, Arc::clone(&streams), quotas, tools.clock.clone()),
+            quotas: QuotaUsage::new(usage, Arc::clone(&streams), quotas, context.clock.clone()),
             streams,
             logs: Logs::new(applications, deployments, logs, log_freshness),
-            idempotency: Idempotency::new(idempotency, secrets, tools),
+            idempotency: Idempotency::new(idempotency, secrets, context),
             audit: AuditLog::new(audit),
         }
     }

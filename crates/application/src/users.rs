@@ -9,7 +9,7 @@ use launchway_domain::{
     users::{Profile, Settings, SettingsChange, UserRepository, Username, Write},
 };
 
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// Settings with their user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,13 +23,13 @@ pub struct SettingsDetail {
 /// Reads and updates the user's own profile and settings.
 pub struct Users {
     users: Arc<dyn UserRepository>,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Users {
     /// Returns the use cases over `users`.
-    pub fn new(users: Arc<dyn UserRepository>, tools: Tools) -> Self {
-        Self { users, tools }
+    pub fn new(users: Arc<dyn UserRepository>, context: ServiceContext) -> Self {
+        Self { users, context }
     }
 
     /// Renames the actor.
@@ -40,7 +40,7 @@ impl Users {
         let id = actor.user_id();
         let event = Event::new(Action::Update, Resource::User, id, format!("took the name `{username}`"))
             .with("username", &username);
-        let rename = Write::Rename { id, username, at: self.tools.clock.now() };
+        let rename = Write::Rename { id, username, at: self.context.clock.now() };
         // The audit log of every organization that they are a member of gets an entry, not only of the
         // current one.
         let chains =
@@ -48,9 +48,9 @@ impl Users {
         let chains: Vec<Chain> = if chains.len() == 0 { vec![Chain::Installation] } else { chains.collect() };
         let told = chains
             .into_iter()
-            .map(|chain| self.tools.record(Author { chain, ..actor.author() }, event.clone()));
+            .map(|chain| self.context.record(Author { chain, ..actor.author() }, event.clone()));
         let writes = [rename.into()].into_iter().chain(told).collect();
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             // The user was deleted after the token was checked.
             StoreError::Stale => Error::Unauthenticated,
             error => error.into(),
@@ -83,13 +83,13 @@ impl Users {
         let event = changed(actor, &changes);
         let change = Write::ChangeSettings {
             user_id: actor.user_id(),
-            new_id: self.tools.ids.next().into(),
+            new_id: self.context.ids.next().into(),
             changes,
-            at: self.tools.clock.now(),
+            at: self.context.clock.now(),
         };
         let mut writes = vec![change.into()];
-        writes.extend(event.map(|event| self.tools.record(actor.author(), event)));
-        self.tools.store.commit(writes).await?;
+        writes.extend(event.map(|event| self.context.record(actor.author(), event)));
+        self.context.store.commit(writes).await?;
         let profile = self.profile_now(actor).await?;
         let settings = profile
             .settings

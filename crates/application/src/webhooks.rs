@@ -19,7 +19,7 @@ pub use self::{
     branch_poller::{BranchPoller, BranchPollerTimings, ComparisonPorts},
     outcome::{Ignored, WebhookOutcome},
 };
-use crate::Tools;
+use crate::ServiceContext;
 
 /// The ports of the use cases of webhooks.
 pub struct WebhookPorts {
@@ -36,12 +36,12 @@ pub struct WebhookPorts {
 /// Reads and rotates webhook secrets, and handles the deliveries of code hosts.
 pub struct Webhooks {
     ports: WebhookPorts,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Webhooks {
     /// Returns the use cases over `ports`.
-    pub fn new(ports: WebhookPorts, tools: Tools) -> Self {
-        Self { ports, tools }
+    pub fn new(ports: WebhookPorts, context: ServiceContext) -> Self {
+        Self { ports, context }
     }
 }

@@ -16,7 +16,7 @@ use launchway_domain::{
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
-    Basics,
+    ServiceContext,
     deployments::{Pipeline, Retired},
     extensions::Runs,
     job_control::{JobControl, JobError, StopRequest},
@@ -84,7 +84,7 @@ pub struct Worker {
     identity: WorkerId,
     limits: ClaimLimits,
     timings: WorkerTimings,
-    tools: Basics,
+    context: ServiceContext,
 }
 
 /// The reason why a job is interrupted.
@@ -106,14 +106,14 @@ impl Worker {
         identity: WorkerId,
         limits: ClaimLimits,
         timings: WorkerTimings,
-        tools: Basics,
+        context: ServiceContext,
     ) -> Self {
-        Self { queue, handlers, identity, limits, timings, tools }
+        Self { queue, handlers, identity, limits, timings, context }
     }
 
     /// Works until `stop` is true, and then returns unfinished jobs to the queue.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let (mut wake, mut jobs) = (self.tools.wake.listen(), JoinSet::new());
+        let (mut wake, mut jobs) = (self.context.wake.listen(), JoinSet::new());
         // Versions that lost the traffic are retired concurrently: no job waits for it.
         let mut retirements = JoinSet::new();
         while !*stop.borrow() {
@@ -164,7 +164,7 @@ impl Worker {
     }
 
     async fn claim(&self) -> Option<ClaimedJob> {
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         match self.queue.claim(&self.identity, self.limits, now, now + self.timings.lease).await {
             Ok(claimed) => claimed,
             Err(error) => {
@@ -177,7 +177,7 @@ impl Worker {
     #[tracing::instrument(skip_all, fields(job.id = %claimed.job.id, job.kind = claimed.job.kind.as_str(), job.attempt = claimed.lease.attempt))]
     async fn work(&self, claimed: &ClaimedJob, stop: watch::Receiver<bool>) -> Vec<Retired> {
         let job_control = JobControl::default();
-        let outage = self.tools.engine.outage().filter(|_| claimed.job.pool.needs_engine());
+        let outage = self.context.engine.outage().filter(|_| claimed.job.pool.needs_engine());
         let ended = match outage {
             Some(outage) => Ok(Err(JobError::Unavailable(outage.reason))),
             None => tokio::select! {
@@ -213,7 +213,7 @@ impl Worker {
             // The lease expires, and then the job is rescued.
             tracing::warn!(reason = %stop, "job could not be settled");
         }
-        self.tools.wake.notify();
+        self.context.wake.notify();
         retired
     }
 
@@ -237,8 +237,8 @@ impl Worker {
 
     /// Returns a job to the queue until the engine responds again; fails it when that takes too long.
     async fn wait_for_engine(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), JobError> {
-        let now = self.tools.clock.now();
-        let since = self.tools.engine.outage().map(|outage| outage.since);
+        let now = self.context.clock.now();
+        let since = self.context.engine.outage().map(|outage| outage.since);
         let since = since.or(claimed.job.started_at.filter(|_| is_waiting(&claimed.job)));
         if since.is_some_and(|since| (now - since).to_std().is_ok_and(|waited| waited >= self.timings.engine))
         {
@@ -262,7 +262,7 @@ impl Worker {
         job_control: &JobControl,
         mut stop: watch::Receiver<bool>,
     ) -> Interruption {
-        let (mut wake, mut is_closed) = (self.tools.wake.listen(), false);
+        let (mut wake, mut is_closed) = (self.context.wake.listen(), false);
         let started = tokio::time::Instant::now();
         let mut last_sign = started;
         loop {
@@ -276,7 +276,7 @@ impl Worker {
                     }
                 }
             }
-            let until = self.tools.clock.now() + self.timings.lease;
+            let until = self.context.clock.now() + self.timings.lease;
             let answer = self.queue.heartbeat(lease, until).await;
             // Checked only now: the work continued during the query.
             let may_end = !job_control.is_committed();
@@ -301,14 +301,14 @@ impl Worker {
     /// Settles a job that was interrupted or cannot succeed, and removes what it left.
     async fn end(&self, claimed: &ClaimedJob, outcome: Outcome) -> Result<(), JobError> {
         self.clear_away(claimed).await;
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let settle = JobWrite::Settle { lease: claimed.lease, outcome, at }.into();
-        Ok(self.tools.store.commit(vec![settle, followed(&claimed.job, at)]).await?)
+        Ok(self.context.store.commit(vec![settle, followed(&claimed.job, at)]).await?)
     }
 
     async fn retry(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), JobError> {
         self.clear_away(claimed).await;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let run_at = now + backoff(claimed.lease.attempt);
         let state = self.queue.retry(&claimed.lease, reason, now, run_at).await?;
         self.follow(claimed, state).await
@@ -316,14 +316,14 @@ impl Worker {
 
     async fn release(&self, claimed: &ClaimedJob) -> Result<(), JobError> {
         self.clear_away(claimed).await;
-        let state = self.queue.release(&claimed.lease, self.tools.clock.now()).await?;
+        let state = self.queue.release(&claimed.lease, self.context.clock.now()).await?;
         self.follow(claimed, state).await
     }
 
     async fn follow(&self, claimed: &ClaimedJob, state: JobState) -> Result<(), JobError> {
         tracing::debug!(state = state.as_str(), "job returned to the queue");
-        let followed = followed(&claimed.job, self.tools.clock.now());
-        match self.tools.store.commit(vec![followed]).await {
+        let followed = followed(&claimed.job, self.context.clock.now());
+        match self.context.store.commit(vec![followed]).await {
             Err(StoreError::Stale) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }

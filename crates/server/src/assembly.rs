@@ -3,7 +3,7 @@
 use std::{error::Error, net::SocketAddr, sync::Arc};
 
 use launchway_application::{
-    Basics, EngineStatus, OutboundPorts, Ports, Services, Tools, WakeSignal,
+    EngineStatus, OutboundPorts, Ports, ServiceContext, Services, WakeSignal,
     applications::ApplicationPolicy,
     extensions::CatalogFile,
     routes::{RoutePorts, Routes},
@@ -41,7 +41,7 @@ pub(crate) struct Wiring {
     pub(crate) server: InstanceId,
     pub(crate) database: Database,
     pub(crate) services: Services,
-    pub(crate) tools: Tools,
+    pub(crate) context: ServiceContext,
     pub(crate) secrets: Arc<dyn SecretBox>,
     pub(crate) sites: Arc<ReleaseFolders>,
     pub(crate) routes: Arc<Routes>,
@@ -71,14 +71,14 @@ impl Wiring {
         let sites = Arc::new(ReleaseFolders::open(&data.path().join("sites"))?);
         let routes = routes(config, data, &database, &sites, front);
         let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised)?;
-        let tools = ports.tools.clone();
+        let context = ports.context.clone();
         let services = Services::new(ports);
         Ok(Self {
             installation: id,
             server,
             database,
             services,
-            tools,
+            context,
             secrets,
             sites,
             routes,
@@ -234,14 +234,12 @@ fn ports(
     let entropy = Arc::new(SystemEntropy);
     let store = Arc::new(database.clone());
     Ok(Ports {
-        tools: Tools {
-            basics: Basics {
-                store: store.clone(),
-                clock: Arc::new(SystemClock),
-                ids: Arc::new(TimeOrderedIds),
-                wake: WakeSignal::default(),
-                engine: EngineStatus::default(),
-            },
+        context: ServiceContext {
+            store: store.clone(),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(TimeOrderedIds),
+            wake: WakeSignal::default(),
+            engine: EngineStatus::default(),
             entropy: entropy.clone(),
         },
         identities: store.clone(),

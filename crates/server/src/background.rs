@@ -122,7 +122,7 @@ async fn worker(
     identity: WorkerId,
 ) -> Result<Worker, Box<dyn Error>> {
     let database = Arc::new(wiring.database.clone());
-    let runs = Runs::new(run_ports(wiring, &outside), wiring.tools.clone());
+    let runs = Runs::new(run_ports(wiring, &outside), wiring.context.clone());
     let Outside { engine, source, compositions, runtime_logs, .. } = outside;
     source.clear_work().await?;
     wiring.sites.clear_drafts().await?;
@@ -144,7 +144,7 @@ async fn worker(
         routes: Arc::clone(&wiring.routes),
     };
     let timings = HealthTimings::within(config.deployments.health_timeout);
-    let pipeline = Pipeline::new(ports, timings, wiring.tools.basics.clone());
+    let pipeline = Pipeline::new(ports, timings, wiring.context.clone());
     let most = config.deployments.max_builds;
     let per_organization = match config.quotas.builds {
         0 => usize::MAX,
@@ -153,7 +153,7 @@ async fn worker(
     let limits = ClaimLimits { builds: most, operations: OPERATIONS, per_organization };
     let timings = WorkerTimings { engine: config.deployments.engine_timeout, ..WorkerTimings::default() };
     let handlers = JobHandlers { pipeline: Arc::new(pipeline), runs: Some(Arc::new(runs)) };
-    Ok(Worker::new(database, handlers, identity, limits, timings, wiring.tools.basics.clone()))
+    Ok(Worker::new(database, handlers, identity, limits, timings, wiring.context.clone()))
 }
 
 fn run_ports(wiring: &Wiring, outside: &Outside) -> RunPorts {
@@ -177,7 +177,7 @@ fn reconciler(config: &Config, wiring: &Wiring, outside: &Outside) -> Arc<Reconc
         inventory: outside.engine.clone(),
         runtime_logs: Some(Arc::clone(&outside.runtime_logs)),
         routes: Arc::clone(&wiring.routes),
-        tools: wiring.tools.basics.clone(),
+        context: wiring.context.clone(),
     };
     let ports = ReconcilerPorts {
         queue: database.clone(),
@@ -195,7 +195,7 @@ fn reconciler(config: &Config, wiring: &Wiring, outside: &Outside) -> Arc<Reconc
     let kept_versions = config.deployments.kept_versions;
     let limits = ReconcilerLimits { kept_versions, ..ReconcilerLimits::default() };
     let timings = ReconcilerTimings::with_grace(config.deployments.orphan_grace);
-    Reconciler::new(ports, timings, limits, wiring.tools.clone())
+    Reconciler::new(ports, timings, limits, wiring.context.clone())
 }
 
 fn maintenance(
@@ -216,14 +216,14 @@ fn maintenance(
         deliveries: database,
     };
     let timings = MaintenanceTimings::default();
-    Maintenance::new(ports, identity, timings, reconciler.snapshot(), wiring.tools.clone())
+    Maintenance::new(ports, identity, timings, reconciler.snapshot(), wiring.context.clone())
 }
 
 fn sender(config: &Config, wiring: &Wiring, identity: SenderId) -> Sender {
     let settings = &config.notifications;
     let timings = SenderTimings::of(settings.retries.clone(), settings.timeout);
     let queue = Arc::new(wiring.database.clone());
-    Sender::new(queue, Arc::clone(&wiring.services.notifier), identity, timings, wiring.tools.clone())
+    Sender::new(queue, Arc::clone(&wiring.services.notifier), identity, timings, wiring.context.clone())
 }
 
 fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> BranchPoller {
@@ -235,7 +235,7 @@ fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> Bra
         source: source.clone(),
     };
     let timings = BranchPollerTimings::each(config.deployments.branch_check);
-    BranchPoller::new(ports, timings, wiring.tools.clone())
+    BranchPoller::new(ports, timings, wiring.context.clone())
 }
 
 fn runtime_logs(config: &Config, wiring: &Wiring, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {

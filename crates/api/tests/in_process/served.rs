@@ -16,7 +16,7 @@ use actix_web::{
 };
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
-    Basics, EngineStatus, OutboundPorts, Ports, Services, Tools, WakeSignal,
+    EngineStatus, OutboundPorts, Ports, ServiceContext, Services, WakeSignal,
     applications::ApplicationPolicy,
     routes::{RoutePorts, Routes},
 };
@@ -96,14 +96,14 @@ async fn panics() -> &'static str {
 }
 
 fn api() -> Api {
-    let basics = Basics {
+    let context = ServiceContext {
         store: Arc::new(MockUnitOfWork::new()),
         clock: Arc::new(FixedClock::default()),
         ids: Arc::new(CountingIds::default()),
         wake: WakeSignal::default(),
         engine: EngineStatus::default(),
+        entropy: Arc::new(CountingEntropy::default()),
     };
-    let tools = Tools { basics, entropy: Arc::new(CountingEntropy::default()) };
     let routes = RoutePorts {
         applications: Arc::new(MockApplicationRepository::new()),
         deployments: Arc::new(MockDeploymentRepository::new()),
@@ -112,7 +112,7 @@ fn api() -> Api {
         router: Arc::new(MockTrafficRouter::new()),
     };
     let services = Services::new(Ports {
-        tools,
+        context,
         identities: Arc::new(MockIdentityRepository::new()),
         credentials: Arc::new(MockCredentialRepository::new()),
         users: Arc::new(MockUserRepository::new()),

@@ -201,19 +201,19 @@ impl Applications {
             seen: Some(application.updated_at),
             blueprint: Box::new(blueprint),
             secrets: self.vault.seal(id, &secrets)?,
-            at: self.tools.clock.now(),
+            at: self.context.clock.now(),
         };
         let mut writes = vec![update.into()];
         if redeploy {
-            let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
-            writes.extend(request.writes(actor, &self.tools));
+            let request = Request::of(&application, DeploymentKind::Fresh, &self.context);
+            writes.extend(request.writes(actor, &self.context));
         }
-        writes.push(self.tools.record(actor.author(), event));
-        match self.tools.store.commit(writes).await {
+        writes.push(self.context.record(actor.author(), event));
+        match self.context.store.commit(writes).await {
             Err(StoreError::Stale) => return Ok(Made::ChangedMeanwhile),
             committed => committed.map_err(conflict)?,
         }
-        self.tools.wake.notify();
+        self.context.wake.notify();
         if given.contains(&"domain") {
             self.lead_traffic(scope, id).await;
         }
@@ -229,7 +229,7 @@ impl Applications {
     pub async fn delete(&self, actor: &Actor, id: ApplicationId) -> Result<(), Error> {
         let scope = actor.require(DELETE)?;
         let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let event = Event::new(
             Did::Delete,
             Audited::Application,
@@ -241,14 +241,14 @@ impl Applications {
             JobWrite::RequestCancelAll { scope, subject: id.into(), at: now }.into(),
             DeploymentWrite::FollowJobs { application: Some(id), at: now }.into(),
             Write::Delete { scope, id, at: now }.into(),
-            JobWrite::Enqueue(job_about(&application, JobKind::Remove, &self.tools)).into(),
-            self.tools.record(actor.author(), event),
+            JobWrite::Enqueue(job_about(&application, JobKind::Remove, &self.context)).into(),
+            self.context.record(actor.author(), event),
         ];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => APPLICATION,
             error => error.into(),
         })?;
-        self.tools.wake.notify();
+        self.context.wake.notify();
         Ok(())
     }
 }

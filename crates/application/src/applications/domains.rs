@@ -32,11 +32,11 @@ impl Applications {
             return Err(Error::Invalid(OUR_OWN.to_owned()));
         }
         let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
-        let (at, what) = (self.tools.clock.now(), format!("gave the domain {domain} to"));
+        let (at, what) = (self.context.clock.now(), format!("gave the domain {domain} to"));
         let event = named(&application, &what, &domain);
         let write = Write::AddDomain { scope, id, domain: domain.clone(), at };
-        let writes = vec![write.into(), self.tools.record(actor.author(), event)];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        let writes = vec![write.into(), self.context.record(actor.author(), event)];
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::Domain) if application.hosts().any(|host| host == domain.as_str()) => {
                 Error::Conflict(format!("the application has the domain `{domain}` already"))
             }
@@ -66,11 +66,11 @@ impl Applications {
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
         let scope = actor.require(UPDATE)?;
         let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
-        let (at, what) = (self.tools.clock.now(), format!("took the domain {domain} from"));
+        let (at, what) = (self.context.clock.now(), format!("took the domain {domain} from"));
         let event = named(&application, &what, &domain);
         let write = Write::RemoveDomain { scope, id, domain, at };
-        let writes = vec![write.into(), self.tools.record(actor.author(), event)];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        let writes = vec![write.into(), self.context.record(actor.author(), event)];
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => DOMAIN,
             error => error.into(),
         })?;

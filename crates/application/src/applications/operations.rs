@@ -27,12 +27,12 @@ impl Applications {
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
         let scope = actor.require(UPDATE)?;
         let application = self.with_a_live_version(actor, id).await?;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let writes = vec![
             JobWrite::RequestCancelAll { scope, subject: id.into(), at: now }.into(),
             DeploymentWrite::FollowJobs { application: Some(id), at: now }.into(),
             Write::SetStopped { scope, id, is_stopped: true, at: now }.into(),
-            JobWrite::Enqueue(job_about(&application, JobKind::Stop, &self.tools)).into(),
+            JobWrite::Enqueue(job_about(&application, JobKind::Stop, &self.context)).into(),
             self.record_operation(actor, &application, "stopped"),
         ];
         self.carry_out(actor, id, writes).await
@@ -51,7 +51,7 @@ impl Applications {
         actor.require(UPDATE)?;
         let application = self.with_a_live_version(actor, id).await?;
         let writes = vec![
-            JobWrite::Enqueue(job_about(&application, JobKind::Restart, &self.tools)).into(),
+            JobWrite::Enqueue(job_about(&application, JobKind::Restart, &self.context)).into(),
             self.record_operation(actor, &application, "restarted"),
         ];
         self.carry_out(actor, id, writes).await
@@ -70,7 +70,7 @@ impl Applications {
     fn record_operation(&self, actor: &Actor, application: &Application, what: &str) -> store::Write {
         let what = format!("{what} {}", titled(&application.blueprint));
         let event = Event::new(Did::Update, Audited::Application, application.id, what);
-        self.tools.record(actor.author(), event)
+        self.context.record(actor.author(), event)
     }
 
     async fn carry_out(
@@ -79,11 +79,11 @@ impl Applications {
         id: ApplicationId,
         writes: Vec<store::Write>,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => APPLICATION,
             error => error.into(),
         })?;
-        self.tools.wake.notify();
+        self.context.wake.notify();
         self.detail(actor, id).await
     }
 }

@@ -13,7 +13,7 @@ use launchway_domain::{
     store::{StoreError, Unique},
 };
 
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// The request to create an API token.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ pub struct IssuedApiToken {
 /// Issues, lists and revokes API tokens of the caller in their current organization.
 pub struct ApiTokens {
     credentials: Arc<dyn CredentialRepository>,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl ApiTokens {
     /// Returns the use cases over `credentials`.
-    pub fn new(credentials: Arc<dyn CredentialRepository>, tools: Tools) -> Self {
-        Self { credentials, tools }
+    pub fn new(credentials: Arc<dyn CredentialRepository>, context: ServiceContext) -> Self {
+        Self { credentials, context }
     }
 
     /// Issues a token.
@@ -55,7 +55,7 @@ impl ApiTokens {
     pub async fn issue(&self, actor: &Actor, wish: NewApiToken) -> Result<IssuedApiToken, Error> {
         actor.session()?;
         let organization_id = actor.organization()?.id();
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let permissions = wish.permissions.unwrap_or_else(|| actor.permissions());
         let problems: Vec<String> = lacking(actor, permissions)
             .into_iter()
@@ -68,9 +68,9 @@ impl ApiTokens {
         if !problems.is_empty() {
             return Err(Error::Invalid(problems.join("; ")));
         }
-        let token = Token::new(TokenKind::Api, self.tools.entropy.bits_256());
+        let token = Token::new(TokenKind::Api, self.context.entropy.bits_256());
         let details = ApiToken {
-            id: self.tools.ids.next().into(),
+            id: self.context.ids.next().into(),
             organization_id,
             user_id: actor.user_id(),
             name: wish.name,
@@ -87,8 +87,8 @@ impl ApiTokens {
             event = event.with("expires_at", end.to_rfc3339());
         }
         let writes =
-            vec![Write::IssueApiToken(details.clone()).into(), self.tools.record(actor.author(), event)];
-        match self.tools.store.commit(writes).await {
+            vec![Write::IssueApiToken(details.clone()).into(), self.context.record(actor.author(), event)];
+        match self.context.store.commit(writes).await {
             Ok(()) => Ok(IssuedApiToken { token, details }),
             Err(StoreError::Stale) => Err(Forbidden::NotAMember.into()),
             Err(StoreError::Taken(Unique::ApiTokenName)) => {
@@ -121,11 +121,11 @@ impl ApiTokens {
             id,
             organization_id: actor.organization()?.id(),
             user_id: actor.user_id(),
-            at: self.tools.clock.now(),
+            at: self.context.clock.now(),
         };
         let event = Event::new(Action::Delete, Resource::Token, id, "revoked an API token");
-        let writes = vec![revocation.into(), self.tools.record(actor.author(), event)];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        let writes = vec![revocation.into(), self.context.record(actor.author(), event)];
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => Error::NotFound("the API token"),
             error => error.into(),
         })

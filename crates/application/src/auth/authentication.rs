@@ -9,18 +9,18 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// Authenticates callers by their bearer tokens.
 pub struct Authentication {
     identities: Arc<dyn IdentityRepository>,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Authentication {
     /// Returns the use case over `identities`.
-    pub fn new(identities: Arc<dyn IdentityRepository>, tools: Tools) -> Self {
-        Self { identities, tools }
+    pub fn new(identities: Arc<dyn IdentityRepository>, context: ServiceContext) -> Self {
+        Self { identities, context }
     }
 
     /// Returns the holder of `token` as an actor of `organization`, or of their own organization, for the
@@ -39,7 +39,7 @@ impl Authentication {
     ) -> Result<Actor, Error> {
         let found = self.identities.by_token(&TokenHash::of(token)).await?;
         let identity = found.ok_or(Error::Unauthenticated)?;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         if identity.is_expired(now) {
             return Err(Error::Unauthenticated);
         }
@@ -55,7 +55,7 @@ impl Authentication {
             return Ok(());
         };
         let extension = Write::ExtendSession { id: session.id, at: now, expires_at };
-        match self.tools.store.commit(vec![extension.into()]).await {
+        match self.context.store.commit(vec![extension.into()]).await {
             Err(StoreError::Stale) => Err(Error::Unauthenticated),
             Err(error) => {
                 // The session is still valid; a later request extends it.

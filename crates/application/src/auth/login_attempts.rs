@@ -14,13 +14,13 @@ use launchway_domain::{
 };
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// Limits the number of attempts at the secrets of an account.
 #[derive(Clone)]
 pub struct LoginAttempts {
     throttle: Arc<dyn LoginThrottle>,
-    tools: Tools,
+    context: ServiceContext,
     /// Attempts at one account from one address run one after the other. An attempt counts until it is
     /// known to be right, so concurrent right ones would otherwise block each other.
     lanes: Arc<[Mutex<()>; LANES]>,
@@ -38,10 +38,10 @@ const LANES: usize = 32;
 
 impl LoginAttempts {
     /// Returns a limiter that counts with `throttle`.
-    pub fn new(throttle: Arc<dyn LoginThrottle>, tools: Tools) -> Self {
+    pub fn new(throttle: Arc<dyn LoginThrottle>, context: ServiceContext) -> Self {
         Self {
             throttle,
-            tools,
+            context,
             lanes: Arc::new(std::array::from_fn(|_| Mutex::new(()))),
             places: Arc::new(Semaphore::new(PLACES)),
         }
@@ -80,8 +80,8 @@ impl LoginAttempts {
     }
 
     async fn admit(&self, email: &EmailAddress, address: IpAddr) -> Result<LoginAttemptId, Error> {
-        let now = self.tools.clock.now();
-        let attempt = LoginAttempt::new(self.tools.ids.next().into(), email, address, now);
+        let now = self.context.clock.now();
+        let attempt = LoginAttempt::new(self.context.ids.next().into(), email, address, now);
         match self.throttle.admit(&attempt).await? {
             Admission::Granted => Ok(attempt.id),
             Admission::Refused { until } => {

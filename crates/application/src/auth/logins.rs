@@ -11,7 +11,7 @@ use launchway_domain::{
 };
 
 use super::{LoggedIn, LoginAttempts, author, new_session, second_factor};
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// The credentials and the origin of a login.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Logins {
     hasher: Arc<dyn PasswordHasher>,
     secrets: Arc<dyn SecretBox>,
     login_attempts: LoginAttempts,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Logins {
@@ -44,9 +44,9 @@ impl Logins {
         hasher: Arc<dyn PasswordHasher>,
         secrets: Arc<dyn SecretBox>,
         login_attempts: LoginAttempts,
-        tools: Tools,
+        context: ServiceContext,
     ) -> Self {
-        Self { credentials, users, hasher, secrets, login_attempts, tools }
+        Self { credentials, users, hasher, secrets, login_attempts, context }
     }
 
     /// Opens a session.
@@ -66,16 +66,16 @@ impl Logins {
         let user_id = credentials.user_id;
         let code_use = self.second_factor(&credentials, totp_code.as_ref())?;
         let profile = self.users.profile(user_id).await?.ok_or(WRONG)?;
-        let (token, session) = new_session(&self.tools, user_id, origin.client.clone());
+        let (token, session) = new_session(&self.context, user_id, origin.client.clone());
         let login = Event::new(Action::Access, Resource::User, user_id, "logged in");
         let writes = [Write::ConfirmPassword { user_id, hash }]
             .into_iter()
             .chain(code_use)
             .chain([Write::OpenSession(session.clone())])
             .map(Into::into)
-            .chain([self.tools.record(author(&profile, origin), login)])
+            .chain([self.context.record(author(&profile, origin), login)])
             .collect();
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             // The password was changed in the meantime, or the code was used before.
             StoreError::Stale => WRONG,
             error => error.into(),
@@ -88,10 +88,10 @@ impl Logins {
     /// # Errors
     /// [`Error::Forbidden`] for an API token, which is revoked instead.
     pub async fn log_out(&self, actor: &Actor) -> Result<(), Error> {
-        let end = Write::EndSession { id: actor.session()?.id, at: self.tools.clock.now() };
+        let end = Write::EndSession { id: actor.session()?.id, at: self.context.clock.now() };
         let logout = Event::new(Action::Access, Resource::User, actor.user_id(), "logged out");
-        let writes = vec![end.into(), self.tools.record(actor.author(), logout)];
-        match self.tools.store.commit(writes).await {
+        let writes = vec![end.into(), self.context.record(actor.author(), logout)];
+        match self.context.store.commit(writes).await {
             // Ended twice concurrently: the session has ended, which is what was requested.
             Ok(()) | Err(StoreError::Stale) => Ok(()),
             Err(error) => Err(error.into()),
@@ -119,7 +119,7 @@ impl Logins {
             return Ok(None);
         };
         let code = code.ok_or(Error::TwoFactorRequired)?;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         second_factor::use_code(&*self.secrets, credentials.user_id, factor, code.expose(), now)?
             .ok_or(WRONG)
             .map(Some)

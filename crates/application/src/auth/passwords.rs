@@ -12,7 +12,7 @@ use launchway_domain::{
 };
 
 use super::{LoginAttempts, author};
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// The request of a user to change their password.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct Passwords {
     users: Arc<dyn UserRepository>,
     hasher: Arc<dyn PasswordHasher>,
     login_attempts: LoginAttempts,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Passwords {
@@ -50,9 +50,9 @@ impl Passwords {
         users: Arc<dyn UserRepository>,
         hasher: Arc<dyn PasswordHasher>,
         login_attempts: LoginAttempts,
-        tools: Tools,
+        context: ServiceContext,
     ) -> Self {
-        Self { credentials, users, hasher, login_attempts, tools }
+        Self { credentials, users, hasher, login_attempts, context }
     }
 
     /// Changes the actor's password and ends their other sessions.
@@ -77,15 +77,15 @@ impl Passwords {
         let is_right = self.hasher.verify(&change.current, stored.clone()).await?;
         let verified = stored.filter(|_| is_right).ok_or(WRONG)?;
         let hash = self.hasher.hash(&change.new).await?;
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let event = Event::new(Action::Update, Resource::User, user_id, "changed their password");
         let writes = vec![
             Write::ConfirmPassword { user_id, hash: verified }.into(),
             Write::SetPassword { user_id, hash, at }.into(),
             Write::EndSessions { user_id, keep, at }.into(),
-            self.tools.record(actor.author(), event.with_changed_secret("password")),
+            self.context.record(actor.author(), event.with_changed_secret("password")),
         ];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => WRONG,
             error => error.into(),
         })
@@ -98,18 +98,18 @@ impl Passwords {
     pub async fn set_up(&self, request: PasswordSetupRequest) -> Result<(), Error> {
         let PasswordSetupRequest { token, password, origin } = request;
         let token = TokenHash::of(token.expose());
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let user_id = self.credentials.by_password_setup(&token, now).await?.ok_or(VOID)?;
         let profile = self.users.profile(user_id).await?.ok_or(VOID)?;
         let hash = self.hasher.hash(&password).await?;
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let event = Event::new(Action::Update, Resource::User, user_id, "set their first password");
         let writes = vec![
             Write::RedeemPasswordSetup { user_id, token, at }.into(),
             Write::SetPassword { user_id, hash, at }.into(),
-            self.tools.record(author(&profile, origin), event.with_changed_secret("password")),
+            self.context.record(author(&profile, origin), event.with_changed_secret("password")),
         ];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => VOID,
             error => error.into(),
         })
@@ -127,7 +127,7 @@ impl Passwords {
             .await?
             .ok_or(Error::NotFound("a user with that e-mail address"))?;
         let hash = self.hasher.hash(new).await?;
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let user_id = user.user_id;
         let profile = self.users.profile(user_id).await?;
         let organization = profile.and_then(|profile| Some(profile.memberships.first()?.organization.id));
@@ -136,9 +136,9 @@ impl Passwords {
         let writes = vec![
             Write::SetPassword { user_id, hash, at }.into(),
             Write::EndSessions { user_id, keep: None, at }.into(),
-            self.tools.record(Author::operator(organization.into()), event),
+            self.context.record(Author::operator(organization.into()), event),
         ];
-        Ok(self.tools.store.commit(writes).await?)
+        Ok(self.context.store.commit(writes).await?)
     }
 }
 

@@ -15,7 +15,7 @@ use launchway_domain::{
 };
 
 use super::{LoggedIn, author, new_session};
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// The account of the first administrator.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Registration {
     credentials: Arc<dyn CredentialRepository>,
     hasher: Arc<dyn PasswordHasher>,
     setup_token: TokenHash,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Registration {
@@ -55,9 +55,9 @@ impl Registration {
         credentials: Arc<dyn CredentialRepository>,
         hasher: Arc<dyn PasswordHasher>,
         setup_token: TokenHash,
-        tools: Tools,
+        context: ServiceContext,
     ) -> Self {
-        Self { credentials, hasher, setup_token, tools }
+        Self { credentials, hasher, setup_token, context }
     }
 
     /// Returns whether the first administrator exists.
@@ -91,7 +91,7 @@ impl Registration {
             return Err(Error::SetupTokenNeeded);
         }
         let (profile, mut writes) = self.prepare_while_open(admin).await?;
-        let (token, session) = new_session(&self.tools, profile.user.id, origin.client.clone());
+        let (token, session) = new_session(&self.context, profile.user.id, origin.client.clone());
         writes.push(AuthWrite::OpenSession(session.clone()).into());
         self.claim(writes, &profile, author(&profile, origin)).await?;
         Ok(LoggedIn { token, session, profile })
@@ -124,12 +124,13 @@ impl Registration {
     async fn prepare(&self, admin: NewAdmin) -> Result<(Profile, Vec<Write>), Error> {
         let NewAdmin { email, password, username, organization } = admin;
         let hash = self.hasher.hash(&password).await?;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let name = organization.unwrap_or_else(|| OrganizationName::team_of(&username));
-        let user = User::new(self.tools.ids.next().into(), username, email, UserKind::Admin, now);
-        let organization = Organization::new(self.tools.ids.next().into(), name, Description::default(), now);
+        let user = User::new(self.context.ids.next().into(), username, email, UserKind::Admin, now);
+        let organization =
+            Organization::new(self.context.ids.next().into(), name, Description::default(), now);
         let membership =
-            Membership::new(self.tools.ids.next().into(), organization.id, user.id, Role::Admin, now);
+            Membership::new(self.context.ids.next().into(), organization.id, user.id, Role::Admin, now);
         let writes = vec![
             UserWrite::Insert(user.clone()).into(),
             AuthWrite::ClaimInstallation { admin: user.id, at: now }.into(),
@@ -145,13 +146,13 @@ impl Registration {
         let User { id, email, .. } = &profile.user;
         let what = format!("made {email} the first administrator");
         let event = Event::new(Action::Create, Resource::User, id, what).with("email", email);
-        writes.push(self.tools.record(by.clone(), event));
+        writes.push(self.context.record(by.clone(), event));
         for MembershipDetail { organization, .. } in &profile.memberships {
             let what = format!("created the organization `{}`", organization.name);
             let event = Event::new(Action::Create, Resource::Organization, organization.id, what);
-            writes.push(self.tools.record(by.clone(), event.with("name", &organization.name)));
+            writes.push(self.context.record(by.clone(), event.with("name", &organization.name)));
         }
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             // In a fresh installation a conflict can only come from another first administrator.
             StoreError::Taken(_) => Error::RegistrationClosed,
             error => error.into(),

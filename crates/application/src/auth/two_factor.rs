@@ -10,7 +10,7 @@ use launchway_domain::{
 };
 
 use super::{LoginAttempts, second_factor};
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// The data for an authenticator, shown only once.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct TwoFactorLogin {
     credentials: Arc<dyn CredentialRepository>,
     secrets: Arc<dyn SecretBox>,
     login_attempts: LoginAttempts,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl TwoFactorLogin {
@@ -35,9 +35,9 @@ impl TwoFactorLogin {
         credentials: Arc<dyn CredentialRepository>,
         secrets: Arc<dyn SecretBox>,
         login_attempts: LoginAttempts,
-        tools: Tools,
+        context: ServiceContext,
     ) -> Self {
-        Self { credentials, secrets, login_attempts, tools }
+        Self { credentials, secrets, login_attempts, context }
     }
 
     /// Begins the setup, or restarts it. Logins do not need a code yet.
@@ -47,9 +47,9 @@ impl TwoFactorLogin {
     pub async fn set_up(&self, actor: &Actor) -> Result<TwoFactorSetup, Error> {
         actor.session()?;
         let user_id = actor.user_id();
-        let secret = TotpSecret::new(self.tools.entropy.bits_256());
+        let secret = TotpSecret::new(self.context.entropy.bits_256());
         let sealed = self.secrets.seal(&TotpSecret::associated_data(user_id), secret.as_bytes())?;
-        let begin = Write::BeginTwoFactor { user_id, secret: sealed, at: self.tools.clock.now() };
+        let begin = Write::BeginTwoFactor { user_id, secret: sealed, at: self.context.clock.now() };
         let event = event(actor, "began to set up two-factor login").with_changed_secret("two_factor_secret");
         self.commit(actor, begin, event, "two-factor login is on already; turn it off first").await?;
         Ok(TwoFactorSetup {
@@ -70,11 +70,11 @@ impl TwoFactorLogin {
             .factor(actor, |factor| factor.enabled_at.is_none())
             .await?
             .ok_or_else(|| Error::Conflict("two-factor login is not being set up".to_owned()))?;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let secret = second_factor::open_secret(&*self.secrets, user_id, &factor)?;
         let step = secret.matching_step(&second_factor::typed(code), now).ok_or(WRONG)?;
         let codes: Vec<_> =
-            (0..RecoveryCode::COUNT).map(|_| RecoveryCode::new(self.tools.entropy.bits_256())).collect();
+            (0..RecoveryCode::COUNT).map(|_| RecoveryCode::new(self.context.entropy.bits_256())).collect();
         let enable = Write::EnableTwoFactor {
             user_id,
             secret: factor.secret,
@@ -100,15 +100,15 @@ impl TwoFactorLogin {
             .await?
             .ok_or_else(|| Error::Conflict("two-factor login is off".to_owned()))?;
         let attempt = async {
-            let now = self.tools.clock.now();
+            let now = self.context.clock.now();
             let code_use =
                 second_factor::use_code(&*self.secrets, user_id, &factor, code, now)?.ok_or(WRONG)?;
             let writes = vec![
                 code_use.into(),
                 Write::DisableTwoFactor { user_id, at: now }.into(),
-                self.tools.record(actor.author(), event(actor, "turned two-factor login off")),
+                self.context.record(actor.author(), event(actor, "turned two-factor login off")),
             ];
-            self.tools.store.commit(writes).await.map_err(|error| match error {
+            self.context.store.commit(writes).await.map_err(|error| match error {
                 StoreError::Stale => WRONG,
                 error => error.into(),
             })
@@ -126,8 +126,8 @@ impl TwoFactorLogin {
     }
 
     async fn commit(&self, actor: &Actor, write: Write, event: Event, when_stale: &str) -> Result<(), Error> {
-        let writes = vec![write.into(), self.tools.record(actor.author(), event)];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        let writes = vec![write.into(), self.context.record(actor.author(), event)];
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => Error::Conflict(when_stale.to_owned()),
             error => error.into(),
         })

@@ -32,7 +32,7 @@ use super::{
     retirement::{Retired, Retirer},
 };
 use crate::{
-    Basics, Error,
+    Error, ServiceContext,
     applications::{OpenSecrets, Vault, titled},
     job_control::{JobControl, JobError},
     routes::Routes,
@@ -100,7 +100,7 @@ pub struct Pipeline {
     retires_inside: bool,
     vault: Vault,
     timings: HealthTimings,
-    tools: Basics,
+    context: ServiceContext,
 }
 
 impl From<Error> for JobError {
@@ -125,7 +125,7 @@ struct Attempt<'a> {
 
 impl Pipeline {
     /// Returns a pipeline over `ports`.
-    pub fn new(ports: PipelinePorts, timings: HealthTimings, tools: Basics) -> Self {
+    pub fn new(ports: PipelinePorts, timings: HealthTimings, context: ServiceContext) -> Self {
         let vault = Vault::new(Arc::clone(&ports.secrets));
         let retirer = Retirer {
             applications: Arc::clone(&ports.applications),
@@ -134,9 +134,9 @@ impl Pipeline {
             inventory: Arc::clone(&ports.inventory),
             runtime_logs: ports.runtime_logs.clone(),
             routes: Arc::clone(&ports.routes),
-            tools: tools.clone(),
+            context: context.clone(),
         };
-        Self { ports, retirer, retires_inside: false, vault, timings, tools }
+        Self { ports, retirer, retires_inside: false, vault, timings, context }
     }
 
     /// Configures the pipeline to run without a reconciler: a deployment finishes only when the previous
@@ -159,7 +159,7 @@ impl Pipeline {
     pub(crate) async fn log_waiting(&self, claimed: &ClaimedJob, reason: &str) {
         let Ok(deployment_id) = claimed.job.payload.parse() else { return };
         let text = format!("Waiting for the Docker engine: {reason}");
-        let (application_id, at) = (claimed.job.subject.into(), self.tools.clock.now());
+        let (application_id, at) = (claimed.job.subject.into(), self.context.clock.now());
         let line = NewLine { application_id, deployment_id, level: Level::Warn, text, at };
         if let Err(error) = self.ports.logs.append(vec![line]).await {
             tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
@@ -231,7 +231,7 @@ impl Pipeline {
         };
         let log = DeploymentLog::of(
             Arc::clone(&self.ports.logs),
-            Arc::clone(&self.tools.clock),
+            Arc::clone(&self.context.clock),
             deployment.clone(),
             secrets_of(&secrets),
         );
@@ -296,7 +296,7 @@ impl Pipeline {
             return Ok(());
         }
         attempt.log.flush().await;
-        let (id, at) = (attempt.deployment.id, self.tools.clock.now());
+        let (id, at) = (attempt.deployment.id, self.context.clock.now());
         let progress = Progress { state: Some(DeploymentState::Deployed), ..Progress::default() };
         let duration = (at - attempt.deployment.created_at).as_seconds_f64();
         let line = attempt.log.line(Level::Info, &format!("Deployed in {duration:.1} s"));
@@ -327,24 +327,24 @@ impl Pipeline {
         outcome: Outcome,
         more: Vec<store::Write>,
     ) -> Result<(), JobError> {
-        let (at, application) = (self.tools.clock.now(), Some(claimed.job.subject.into()));
+        let (at, application) = (self.context.clock.now(), Some(claimed.job.subject.into()));
         let mut writes = vec![
             JobWrite::Settle { lease: claimed.lease, outcome, at }.into(),
             Write::FollowJobs { application, at }.into(),
         ];
         writes.extend(more);
-        Ok(self.tools.store.commit(writes).await?)
+        Ok(self.context.store.commit(writes).await?)
     }
 
     /// Commits writes if this worker still holds the lease.
     async fn commit(&self, lease: Lease, writes: Vec<store::Write>) -> Result<(), JobError> {
         let writes = [JobWrite::Prove(lease).into()].into_iter().chain(writes).collect();
-        Ok(self.tools.store.commit(writes).await?)
+        Ok(self.context.store.commit(writes).await?)
     }
 
     /// Records the progress of the deployment.
     async fn record(&self, attempt: &Attempt<'_>, progress: Progress) -> Result<(), JobError> {
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let advance = Write::Advance { id: attempt.deployment.id, progress, at };
         self.commit(attempt.lease, vec![advance.into()]).await
     }
@@ -369,6 +369,6 @@ impl Pipeline {
         let what = format!("{what} {}", titled(&application.blueprint));
         let event = Event::new(Did::Update, Audited::Deployment, deployment.id, what)
             .with("application_id", application.id);
-        self.tools.record(author, event)
+        self.context.record(author, event)
     }
 }

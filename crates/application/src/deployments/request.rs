@@ -10,7 +10,7 @@ use launchway_domain::{
     store,
 };
 
-use crate::Basics;
+use crate::ServiceContext;
 
 /// A requested deployment, and its job.
 pub(crate) struct Request {
@@ -20,29 +20,34 @@ pub(crate) struct Request {
 
 impl Request {
     /// Returns a pending deployment of `application`.
-    pub(crate) fn of(application: &Application, kind: DeploymentKind, tools: &Basics) -> Self {
-        let mut job = job_about(application, JobKind::Deploy, tools);
-        let ids = (tools.ids.next().into(), tools.ids.next().into());
+    pub(crate) fn of(application: &Application, kind: DeploymentKind, context: &ServiceContext) -> Self {
+        let mut job = job_about(application, JobKind::Deploy, context);
+        let ids = (context.ids.next().into(), context.ids.next().into());
         let whose = (application.organization_id, application.id);
-        let deployment = Deployment::new(ids, whose, kind, job.id, tools.clock.now());
+        let deployment = Deployment::new(ids, whose, kind, job.id, context.clock.now());
         job.payload = deployment.id.to_string();
         Self { deployment, job }
     }
 
     /// Returns the writes that make it durable. It replaces a pending one of the same application.
-    pub(crate) fn writes(self, actor: &Actor, tools: &Basics) -> Vec<store::Write> {
+    pub(crate) fn writes(self, actor: &Actor, context: &ServiceContext) -> Vec<store::Write> {
         let username = actor.user().username.as_str();
-        self.writes_because(username, &format!("by {username}"), tools)
+        self.writes_because(username, &format!("by {username}"), context)
     }
 
     /// Returns the same writes for a request by `by`, who is not a user of Launchway; `reason` is logged.
-    pub(crate) fn writes_because(mut self, by: &str, reason: &str, tools: &Basics) -> Vec<store::Write> {
+    pub(crate) fn writes_because(
+        mut self,
+        by: &str,
+        reason: &str,
+        context: &ServiceContext,
+    ) -> Vec<store::Write> {
         self.deployment.requested_by = by.to_owned();
         let text = match self.deployment.kind {
             DeploymentKind::Fresh => format!("Deployment requested {reason}"),
             DeploymentKind::Rollback { to } => format!("Rollback to deployment {to} requested {reason}"),
         };
-        let at = tools.clock.now();
+        let at = context.clock.now();
         let line = NewLine {
             application_id: self.deployment.application_id,
             deployment_id: self.deployment.id,
@@ -61,10 +66,10 @@ impl Request {
 }
 
 /// Returns a job on `application`. A newer one of its kind replaces it while it is pending.
-pub(crate) fn job_about(application: &Application, kind: JobKind, tools: &Basics) -> NewJob {
-    let now = tools.clock.now();
+pub(crate) fn job_about(application: &Application, kind: JobKind, context: &ServiceContext) -> NewJob {
+    let now = context.clock.now();
     NewJob {
-        id: tools.ids.next().into(),
+        id: context.ids.next().into(),
         kind,
         scope: Scope::of_record(application.organization_id),
         subject: application.id.into(),

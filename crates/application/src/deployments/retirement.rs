@@ -16,7 +16,7 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use crate::{Basics, engine_view::EngineView, routes::Routes, runtime_logs::RuntimeLogs};
+use crate::{ServiceContext, engine_view::EngineView, routes::Routes, runtime_logs::RuntimeLogs};
 
 /// A version, or one attempt at it, that lost the traffic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct Retirer {
     /// Waits for the last request.
     pub routes: Arc<Routes>,
     /// Commits the records.
-    pub tools: Basics,
+    pub context: ServiceContext,
 }
 
 impl Retirer {
@@ -110,8 +110,8 @@ impl Retirer {
 
     async fn record_removed(&self, id: DeploymentId, recorded: ContainerRecord) -> Result<(), StepError> {
         let container = ContainerRecord { state: ContainerState::Removed, address: None, ..recorded };
-        let write = Write::RecordContainer { id, container, at: self.tools.clock.now() };
-        self.tools.store.commit(vec![write.into()]).await.map_err(unreadable)
+        let write = Write::RecordContainer { id, container, at: self.context.clock.now() };
+        self.context.store.commit(vec![write.into()]).await.map_err(unreadable)
     }
 
     /// Collects the new output of the containers of a version.
@@ -134,7 +134,7 @@ impl Retirer {
             true => self.inventory.containers().await.map_err(|error| error.to_string())?.into(),
             false => EngineView::default(),
         };
-        let (sidecars, now) = (view.sidecars(&printed_by), self.tools.clock.now());
+        let (sidecars, now) = (view.sidecars(&printed_by), self.context.clock.now());
         runtime_logs.collect(&application, &printed_by, &sidecars, now).await.map(|_| ())
     }
 }

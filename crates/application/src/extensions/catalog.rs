@@ -8,7 +8,7 @@ use launchway_domain::{
 };
 
 use super::description::{described, unusable};
-use crate::Tools;
+use crate::ServiceContext;
 
 /// A definition of the catalog: the name of its file, which is its key, and its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub struct CatalogFile<'a> {
 /// Updates the catalog.
 pub struct Catalog {
     extensions: Arc<dyn ExtensionRepository>,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Catalog {
     /// Returns the use case over `extensions`.
-    pub fn new(extensions: Arc<dyn ExtensionRepository>, tools: Tools) -> Self {
-        Self { extensions, tools }
+    pub fn new(extensions: Arc<dyn ExtensionRepository>, context: ServiceContext) -> Self {
+        Self { extensions, context }
     }
 
     /// Updates the catalog to `files`, and returns the number of changed entries. An invalid definition is
@@ -57,8 +57,8 @@ impl Catalog {
         }
         let changed = writes.len();
         if changed > 0 || known.keys().any(|key| !keep.contains(key)) {
-            writes.push(Write::Withdraw { keep, at: self.tools.clock.now() }.into());
-            self.tools.store.commit(writes).await?;
+            writes.push(Write::Withdraw { keep, at: self.context.clock.now() }.into());
+            self.context.store.commit(writes).await?;
         }
         Ok(changed)
     }
@@ -73,7 +73,7 @@ impl Catalog {
         let yaml = file.yaml.to_owned();
         match Definition::parse(file.yaml) {
             Ok(definition) if definition.metadata.id == key => {
-                Some(described(&definition, yaml, &self.tools))
+                Some(described(&definition, yaml, &self.context))
             }
             Ok(definition) => {
                 let id = definition.metadata.id.as_str();
@@ -84,7 +84,7 @@ impl Catalog {
                 tracing::error!(file = file.name, problems = %invalid, "catalog definition is invalid");
                 match earlier {
                     Some(Validation::Valid) => None,
-                    _ => Some(unusable(key, yaml, &invalid, &self.tools)),
+                    _ => Some(unusable(key, yaml, &invalid, &self.context)),
                 }
             }
         }

@@ -6,13 +6,13 @@ use launchway_domain::extensions::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::Tools;
+use crate::ServiceContext;
 
 /// Returns the extension that `yaml` defines. The caller sets its owner and its origin.
-pub(super) fn described(definition: &Definition, yaml: String, tools: &Tools) -> Extension {
-    let now = tools.clock.now();
+pub(super) fn described(definition: &Definition, yaml: String, context: &ServiceContext) -> Extension {
+    let now = context.clock.now();
     let variables = definition.variables.iter().map(|spec| ExtensionVariable {
-        id: tools.ids.next().into(),
+        id: context.ids.next().into(),
         name: spec.name.clone(),
         kind: spec.kind,
         description: spec.description.clone(),
@@ -23,7 +23,7 @@ pub(super) fn described(definition: &Definition, yaml: String, tools: &Tools) ->
     });
     let metadata = definition.metadata.clone();
     Extension {
-        id: tools.ids.next().into(),
+        id: context.ids.next().into(),
         organization_id: None,
         key: metadata.id,
         parent: None,
@@ -52,16 +52,16 @@ pub(super) fn unusable(
     key: ExtensionKey,
     yaml: String,
     invalid: &InvalidDefinition,
-    tools: &Tools,
+    context: &ServiceContext,
 ) -> Extension {
-    let now = tools.clock.now();
+    let now = context.clock.now();
     let errors: Vec<Value> = invalid
         .0
         .iter()
         .map(|problem| json!({ "line": problem.line, "key": problem.key, "message": problem.message }))
         .collect();
     Extension {
-        id: tools.ids.next().into(),
+        id: context.ids.next().into(),
         organization_id: None,
         parent: None,
         name: (&key).into(),

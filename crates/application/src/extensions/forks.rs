@@ -41,12 +41,12 @@ impl Extensions {
             Event::new(Did::Create, Audited::Extension, &forked, format!("forked the extension `{key}`"))
                 .with("parent_extension_id", key)
                 .with("content_hash", &fork.content_hash);
-        let mut writes: Vec<_> = self.tools.claim(idempotency, id.into()).into_iter().collect();
-        let at = self.tools.clock.now();
+        let mut writes: Vec<_> = self.context.claim(idempotency, id.into()).into_iter().collect();
+        let at = self.context.clock.now();
         writes.extend(self.ports.quotas.require(scope, Limited::ExtensionForks, 1, at));
         writes.push(Write::Fork(Box::new(fork)).into());
-        writes.push(self.tools.record(actor.author(), event));
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        writes.push(self.context.record(actor.author(), event));
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             error => error.into(),
         })?;
@@ -61,7 +61,7 @@ impl Extensions {
         source: &Extension,
         yaml: Option<String>,
     ) -> Result<Extension, Error> {
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let mut fork = match yaml {
             None => Extension { name: source.name.forked(), ..source.clone() },
             Some(yaml) => {
@@ -69,17 +69,17 @@ impl Extensions {
                     .map_err(|invalid| Error::Invalid(format!("yaml_content is no definition: {invalid}")))?;
                 may_act_on_host(actor, &definition)?;
                 let author = actor.user().username.as_str().to_owned();
-                Extension { author, ..described(&definition, yaml, &self.tools) }
+                Extension { author, ..described(&definition, yaml, &self.context) }
             }
         };
-        fork.id = self.tools.ids.next().into();
+        fork.id = self.context.ids.next().into();
         for variable in &mut fork.variables {
-            variable.id = self.tools.ids.next().into();
+            variable.id = self.context.ids.next().into();
             variable.created_at = now;
         }
         Ok(Extension {
             organization_id: Some(scope.id()),
-            key: source.key.fork(self.tools.entropy.bits_256()),
+            key: source.key.fork(self.context.entropy.bits_256()),
             parent: Some(source.key.clone()),
             is_verified: false,
             created_at: now,
@@ -105,7 +105,7 @@ impl Extensions {
         if extension.organization_id.is_none() {
             return Err(Error::Conflict(format!("`{key}` is in the catalog: only forks can be deleted")));
         }
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let event =
             Event::new(Did::Delete, Audited::Extension, key, format!("deleted the extension `{key}`"))
                 .with("volumes", with_volumes);
@@ -115,13 +115,13 @@ impl Extensions {
             Write::Delete { scope, key: key.clone(), at: now }.into(),
             JobWrite::Enqueue(NewJob { payload: uninstallation(key, with_volumes, true), ..job }).into(),
             Write::FollowJobs { at: now }.into(),
-            self.tools.record(actor.author(), event),
+            self.context.record(actor.author(), event),
         ];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => EXTENSION,
             error => error.into(),
         })?;
-        self.tools.wake.notify();
+        self.context.wake.notify();
         Ok(Extension { deleted_at: Some(now), ..extension })
     }
 
@@ -139,7 +139,7 @@ impl Extensions {
     ) -> Result<Extension, Error> {
         let scope = actor.require(DELETE)?;
         let extension = self.find(scope, key).await?;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let what = format!("asked to remove what the extension `{key}` made");
         let event = Event::new(Did::Delete, Audited::Extension, key, what).with("volumes", with_volumes);
         let job = self.job(scope, extension.id, JobKind::UninstallExtension);
@@ -147,10 +147,10 @@ impl Extensions {
             JobWrite::RequestCancelAll { scope, subject: job.subject, at: now }.into(),
             JobWrite::Enqueue(NewJob { payload: uninstallation(key, with_volumes, false), ..job }).into(),
             Write::FollowJobs { at: now }.into(),
-            self.tools.record(actor.author(), event),
+            self.context.record(actor.author(), event),
         ];
-        self.tools.store.commit(writes).await?;
-        self.tools.wake.notify();
+        self.context.store.commit(writes).await?;
+        self.context.wake.notify();
         Ok(extension)
     }
 }

@@ -60,18 +60,18 @@ impl Extensions {
             .with("extension_id", key)
             .with("content_hash", &extension.content_hash);
         let installs = definition.reaches_engine();
-        let mut writes: Vec<_> = self.tools.claim(idempotency, id.into()).into_iter().collect();
-        let at = self.tools.clock.now();
+        let mut writes: Vec<_> = self.context.claim(idempotency, id.into()).into_iter().collect();
+        let at = self.context.clock.now();
         writes.extend(self.ports.quotas.require(scope, Limited::ExtensionWorkspaces, 1, at));
         writes.push(JobWrite::Enqueue(NewJob { payload: id.to_string(), ..job }).into());
         writes.push(Write::Request { execution: Box::new(execution), steps, installs }.into());
-        writes.push(self.tools.record(actor.author(), event));
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        writes.push(self.context.record(actor.author(), event));
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => EXTENSION,
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             error => error.into(),
         })?;
-        self.tools.wake.notify();
+        self.context.wake.notify();
         self.ports.executions.detail(scope, id).await?.ok_or(EXECUTION)
     }
 
@@ -88,14 +88,14 @@ impl Extensions {
         if execution.state.is_over() {
             return Err(over(execution.state));
         }
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let event = Event::new(Did::Update, Audited::Execution, id, format!("cancelled the execution {id}"));
         let writes = vec![
             JobWrite::RequestCancel { scope, id: execution.job_id, at }.into(),
             Write::FollowJobs { at }.into(),
-            self.tools.record(actor.author(), event),
+            self.context.record(actor.author(), event),
         ];
-        match self.tools.store.commit(writes).await {
+        match self.context.store.commit(writes).await {
             // It finished in the meantime.
             Err(StoreError::Stale) => {
                 let state = self.ports.executions.get(scope, id).await?.map(|(execution, _)| execution.state);
@@ -103,7 +103,7 @@ impl Extensions {
             }
             outcome => outcome?,
         }
-        self.tools.wake.notify();
+        self.context.wake.notify();
         self.ports.executions.detail(scope, id).await?.ok_or(EXECUTION)
     }
 
@@ -144,7 +144,7 @@ impl Extensions {
         values: &Values,
         job: &NewJob,
     ) -> Result<Execution, Error> {
-        let id: ExecutionId = self.tools.ids.next().into();
+        let id: ExecutionId = self.context.ids.next().into();
         let shown: Values = values
             .iter()
             .map(|(name, value)| {
@@ -171,7 +171,7 @@ impl Extensions {
             log_seq: 0,
             started_at: None,
             completed_at: None,
-            created_at: self.tools.clock.now(),
+            created_at: self.context.clock.now(),
         })
     }
 
@@ -179,7 +179,7 @@ impl Extensions {
         let phases = [(Phase::Run, &definition.run), (Phase::Validate, &definition.validate)];
         let steps = phases.into_iter().flat_map(|(phase, steps)| steps.iter().map(move |step| (phase, step)));
         let step = |(order, (phase, spec)): (i32, (Phase, &StepSpec))| ExecutionStep {
-            id: self.tools.ids.next().into(),
+            id: self.context.ids.next().into(),
             execution_id,
             name: spec.name.clone(),
             order,
@@ -188,7 +188,7 @@ impl Extensions {
             exit_code: 0,
             started_at: None,
             completed_at: None,
-            created_at: self.tools.clock.now(),
+            created_at: self.context.clock.now(),
         };
         (1..).zip(steps).map(step).collect()
     }

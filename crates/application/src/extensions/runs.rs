@@ -25,7 +25,7 @@ use launchway_domain::{
 use self::attempt::{Attempt, Planned};
 use super::log::{RunLines, RunLog};
 use crate::{
-    Tools,
+    ServiceContext,
     job_control::{JobControl, JobError, StopRequest},
     routes::Routes,
 };
@@ -49,7 +49,7 @@ pub struct RunPorts {
 /// Executes runs of extensions, and removes what they created.
 pub struct Runs {
     ports: RunPorts,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 /// The failure that ends a run.
@@ -77,8 +77,8 @@ impl Failure {
 impl Runs {
     /// Returns the use cases over `ports`.
     #[must_use]
-    pub fn new(ports: RunPorts, tools: Tools) -> Self {
-        Self { ports, tools }
+    pub fn new(ports: RunPorts, context: ServiceContext) -> Self {
+        Self { ports, context }
     }
 
     /// Runs one attempt at the run of `claimed`. A request to stop through `job_control` rolls it back.
@@ -150,7 +150,7 @@ impl Runs {
         let steps = steps.collect::<Option<_>>().ok_or("a step of it is not allowed any more")?;
         let lines = RunLines {
             log: Arc::clone(&self.ports.log),
-            clock: Arc::clone(&self.tools.clock),
+            clock: Arc::clone(&self.context.clock),
             execution: execution.id,
         };
         let run = Run {
@@ -211,18 +211,18 @@ impl Runs {
         let author = Author::launchway(Chain::Organization(execution.scope.id()));
         let what = format!("saw the execution {} end as {}", execution.id, end.state.as_str());
         let event = Event::new(Did::Update, Audited::Execution, execution.id, what);
-        let finish = Write::Finish { id: execution.id, end, at: self.tools.clock.now() };
-        self.settle(lease, outcome, vec![finish.into(), self.tools.record(author, event)]).await
+        let finish = Write::Finish { id: execution.id, end, at: self.context.clock.now() };
+        self.settle(lease, outcome, vec![finish.into(), self.context.record(author, event)]).await
     }
 
     async fn settle(&self, lease: Lease, outcome: Outcome, more: Vec<store::Write>) -> Result<(), JobError> {
-        let settle = JobWrite::Settle { lease, outcome, at: self.tools.clock.now() }.into();
-        Ok(self.tools.store.commit([settle].into_iter().chain(more).collect()).await?)
+        let settle = JobWrite::Settle { lease, outcome, at: self.context.clock.now() }.into();
+        Ok(self.context.store.commit([settle].into_iter().chain(more).collect()).await?)
     }
 
     /// Commits a write if this worker still holds the lease.
     async fn commit(&self, lease: Lease, write: Write) -> Result<(), JobError> {
-        Ok(self.tools.store.commit(vec![JobWrite::Prove(lease).into(), write.into()]).await?)
+        Ok(self.context.store.commit(vec![JobWrite::Prove(lease).into(), write.into()]).await?)
     }
 
     /// Updates the routes at once. If that fails, the maintenance task retries soon.

@@ -51,16 +51,16 @@ impl Notifications {
         }
         let what = format!("has a message sent again by {}", delivery.channel.as_str());
         let entry = Entry::new(Did::Update, Audited::Notification, id, what);
-        let replay = Write::Replay { scope, id, at: self.tools.clock.now() };
-        let writes = vec![replay.into(), self.tools.record(actor.author(), entry)];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        let replay = Write::Replay { scope, id, at: self.context.clock.now() };
+        let writes = vec![replay.into(), self.context.record(actor.author(), entry)];
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => Error::Conflict(format!(
                 "nobody is told by {} any more: configure it, or switch it on",
                 delivery.channel.as_str()
             )),
             error => error.into(),
         })?;
-        self.tools.wake.notify();
+        self.context.wake.notify();
         self.ports.notifications.delivery(scope, id).await?.ok_or(DELIVERY)
     }
 }

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{Notifier, document::Document, notifier::DeliveryResult};
-use crate::Tools;
+use crate::ServiceContext;
 
 /// The timeouts and the concurrency of a sender.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ pub struct Sender {
     notifier: Arc<Notifier>,
     identity: SenderId,
     timings: SenderTimings,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl Sender {
@@ -66,9 +66,9 @@ impl Sender {
         notifier: Arc<Notifier>,
         identity: SenderId,
         timings: SenderTimings,
-        tools: Tools,
+        context: ServiceContext,
     ) -> Self {
-        Self { queue, notifier, identity, timings, tools }
+        Self { queue, notifier, identity, timings, context }
     }
 
     /// Sends until `stop` is true. Deliveries that do not finish in time are sent at the next start.
@@ -86,7 +86,7 @@ impl Sender {
     }
 
     async fn keep_sending(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let (mut wake, mut attempts) = (self.tools.wake.listen(), JoinSet::new());
+        let (mut wake, mut attempts) = (self.context.wake.listen(), JoinSet::new());
         while !is_over(&stop) {
             while attempts.try_join_next().is_some() {}
             let claimed = self.claim(self.timings.at_once - attempts.len()).await;
@@ -113,7 +113,7 @@ impl Sender {
         if most == 0 {
             return Vec::new();
         }
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         match self.queue.claim(self.identity, most, now, now + self.timings.lease).await {
             Ok(claimed) => claimed,
             Err(error) => {
@@ -134,10 +134,10 @@ impl Sender {
             }
         };
         let brought = self.notifier.deliver(&claimed.event, &words, &claimed.channel).await;
-        let random = self.tools.entropy.bits_256();
+        let random = self.context.entropy.bits_256();
         let random = u32::from_le_bytes([random[0], random[1], random[2], random[3]]);
         let failures = claimed.failures.saturating_add(1);
-        let next = self.timings.schedule.next(brought.verdict, failures, random, self.tools.clock.now());
+        let next = self.timings.schedule.next(brought.verdict, failures, random, self.context.clock.now());
         match next {
             Next::Done => {}
             Next::Again(at) => tracing::debug!(%at, error = brought.error, "delivery attempt failed"),
@@ -177,11 +177,11 @@ impl Sender {
     /// Takes over the deliveries of lost senders: at once those of an earlier run of this one.
     async fn keep_rescuing(&self) {
         loop {
-            match self.queue.rescue(self.identity, self.tools.clock.now()).await {
+            match self.queue.rescue(self.identity, self.context.clock.now()).await {
                 Ok(0) => {}
                 Ok(deliveries) => {
                     tracing::info!(deliveries, "deliveries taken from a lost sender");
-                    self.tools.wake.notify();
+                    self.context.wake.notify();
                 }
                 Err(error) => tracing::warn!(%error, "lost deliveries could not be read"),
             }
@@ -191,7 +191,7 @@ impl Sender {
 
     async fn run_retention(&self) {
         loop {
-            let now = self.tools.clock.now();
+            let now = self.context.clock.now();
             let (delivered, dead) = (now - Delivery::DELIVERED_KEPT, now - Delivery::DEAD_KEPT);
             match self.queue.forget(delivered, dead, now).await {
                 Ok(0) => {}

@@ -76,8 +76,8 @@ impl Notifications {
     ) -> Result<SmtpConfig, Error> {
         let scope = actor.require(CREATE)?;
         let NewSmtp { host, port, security, username, password, from_email, from_name, to } = wish;
-        let id: SmtpConfigId = self.tools.ids.next().into();
-        let now = self.tools.clock.now();
+        let id: SmtpConfigId = self.context.ids.next().into();
+        let now = self.context.clock.now();
         let config = SmtpConfig {
             id,
             user_id: actor.user_id(),
@@ -98,10 +98,10 @@ impl Notifications {
         let what = format!("has mail sent by {}", config.host);
         let entry = Entry::new(Did::Create, Audited::SmtpConfig, id, what);
         let insert = Write::InsertSmtp(Box::new(config.clone()));
-        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
         writes.push(insert.into());
-        writes.push(self.tools.record(actor.author(), entry));
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        writes.push(self.context.record(actor.author(), entry));
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             StoreError::Taken(Unique::SmtpConfig) => Error::Conflict(
                 "mail is sent by a server already: change it by `PUT /api/v1/notification/smtp`, or delete it \
@@ -165,15 +165,15 @@ impl Notifications {
             from_name: from_name.unwrap_or(kept.from_name),
             to: to.unwrap_or(kept.to),
             is_active: is_active.unwrap_or(kept.is_active),
-            updated_at: self.tools.clock.now(),
+            updated_at: self.context.clock.now(),
             ..kept
         };
         self.check_smtp(&config).await?;
         let entry = entry.with("host", &config.host).with("is_active", config.is_active);
         let update = Write::UpdateSmtp(Box::new(config.clone()));
-        let writes = vec![update.into(), self.tools.record(actor.author(), entry)];
-        self.tools.store.commit(writes).await.map_err(gone)?;
-        self.tools.wake.notify();
+        let writes = vec![update.into(), self.context.record(actor.author(), entry)];
+        self.context.store.commit(writes).await.map_err(gone)?;
+        self.context.wake.notify();
         Ok(config)
     }
 
@@ -190,9 +190,9 @@ impl Notifications {
         }
         let what = format!("has no mail sent by {} any more", config.host);
         let entry = Entry::new(Did::Delete, Audited::SmtpConfig, config.id, what);
-        let delete = Write::DeleteSmtp { scope, id: config.id, at: self.tools.clock.now() };
-        let writes = vec![delete.into(), self.tools.record(actor.author(), entry)];
-        self.tools.store.commit(writes).await.map_err(gone)
+        let delete = Write::DeleteSmtp { scope, id: config.id, at: self.context.clock.now() };
+        let writes = vec![delete.into(), self.context.record(actor.author(), entry)];
+        self.context.store.commit(writes).await.map_err(gone)
     }
 
     async fn smtp_config(&self, scope: Scope) -> Result<SmtpConfig, Error> {

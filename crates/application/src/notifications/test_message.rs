@@ -41,8 +41,8 @@ impl Notifications {
             self.tries.leave(scope.id()).map_err(|retry_after| Error::RateLimited { retry_after })?;
         let what = format!("tried to send a message by {}", kind.as_str());
         let entry = Entry::new(Did::Access, Audited::Notification, kind.as_str(), what);
-        self.tools.store.commit(vec![self.tools.record(actor.author(), entry)]).await?;
-        let (id, now) = (self.tools.ids.next().into(), self.tools.clock.now());
+        self.context.store.commit(vec![self.context.record(actor.author(), entry)]).await?;
+        let (id, now) = (self.context.ids.next().into(), self.context.clock.now());
         let event = Event::new(id, scope.id(), EventKind::Test, now).with(Fact::By, &actor.user().username);
         let words = self.ports.notifier.compose(&event).await?;
         let brought = self.ports.notifier.deliver(&event, &words, &channel).await;
@@ -60,7 +60,7 @@ impl Notifications {
                 return Ok(config.map(|config| Channel::Mail(Box::new(config))));
             }
         };
-        let found = self.ports.notifications.webhook(scope, kind, self.tools.clock.now()).await?;
+        let found = self.ports.notifications.webhook(scope, kind, self.context.clock.now()).await?;
         Ok(found.map(|(config, secrets)| Channel::Webhook { config, secrets }))
     }
 }

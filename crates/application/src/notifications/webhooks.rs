@@ -61,8 +61,8 @@ impl Notifications {
         let scope = actor.require(CREATE)?;
         let NewWebhook { kind, url, is_active } = wish;
         self.check(&url).await?;
-        let id: WebhookConfigId = self.tools.ids.next().into();
-        let now = self.tools.clock.now();
+        let id: WebhookConfigId = self.context.ids.next().into();
+        let now = self.context.clock.now();
         let config = WebhookConfig {
             id,
             user_id: actor.user_id(),
@@ -81,10 +81,10 @@ impl Notifications {
         let what = format!("has messages go to {} by {}", url.masked(), kind.as_str());
         let entry = Entry::new(Did::Create, Audited::Notification, id, what).with("type", kind.as_str());
         let entry = entry.with_changed_secret("webhook_url");
-        let mut writes: Vec<_> = self.tools.claim(key, id.into()).into_iter().collect();
+        let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
         writes.push(Write::InsertWebhook { config, secret }.into());
-        writes.push(self.tools.record(actor.author(), entry));
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        writes.push(self.context.record(actor.author(), entry));
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             StoreError::Taken(Unique::WebhookConfig) => Error::Conflict(format!(
                 "messages go somewhere by {0} already: change it by `PUT /api/v1/notification/webhook`, or \
@@ -127,11 +127,11 @@ impl Notifications {
         if let Some(is_active) = is_active {
             entry = entry.with("is_active", is_active);
         }
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let update = Write::UpdateWebhook { scope, kind, url: sealed, is_active, at };
-        let writes = vec![update.into(), self.tools.record(actor.author(), entry)];
-        self.tools.store.commit(writes).await.map_err(gone)?;
-        self.tools.wake.notify();
+        let writes = vec![update.into(), self.context.record(actor.author(), entry)];
+        self.context.store.commit(writes).await.map_err(gone)?;
+        self.context.wake.notify();
         // An actor who may change the URL may see it, even without the permission to read.
         let config = self.webhook_config(scope, kind).await?;
         let url = self.open_url(&config)?.expose().to_owned();
@@ -164,9 +164,9 @@ impl Notifications {
         let config = self.webhook_config(scope, kind).await?;
         let what = format!("has no messages go by {} any more", kind.as_str());
         let entry = Entry::new(Did::Delete, Audited::Notification, config.id, what);
-        let delete = Write::DeleteWebhook { scope, kind, at: self.tools.clock.now() };
-        let writes = vec![delete.into(), self.tools.record(actor.author(), entry)];
-        self.tools.store.commit(writes).await.map_err(gone)
+        let delete = Write::DeleteWebhook { scope, kind, at: self.context.clock.now() };
+        let writes = vec![delete.into(), self.context.record(actor.author(), entry)];
+        self.context.store.commit(writes).await.map_err(gone)
     }
 
     /// Rotates the secret that signs messages to the organization's generic webhook channel. The previous
@@ -186,16 +186,16 @@ impl Notifications {
             "made a new secret for the signatures of messages",
         )
         .with_changed_secret("secret");
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let until = at + KeptSigningSecret::GRACE;
         let replace = Write::ReplaceSigningSecret { scope, kind, secret: kept, until, at };
-        let writes = vec![replace.into(), self.tools.record(actor.author(), entry)];
-        self.tools.store.commit(writes).await.map_err(gone)?;
+        let writes = vec![replace.into(), self.context.record(actor.author(), entry)];
+        self.context.store.commit(writes).await.map_err(gone)?;
         Ok(secret)
     }
 
     async fn webhook_config(&self, scope: Scope, kind: WebhookKind) -> Result<WebhookConfig, Error> {
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let found = self.ports.notifications.webhook(scope, kind, now).await?;
         found.map(|(config, _secrets)| config).ok_or(WEBHOOK)
     }
@@ -209,8 +209,8 @@ impl Notifications {
     }
 
     fn make_secret(&self) -> Result<(KeptSigningSecret, SigningSecret), Error> {
-        let secret = SigningSecret::new(self.tools.entropy.bits_256());
-        let id = self.tools.ids.next().into();
+        let secret = SigningSecret::new(self.context.entropy.bits_256());
+        let id = self.context.ids.next().into();
         let place = KeptSigningSecret::associated_data(id);
         let sealed = self.ports.secrets.seal(&place, secret.expose().as_bytes())?;
         Ok((KeptSigningSecret { id, secret: sealed }, secret))

@@ -11,14 +11,14 @@ use launchway_domain::{
 };
 
 use super::{ORGANIZATION, READ, UPDATE};
-use crate::{Error, Tools};
+use crate::{Error, ServiceContext};
 
 /// Reads and rotates deploy keys.
 pub struct DeployKeys {
     keys: Arc<dyn DeployKeyRepository>,
     maker: Arc<dyn KeyMaker>,
     secrets: Arc<dyn SecretBox>,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 impl DeployKeys {
@@ -27,9 +27,9 @@ impl DeployKeys {
         keys: Arc<dyn DeployKeyRepository>,
         maker: Arc<dyn KeyMaker>,
         secrets: Arc<dyn SecretBox>,
-        tools: Tools,
+        context: ServiceContext,
     ) -> Self {
-        Self { keys, maker, secrets, tools }
+        Self { keys, maker, secrets, context }
     }
 
     /// Returns the public key of the actor's current organization, which is created on first use.
@@ -44,7 +44,7 @@ impl DeployKeys {
         let key = self.make(scope)?;
         let writes =
             vec![Write::FirstDeployKey(key.clone()).into(), self.record(actor, scope, "made the deploy key")];
-        match self.tools.store.commit(writes).await {
+        match self.context.store.commit(writes).await {
             Ok(()) => Ok(key.public_key),
             // A concurrent request created a key first, and that one counts.
             Err(StoreError::Stale) => Ok(self.keys.deploy_key(scope).await?.ok_or(ORGANIZATION)?.public_key),
@@ -63,7 +63,7 @@ impl DeployKeys {
         let public_key = key.public_key.clone();
         let writes =
             vec![Write::ReplaceDeployKey(key).into(), self.record(actor, scope, "replaced the deploy key")];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => ORGANIZATION,
             error => error.into(),
         })?;
@@ -74,13 +74,13 @@ impl DeployKeys {
         let pair = self.maker.make("launchway").map_err(|reason| Error::Internal(reason.into()))?;
         let place = DeployKey::associated_data(scope.id());
         let private_key = self.secrets.seal(&place, pair.private_key.expose().as_bytes())?;
-        let created_at = self.tools.clock.now();
+        let created_at = self.context.clock.now();
         Ok(DeployKey { organization_id: scope.id(), public_key: pair.public_key, private_key, created_at })
     }
 
     fn record(&self, actor: &Actor, scope: Scope, what: &str) -> launchway_domain::store::Write {
         let event = Event::new(Did::Update, Audited::Organization, scope.id(), what)
             .with_changed_secret("deploy_key");
-        self.tools.record(actor.author(), event)
+        self.context.record(actor.author(), event)
     }
 }

@@ -42,14 +42,14 @@ impl Organizations {
         // The holder of an account with an unverified address may be another person, so holding the account
         // is not enough.
         let token =
-            (!user.is_verified).then(|| Token::new(TokenKind::Invitation, self.tools.entropy.bits_256()));
+            (!user.is_verified).then(|| Token::new(TokenKind::Invitation, self.context.entropy.bits_256()));
         if token.is_some() {
             // An API token may not see it.
             actor.session()?;
         }
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let invitation = Invitation {
-            id: self.tools.ids.next().into(),
+            id: self.context.ids.next().into(),
             organization_id: scope.id(),
             user_id: user.id,
             role,
@@ -63,8 +63,9 @@ impl Organizations {
         let event = Event::new(Did::Create, Audited::User, user.id, what)
             .with("email", &email)
             .with("role", role.as_str());
-        let writes = vec![Write::Invite(invitation.clone()).into(), self.tools.record(actor.author(), event)];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        let writes =
+            vec![Write::Invite(invitation.clone()).into(), self.context.record(actor.author(), event)];
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::Membership) => {
                 Error::Conflict(format!("{email} is a member of this organization already"))
             }
@@ -83,7 +84,7 @@ impl Organizations {
     /// [`Error::Forbidden`] without the permission `organization:update`.
     pub async fn invitations(&self, actor: &Actor) -> Result<Vec<InvitationDetail>, Error> {
         let scope = actor.require(UPDATE)?;
-        Ok(self.organizations.invitations(scope, self.tools.clock.now()).await?)
+        Ok(self.organizations.invitations(scope, self.context.clock.now()).await?)
     }
 
     /// Returns the invitations of the actor that can still be accepted, newest first.
@@ -91,7 +92,7 @@ impl Organizations {
     /// # Errors
     /// [`Error::Unavailable`] without a database.
     pub async fn invitations_of(&self, actor: &Actor) -> Result<Vec<InvitationDetail>, Error> {
-        Ok(self.organizations.invitations_of(actor.user_id(), self.tools.clock.now()).await?)
+        Ok(self.organizations.invitations_of(actor.user_id(), self.context.clock.now()).await?)
     }
 
     /// Accepts an invitation of the actor, who is a member from then on.
@@ -113,10 +114,10 @@ impl Organizations {
             id,
             user_id: user.id,
             token: token.map(|token| TokenHash::of(token.expose())),
-            membership: self.tools.ids.next().into(),
-            at: self.tools.clock.now(),
+            membership: self.context.ids.next().into(),
+            at: self.context.clock.now(),
         };
-        let added = self.tools.event(scope, EventKind::MemberAdded);
+        let added = self.context.event(scope, EventKind::MemberAdded);
         let added = added.member_added((user.email.as_str(), role), user.id, actor.user());
         let what = format!("accepted the invitation as {}", role.as_str());
         let event = Event::new(Did::Create, Audited::User, user.id, what)
@@ -125,9 +126,9 @@ impl Organizations {
         let writes = vec![
             accept.into(),
             Announcement::Announce(added).into(),
-            self.tools.record(author_in(actor, scope), event),
+            self.context.record(author_in(actor, scope), event),
         ];
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => INVITATION,
             StoreError::Refused(Rule::InvitationToken) => TOKEN_NEEDED,
             StoreError::Taken(Unique::Membership) => {
@@ -148,9 +149,9 @@ impl Organizations {
         let scope = Scope::of_record(invitation.organization_id);
         let event = Event::new(Did::Delete, Audited::User, user.id, "declined the invitation")
             .with("email", &user.email);
-        let decline = Write::DeclineInvitation { id, user_id: user.id, at: self.tools.clock.now() };
-        let writes = vec![decline.into(), self.tools.record(author_in(actor, scope), event)];
-        self.tools.store.commit(writes).await.map_err(gone)
+        let decline = Write::DeclineInvitation { id, user_id: user.id, at: self.context.clock.now() };
+        let writes = vec![decline.into(), self.context.record(author_in(actor, scope), event)];
+        self.context.store.commit(writes).await.map_err(gone)
     }
 
     /// Withdraws an invitation to the organization of `scope`.
@@ -161,10 +162,10 @@ impl Organizations {
             user.id,
             format!("withdrew the invitation of {}", user.email),
         );
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let withdraw = Write::WithdrawInvitation { scope, user_id: user.id, at };
-        let writes = vec![withdraw.into(), self.tools.record(actor.author(), event)];
-        self.tools.store.commit(writes).await.map_err(gone)
+        let writes = vec![withdraw.into(), self.context.record(actor.author(), event)];
+        self.context.store.commit(writes).await.map_err(gone)
     }
 
     async fn own_invitation(&self, actor: &Actor, id: InvitationId) -> Result<InvitationDetail, Error> {

@@ -57,7 +57,7 @@ impl Organizations {
         let scope = actor.require(UPDATE)?;
         let NewMember { email, role, username } = wish;
         actor.require_all(role.permissions())?;
-        let now = self.tools.clock.now();
+        let now = self.context.clock.now();
         let mut writes: Vec<store::Write> = Vec::new();
         let user_id = match self.organizations.candidate(&email).await? {
             // An account that is in use belongs to its user alone, so they have to agree.
@@ -67,7 +67,7 @@ impl Organizations {
             Some(candidate) => candidate.user.id,
             None => {
                 let username = username.unwrap_or_else(|| email.local_part());
-                let user = User::invited(self.tools.ids.next().into(), username, email.clone(), now);
+                let user = User::invited(self.context.ids.next().into(), username, email.clone(), now);
                 let id = user.id;
                 writes.push(UserWrite::Insert(user).into());
                 id
@@ -75,21 +75,21 @@ impl Organizations {
         };
         // The token sets a password, which an API token may not do.
         actor.session()?;
-        let setup_token = Token::new(TokenKind::PasswordSetup, self.tools.entropy.bits_256());
+        let setup_token = Token::new(TokenKind::PasswordSetup, self.context.entropy.bits_256());
         let expires_at = now + PasswordSetup::LIFETIME;
         let setup = PasswordSetup { user_id, token: setup_token.hash(), expires_at };
         writes.push(AuthWrite::OfferPasswordSetup(setup).into());
-        let membership = Membership::new(self.tools.ids.next().into(), scope.id(), user_id, role, now);
+        let membership = Membership::new(self.context.ids.next().into(), scope.id(), user_id, role, now);
         writes.push(Write::InsertMembership(membership).into());
-        let added = self.tools.event(scope, EventKind::MemberAdded);
+        let added = self.context.event(scope, EventKind::MemberAdded);
         let added = added.member_added((email.as_str(), role), user_id, actor.user());
         writes.push(Announcement::Announce(added).into());
         let event =
             Event::new(Did::Create, Audited::User, user_id, format!("added {email} as {}", role.as_str()))
                 .with("email", &email)
                 .with("role", role.as_str());
-        writes.push(self.tools.record(actor.author(), event));
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        writes.push(self.context.record(actor.author(), event));
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::Membership) => {
                 Error::Conflict(format!("{email} is a member of this organization already"))
             }
@@ -119,7 +119,7 @@ impl Organizations {
         let member = self.organizations.member(scope, user_id).await?.ok_or(MEMBER)?;
         let what = format!("made {} {}", member.user.email, role.as_str());
         let event = Event::new(Did::Update, Audited::User, user_id, what).with("role", role.as_str());
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let change = Write::ChangeRole { scope, user_id, role, at };
         self.change_membership(actor, vec![change.into()], event).await?;
         self.member_of(scope, user_id).await
@@ -138,7 +138,7 @@ impl Organizations {
             if leaves {
                 return Err(MEMBER);
             }
-            let invitations = self.organizations.invitations(scope, self.tools.clock.now()).await?;
+            let invitations = self.organizations.invitations(scope, self.context.clock.now()).await?;
             let invited = invitations.into_iter().find(|detail| detail.user.id == user_id).ok_or(MEMBER)?;
             return self.withdraw(actor, scope, &invited.user).await;
         };
@@ -148,8 +148,8 @@ impl Organizations {
             format!("removed {}", member.user.email)
         };
         let event = Event::new(Did::Delete, Audited::User, user_id, what);
-        let at = self.tools.clock.now();
-        let removed = self.tools.event(scope, EventKind::MemberRemoved);
+        let at = self.context.clock.now();
+        let removed = self.context.event(scope, EventKind::MemberRemoved);
         let removed = removed.member_removed(&member.user, actor.user());
         let writes =
             vec![Write::RemoveMember { scope, user_id, at }.into(), Announcement::Announce(removed).into()];
@@ -162,8 +162,8 @@ impl Organizations {
         mut writes: Vec<store::Write>,
         event: Event,
     ) -> Result<(), Error> {
-        writes.push(self.tools.record(actor.author(), event));
-        self.tools.store.commit(writes).await.map_err(|error| match error {
+        writes.push(self.context.record(actor.author(), event));
+        self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => MEMBER,
             StoreError::Refused(Rule::LastAdmin) => {
                 Error::Conflict("an organization needs an admin: make someone else admin first".to_owned())

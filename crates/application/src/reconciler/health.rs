@@ -200,7 +200,7 @@ impl Reconciler {
     /// due.
     pub(super) async fn assess_all(self: &Arc<Self>) {
         let snapshot: Arc<Snapshot> = Arc::clone(&self.snapshot.borrow());
-        let is_away = self.tools.engine.outage().is_some();
+        let is_away = self.context.engine.outage().is_some();
         let Changes { marks, lines } = self.assess(&snapshot, is_away);
         for (version, health) in marks {
             self.mark(&version, health).await;
@@ -279,13 +279,13 @@ impl Reconciler {
     }
 
     async fn mark(&self, version: &LiveVersion, health: Health) {
-        let (deployment, at) = (version.deployment.id, self.tools.clock.now());
+        let (deployment, at) = (version.deployment.id, self.context.clock.now());
         let is_transition = health.state() != recorded_state_of(version, self.marked(deployment).as_ref());
         let mut writes = vec![Write::SetHealth { deployment, health: health.clone(), at }.into()];
         if is_transition {
             writes.push(Notification::Announce(self.event(version, &health)).into());
         }
-        match self.tools.store.commit(writes).await {
+        match self.context.store.commit(writes).await {
             Ok(()) => {}
             // The version was replaced, stopped or deleted in the meantime.
             Err(StoreError::Stale) => return,
@@ -318,7 +318,7 @@ impl Reconciler {
             Health::Healthy => EventKind::ApplicationRecovered,
             Health::Broken(_) => EventKind::DeploymentFailed,
         };
-        self.tools
+        self.context
             .event(Scope::of_record(application.organization_id), kind)
             .with(Fact::Application, &blueprint.name)
             .with(Fact::ApplicationId, application.id)

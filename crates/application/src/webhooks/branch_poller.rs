@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use crate::{
-    Error, Tools,
+    Error, ServiceContext,
     applications::{Vault, titled},
     deployments::Request,
 };
@@ -66,7 +66,7 @@ pub struct BranchPoller {
     ports: ComparisonPorts,
     vault: Vault,
     timings: BranchPollerTimings,
-    tools: Tools,
+    context: ServiceContext,
 }
 
 /// A query for the head of a branch, shared by the applications that need it.
@@ -85,9 +85,9 @@ type Troubled = HashSet<ApplicationId>;
 
 impl BranchPoller {
     /// Returns a poller over `ports`.
-    pub fn new(ports: ComparisonPorts, timings: BranchPollerTimings, tools: Tools) -> Self {
+    pub fn new(ports: ComparisonPorts, timings: BranchPollerTimings, context: ServiceContext) -> Self {
         let vault = Vault::new(Arc::clone(&ports.secrets));
-        Self { ports, vault, timings, tools }
+        Self { ports, vault, timings, context }
     }
 
     /// Polls immediately and then periodically, until `stop` is true.
@@ -212,7 +212,7 @@ impl BranchPoller {
         if !self.ports.branches.is_missed(&head).await? {
             return Ok(());
         }
-        let request = Request::of(application, DeploymentKind::Fresh, &self.tools);
+        let request = Request::of(application, DeploymentKind::Fresh, &self.context);
         let (branch, short) = (&source.branch, commit.short());
         let what = format!(
             "asked for a deployment of {}, because `{branch}` is at {short} and no push told so",
@@ -225,10 +225,10 @@ impl BranchPoller {
         let author = Author::launchway(Chain::from(Some(application.organization_id)));
         let mut writes = vec![Write::RequireMissed(head).into()];
         let reason = format!("because {branch} is at {short} and no push told so");
-        writes.extend(request.writes_because("launchway", &reason, &self.tools));
-        writes.push(self.tools.record(author, event));
-        match self.tools.store.commit(writes).await {
-            Ok(()) => self.tools.wake.notify(),
+        writes.extend(request.writes_because("launchway", &reason, &self.context));
+        writes.push(self.context.record(author, event));
+        match self.context.store.commit(writes).await {
+            Ok(()) => self.context.wake.notify(),
             // The push arrived in the meantime, or another instance was faster.
             Err(StoreError::Stale) => {}
             Err(error) => return Err(error.into()),

@@ -134,7 +134,7 @@ impl Webhooks {
             }
         }
         let ids: Vec<ApplicationId> = followers.iter().map(|(application, _)| application.id).collect();
-        let since = self.tools.clock.now() - DeliveryMark::KEPT;
+        let since = self.context.clock.now() - DeliveryMark::KEPT;
         let taken = match ids.is_empty() {
             true => Vec::new(),
             false => self.ports.webhooks.taken(&ids, &verified.mark, since).await?,
@@ -175,17 +175,17 @@ impl Webhooks {
     /// Commits the actions for all applications at once, in the order of their ids, so that concurrent
     /// deliveries cannot deadlock.
     async fn carry_out(&self, verified: &Verified, plan: Plan) -> Result<(), StoreError> {
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let (mut writes, mut entries) = (Vec::<store::Write>::new(), Vec::new());
         let is_deploying = !plan.deploy.is_empty();
         for (application, push) in plan.deploy {
             let (id, mark, since) = (application.id, verified.mark.clone(), at - DeliveryMark::KEPT);
             writes.push(Write::Take { application: id, mark, since, at }.into());
-            let request = Request::of(&application, DeploymentKind::Fresh, &self.tools);
+            let request = Request::of(&application, DeploymentKind::Fresh, &self.context);
             let deployment = request.deployment.id;
             let host = verified.delivery.host().title();
             let by = format!("a push to {} on {host}", push.branch);
-            writes.extend(request.writes_because(&by, &format!("by {by}"), &self.tools));
+            writes.extend(request.writes_because(&by, &format!("by {by}"), &self.context));
             entries.push(self.entry(verified, &application, &push, deployment));
         }
         for (application, commit) in plan.pass_over {
@@ -197,10 +197,10 @@ impl Webhooks {
         }
         writes.extend(entries);
         if !writes.is_empty() {
-            self.tools.store.commit(writes).await?;
+            self.context.store.commit(writes).await?;
         }
         if is_deploying {
-            self.tools.wake.notify();
+            self.context.wake.notify();
         }
         Ok(())
     }
@@ -225,7 +225,7 @@ impl Webhooks {
         if let Some(id) = &verified.mark.id {
             event = event.with("delivery", id);
         }
-        self.tools.record(author, event)
+        self.context.record(author, event)
     }
 }
 

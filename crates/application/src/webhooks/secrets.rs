@@ -31,7 +31,7 @@ impl Webhooks {
         }
         let (kept, secret) = self.make(scope, &repository)?;
         let told = self.record(actor, Did::Create, &kept, "made");
-        match self.tools.store.commit(vec![Write::FirstSecret(kept).into(), told]).await {
+        match self.context.store.commit(vec![Write::FirstSecret(kept).into(), told]).await {
             Ok(()) => Ok(secret),
             // A concurrent request created a secret first, and that one counts.
             Err(StoreError::Stale) => {
@@ -53,7 +53,7 @@ impl Webhooks {
         let told = self.record(actor, Did::Update, &kept, "replaced");
         let until = kept.created_at + KeptSecret::GRACE;
         let replace = Write::ReplaceSecret { secret: kept, until };
-        self.tools.store.commit(vec![replace.into(), told]).await.map_err(|error| match error {
+        self.context.store.commit(vec![replace.into(), told]).await.map_err(|error| match error {
             StoreError::Stale => APPLICATION,
             error => error.into(),
         })?;
@@ -82,20 +82,20 @@ impl Webhooks {
         let secret = self.open(&kept)?;
         let what = format!("looked at the webhook secret of {}", kept.repository);
         let event = Event::new(Did::Access, Audited::Webhook, kept.id, what);
-        self.tools.store.commit(vec![self.tools.record(actor.author(), event)]).await?;
+        self.context.store.commit(vec![self.context.record(actor.author(), event)]).await?;
         Ok(secret)
     }
 
     fn make(&self, scope: Scope, repository: &RepositoryKey) -> Result<(KeptSecret, WebhookSecret), Error> {
-        let secret = WebhookSecret::new(self.tools.entropy.bits_256());
-        let id = self.tools.ids.next().into();
+        let secret = WebhookSecret::new(self.context.entropy.bits_256());
+        let id = self.context.ids.next().into();
         let sealed = self.ports.secrets.seal(&KeptSecret::associated_data(id), secret.expose().as_bytes())?;
         let kept = KeptSecret {
             id,
             organization_id: scope.id(),
             repository: repository.clone(),
             secret: sealed,
-            created_at: self.tools.clock.now(),
+            created_at: self.context.clock.now(),
             confirmed_at: None,
         };
         Ok((kept, secret))
@@ -104,6 +104,6 @@ impl Webhooks {
     fn record(&self, actor: &Actor, action: Did, kept: &KeptSecret, did: &str) -> store::Write {
         let what = format!("{did} the webhook secret of {}", kept.repository);
         let event = Event::new(action, Audited::Webhook, kept.id, what).with_changed_secret("secret");
-        self.tools.record(actor.author(), event)
+        self.context.record(actor.author(), event)
     }
 }

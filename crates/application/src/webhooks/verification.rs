@@ -16,10 +16,10 @@ impl Webhooks {
     pub(super) async fn verify(&self, delivery: &Arc<Delivery>) -> Result<KeptSecret, Error> {
         let read = Arc::clone(delivery);
         let repositories = beside(move || payload::repositories(&read.payload())).await?;
-        let kept = self.ports.webhooks.secrets(&repositories, self.tools.clock.now()).await?;
+        let kept = self.ports.webhooks.secrets(&repositories, self.context.clock.now()).await?;
         let mut keys: Vec<_> = kept.into_iter().filter_map(|kept| self.opened(kept)).collect();
         if keys.is_empty() {
-            keys.push((None, WebhookSecret::new(self.tools.entropy.bits_256())));
+            keys.push((None, WebhookSecret::new(self.context.entropy.bits_256())));
         }
         let tried = Arc::clone(delivery);
         let signed = beside(move || {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use launchway_application::{
-    Basics, EngineStatus, OutboundPorts, Ports, Services, Tools, WakeSignal,
+    EngineStatus, OutboundPorts, Ports, ServiceContext, Services, WakeSignal,
     applications::ApplicationPolicy,
     auth::LoginAttempts,
     routes::{RoutePorts, Routes},
@@ -157,7 +157,7 @@ impl MockedPorts {
             router: Arc::new(self.router),
         };
         Services::new(Ports {
-            tools: tools(self.store, self.clock, self.wake),
+            context: context(self.store, self.clock, self.wake),
             identities: Arc::new(self.identities),
             credentials: Arc::new(self.credentials),
             users: Arc::new(self.users),
@@ -191,19 +191,19 @@ impl MockedPorts {
 
     /// Returns the service that only other services use.
     pub(crate) fn login_attempts(self) -> LoginAttempts {
-        LoginAttempts::new(Arc::new(self.throttle), tools(self.store, self.clock, self.wake))
+        LoginAttempts::new(Arc::new(self.throttle), context(self.store, self.clock, self.wake))
     }
 }
 
-fn tools(store: MockUnitOfWork, clock: Arc<FixedClock>, wake: WakeSignal) -> Tools {
-    let basics = Basics {
+fn context(store: MockUnitOfWork, clock: Arc<FixedClock>, wake: WakeSignal) -> ServiceContext {
+    ServiceContext {
         store: Arc::new(store),
         clock,
         ids: Arc::new(CountingIds::default()),
         wake,
         engine: EngineStatus::default(),
-    };
-    Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
+        entropy: Arc::new(CountingEntropy::default()),
+    }
 }
 
 /// Returns the id of the attempt that a use case records first.

@@ -17,7 +17,7 @@ use std::{
 };
 
 use launchway_application::{
-    Basics, EngineStatus, RuntimeLogs, Tools, WakeSignal,
+    EngineStatus, RuntimeLogs, ServiceContext, WakeSignal,
     deployments::{HealthTimings, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
@@ -195,11 +195,11 @@ impl World {
 
     pub(crate) fn worker_with(self: &Arc<Self>, limits: ClaimLimits) -> Arc<Worker> {
         let timings = HealthTimings::within(Duration::from_secs(60));
-        let pipeline = Arc::new(Pipeline::new(self.pipeline_ports(), timings, self.tools().basics));
-        let runs = Some(Arc::new(Runs::new(self.run_ports(), self.tools())));
+        let pipeline = Arc::new(Pipeline::new(self.pipeline_ports(), timings, self.context()));
+        let runs = Some(Arc::new(Runs::new(self.run_ports(), self.context())));
         let queue = Arc::clone(self) as _;
         let (handlers, timings) = (JobHandlers { pipeline, runs }, WorkerTimings::default());
-        Arc::new(Worker::new(queue, handlers, a_worker_id(), limits, timings, self.tools().basics))
+        Arc::new(Worker::new(queue, handlers, a_worker_id(), limits, timings, self.context()))
     }
 
     fn run_ports(self: &Arc<Self>) -> RunPorts {
@@ -221,18 +221,18 @@ impl World {
             secrets: Arc::new(a_box()),
             source: Arc::clone(self) as _,
         };
-        BranchPoller::new(ports, BranchPollerTimings::each(Duration::from_secs(60)), self.tools())
+        BranchPoller::new(ports, BranchPollerTimings::each(Duration::from_secs(60)), self.context())
     }
 
-    fn tools(self: &Arc<Self>) -> Tools {
-        let basics = Basics {
+    fn context(self: &Arc<Self>) -> ServiceContext {
+        ServiceContext {
             store: Arc::clone(self) as _,
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::new(CountingIds::default()),
             wake: self.wake.clone(),
             engine: self.engine.clone(),
-        };
-        Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
+            entropy: Arc::new(CountingEntropy::default()),
+        }
     }
 
     fn runtime_logs(self: &Arc<Self>) -> Arc<RuntimeLogs> {

@@ -140,7 +140,7 @@ impl Pipeline {
         );
         attempt.log.say(Level::Warn, text).await;
         let still = ContainerRecord { state: ContainerState::Exited, ..container.clone() };
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let write = Write::RecordContainer { id: live.id, container: still, at };
         self.commit(attempt.lease, vec![write.into()]).await?;
         let (scope, id) = (Scope::of_record(attempt.owner.organization), attempt.owner.application);
@@ -177,9 +177,9 @@ impl Pipeline {
                 restarted => restarted?,
             },
         };
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let write = Write::RecordContainer { id: live.id, container: running(&container, still.port), at };
-        self.tools.store.commit(vec![write.into()]).await.map_err(faulty)?;
+        self.context.store.commit(vec![write.into()]).await.map_err(faulty)?;
         let address = SocketAddr::new(container.address, still.port.get());
         let (scope, target) =
             (Scope::of_record(application.organization_id), Target::Container { id: container.id, address });
@@ -222,7 +222,7 @@ impl Pipeline {
     /// Logs a line of a deployment.
     async fn note(&self, deployment: &Deployment, level: Level, text: String) {
         let (application_id, deployment_id) = (deployment.application_id, deployment.id);
-        let line = NewLine { application_id, deployment_id, level, text, at: self.tools.clock.now() };
+        let line = NewLine { application_id, deployment_id, level, text, at: self.context.clock.now() };
         if let Err(error) = self.ports.logs.append(vec![line]).await {
             tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
         }

@@ -58,7 +58,7 @@ impl Pipeline {
         live.log.say(Level::Info, "Restarting").await;
         let restarted = self.start_anew(&live, claimed.lease).await;
         let (scope, id) = (claimed.job.scope, live.application.id);
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         let (outcome, write, what, retired) = match restarted {
             Ok(retired) => {
                 live.log.say(Level::Info, "Restarted").await;
@@ -93,7 +93,7 @@ impl Pipeline {
         let Some(live) = self.live(claimed).await? else {
             return self.settle(claimed, Outcome::Cancelled, Vec::new()).await;
         };
-        let (scope, id, at) = (claimed.job.scope, live.application.id, self.tools.clock.now());
+        let (scope, id, at) = (claimed.job.scope, live.application.id, self.context.clock.now());
         self.ports.routes.route_to(scope, id, Target::Stopped).await?;
         self.drain(id).await;
         // A second time, because a version that went live concurrently has reset it.
@@ -109,7 +109,7 @@ impl Pipeline {
         let Some(container) = live.deployment.container.clone() else { return Ok(None) };
         self.ports.deployer.stop(&container.id).await?;
         let container = ContainerRecord { state: ContainerState::Exited, ..container };
-        let at = self.tools.clock.now();
+        let at = self.context.clock.now();
         Ok(Some(Write::RecordContainer { id: live.deployment.id, container, at }.into()))
     }
 
@@ -276,7 +276,7 @@ impl Pipeline {
         lease: Lease,
         container: &Container,
     ) -> Result<(), JobError> {
-        let (id, at, port) = (live.deployment.id, self.tools.clock.now(), live.port());
+        let (id, at, port) = (live.deployment.id, self.context.clock.now(), live.port());
         let replaced = Write::ReplaceContainer { id, container: running(container, port), at };
         self.commit(lease, vec![replaced.into()]).await?;
         let address = SocketAddr::new(container.address, port.get());
@@ -287,10 +287,10 @@ impl Pipeline {
     }
 
     async fn break_down(&self, live: &Live, reason: &str) -> Result<(), JobError> {
-        let (deployment, at) = (live.deployment.id, self.tools.clock.now());
+        let (deployment, at) = (live.deployment.id, self.context.clock.now());
         let health = Health::Broken(reason.to_owned());
         let write = ApplicationWrite::SetHealth { deployment, health, at };
-        match self.tools.store.commit(vec![write.into()]).await {
+        match self.context.store.commit(vec![write.into()]).await {
             // It was replaced or stopped in the meantime.
             Ok(()) | Err(launchway_domain::store::StoreError::Stale) => Ok(()),
             Err(error) => Err(error.into()),
@@ -312,7 +312,7 @@ impl Pipeline {
         let Some(live) = application.live else { return Ok(None) };
         let Some(deployment) = self.ports.deployments.get(scope, live).await? else { return Ok(None) };
         let secrets = self.vault.open(&application)?;
-        let (sink, clock) = (Arc::clone(&self.ports.logs), Arc::clone(&self.tools.clock));
+        let (sink, clock) = (Arc::clone(&self.ports.logs), Arc::clone(&self.context.clock));
         let log = DeploymentLog::of(sink, clock, deployment.clone(), secrets_of(&secrets));
         Ok(Some(Live { application, deployment, secrets, log }))
     }

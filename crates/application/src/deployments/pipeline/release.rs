@@ -212,7 +212,7 @@ impl Pipeline {
     /// Commits the new version as the live one.
     async fn go_live(&self, attempt: &Attempt<'_>, text: &str) -> Result<(), JobError> {
         attempt.log.flush().await;
-        let (id, at) = (attempt.deployment.id, self.tools.clock.now());
+        let (id, at) = (attempt.deployment.id, self.context.clock.now());
         let line = attempt.log.line(Level::Info, text);
         let writes = vec![Write::GoLive { id, at }.into(), LogWrite::Append(vec![line]).into()];
         // From here on the attempt must not be interrupted half way.

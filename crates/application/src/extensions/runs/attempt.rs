@@ -70,7 +70,7 @@ enum Trace {
 impl Attempt<'_> {
     /// Runs every step, and rolls back if one fails. Returns the failure, if there is one.
     pub(super) async fn go_through(&self, runs: &Runs) -> Result<Option<Failure>, JobError> {
-        let (hostname, at) = (runs.ports.hostname.clone(), runs.tools.clock.now());
+        let (hostname, at) = (runs.ports.hostname.clone(), runs.context.clock.now());
         runs.commit(self.lease, Write::Begin { id: self.execution.id, server_hostname: hostname, at })
             .await?;
         if let Err(error) = runs.ports.runner.begin(&self.run).await {
@@ -132,7 +132,7 @@ impl Attempt<'_> {
         done: &mut Vec<(&'p Planned, Trace)>,
     ) -> Result<Option<Failure>, JobError> {
         let (execution, order) = (self.execution.id, planned.step.order);
-        runs.commit(self.lease, Write::BeginStep { execution, order, at: runs.tools.clock.now() }).await?;
+        runs.commit(self.lease, Write::BeginStep { execution, order, at: runs.context.clock.now() }).await?;
         self.say_of(
             planned,
             Level::Info,
@@ -154,7 +154,7 @@ impl Attempt<'_> {
         }
         // The output of a step is durable before its end is recorded.
         self.log.flush().await;
-        let at = runs.tools.clock.now();
+        let at = runs.context.clock.now();
         runs.commit(self.lease, Write::EndStep { execution, order, state, exit_code, at }).await?;
         let (Ended::Badly(failure) | Ended::Interrupted(failure)) = ended else { return Ok(None) };
         if planned.ignores_errors && self.job_control.wish().is_none() {
@@ -203,7 +203,7 @@ impl Attempt<'_> {
                     Err(error) => return Ok(Ended::Badly(error.into())),
                 };
                 Write::AddRoute(ExtensionRoute {
-                    id: runs.tools.ids.next().into(),
+                    id: runs.context.ids.next().into(),
                     scope,
                     extension,
                     host: domain.clone(),
@@ -214,7 +214,7 @@ impl Attempt<'_> {
             }
             ProxyAction::Remove { domain } => Write::RemoveRoute { scope, extension, host: domain.clone() },
         };
-        match runs.tools.store.commit(self.proved(write)).await {
+        match runs.context.store.commit(self.proved(write)).await {
             Ok(()) => {
                 runs.lead_traffic().await;
                 Ok(Ended::Well)
@@ -278,7 +278,7 @@ impl Attempt<'_> {
         };
         let (scope, extension) = (self.execution.scope, self.run.extension.clone());
         let write = Write::RemoveRoute { scope, extension, host: domain.clone() };
-        match runs.tools.store.commit(self.proved(write)).await {
+        match runs.context.store.commit(self.proved(write)).await {
             Ok(()) | Err(StoreError::Stale) => {
                 runs.lead_traffic().await;
                 Ok(())

@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use launchway_application::{
-    Basics, EngineStatus, Tools, WakeSignal,
+    EngineStatus, ServiceContext, WakeSignal,
     notifications::{Notifier, NotifierPorts, Sender, SenderTimings},
 };
 use launchway_domain::{
@@ -142,15 +142,15 @@ impl Office {
         Arc::new(Notifier::new(ports, public_url))
     }
 
-    pub(super) fn tools(self: &Arc<Self>, store: MockUnitOfWork) -> Tools {
-        let basics = Basics {
+    pub(super) fn context(self: &Arc<Self>, store: MockUnitOfWork) -> ServiceContext {
+        ServiceContext {
             store: Arc::new(store),
             clock: Arc::clone(self) as _,
             ids: Arc::new(CountingIds::default()),
             wake: self.wake.clone(),
             engine: EngineStatus::default(),
-        };
-        Tools { basics, entropy: Arc::new(CountingEntropy::default()) }
+            entropy: Arc::new(CountingEntropy::default()),
+        }
     }
 
     /// Sends with `timings` until `stop` is true.
@@ -160,9 +160,9 @@ impl Office {
         archive: Archive,
         stop: watch::Receiver<bool>,
     ) {
-        let (notifier, tools) = (self.notifier(archive), self.tools(MockUnitOfWork::new()));
+        let (notifier, context) = (self.notifier(archive), self.context(MockUnitOfWork::new()));
         let queue = Arc::clone(self) as _;
-        Arc::new(Sender::new(queue, notifier, a_sender(), timings, tools)).run(stop).await;
+        Arc::new(Sender::new(queue, notifier, a_sender(), timings, context)).run(stop).await;
     }
 
     /// Sends for `time` and stops. Returns the time that it took to stop.

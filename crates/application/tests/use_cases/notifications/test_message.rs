@@ -178,7 +178,7 @@ async fn one_is_tried_at_a_time_and_the_next_one_is_told_to_wait() {
         guard: Arc::new(MockOutboundGuard::new()),
         notifier: office.notifier(Archive::default()),
     };
-    let service = Notifications::new(ports, office.tools(store));
+    let service = Notifications::new(ports, office.context(store));
     let actor = an_actor().build();
     let attempt = || service.try_channel(&actor, ChannelKind::Slack);
     let too_many = async {

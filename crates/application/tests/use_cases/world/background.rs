@@ -22,7 +22,7 @@ impl World {
             inventory: Arc::clone(self) as _,
             runtime_logs: Some(self.runtime_logs()),
             routes: self.routes(),
-            tools: self.tools().basics,
+            context: self.context(),
         };
         let ports = ReconcilerPorts {
             queue: Arc::clone(self) as _,
@@ -37,7 +37,7 @@ impl World {
             logs: Arc::clone(self) as _,
             retirer: Arc::new(retirer),
         };
-        Reconciler::new(ports, ReconcilerTimings::default(), ReconcilerLimits::default(), self.tools())
+        Reconciler::new(ports, ReconcilerTimings::default(), ReconcilerLimits::default(), self.context())
     }
 
     /// Returns maintenance of this world, which gets live versions from `reconciler`.
@@ -54,7 +54,7 @@ impl World {
         };
         let identity = (a_worker_id().instance, a_worker_id().boot);
         let timings = MaintenanceTimings::default();
-        Maintenance::new(ports, identity, timings, reconciler.snapshot(), self.tools())
+        Maintenance::new(ports, identity, timings, reconciler.snapshot(), self.context())
     }
 
     /// Runs the startup of a server: scans the engine, and takes over earlier jobs.
