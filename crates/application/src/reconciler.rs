@@ -86,7 +86,7 @@ pub struct ReconcilerTimings {
     pub look: Duration,
     /// The timeout of a scan, after which the engine counts as unavailable.
     pub engine: Duration,
-    /// The interval of checks of a healthy version.
+    /// The interval of checks of a healthy version, where there are not too many for [`MOST_CHECKS`].
     pub check: Duration,
     /// The interval of checks of an unhealthy version.
     pub recheck: Duration,
@@ -117,6 +117,13 @@ impl ReconcilerTimings {
     pub fn with_grace(grace: Duration) -> Self {
         Self { orphans: (grace / 4).min(Duration::from_secs(30)), grace, ..Self::default() }
     }
+
+    /// Returns the interval of checks of a healthy version among `versions`: checks cost what the number of
+    /// versions costs, and an idle installation should cost next to nothing.
+    fn check_interval(&self, versions: usize) -> Duration {
+        let spread = u64::try_from(versions).unwrap_or(u64::MAX).div_ceil(MOST_CHECKS);
+        self.check.max(Duration::from_secs(spread))
+    }
 }
 
 /// The limits of the reconciler.
@@ -146,6 +153,8 @@ impl Snapshot {
     }
 }
 
+/// The most checks of healthy versions in a second, on average.
+pub const MOST_CHECKS: u64 = 33;
 /// The most containers that are started, or checked, at once.
 const MOST_AT_ONCE: usize = 16;
 /// The shortest time between two rounds, because events may come in bursts.
@@ -429,4 +438,17 @@ fn cause(observed: Observed) -> String {
 /// Converts the error of a store to one of a step.
 fn unreadable(error: StoreError) -> StepError {
     StepError::Retryable(format!("the records cannot be read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_are_spread_when_versions_are_many() {
+        let timings = ReconcilerTimings::default();
+        for (versions, seconds) in [(0, 15), (495, 15), (496, 16), (1000, 31), (10_000, 304)] {
+            assert_eq!(timings.check_interval(versions), Duration::from_secs(seconds), "{versions}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use launchway_domain::{
 };
 use tokio::time::Instant;
 
-use super::{Reconciler, ReconcilerTimings, Snapshot, decision::breakdown};
+use super::{Reconciler, Snapshot, decision::breakdown};
 
 /// The number of consecutive failed checks that make a version unhealthy.
 const FAILED_CHECKS: u32 = 3;
@@ -168,24 +168,31 @@ impl HealthRecord {
     }
 
     /// Records the result of a check. Returns whether it changes the health.
-    fn end_check(&mut self, result: Result<(), String>, timings: &ReconcilerTimings, now: Instant) -> bool {
+    fn end_check(&mut self, result: Result<(), String>, intervals: CheckIntervals, now: Instant) -> bool {
         let check = &mut self.check;
         check.is_under_way = false;
         match result {
             Ok(()) => {
                 let is_news = !check.has_passed || check.failures > 0;
                 (check.has_passed, check.has_ever_passed, check.failures) = (true, true, 0);
-                check.next = Some(now + timings.check);
+                check.next = Some(now + intervals.healthy);
                 is_news
             }
             Err(reason) => {
                 check.failures += 1;
                 check.reason = reason;
-                check.next = Some(now + timings.recheck);
+                check.next = Some(now + intervals.unhealthy);
                 check.failures == FAILED_CHECKS
             }
         }
     }
+}
+
+/// The times until the next check of a version.
+#[derive(Debug, Clone, Copy)]
+struct CheckIntervals {
+    healthy: Duration,
+    unhealthy: Duration,
 }
 
 /// The changes of a round to record.
@@ -261,10 +268,15 @@ impl Reconciler {
         tokio::spawn(async move {
             let Ok(_place) = Arc::clone(&this.checks).acquire_owned().await else { return };
             let result = this.ports.probe.probe(&target).await;
-            let is_news = this
-                .versions()
+            let mut versions = this.versions();
+            let intervals = CheckIntervals {
+                healthy: this.timings.check_interval(versions.len()),
+                unhealthy: this.timings.recheck,
+            };
+            let is_news = versions
                 .get_mut(&version)
-                .is_some_and(|watched| watched.health.end_check(result, &this.timings, Instant::now()));
+                .is_some_and(|watched| watched.health.end_check(result, intervals, Instant::now()));
+            drop(versions);
             if is_news {
                 this.changed.notify_one();
             }

@@ -21,7 +21,7 @@ const SHORT_SILENCE: Duration = Duration::from_secs(10);
 /// A container that has been silent for a time is polled again after this fraction of it.
 const PART: u32 = 5;
 /// The longest interval between two polls.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(20);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The age of the collected output of each running application, shared by the collector and the readers:
 /// silent applications are polled less often, and one that is being read at once.
@@ -137,7 +137,7 @@ mod tests {
         freshness.record(an_application(), true);
         assert_eq!(asked_within(&freshness, Duration::from_secs(10)).await, 5);
         asked_within(&freshness, Duration::from_secs(600)).await;
-        assert_eq!(asked_within(&freshness, Duration::from_secs(200)).await, 10);
+        assert_eq!(asked_within(&freshness, Duration::from_secs(600)).await, 10);
         freshness.record(an_application(), true);
         assert!(freshness.is_due(an_application()), "output ends the silence");
     }
