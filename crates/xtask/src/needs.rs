@@ -89,7 +89,7 @@ const TABLE: &[Need] = &[
     },
     Need {
         name: "pkill",
-        purpose: "the README's five minutes end a server by it",
+        purpose: "the quick start of the README kills the server with it",
         detection: Detection::Program(&["pkill"]),
         packages: &["procps"],
     },
