@@ -31,7 +31,7 @@ usage: cargo xtask <verb>
                     `benchmarks` beside it, of one campaign only its section
   <campaign>        runs this alone: kills-sqlite, kills-postgres, crash-points, full-disk,
                     power-cuts, outages, clock-jumps, engine, hung-engine, restarts, tenants,
-                    slow-clients, login_attempts, canaries, injections or conformance
+                    slow-clients, guesses, canaries, injections or conformance
   --long            tries the `dist` build, as often as a report needs
   --kills <n>       how often the campaigns that kill the server do so; 1000 without, in the long form;
                     for `engine` its restarts and kills together, 100 without
