@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 
 /// Shorter texts are no secrets.
 const SHORTEST: usize = 6;
-/// How much is printed at most: more than is looked at of a line.
+/// The largest output: longer than the part of a line that is searched.
 const MOST: usize = 120_000;
 /// The room for the words that tell how much is missing.
 const MARKER: usize = 40;
@@ -55,7 +55,7 @@ fn in_pieces<'a>(mut output: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// What a line shows of what was printed: without the words about what is missing, and without what of
+/// Returns the part of the output that a line shows: without the words about what is missing, and without what of
 /// them or of a mask was cut.
 fn shown(line: &str) -> &str {
     let text = match line.rsplit_once(" … [") {

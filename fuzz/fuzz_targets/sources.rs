@@ -11,7 +11,7 @@ use launchway_domain::{
 };
 use libfuzzer_sys::fuzz_target;
 
-/// What databases index.
+/// The longest text that databases index.
 const LONGEST_KEY: usize = 1024;
 
 fuzz_target!(|data: &[u8]| {

@@ -5,7 +5,7 @@
 use launchway_domain::extensions::{Template, Values, environment_name};
 use libfuzzer_sys::fuzz_target;
 
-/// What no input holds, so that it can be counted.
+/// A marker that no input contains, so that it can be counted.
 const MARK: &str = "\u{10fffd}";
 
 fuzz_target!(|text: &str| {

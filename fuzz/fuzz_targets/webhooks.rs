@@ -10,7 +10,7 @@ use launchway_domain::webhooks::{Delivery, DeliveryId, WebhookSecret};
 use libfuzzer_sys::fuzz_target;
 use sha2::{Digest as _, Sha256};
 
-/// How a code host says which one it is, signs, and whether it signs the text of a form.
+/// A code host: the headers that identify it, its signature, and whether it signs the text of a form.
 struct Host {
     event: &'static str,
     signature: &'static str,
@@ -75,7 +75,7 @@ fn signature(secret: &WebhookSecret, text: &[u8]) -> String {
     HEXLOWER.encode(&mac.chain_update(text).finalize().into_bytes())
 }
 
-/// What a code host sends: its own headers, and with them whatever headers there are of no code host.
+/// Returns the headers that a code host sends: its own headers, and with them whatever headers there are of no code host.
 fn sent(host: &Host, others: &Headers<'_>, signature: &str, body: &[u8]) -> Option<Delivery> {
     let signed = format!("{}{signature}", host.prefix);
     let mut headers: Headers<'_> =

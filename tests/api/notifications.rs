@@ -3,7 +3,7 @@
 mod configs;
 mod delivery;
 mod deployments;
-mod happenings;
+mod event_kinds;
 mod ledger;
 mod mail;
 mod outages;

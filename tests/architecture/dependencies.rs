@@ -50,6 +50,7 @@ const RULES: &[Rule] = &[
         allowed: Allowed::Only(&[
             "async-trait",
             "chrono",
+            "getrandom",
             "launchway-domain",
             "serde",
             "serde_json",

@@ -5,4 +5,5 @@ mod docs;
 mod files;
 mod migrations;
 mod problems;
+mod vocabulary;
 mod workspace;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod accounts;
+mod animation;
 mod applications;
 mod asked;
 mod deployments;
@@ -15,7 +16,6 @@ mod notifications;
 mod organizations;
 mod person;
 mod picture;
-mod recordings;
 mod repositories;
 mod seen;
 mod sessions;

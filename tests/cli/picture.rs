@@ -4,7 +4,7 @@ use std::{env, fs, time::Duration};
 
 use launchway_testkit::repository::web_server;
 
-use crate::{person::Person, recordings::Recording, stage::Stage, terminal::Terminal};
+use crate::{animation::Recording, person::Person, stage::Stage, terminal::Terminal};
 
 const SIZE: (u16, u16) = (26, 100);
 /// The typing speed.

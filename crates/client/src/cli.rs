@@ -25,7 +25,7 @@ use crate::verbs::{
     two_factor::TwoFactorVerb,
 };
 
-/// What every verb of the client takes.
+/// The options of every verb of the client.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of the client")]
 pub struct Options {
@@ -50,7 +50,7 @@ pub enum Format {
     Json,
 }
 
-/// What the client can do.
+/// The verbs of the client.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Log in to a server and remember it
@@ -64,12 +64,12 @@ pub enum Verb {
     Context(ContextVerb),
     /// Say what the repository that you are in is deployed as, in launchway.toml
     Init(Init),
-    /// What needs a session, or a token.
+    /// A verb that needs a session or a token.
     #[command(flatten)]
     Session(SessionVerb),
 }
 
-/// What somebody does who is logged in.
+/// The verbs of a user who is logged in.
 #[derive(Debug, Subcommand)]
 pub enum SessionVerb {
     /// End the session and forget its token

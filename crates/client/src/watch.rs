@@ -25,13 +25,13 @@ const SOON: Duration = Duration::from_secs(20);
 /// The number of newest deployments among which the watched one is searched.
 const NEWEST: u32 = 20;
 
-/// How a deployment is asked for and waited for.
+/// The options of verbs that request a deployment and wait for it.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     /// Do not wait until the deployment is over
     #[arg(long)]
     pub(crate) detach: bool,
-    /// How long to wait for its end, such as 10m; the deployment itself goes on
+    /// Time to wait for the deployment to finish, such as 10m; the deployment itself continues
     #[arg(long, value_name = "TIME", conflicts_with = "detach")]
     pub(crate) timeout: Option<Span>,
 }

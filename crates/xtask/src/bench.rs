@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measures the release build against the performance goals.
+//! `cargo xtask bench`: measures the `dist` build against the performance goals.
 
 mod accepted;
 mod commits;
@@ -88,7 +88,7 @@ fn build(only: Option<Section>) -> Outcome {
     if only == Some(Section::Definitions) {
         return Ok(());
     }
-    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
+    workspace::run(&mut cargo(&["build", "--profile", "dist", "-p", "launchway"]))?;
     // In one go, so that what they share is built once. Not with the server: what it is made of would
     // then depend on what they need.
     let (packages, examples): (&[_], &[_]) = match only {
@@ -98,7 +98,7 @@ fn build(only: Option<Section>) -> Outcome {
             &["bare", "backend", "commits", "log_lines", "rows"],
         ),
     };
-    let mut programs = cargo(&["build", "--release"]);
+    let mut programs = cargo(&["build", "--profile", "dist"]);
     programs.args(packages.iter().flat_map(|one| ["-p", one]));
     programs.args(examples.iter().flat_map(|example| ["--example", example]));
     workspace::run(&mut programs)

@@ -9,7 +9,7 @@ use crate::{
     engine::Engine,
     failure::{Failure, Outcome},
     install,
-    workspace::{self, cargo, debug, release},
+    workspace::{self, cargo, debug, dist},
 };
 
 /// The campaigns of `crates/chaos`, in the order of the report.
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &ChaosOptions) -> Outcome {
     let _engine = Engine::start()?;
     workspace::run(&mut cargo(&["build", "-p", "launchway-chaos", "-p", "launchway-verifier"]))?;
     let mut build = cargo(&["build", "-p", "launchway"]);
-    workspace::run(if options.long { build.arg("--release") } else { &mut build })?;
+    workspace::run(if options.long { build.args(["--profile", "dist"]) } else { &mut build })?;
     let mut failed = Vec::new();
     for name in CAMPAIGNS {
         if options.campaign.as_ref().is_some_and(|only| only != name) {
@@ -66,7 +66,7 @@ pub(crate) fn run(options: &ChaosOptions) -> Outcome {
 }
 
 fn campaign(name: &str, options: &ChaosOptions) -> Command {
-    let server = if options.long { release("launchway") } else { debug("launchway") };
+    let server = if options.long { dist("launchway") } else { debug("launchway") };
     let mut command = Command::new(debug("launchway-chaos"));
     command.arg(name).arg("--server").arg(server);
     command.arg("--verifier").arg(debug("launchway-verify"));
@@ -89,10 +89,10 @@ mod tests {
     use crate::workspace::root;
 
     #[test]
-    fn the_long_form_tries_the_release_build() {
+    fn the_long_form_tries_the_dist_build() {
         let options = ChaosOptions { long: true, kills: Some(3), ..ChaosOptions::default() };
         let line = workspace::shown(&campaign("kills-sqlite", &options));
-        assert!(line.contains("/release/launchway --verifier "), "{line}");
+        assert!(line.contains("/dist/launchway --verifier "), "{line}");
         assert!(line.ends_with("--long --kills 3"), "{line}");
         let line = workspace::shown(&campaign("kills-sqlite", &ChaosOptions::default()));
         assert!(line.contains("/debug/launchway --verifier "), "{line}");

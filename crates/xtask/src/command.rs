@@ -12,14 +12,14 @@ usage: cargo xtask <verb>
                                         format, lints, documentation and every test, on a real
                                         PostgreSQL and a real Docker engine
   bench [--install] [--quick] [--only <section>] [--report <file>]
-                                        what the release build costs, measured against the goals
+                                        what the `dist` build costs, measured against the goals
   bench --compare <report> <report>     whether two reports agree within their spreads
   fuzz [--seconds <n>] [<target>...]    tries what reads texts of others with odd inputs; installs
                                         `cargo-fuzz` if it is not there
   chaos [--install] [<campaign>] [--long] [--kills <n>] [--every <n>] [--report <file>]
                                         breaks a running server in every way that we know, and
                                         compares what it acknowledged with what is left
-  package                               a Debian package of the release build; installs `cargo-deb` if
+  package                               a Debian package of the `dist` build; installs `cargo-deb` if
                                         it is not there
 
   --install         installs missing Debian packages (root only)
@@ -31,8 +31,8 @@ usage: cargo xtask <verb>
                     `benchmarks` beside it, of one campaign only its section
   <campaign>        runs this alone: kills-sqlite, kills-postgres, crash-points, full-disk,
                     power-cuts, outages, clock-jumps, engine, hung-engine, restarts, tenants,
-                    slow-clients, login_attempts, canaries, injections or conformance
-  --long            tries the release build, as often as a report needs
+                    slow-clients, guesses, canaries, injections or conformance
+  --long            tries the `dist` build, as often as a report needs
   --kills <n>       how often the campaigns that kill the server do so; 1000 without, in the long form;
                     for `engine` its restarts and kills together, 100 without
   --every <n>       tries only every n-th write of `crash-points`

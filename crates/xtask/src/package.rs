@@ -1,4 +1,4 @@
-//! `cargo xtask package`: a Debian package of the release build, with its manual and completions.
+//! `cargo xtask package`: a Debian package of the `dist` build, with its manual and completions.
 
 use std::{
     fs::{self, File},
@@ -22,16 +22,16 @@ const COMPLETIONS: [(&str, &str); 3] =
 /// Builds, generates the manual and the completions, and packs everything.
 pub(crate) fn run() -> Outcome {
     install::ensure_subcommand("deb", VERSION)?;
-    workspace::run(&mut cargo(&["build", "--release", "-p", "launchway"]))?;
-    let folder = workspace::release("about");
+    workspace::run(&mut cargo(&["build", "--profile", "dist", "-p", "launchway"]))?;
+    let folder = workspace::dist("about");
     match fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(cannot_write(&folder, error));
         }
         _ => {}
     }
-    write_about(&workspace::release("launchway"), &folder)?;
-    workspace::run(&mut cargo(&["deb", "-p", "launchway", "--no-build"]))
+    write_about(&workspace::dist("launchway"), &folder)?;
+    workspace::run(&mut cargo(&["deb", "-p", "launchway", "--no-build", "--profile", "dist"]))
 }
 
 /// Runs `program` to write its manual and completions into `folder`.

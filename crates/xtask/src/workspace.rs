@@ -15,9 +15,9 @@ pub(crate) fn root() -> &'static Path {
     own.ancestors().nth(2).unwrap_or(own)
 }
 
-/// Returns a file of the release build, by its path below `target/release`.
-pub(crate) fn release(file: &str) -> PathBuf {
-    built("release", file)
+/// Returns a file of the build for packages, by its path below `target/dist`.
+pub(crate) fn dist(file: &str) -> PathBuf {
+    built("dist", file)
 }
 
 /// Returns a file of the debug build, by its path below `target/debug`.

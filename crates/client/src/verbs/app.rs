@@ -51,23 +51,23 @@ pub struct Edit {
     waiting: Waiting,
 }
 
-/// What can be changed.
+/// The settings of an application that can be changed.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What can be changed")]
 struct Fields {
-    /// What it is called
+    /// Name of the application
     #[arg(long)]
     name: Option<String>,
     /// Where its source is, or which image it is
     #[arg(long, value_name = "ADDRESS")]
     repository: Option<String>,
-    /// Which branch is deployed
+    /// Branch to deploy
     #[arg(long)]
     branch: Option<String>,
-    /// What it runs for: production, staging, development or another word
+    /// Environment: production, staging, development or another word
     #[arg(long)]
     environment: Option<String>,
-    /// How it is built: dockerfile, docker-compose, image, static or nixpacks
+    /// Build pack: dockerfile, docker-compose, image, static or nixpacks
     #[arg(long, value_name = "PACK")]
     build_pack: Option<String>,
     /// The folder of the repository that it is made from
@@ -82,22 +82,22 @@ struct Fields {
     /// A name of your own that leads to it
     #[arg(long)]
     domain: Option<String>,
-    /// What is asked until it answers, before a version gets traffic
+    /// Path of the health check that a version must pass before it gets traffic
     #[arg(long, value_name = "PATH")]
     health_check_path: Option<String>,
-    /// What runs in the new image before it gets traffic
+    /// Command to run in the new image before it gets traffic
     #[arg(long, value_name = "COMMAND")]
     pre_run_command: Option<String>,
-    /// What runs in the new image after it got traffic
+    /// Command to run in the new image after it got traffic
     #[arg(long, value_name = "COMMAND")]
     post_run_command: Option<String>,
     /// A word to find it by, in the place of those that it has; may be repeated
     #[arg(long = "label", value_name = "WORD")]
     labels: Vec<String>,
-    /// Whether pushes deploy
+    /// Deploy on push
     #[arg(long, value_name = "BOOL")]
     auto_deploy: Option<bool>,
-    /// Who terminates TLS in front of it: launchway or caddy
+    /// Proxy that terminates TLS in front of it: launchway or caddy
     #[arg(long, value_name = "PROXY")]
     proxy_server: Option<String>,
 }

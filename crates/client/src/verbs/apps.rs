@@ -22,7 +22,7 @@ pub struct Apps {
     /// Only those in this state, such as running or failed
     #[arg(long)]
     status: Option<String>,
-    /// Which page
+    /// Number of the page
     #[arg(long, default_value_t = 1)]
     page: u32,
 }

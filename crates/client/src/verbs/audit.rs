@@ -11,7 +11,7 @@ use crate::{
     table::{Cell, Table},
 };
 
-/// Which entries of the trail are shown.
+/// The filter of audit log entries.
 #[derive(Args, Debug)]
 pub struct AuditFilter {
     /// Only entries with this text in what happened, by whom, to what, or around it
@@ -32,7 +32,7 @@ pub struct AuditFilter {
     /// Only until this moment
     #[arg(long)]
     to: Option<String>,
-    /// Which page
+    /// Number of the page
     #[arg(long, default_value_t = 1)]
     page: u32,
 }

@@ -22,10 +22,10 @@ const PAGE: u32 = 100;
 pub struct List {
     /// The application: its name, name@environment or id; without, that of launchway.toml here
     app: Option<String>,
-    /// How many on a page, at most 100
+    /// Entries on a page, at most 100
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20)]
     lines: u32,
-    /// Which page
+    /// Number of the page
     #[arg(long, default_value_t = 1)]
     page: u32,
 }

@@ -57,7 +57,7 @@ pub enum EnvVerb {
     },
 }
 
-/// Which variables change, and what follows.
+/// A change of variables, and whether to redeploy.
 #[derive(Args, Debug)]
 pub struct Target {
     /// The application: its name, name@environment or id

@@ -36,7 +36,7 @@ struct Filter {
     /// Only those of this category, such as Database
     #[arg(long)]
     category: Option<String>,
-    /// Which page
+    /// Number of the page
     #[arg(long, default_value_t = 1)]
     page: u32,
 }
@@ -67,7 +67,7 @@ enum ExtensionsVerb {
     Executions {
         /// Its id, such as postgres
         id: String,
-        /// Which page
+        /// Number of the page
         #[arg(long, default_value_t = 1)]
         page: u32,
     },

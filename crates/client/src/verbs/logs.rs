@@ -41,7 +41,7 @@ pub struct Logs {
     /// Only lines of this level
     #[arg(long, value_enum)]
     level: Option<Level>,
-    /// How many of the newest lines; 100 unless given, and all with --since
+    /// Number of the newest lines to show; 100 by default, and all with --since
     #[arg(long, short = 'n', value_name = "COUNT")]
     lines: Option<u32>,
     /// Only lines of this deployment

@@ -33,7 +33,7 @@ pub enum MembersVerb {
     Add {
         /// Their e-mail address
         email: String,
-        /// What they may do
+        /// Role in the organization
         #[arg(long, value_enum)]
         role: Role,
         /// Their name, if they have no account yet
@@ -44,7 +44,7 @@ pub enum MembersVerb {
     Role {
         /// Their e-mail address, name or id
         who: String,
-        /// What they may do
+        /// Role in the organization
         #[arg(value_enum)]
         role: Role,
     },

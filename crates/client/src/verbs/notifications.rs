@@ -31,7 +31,7 @@ pub enum NotificationsVerb {
     List,
     /// Send one message now, and say what came of it
     Test {
-        /// Which way
+        /// Channel
         #[arg(value_enum)]
         channel: Channel,
     },
@@ -43,7 +43,7 @@ pub enum NotificationsVerb {
         /// Only those that went this way
         #[arg(long, value_enum)]
         channel: Option<Channel>,
-        /// Which page
+        /// Number of the page
         #[arg(long, default_value_t = 1)]
         page: u32,
     },

@@ -14,7 +14,7 @@ use crate::{
     table::{Cell, Table},
 };
 
-/// What is done in the organization that is meant.
+/// The verbs of an organization.
 #[derive(Debug, Subcommand)]
 pub enum OrgVerb {
     /// List the organizations that you are in
@@ -38,7 +38,7 @@ pub enum OrgVerb {
     Create {
         /// Its name, which no other organization of the server has
         name: String,
-        /// What it is for
+        /// Description
         #[arg(long)]
         description: Option<String>,
     },
@@ -46,7 +46,7 @@ pub enum OrgVerb {
     Rename {
         /// The new name
         name: String,
-        /// What it is for
+        /// Description
         #[arg(long)]
         description: Option<String>,
     },

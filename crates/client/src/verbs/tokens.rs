@@ -19,7 +19,7 @@ pub enum TokensVerb {
     List,
     /// Issue an API token for this organization, and print it; it is not shown again
     Create {
-        /// What it is for
+        /// Name of the token, such as the program that uses it
         name: String,
         /// A permission that it has, such as deploy:read, as often as need be; without, all that you have. metrics:read is for
         /// administrators of the installation

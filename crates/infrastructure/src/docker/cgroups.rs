@@ -3,7 +3,7 @@
 //! The classic builder takes limits of memory and CPU, and none of processes. It starts every step below
 //! `--cgroup-parent`, and the limit of a parent applies to everything below it. So each build gets a parent
 //! of its own, which is created before the build and removed after it
-//! (`docs/decisions/0039-builds-have-a-control-group.md`).
+//! (`docs/decisions/0039-build-cgroups.md`).
 //!
 //! `--ulimit nproc` is no replacement: the kernel exempts root from it, and counts the processes of any
 //! other user over all containers of the machine.

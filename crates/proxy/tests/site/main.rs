@@ -1,7 +1,7 @@
 //! Static sites and the proxy's own pages, as a client sees them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod codings;
+mod compressed;
 mod conditions;
 mod links;
 mod pages;

@@ -21,7 +21,7 @@ use crate::{
     },
     failure::{Failure, Outcome},
     postgres,
-    workspace::{self, release},
+    workspace::{self, dist},
 };
 
 const ROUNDS: u32 = 7;
@@ -189,7 +189,7 @@ impl Drop for Platform {
     fn drop(&mut self) {
         // It would start another front proxy.
         self.server.end();
-        let mut stop = Command::new(release("launchway"));
+        let mut stop = Command::new(dist("launchway"));
         let _gone = workspace::output(stop.args(["proxy", "stop"]).env("LAUNCHWAY_DATA_DIR", &self.data));
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         server::Server,
     },
     failure::{Failure, Outcome},
-    workspace::{self, release},
+    workspace::{self, dist},
 };
 
 const SHORT: u32 = 1_000;
@@ -79,7 +79,7 @@ fn fill(data: &Path, entries: u32) -> Outcome<String> {
     let (token, organization) = launch::register(&server)?;
     drop(server);
     workspace::run(
-        Command::new(release("examples/audit_rows"))
+        Command::new(dist("examples/audit_rows"))
             .arg(data.join("launchway.db"))
             .args([organization, entries.to_string()]),
     )?;

@@ -6,7 +6,7 @@ use crate::{
     bench::{effort::Effort, figure::Figure, growth::point, plot::Plot, report::Report, sample::Sample},
     failure::{Failure, Outcome},
     postgres,
-    workspace::{self, release},
+    workspace::{self, dist},
 };
 
 const ROUNDS: u32 = 7;
@@ -77,7 +77,7 @@ fn tell(report: &mut Report, durable: &[Sample], on_postgres: &[Sample], unsafel
 }
 
 fn rate(database: &str, writers: u32, synchronous: &str) -> Outcome<f64> {
-    let mut command = Command::new(release("examples/commits"));
+    let mut command = Command::new(dist("examples/commits"));
     let output = workspace::output(command.args([database, &writers.to_string(), "1", synchronous]))?;
     output
         .parse()

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::{
     bench::{effort::Effort, figure::Figure, report::Report, sample::Sample},
     failure::{Failure, Outcome},
-    workspace::{self, cargo, release},
+    workspace::{self, cargo, dist},
 };
 
 /// The limit for one definition, in milliseconds.
@@ -16,7 +16,8 @@ const ROUNDS: u32 = 7;
 pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
     workspace::run(&mut cargo(&[
         "build",
-        "--release",
+        "--profile",
+        "dist",
         "-p",
         "launchway-domain",
         "--example",
@@ -45,7 +46,7 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
 
 /// Returns each definition with its bytes and its milliseconds.
 fn one_round() -> Outcome<Vec<(String, String, f64)>> {
-    let output = workspace::output(&mut Command::new(release("examples/definitions")))?;
+    let output = workspace::output(&mut Command::new(dist("examples/definitions")))?;
     let measured = output.lines().map(|line| {
         let (name, bytes, milliseconds) = cells(line)
             .ok_or_else(|| Failure::new(format!("`definitions` printed `{line}`, not a measurement")))?;

@@ -23,7 +23,7 @@ use crate::{
         wrk::{self, Load},
     },
     failure::{Failure, Outcome},
-    workspace::release,
+    workspace::dist,
 };
 
 const ROUNDS: u32 = 7;
@@ -53,7 +53,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
         "Launchway p99 ms",
         "Caddy p99 ms",
     ]);
-    let backend = Server::start(&mut Command::new(release("examples/backend")))?;
+    let backend = Server::start(&mut Command::new(dist("examples/backend")))?;
     let launchway = launchway(&folder.join("front-proxy"), backend.port)?;
     let caddy = caddy(&folder.join("caddy"), backend.port)?;
     let servers = [&backend, &launchway, &caddy];
@@ -109,7 +109,7 @@ fn in_turn(servers: [&Server; 3], round: usize, seconds: u32) -> Outcome<[Load; 
 /// Starts the proxy with one route, set as the control plane sets it.
 fn launchway(data: &Path, backend: u16) -> Outcome<Server> {
     let port = free_port()?;
-    let mut command = Command::new(release("launchway"));
+    let mut command = Command::new(dist("launchway"));
     command
         .args(["proxy", "run"])
         .env("LAUNCHWAY_DATA_DIR", data)

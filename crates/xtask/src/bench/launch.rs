@@ -13,7 +13,7 @@ use crate::{
         server::Server,
     },
     failure::{Failure, Outcome},
-    workspace::release,
+    workspace::dist,
 };
 
 const REGISTRATION: &str =
@@ -30,7 +30,7 @@ pub(crate) fn serve(data: &Path) -> Outcome<Server> {
 /// Starts the server on a data folder, with further settings.
 pub(crate) fn serve_with(data: &Path, settings: &[(&str, String)]) -> Outcome<Server> {
     Server::start(
-        Command::new(release("launchway"))
+        Command::new(dist("launchway"))
             .arg("serve")
             .env("LAUNCHWAY_DATA_DIR", data)
             .env("LAUNCHWAY_BIND", "127.0.0.1:0")

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::{
     bench::{effort::Effort, figure::Figure, report::Report, sample::Sample},
     failure::{Failure, Outcome},
-    workspace::{self, release},
+    workspace::{self, dist},
 };
 
 const ROUNDS: u32 = 7;
@@ -22,7 +22,7 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
     report.columns(&["round", "lines/s"]);
     let mut sample = Sample::default();
     for round in 1..=effort.rounds(ROUNDS) {
-        let mut command = Command::new(release("examples/log_lines"));
+        let mut command = Command::new(dist("examples/log_lines"));
         let output =
             workspace::output(command.args([LINES_A_CALL, &effort.amount(SECONDS, 1).to_string(), "full"]))?;
         let rate: f64 = output.parse().map_err(|error| {

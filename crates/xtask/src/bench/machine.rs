@@ -5,7 +5,7 @@ use std::{fs, process::Command, thread};
 use crate::{
     bench::{effort::Effort, report::Report},
     failure::Outcome,
-    workspace::{self, release},
+    workspace::{self, dist},
 };
 
 /// Writes the machine, the compiler, the date and the commit.
@@ -19,7 +19,7 @@ pub(crate) fn describe(report: &mut Report, effort: Effort) -> Outcome {
 
     report.head("");
     report.head(&format!("- machine: {processor}, {cores} cores, Linux {}", kernel.trim()));
-    report.head(&format!("- compiler: {rustc}, release build"));
+    report.head(&format!("- compiler: {rustc}, `dist` build"));
     report.head(&format!("- date: {date}"));
     report.head(&format!("- commit: {}", commit()));
     if effort == Effort::Quick {
@@ -30,7 +30,7 @@ pub(crate) fn describe(report: &mut Report, effort: Effort) -> Outcome {
 
 /// Returns the size of the binary, in megabytes of a million bytes.
 pub(crate) fn binary_megabytes() -> f64 {
-    fs::metadata(release("launchway")).map_or(f64::NAN, |data| data.len() as f64 / 1e6)
+    fs::metadata(dist("launchway")).map_or(f64::NAN, |data| data.len() as f64 / 1e6)
 }
 
 fn commit() -> String {

@@ -16,7 +16,7 @@ use crate::{
         server::Server,
     },
     failure::{Failure, Outcome},
-    workspace::{self, release},
+    workspace::{self, dist},
 };
 
 const ROUNDS: u32 = 21;
@@ -210,7 +210,7 @@ struct ByLaunchway {
 impl ByLaunchway {
     fn prepare(data: &Path, repository: &Repository) -> Outcome<Self> {
         let server = Server::start(
-            Command::new(release("launchway"))
+            Command::new(dist("launchway"))
                 .arg("serve")
                 .env("LAUNCHWAY_DATA_DIR", data)
                 .env("LAUNCHWAY_BIND", "127.0.0.1:0")
@@ -273,7 +273,7 @@ impl Drop for ByLaunchway {
     fn drop(&mut self) {
         // It would start another front proxy.
         drop(self.server.take());
-        let mut stop = Command::new(release("launchway"));
+        let mut stop = Command::new(dist("launchway"));
         let _gone = workspace::output(stop.args(["proxy", "stop"]).env("LAUNCHWAY_DATA_DIR", &self.data));
         let label = format!("label=launchway.instance={}", self.instance);
         let kinds: [(&[&str], &[&str]); 3] = [

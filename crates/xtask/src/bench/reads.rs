@@ -16,7 +16,7 @@ use crate::{
         wrk::{self, Load},
     },
     failure::{Failure, Outcome},
-    workspace::release,
+    workspace::dist,
 };
 
 const ROUNDS: u32 = 7;
@@ -120,7 +120,7 @@ impl Rival {
         let answer = http::expect_success(&format!("GET {path}"), answer)?;
         fs::write(file, &answer.body)
             .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))?;
-        let server = Server::start(Command::new(release("examples/bare")).arg(file))?;
+        let server = Server::start(Command::new(dist("examples/bare")).arg(file))?;
         Ok(Self { server, bytes: answer.body.len() })
     }
 

@@ -30,7 +30,7 @@ const QUICK_SECONDS: u32 = 15;
 const WARM_UP_SECONDS: u32 = 45;
 
 const METHOD: &str = "\
-The release build on SQLite, with its front proxy, 1,000 applications and a live version with one container for each. The \
+The `dist` build on SQLite, with its front proxy, 1,000 applications and a live version with one container for each. The \
 engine is a fake one on a unix socket, which describes 1,000 containers that have been up for two hours, and sends events \
 when it is told to. Each container has a loopback address of its own, and one listener answers the checks (`GET /`) of all. \
 No container prints anything. The client of docker is a shell script, which is cheaper than the real one. CPU is the \

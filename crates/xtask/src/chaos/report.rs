@@ -69,7 +69,7 @@ fn section(text: &str, name: &str) -> Option<String> {
 }
 
 /// Returns the commit, the machine and the time of a campaign.
-pub(crate) fn circumstances(is_release: bool) -> Outcome<String> {
+pub(crate) fn circumstances(is_dist: bool) -> Outcome<String> {
     let root = workspace::root();
     let told = |program: &str, arguments: &[&str]| {
         workspace::output(Command::new(program).args(arguments).current_dir(root))
@@ -83,7 +83,7 @@ pub(crate) fn circumstances(is_release: bool) -> Outcome<String> {
     let commit = told("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_else(|_| "none".to_owned());
     let changes = told("git", &["status", "--porcelain", "--", "crates", "migrations"]).unwrap_or_default();
     let changes = if changes.is_empty() { "" } else { ", with changes on top" };
-    let build = if is_release { "release" } else { "development" };
+    let build = if is_dist { "`dist`" } else { "development" };
     Ok(format!(
         "{date}, commit {commit}{changes}, {build} build, on {processor}, {cores} cores, Linux {}.",
         kernel.trim()

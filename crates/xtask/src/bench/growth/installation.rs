@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::Command};
 use crate::{
     bench::{http, http::Connection, launch, server::Server},
     failure::{Failure, Outcome},
-    workspace::{self, release},
+    workspace::{self, dist},
 };
 
 /// The largest number of log lines that `rows` gives one application.
@@ -64,7 +64,7 @@ impl Installation {
         let deployed = launch::wait_until_deployed(server.port, &token, &application)?;
         let deployment = http::text_field(&deployed, "id").unwrap_or_default().to_owned();
         drop(server);
-        workspace::output(Command::new(release("examples/rows")).arg(place.url()).arg(rows.to_string()))?;
+        workspace::output(Command::new(dist("examples/rows")).arg(place.url()).arg(rows.to_string()))?;
         let server = place.serve()?;
         let repository = format!("http://127.0.0.1:{}/silent.git", place.silent);
         Ok(Self { server, token, rows, application, deployment, repository, asked: 0 })

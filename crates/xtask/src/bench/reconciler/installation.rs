@@ -22,7 +22,7 @@ use crate::{
         usage,
     },
     failure::{Failure, Outcome},
-    workspace::{self, release},
+    workspace::{self, dist},
 };
 
 /// The timeout of the start of the server and the proxy.
@@ -104,7 +104,7 @@ impl Installation {
         drop(server);
         let url = format!("sqlite://{}", data.join("launchway.db").display());
         let arguments = [url, size.to_string(), state.as_str().to_owned(), target.port().to_string()];
-        workspace::output(Command::new(release("examples/rows")).args(arguments))?;
+        workspace::output(Command::new(dist("examples/rows")).args(arguments))?;
 
         engine.set_fleet(Fleet { organization, size, state, port: target.port() });
         // The server would start a proxy that outlives it.
@@ -182,7 +182,7 @@ impl Place<'_> {
     fn start_proxy(&self) -> Outcome<(Server, String)> {
         let port = free_port()?;
         let bind = format!("127.0.0.1:{port}");
-        let mut command = Command::new(release("launchway"));
+        let mut command = Command::new(dist("launchway"));
         command
             .args(["proxy", "run"])
             .env("LAUNCHWAY_DATA_DIR", self.data)
