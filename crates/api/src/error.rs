@@ -1,4 +1,8 @@
 //! The error codes of the API, and their HTTP statuses.
+//!
+//! **Invariant:** a code and its HTTP status are defined together in one place, `Code::row`.
+//!
+//! **Invariant:** the cause of a 500 or 503 is logged, and never part of a response.
 
 use std::{error::Error as StdError, fmt};
 

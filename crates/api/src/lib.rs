@@ -1,4 +1,7 @@
 #![doc = include_str!("../README.md")]
+//!
+//! **Invariant:** the types of requests and responses are this crate's own. The relations of a view are
+//! absent (`None`, empty) unless a handler attaches them, so that no response is recursive.
 
 mod applications;
 mod audit;

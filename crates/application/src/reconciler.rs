@@ -2,8 +2,11 @@
 //!
 //! It compares the desired state (live versions, from the records) with the observed state (containers,
 //! from the engine's events and a full scan every few seconds), and acts on differences. The record wins
-//! over manual changes. **Invariant:** the action is decided by `decision::decide` alone; changes to more
-//! than one container are made by a job, which has exclusive access to the application.
+//! over manual changes.
+//!
+//! **Invariant:** the action is decided by `decision::decide` alone, a function of desired and observed state
+//! without I/O. Changes to more than one container are made by a job, which has exclusive access to the
+//! application (decision 35).
 
 mod backoff;
 pub(crate) mod decision;

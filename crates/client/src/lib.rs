@@ -1,4 +1,7 @@
 #![doc = include_str!("../README.md")]
+//!
+//! **Invariant:** the client knows only the HTTP API, and no code of the server. Every program can do what
+//! it can.
 
 mod addresses;
 mod cli;

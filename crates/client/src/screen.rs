@@ -1,4 +1,6 @@
 //! Output: text with colours for users, JSON for programs.
+//!
+//! **Invariant:** untrusted text reaches a terminal only through `visible`.
 
 use std::{
     env,

@@ -1,4 +1,8 @@
 #![doc = include_str!("../README.md")]
+//!
+//! **Invariant:** this crate does no I/O and knows no SQL and no JSON, except for the JSON arrays of
+//! Dockerfiles. Nothing here derives `Serialize`. Time, ids and randomness come through ports; clippy
+//! rejects `Utc::now` and `Uuid::now_v7` elsewhere (`clippy.toml`).
 #![warn(missing_docs)]
 
 pub mod applications;

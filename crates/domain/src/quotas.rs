@@ -1,5 +1,9 @@
 //! Quotas: limits on the resources of one organization, so that no tenant takes the machine from the
 //! others.
+//!
+//! **Invariant:** only `Quota::check` decides whether a quota allows something. For stored resources the
+//! check is a guard in the commit that adds to them (`Write::Require`), never a read before it (decision
+//! 40).
 
 use std::fmt;
 

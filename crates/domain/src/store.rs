@@ -1,4 +1,8 @@
 //! Units of work: the only way to change stored records.
+//!
+//! **Invariant:** a unit of work that changes records has an entry in the audit log, which `are_audited`
+//! checks. `needs_audit` lists the few writes that need none: those that keep a login or a job going, guard
+//! a change, or change nothing (decision 12).
 
 use async_trait::async_trait;
 

@@ -1,4 +1,7 @@
 //! Value types: validated on construction, with one error type.
+//!
+//! **Invariant:** a value type is constructed only by its validating conversion (`TryFrom`), so that every
+//! value of the type is valid and is not checked again.
 
 use std::fmt::Display;
 

@@ -1,7 +1,8 @@
-//! Runs other programs. Only this module starts processes.
+//! Runs other programs.
 //!
-//! **Invariant:** a program gets exactly the arguments and the environment that its caller set, no shell in
-//! between; it and all its child processes end with its timeout, with its future, and with this process.
+//! **Invariant:** only this module of the crate starts processes. A program gets exactly the arguments and
+//! the environment that its caller set, no shell in between; it and all its child processes end with its
+//! timeout, with its future, and with this process.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -1,4 +1,8 @@
 //! The routing table.
+//!
+//! **Invariant:** a table never changes; a change replaces the whole table at once. A request holds its
+//! target, not the table, so that the number of references shows when a previous target is no longer in
+//! use.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -3,6 +3,9 @@
 //! hyper accepts what two servers may parse differently: lines that end without a carriage return, a
 //! length beside chunks, a duplicate length. Behind a proxy that allows request smuggling, so every
 //! byte of a head is checked here first.
+//!
+//! **Invariant:** a request that reaches an application was framed by hyper, from bytes that this module
+//! found unambiguous.
 
 mod chunks;
 mod head;

@@ -1,4 +1,6 @@
 //! The configuration: environment variables, or a TOML file with the same names.
+//!
+//! **Invariant:** there is no global configuration. `Config` is read once, and passed as an argument.
 
 mod addresses;
 mod deployments;

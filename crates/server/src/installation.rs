@@ -3,6 +3,9 @@
 //! An installation has one id: in a table of its database, in the file `instance-id` of its data directory,
 //! and in a label of every resource on the engine. A server must never run with the database of another
 //! installation, or with an empty one: it would treat the running resources as unknown.
+//!
+//! **Invariant:** nothing in the data directory, on the engine or in the front proxy is changed before this
+//! module has found that the data directory and the database have the same id (decision 33).
 
 mod decision;
 mod hostname;

@@ -4,6 +4,9 @@
 //!
 //! Values are neither random nor shared between tests: the same arrangement yields the same ones.
 //! Only `[dev-dependencies]` and the fault campaigns may depend on this crate.
+//!
+//! **Invariant:** no test is skipped. A property of a database is tested on that database, never on a
+//! substitute.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be arranged must stop")]
 #![warn(missing_docs)]

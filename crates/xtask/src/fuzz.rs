@@ -1,4 +1,23 @@
 //! `cargo xtask fuzz`: fuzzes the parsers of untrusted input.
+//!
+//! It runs the targets of `fuzz/fuzz_targets` one after the other, a minute each;
+//! `cargo xtask fuzz logs --seconds 300` runs one for longer. Each target checks properties that hold for
+//! any input:
+//!
+//! | target | input | property |
+//! |---|---|---|
+//! | `definitions` | definitions of extensions | problems are in order; no step leaves its workspace; a shell script does not depend on values |
+//! | `templates` | templates of steps | each placeholder is filled once, and no value is parsed again |
+//! | `sources` | repositories, branches, images, hosts, paths | an accepted value parses to itself, is no option, has no control characters, and names nothing else |
+//! | `receivers` | addresses of webhooks, mail servers and people | the same; an IP address is never accepted as a name, in any spelling |
+//! | `webhooks` | deliveries of every code host | a valid signature is accepted, a changed byte is detected, a form equals its text |
+//! | `logs` | output of programs, with secrets | lines are bounded, contain no secret and nothing invisible, and do not depend on how the output was split |
+//! | `dockerfiles` | Dockerfiles and triggers of base images | a rendered tree parses to itself; an accepted one has plain options, local sources and no image id |
+//! | `line_ids` | ids of log lines | an id names a position only in its own log |
+//!
+//! A target is a file there, a `[[bin]]` in `fuzz/Cargo.toml`, words in `fuzz/<target>.dict`, optional
+//! examples in `fuzz/examples/<target>`, and a row in `TARGETS`. Interesting inputs stay in `fuzz/corpus`,
+//! which is not part of the repository. A finding becomes a test beside the code that it concerns.
 
 use std::{
     fs,

@@ -1,4 +1,6 @@
 //! The project's own commands: `cargo xtask test`, `bench`, `fuzz`, `chaos` and `package`.
+//!
+//! **Invariant:** xtask has no dependencies, so that it builds quickly on a fresh machine.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
 mod bench;

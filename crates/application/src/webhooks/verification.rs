@@ -1,4 +1,8 @@
 //! Verifies the signatures of deliveries.
+//!
+//! **Invariant:** before one of the secrets matches, only the headers of a delivery and the repository URLs
+//! in its payload are read. The repository of the matching secret determines what is deployed, never the
+//! payload.
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
 //! The authenticated actor of a request.
+//!
+//! **Invariant:** an actor carries the request that it acts by, as an `Origin`: address, user agent and
+//! request id. A login, which has no actor yet, gets it as an argument. `Actor::author` is derived from it
+//! for the audit log.
 
 use std::sync::Arc;
 

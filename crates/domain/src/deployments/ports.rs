@@ -1,11 +1,11 @@
 //! Ports for deployments: source, images, containers and sites.
 //!
-//! Promises that all of these ports make:
-//! - a call that is dropped ends what it started, processes included;
-//! - no value from a user becomes part of a command line's options, of a shell script or of a path outside
-//!   its folder;
-//! - every created object is labelled with its [`Owner`], so that orphans are found;
-//! - every operation is idempotent.
+//! **Invariant:** a dropped call of any of these ports, and of the `Composer`, ends what it started,
+//! processes included. No value from a user becomes part of a command line's options, of a shell script or
+//! of a path outside its folder.
+//!
+//! **Invariant:** every created object is labelled with its [`Owner`], so that orphans are found, and every
+//! operation is idempotent.
 
 use std::{
     net::{IpAddr, SocketAddr},

@@ -1,4 +1,6 @@
 //! The states of deployments.
+//!
+//! **Invariant:** a deployment changes its state only by `DeploymentState::advance`.
 
 use crate::value::InvalidValue;
 

@@ -1,4 +1,7 @@
 //! Splits output into log lines.
+//!
+//! **Invariant:** the output of a program becomes a log line only through `LineAssembler`, which sanitizes
+//! and masks it.
 
 use super::{Masker, clean};
 

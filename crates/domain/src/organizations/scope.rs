@@ -1,4 +1,7 @@
 //! Tenant scope as a type.
+//!
+//! **Invariant:** whatever reads an organization's records for a caller takes a `Scope`, and only an
+//! `Actor` returns one (decision 11). `Scope::of_record` is for ids that come from a record.
 
 use crate::ids::OrganizationId;
 

@@ -1,4 +1,7 @@
 //! The user.
+//!
+//! **Invariant:** the password and the second factor of a user are not part of `User`, so that no response
+//! can contain them by accident.
 
 use super::EmailAddress;
 use crate::{

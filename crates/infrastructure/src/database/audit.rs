@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** within a chain, numbers are contiguous from 1 to the head's, and timestamps rise with the
 //! numbers. So every page and every period is a range of numbers, and costs the same wherever it is.
+//!
+//! **Invariant:** entries are only appended. Triggers of the schema reject updates and deletions.
 
 mod rows;
 mod writes;

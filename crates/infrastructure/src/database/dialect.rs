@@ -1,4 +1,8 @@
 //! The differences between the two databases that a shared query cannot express.
+//!
+//! **Invariant:** every query is written once. Where the databases need different statements,
+//! `each_backend!` or a function of this module contains both. Only PostgreSQL takes row locks, by a
+//! `match` on the connection: SQLite has one writer.
 
 use diesel::prelude::*;
 

@@ -1,4 +1,7 @@
 //! Applies the writes of a use case in one transaction.
+//!
+//! **Invariant:** a commit of writes that are not audited fails with `StoreError::Unaudited` before it
+//! reaches the database.
 
 use std::sync::Arc;
 

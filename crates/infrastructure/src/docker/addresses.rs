@@ -4,6 +4,9 @@
 //! the engine chooses changes with a restart of the container, and may have belonged to another container
 //! just before. So each container that can be routed to has an address that was chosen here, which the
 //! engine assigns it again at every start.
+//!
+//! **Invariant:** a container that a route can name has an address that was assigned here, and keeps it.
+//! The engine assigns addresses only from the top quarter of a network (decision 34).
 
 use std::{
     collections::{HashMap, HashSet},

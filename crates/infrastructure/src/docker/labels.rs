@@ -1,4 +1,9 @@
 //! The labels by which everything that we create is found again.
+//!
+//! **Invariant:** every object has the label `launchway.instance`, and labels for its owner: a container
+//! `launchway.{organization,application,deployment,attempt}`; a container of an extension
+//! `launchway.{organization,extension,execution,step}` and an empty `launchway.application`, which no
+//! container of a deployment has; an image `launchway.owner`, one label because each is a step of a build.
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 

@@ -4,6 +4,9 @@
 //! objects are inspected here, where the client itself would use this socket. Only a plain answer counts;
 //! otherwise the command line is used, whose error messages are known. Lists of containers, events and logs
 //! come from here where there is a socket: they are requested all the time.
+//!
+//! **Invariant:** requests by the socket only read: images, containers, events and output. They change
+//! nothing on the engine.
 
 mod connection;
 mod logs;

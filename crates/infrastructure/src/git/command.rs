@@ -1,4 +1,7 @@
 //! The invocation of git.
+//!
+//! **Invariant:** only this module starts git. A secret reaches it through the environment, or through a
+//! file in a folder that is removed with the call, never through a command line.
 
 use std::{ffi::OsString, path::Path, time::Duration};
 

@@ -1,4 +1,7 @@
 //! The temporary folder of one call: the files that git reads and writes besides the cache.
+//!
+//! **Invariant:** a checkout is created beside its final path and moved there by one rename, so that it is
+//! always complete.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,7 @@
 //! The published folder, opened so that no path leads outside of it.
+//!
+//! **Invariant:** every file of a site is opened beneath its folder: the kernel resolves the path
+//! (`openat2`), or no link is followed.
 
 use std::{
     fs::{File, Metadata},

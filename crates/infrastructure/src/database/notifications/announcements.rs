@@ -1,4 +1,7 @@
 //! Emits events.
+//!
+//! **Invariant:** the end of a deployment or of a run, and a login from a new device, emit their event in
+//! the transaction that makes them true. An organization without an active channel costs one query.
 
 use diesel::prelude::*;
 use launchway_domain::{
