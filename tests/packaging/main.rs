@@ -4,6 +4,8 @@
 mod assets;
 mod image;
 mod nftables;
+mod privileges;
+mod scripts;
 mod units;
 
 use std::{

@@ -1,11 +1,12 @@
 //! The units are valid for systemd, and restrict an attacker.
 
 use std::{
+    collections::BTreeSet,
     fs,
     process::{Command, Output},
 };
 
-use crate::{packaging, read};
+use crate::{packaging, read, root};
 
 const UNITS: [&str; 2] = ["launchway.service", "launchway-proxy.service"];
 /// The slice of builds, in which systemd creates the control groups of the engine.
@@ -45,6 +46,13 @@ pub(crate) fn value_of(unit_name: &str, key: &str) -> String {
     line.unwrap_or_else(|| panic!("{unit_name} has no {key}")).to_owned()
 }
 
+/// The values of all lines of a unit with this key.
+pub(crate) fn values_of(unit_name: &str, key: &str) -> Vec<String> {
+    let text = unit(unit_name);
+    let lines = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    lines.map(str::to_owned).collect()
+}
+
 #[test]
 fn systemd_understands_every_line() {
     let texts = UNITS.into_iter().chain([BUILD_SLICE]).map(|name| (name, unit(name)));
@@ -66,7 +74,7 @@ fn units_are_hardly_exposed() {
 }
 
 #[test]
-fn the_user_of_the_units_is_made_and_may_use_the_engine() {
+fn only_the_user_of_the_server_may_use_the_engine() {
     let root = tempfile::tempdir().unwrap();
     fs::create_dir(root.path().join("etc")).unwrap();
     let (folder, file) = (root.path().display(), packaging("systemd/sysusers.conf"));
@@ -80,10 +88,40 @@ fn the_user_of_the_units_is_made_and_may_use_the_engine() {
     let users = fs::read_to_string(root.path().join("etc/passwd")).unwrap();
     let groups = fs::read_to_string(root.path().join("etc/group")).unwrap();
     for name in UNITS {
-        let user = value_of(name, "User");
+        let (user, group) = (value_of(name, "User"), value_of(name, "Group"));
         let entry = users.lines().find(|line| line.starts_with(&format!("{user}:"))).unwrap();
-        assert!(entry.contains(":/var/lib/launchway:"), "{entry}");
-        let docker = groups.lines().find(|line| line.starts_with("docker:")).unwrap();
-        assert!(docker.ends_with(&format!(":{user}")), "{docker}");
+        assert!(entry.contains(&format!(":/var/lib/{}:", value_of(name, "StateDirectory"))), "{entry}");
+        assert!(groups.lines().any(|line| line.starts_with(&format!("{group}:"))), "{groups}");
+        assert_eq!(values_of(name, "SupplementaryGroups"), Vec::<String>::new());
     }
+    let docker = groups.lines().find(|line| line.starts_with("docker:")).unwrap();
+    assert!(docker.ends_with(&format!(":{}", value_of(UNITS[0], "User"))), "{docker}");
+}
+
+#[test]
+fn the_front_proxy_gets_only_settings_that_concern_it() {
+    let known = fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let known = known.lines().filter_map(|line| line.strip_prefix("| `LAUNCHWAY_")?.split('`').next());
+    let known: BTreeSet<String> = known.map(|name| format!("LAUNCHWAY_{name}")).collect();
+    let unset = values_of("launchway-proxy.service", "UnsetEnvironment").join(" ");
+    let unset: BTreeSet<String> = unset.split_whitespace().map(str::to_owned).collect();
+    let passed: Vec<&str> = known.difference(&unset).map(String::as_str).collect();
+    assert_eq!(
+        passed,
+        [
+            "LAUNCHWAY_BIND",
+            "LAUNCHWAY_CONFIG",
+            "LAUNCHWAY_LOG",
+            "LAUNCHWAY_LOG_FORMAT",
+            "LAUNCHWAY_NETWORK_POOL",
+            "LAUNCHWAY_PROXY_ACCESS_LOG",
+            "LAUNCHWAY_PROXY_BIND",
+            "LAUNCHWAY_PROXY_CONTROL_USER",
+            "LAUNCHWAY_PROXY_DIR",
+            "LAUNCHWAY_PROXY_DRAIN",
+            "LAUNCHWAY_TRUSTED_PROXIES",
+        ],
+        "a setting of the server belongs to UnsetEnvironment= of launchway-proxy.service"
+    );
+    assert!(unset.is_subset(&known), "{:?}", unset.difference(&known));
 }

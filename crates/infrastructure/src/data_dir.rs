@@ -1,7 +1,7 @@
 //! The data directory: the files that an installation keeps beside its database.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
@@ -15,6 +15,9 @@ pub const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The folder that marks an unfinished restore.
 pub(crate) const UNFINISHED: &str = ".restoring";
+
+/// The mode of a data directory that the group may pass through.
+const PASSABLE: u32 = 0o710;
 
 /// A directory that only its owner may enter.
 #[derive(Debug, Clone)]
@@ -64,6 +67,27 @@ impl DataDir {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Lets the group of the directory pass through it, to what is shared with the group by its own mode, without
+    /// seeing what is there. Everything else in it is closed to the group and to others first; a file of another user
+    /// stays as it is, with a warning.
+    ///
+    /// # Errors
+    /// [`DataDirError::File`] when a mode cannot be changed.
+    pub fn let_group_pass(&self, shared: &[&str]) -> Result<(), DataDirError> {
+        for entry in fs::read_dir(&self.0).map_err(at(&self.0))? {
+            let path = entry.map_err(at(&self.0))?.path();
+            let is_shared = path.file_name().is_some_and(|name| shared.iter().any(|shared| name == *shared));
+            if !is_shared {
+                close(&path)?;
+            }
+        }
+        let mode = fs::metadata(&self.0).map_err(at(&self.0))?.permissions().mode() & 0o7777;
+        match mode {
+            PASSABLE => Ok(()),
+            _ => fs::set_permissions(&self.0, Permissions::from_mode(PASSABLE)).map_err(at(&self.0)),
+        }
     }
 
     /// Returns the free bytes of its file system.
@@ -166,9 +190,32 @@ fn remove(path: &Path) -> Result<(), DataDirError> {
     }
 }
 
-/// Returns whether others than the owner have any permission on it.
+/// Takes every right from the group and from others. A file that has gone meanwhile needs none of this.
+fn close(path: &Path) -> Result<(), DataDirError> {
+    let mode = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(at(path))?,
+    };
+    if mode.is_symlink() || mode.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    match fs::set_permissions(path, Permissions::from_mode(mode.permissions().mode() & 0o700)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let path = path.display();
+            tracing::warn!(%path, "file of another user is open to the group of the front proxy or to others");
+            Ok(())
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether others than the owner have any permission on it. The group may pass through a folder: that shows
+/// nothing of it, and each file has a mode of its own.
 fn is_open_to_others(path: &Path) -> io::Result<bool> {
-    Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
+    let found = fs::metadata(path)?;
+    let mask = if found.is_dir() { 0o067 } else { 0o077 };
+    Ok(found.permissions().mode() & mask != 0)
 }
 
 /// Only a warning, because the administrator may have set these permissions deliberately.
@@ -188,7 +235,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::Permissions, os::unix::fs::symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -246,11 +293,38 @@ mod tests {
             (folder.path(), 0o700, false),
             (folder.path(), 0o750, true),
             (folder.path(), 0o701, true),
+            (folder.path(), 0o710, false),
+            (&file, 0o610, true),
         ] {
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
             assert_eq!(is_open_to_others(path).unwrap(), is_open, "{mode:o}");
         }
         assert!(is_open_to_others(&folder.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn the_group_passes_to_what_is_shared_and_to_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let set = |name: &str, mode| fs::set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
+        for name in ["secret.key", "launchway.db"] {
+            fs::write(path(name), "secret").unwrap();
+            set(name, 0o644);
+        }
+        for name in ["sites", "work"] {
+            fs::create_dir(path(name)).unwrap();
+            set(name, 0o750);
+        }
+        symlink("/nowhere", path("link")).unwrap();
+        // A second time changes nothing.
+        for _ in 0..2 {
+            data.let_group_pass(&["sites"]).unwrap();
+            let mode = |name: &str| fs::metadata(path(name)).unwrap().permissions().mode() & 0o777;
+            let modes = ["", "secret.key", "launchway.db", "sites", "work"].map(mode);
+            assert_eq!(modes, [0o710, 0o600, 0o600, 0o750, 0o700]);
+        }
+        assert!(!is_open_to_others(folder.path()).unwrap());
     }
 
     #[test]

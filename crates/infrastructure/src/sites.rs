@@ -4,6 +4,7 @@
 //! of it.
 
 mod copy;
+mod modes;
 
 use std::{
     fs::{self, File},
@@ -20,13 +21,21 @@ use launchway_domain::{
     ids::{ApplicationId, DeploymentId},
 };
 
-use self::copy::{CopyError, copy};
+pub use self::modes::Readers;
+use self::{
+    copy::{CopyError, copy},
+    modes::share,
+};
 use crate::files::{Unwanted, entries, fault, make_private_folders, off_thread, remove};
+
+/// The folder of the data directory that releases are kept in.
+pub const SITES: &str = "sites";
 
 /// Stores releases as `<root>/<application>/<deployment>`.
 #[derive(Debug, Clone)]
 pub struct ReleaseFolders {
     root: PathBuf,
+    readers: Readers,
 }
 
 impl ReleaseFolders {
@@ -36,7 +45,16 @@ impl ReleaseFolders {
     /// [`io::Error`] when that fails.
     pub fn open(root: &Path) -> io::Result<Self> {
         make_private_folders(root)?;
-        Ok(Self { root: root.canonicalize()? })
+        Ok(Self { root: root.canonicalize()?, readers: Readers::Owner })
+    }
+
+    /// Lets `readers` read the releases that are there, and those that are published from now on.
+    ///
+    /// # Errors
+    /// [`io::Error`] when a mode cannot be changed.
+    pub fn readable_by(self, readers: Readers) -> io::Result<Self> {
+        readers.apply(&self.root)?;
+        Ok(Self { readers, ..self })
     }
 
     /// Removes the remains of a process that ended early. Nothing may be in use, so call this at the start,
@@ -79,6 +97,7 @@ impl SiteStore for ReleaseFolders {
             releases,
             checkout: checkout.root.clone(),
             folder: folder.clone(),
+            readers: self.readers,
         };
         let unwanted = Unwanted::default();
         let is_unwanted = unwanted.flag();
@@ -157,6 +176,7 @@ struct Publication {
     draft: PathBuf,
     checkout: PathBuf,
     folder: BasePath,
+    readers: Readers,
 }
 
 impl Publication {
@@ -202,6 +222,10 @@ impl Publication {
     fn write(&self, source: &Path, is_unwanted: &AtomicBool) -> Result<(), CopyError> {
         make_private_folders(&self.releases)?;
         copy(source, &self.draft, is_unwanted)?;
+        if self.readers == Readers::Group {
+            share(&self.releases)?;
+            self.readers.apply(&self.draft)?;
+        }
         // One call for all files: a sync of each would take minutes.
         rustix::fs::syncfs(File::open(&self.draft)?).map_err(io::Error::from)?;
         match fs::rename(&self.draft, &self.place) {

@@ -6,16 +6,18 @@ mod descriptors;
 mod handover;
 mod server;
 mod socket;
+mod successor;
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::client::{Client, ControlError};
+pub use self::client::{Client, ControlError, Credentials};
 pub(crate) use self::{
     handover::{Inheritance, Leaving, take_over},
     server::{End, Server},
-    socket::Folder,
+    socket::{Access, Folder},
+    successor::Successor,
 };
 use crate::{routes::Route, traffic::Snapshot};
 
@@ -56,6 +58,8 @@ pub enum Request {
     Traffic,
     /// Shuts down after the requests in flight are answered.
     Stop,
+    /// Starts a successor with the same user and settings, which takes over.
+    Replace,
     /// Passes the listening socket to the sender of this request, and then shuts down as after `Stop`.
     HandOver {
         /// The version of the handover protocol.

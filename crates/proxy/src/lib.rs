@@ -24,4 +24,4 @@ mod upstream;
 mod wire;
 
 pub use run::{RunError, run, run_in_boot};
-pub use settings::{Limits, Settings};
+pub use settings::{Limits, Settings, SuccessorCommand};

@@ -21,7 +21,7 @@ use crate::{
     Limits, Settings,
     accept::{accept, listen},
     close::Phase,
-    control::{self, End, Folder, Inheritance, Leaving},
+    control::{self, Access, End, Folder, Inheritance, Leaving, Successor},
     proxy::Proxy,
 };
 
@@ -84,11 +84,12 @@ pub async fn run_in_boot(
     stop: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
     let unusable = |source| RunError::Folder { path: settings.folder.clone(), source };
-    let folder = Folder::make(&settings.folder).map_err(unusable)?;
+    let access = if settings.control_user.is_some() { Access::Group } else { Access::Owner };
+    let folder = Folder::make(&settings.folder, access).map_err(unusable)?;
     let socket = Socket::get(&folder, settings.bind).await?;
     // Only now: until it hands over, a predecessor may still change the routes.
     let proxy = Arc::new(Proxy::load(&settings, boot_id).map_err(unusable)?);
-    let prepared = folder.prepare().map_err(unusable)?;
+    let prepared = folder.prepare(access).map_err(unusable)?;
     let (listener, mut predecessor) = socket.own().await?;
     let control_socket = folder.publish(prepared).map_err(unusable)?;
     if let Some(leaving) = &mut predecessor {
@@ -102,6 +103,8 @@ pub async fn run_in_boot(
         proxy: Arc::clone(&proxy),
         listener: Arc::downgrade(&listener),
         version: settings.version,
+        control_user: settings.control_user,
+        successor: Successor::new(settings.successor),
         ends,
     };
     let mut tasks = JoinSet::new();

@@ -1,6 +1,6 @@
 //! The settings of the proxy.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 
@@ -19,6 +19,21 @@ pub struct Settings {
     pub access_log: bool,
     /// The version that it reports.
     pub version: String,
+    /// The user who may use the control socket beside the proxy's own and root: the server's, if that is another one.
+    /// Its group enters the folder then.
+    pub control_user: Option<u32>,
+    /// The command that starts a successor when the control plane asks for one. `None` if a successor would not outlive
+    /// this process.
+    pub successor: Option<SuccessorCommand>,
+}
+
+/// A command of the same program with the same settings.
+#[derive(Debug, Clone)]
+pub struct SuccessorCommand {
+    /// The path of the program: after an upgrade the new one is there.
+    pub program: PathBuf,
+    /// All arguments.
+    pub arguments: Vec<OsString>,
 }
 
 /// The limits and timeouts of the proxy.

@@ -22,7 +22,7 @@ use launchway_infrastructure::{
     outbound::{Outbound, OutboundOptions},
     passwords::Argon2Hasher,
     routes::{FrontProxy, NoProxy},
-    sites::ReleaseFolders,
+    sites::{Readers, ReleaseFolders, SITES},
     ssh_keys::Ed25519Keys,
 };
 
@@ -68,7 +68,7 @@ impl Wiring {
             None => Token::new(TokenKind::Setup, SystemEntropy.bits_256()).hash(),
         };
         let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
-        let sites = Arc::new(ReleaseFolders::open(&data.path().join("sites"))?);
+        let sites = Arc::new(release_folders(config, data)?);
         let routes = routes(config, data, &database, &sites, front);
         let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised)?;
         let context = ports.context.clone();
@@ -86,6 +86,17 @@ impl Wiring {
             server_lock,
         })
     }
+}
+
+/// The folders of published sites, for the group of the server too if a front proxy with another user serves them.
+fn release_folders(config: &Config, data: &DataDir) -> Result<ReleaseFolders, Box<dyn Error>> {
+    let folders = ReleaseFolders::open(&data.path().join(SITES))?;
+    if front_proxy::external_folder(config).is_none() {
+        return Ok(folders.readable_by(Readers::Owner)?);
+    }
+    let folders = folders.readable_by(Readers::Group)?;
+    data.let_group_pass(&[SITES])?;
+    Ok(folders)
 }
 
 /// Loads the definitions of this binary into the catalog.
@@ -211,7 +222,7 @@ fn routes(
     front: Option<SocketAddr>,
 ) -> Arc<Routes> {
     let router: Arc<dyn TrafficRouter> = match (front, &config.proxy) {
-        (Some(_), Some(proxy)) => Arc::new(FrontProxy::at(&front_proxy::folder(data), proxy.drain)),
+        (Some(_), Some(proxy)) => Arc::new(FrontProxy::at(&front_proxy::folder(config, data), proxy.drain)),
         _ => Arc::new(NoProxy),
     };
     let ports = RoutePorts {

@@ -9,6 +9,7 @@ mod paths;
 mod proxy;
 mod quotas;
 mod reader;
+mod users;
 mod values;
 
 use std::{
@@ -58,6 +59,11 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the environment and, if given, the file.
     pub(crate) fn load(file: Option<&Path>) -> Result<Self, Problems> {
+        let (settings, problems) = Self::read(file)?;
+        Self::parse(settings, problems)
+    }
+
+    fn read(file: Option<&Path>) -> Result<(BTreeMap<String, String>, Vec<Problem>), Problems> {
         let (mut settings, problems) = match file {
             Some(path) => reader::file(path)?,
             None => Default::default(),
@@ -66,7 +72,19 @@ impl Config {
             // Names that are not UTF-8 are not settings; values that are not UTF-8 are shown lossily.
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
         }));
-        Self::parse(settings, problems)
+        Ok((settings, problems))
+    }
+
+    /// Reads only what the front proxy needs. The rest is none of its business, and may name files that its user cannot
+    /// read. Whoever wants to run the proxy is refused when there is to be none.
+    pub(crate) fn load_for_proxy(file: Option<&Path>, is_run: bool) -> Result<Self, Problems> {
+        let (mut settings, problems) = Self::read(file)?;
+        settings.retain(|name, _| proxy::concerns(name));
+        let config = Self::parse(settings, problems)?;
+        if is_run && config.proxy.is_none() {
+            return Err(Problems(vec![proxy::off()]));
+        }
+        Ok(config)
     }
 
     /// Checks every setting, and reports all problems at once, `problems` included.
@@ -206,6 +224,32 @@ mod tests {
             [("LAUNCHWAY_TRUSTED_PROXIES", "10.0.0.0/8"), ("LAUNCHWAY_NETWORK_POOL", "172.24.0.0/14")];
         assert!(parse(&elsewhere).is_ok());
         assert!(parse(&[("LAUNCHWAY_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/16")]).is_ok());
+    }
+
+    #[test]
+    fn the_front_proxy_is_not_concerned_by_settings_of_the_server() {
+        for name in ["LAUNCHWAY_PROXY_BIND", "LAUNCHWAY_TRUSTED_PROXIES", "LAUNCHWAY_PROXY_BNID"] {
+            assert!(proxy::concerns(name), "{name}");
+        }
+        for name in ["LAUNCHWAY_DATABASE_URL", "LAUNCHWAY_SECRET_KEY_FILE", "LAUNCHWAY_GIT_KNOWN_HOSTS"] {
+            assert!(!proxy::concerns(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_front_proxy_of_somebody_else_has_a_folder_and_a_user() {
+        let proxy = parse(&[]).unwrap().proxy.unwrap();
+        assert_eq!((proxy.folder, proxy.control_user), (None, None));
+        let set =
+            [("LAUNCHWAY_PROXY_DIR", "/var/lib/launchway-proxy"), ("LAUNCHWAY_PROXY_CONTROL_USER", "root")];
+        let proxy = parse(&set).unwrap().proxy.unwrap();
+        assert_eq!((proxy.folder, proxy.control_user), (Some("/var/lib/launchway-proxy".into()), Some(0)));
+        let wrong =
+            [("LAUNCHWAY_PROXY_DIR", "proxy"), ("LAUNCHWAY_PROXY_CONTROL_USER", "nobody-of-this-name")];
+        let problems = parse(&wrong).unwrap_err().to_string();
+        for expected in ["LAUNCHWAY_PROXY_DIR is `proxy`", "absolute", "LAUNCHWAY_PROXY_CONTROL_USER is"] {
+            assert!(problems.contains(expected), "{expected:?} is not in:\n{problems}");
+        }
     }
 
     #[test]

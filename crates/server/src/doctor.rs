@@ -1,5 +1,6 @@
 //! `launchway doctor`: checks the installation, and prints hints for problems.
 
+mod proxy;
 mod report;
 
 use std::{error::Error, process::Command};
@@ -16,9 +17,8 @@ use launchway_infrastructure::{
     data_dir::{DataDir, DataDirError},
     database::{Database, SchemaStatus},
     docker::DockerEngine,
-    sites::ReleaseFolders,
+    sites::{ReleaseFolders, SITES},
 };
-use launchway_proxy::control::{Client, ControlError};
 
 use self::report::Report;
 use crate::{
@@ -26,7 +26,6 @@ use crate::{
     background::docker_options,
     chain, cli,
     config::Config,
-    front_proxy,
     installation::{self, Installation},
 };
 
@@ -46,7 +45,7 @@ async fn examine(config: &Config) -> Report {
     check_programs(&mut report);
     check_packet_filter(&mut report);
     let Some(data) = check_data_directory(config, &mut report) else { return report };
-    check_proxy(config, &data, &mut report).await;
+    proxy::check(config, &data, &mut report).await;
     let Some(installation) = check_database(config, &data, &mut report).await else { return report };
     let engine = DockerEngine::new(docker_options(config, installation.id));
     check_engine(&engine, &data, &installation, &mut report).await;
@@ -126,32 +125,6 @@ fn check_data_directory(config: &Config, report: &mut Report) -> Option<DataDir>
         Err(error) => report.fail("disk", describe(&error), "check the file system of LAUNCHWAY_DATA_DIR"),
     }
     Some(data)
-}
-
-async fn check_proxy(config: &Config, data: &DataDir, report: &mut Report) {
-    if config.proxy.is_none() {
-        report.ok("front proxy", "is off (LAUNCHWAY_PROXY_BIND)".to_owned());
-        return;
-    }
-    match Client::at(front_proxy::folder(data)).status().await {
-        Ok(status) if status.is_trusted => {
-            let addresses: Vec<String> = status.addresses.iter().map(ToString::to_string).collect();
-            report.ok("front proxy", format!("serves {} routes at {}", status.routes, addresses.join(", ")));
-        }
-        Ok(_) => report.warn(
-            "front proxy",
-            "runs, and answers 503 for containers until the server has told it all routes".to_owned(),
-            "start the server",
-        ),
-        Err(ControlError::Absent) => {
-            report.fail(
-                "front proxy",
-                "does not run".to_owned(),
-                "start the server, or `launchway proxy run`",
-            );
-        }
-        Err(error) => report.fail("front proxy", describe(&error), "restart it: `launchway proxy stop`"),
-    }
 }
 
 async fn check_database(config: &Config, data: &DataDir, report: &mut Report) -> Option<Installation> {
@@ -260,7 +233,7 @@ async fn unknown_objects(
     data: &DataDir,
     database: &Database,
 ) -> Result<UnknownObjects, StepError> {
-    let sites = ReleaseFolders::open(&data.path().join("sites"))
+    let sites = ReleaseFolders::open(&data.path().join(SITES))
         .map_err(|error| StepError::Retryable(format!("the folder of sites cannot be read: {error}")))?;
     find_unknown(engine, &sites, database).await
 }

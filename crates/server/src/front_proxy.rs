@@ -1,5 +1,6 @@
 //! Controls the front proxy, a separate process that outlives the server.
 
+pub(crate) mod external;
 mod metrics;
 
 use std::{
@@ -30,7 +31,17 @@ const GRACE: Duration = Duration::from_secs(40);
 const LARGEST_LOG: u64 = 8 * 1024 * 1024;
 
 /// Returns the directory of the proxy's files.
-pub(crate) fn folder(data: &DataDir) -> PathBuf {
+pub(crate) fn folder(config: &Config, data: &DataDir) -> PathBuf {
+    external_folder(config).unwrap_or_else(|| folder_in(data))
+}
+
+/// Returns the directory of a proxy that the server does not start itself, if there is one.
+pub(crate) fn external_folder(config: &Config) -> Option<PathBuf> {
+    config.proxy.as_ref().and_then(|proxy| proxy.folder.clone())
+}
+
+/// Returns the directory of a proxy that the server starts.
+fn folder_in(data: &DataDir) -> PathBuf {
     data.path().join("proxy")
 }
 
@@ -51,13 +62,22 @@ pub(crate) struct FrontProxy {
     address: SocketAddr,
     control: Client,
     metrics: ProxyMetrics,
+    /// True if somebody else runs it, so that it is neither started nor ended from here.
+    is_external: bool,
 }
 
 impl FrontProxy {
     /// Connects to the running proxy, or starts one; `None` if it is disabled.
     pub(crate) async fn ensure(config: &Config, data: &DataDir) -> Result<Option<Self>, Box<dyn Error>> {
         let Some(proxy) = &config.proxy else { return Ok(None) };
-        let folder = folder(data);
+        if let Some(folder) = &proxy.folder {
+            let control = Client::at(folder);
+            external::end_previous(&folder_in(data), folder).await;
+            let address = external::find(&control, &version(config, proxy)?, proxy.bind).await;
+            let (folder, metrics) = (folder.clone(), ProxyMetrics::default());
+            return Ok(Some(Self { folder, bind: proxy.bind, address, control, metrics, is_external: true }));
+        }
+        let folder = folder_in(data);
         std::fs::create_dir_all(&folder)?;
         let control = Client::at(&folder);
         let version = version(config, proxy)?;
@@ -82,7 +102,8 @@ impl FrontProxy {
             Err(error) => return Err(format!("the front proxy cannot be asked: {error}").into()),
         };
         let address = status.addresses.first().copied().unwrap_or(proxy.bind);
-        Ok(Some(Self { folder, bind: proxy.bind, address, control, metrics: ProxyMetrics::default() }))
+        let metrics = ProxyMetrics::default();
+        Ok(Some(Self { folder, bind: proxy.bind, address, control, metrics, is_external: false }))
     }
 
     /// Returns the listen address.
@@ -95,12 +116,25 @@ impl FrontProxy {
         self.metrics.clone()
     }
 
-    /// Restarts the proxy whenever it exits, and polls its metrics.
+    /// Restarts the proxy whenever it exits, and polls its metrics. An external proxy is waited for.
     pub(crate) async fn keep(&self) {
+        let mut is_absent = false;
         loop {
             sleep(Duration::from_secs(1)).await;
+            let was_absent = std::mem::take(&mut is_absent);
             match self.control.traffic().await {
-                Ok(traffic) => self.metrics.renew(traffic),
+                Ok(traffic) => {
+                    self.metrics.renew(traffic);
+                    if was_absent {
+                        tracing::info!("front proxy answers");
+                    }
+                }
+                Err(ControlError::Absent) if self.is_external => {
+                    is_absent = true;
+                    if !was_absent {
+                        tracing::warn!(hint = external::START, "front proxy does not answer");
+                    }
+                }
                 Err(ControlError::Absent) => self.start_again().await,
                 Err(error) => tracing::warn!(%error, "front proxy could not be queried"),
             }
@@ -116,8 +150,11 @@ impl FrontProxy {
         }
     }
 
-    /// Stops the proxy, and reports it.
+    /// Stops the proxy, and reports it. An external proxy goes on.
     pub(crate) async fn stop(&self) {
+        if self.is_external {
+            return;
+        }
         match end(&self.control).await {
             Ok(()) => {
                 say("The front proxy has ended too: applications are not reached until the next start.")
@@ -127,7 +164,8 @@ impl FrontProxy {
     }
 }
 
-fn listens(status: &Status, bind: SocketAddr) -> bool {
+/// Returns whether a proxy listens where it is to.
+pub(crate) fn listens(status: &Status, bind: SocketAddr) -> bool {
     let is_it = |address: &SocketAddr| {
         address.ip() == bind.ip() && (bind.port() == 0 || address.port() == bind.port())
     };

@@ -28,7 +28,7 @@ use self::{
         AdminVerb, Arguments, Audit, AuditVerb, BackupVerb, DatabaseVerb, KeyVerb, ProxyVerb, ServerVerb,
         UpgradeVerb, Verb,
     },
-    config::Config,
+    config::{Config, Problems},
 };
 
 fn main() -> ExitCode {
@@ -46,6 +46,11 @@ fn main() -> ExitCode {
             launchway_client::show_audit_trail(filter, &arguments.client)
         }
         Some(Verb::Audit(Audit { verb: Some(AuditVerb::Verify), .. })) => configured(file, audit::verify),
+        Some(Verb::Server(ServerVerb::Proxy(
+            verb @ (ProxyVerb::Run | ProxyVerb::Status | ProxyVerb::Stop),
+        ))) => configured_by(Config::load_for_proxy(file, matches!(verb, ProxyVerb::Run)), |config| {
+            run(ServerVerb::Proxy(verb), config, arguments.adopt)
+        }),
         Some(Verb::Server(verb)) => configured(file, |config| run(verb, config, arguments.adopt)),
         Some(Verb::Manual(verb)) => ended(manual::run(verb)),
         None => configured(file, |config| serve::run(config, arguments.adopt)),
@@ -54,7 +59,14 @@ fn main() -> ExitCode {
 
 /// Runs a command with the configuration of the server.
 fn configured(file: Option<&Path>, act: impl FnOnce(&Config) -> Result<(), Box<dyn Error>>) -> ExitCode {
-    match Config::load(file) {
+    configured_by(Config::load(file), act)
+}
+
+fn configured_by(
+    loaded: Result<Config, Problems>,
+    act: impl FnOnce(&Config) -> Result<(), Box<dyn Error>>,
+) -> ExitCode {
+    match loaded {
         Ok(config) => ended(act(&config)),
         Err(problems) => {
             say(&format!("error: the configuration cannot be used\n{problems}"));

@@ -1,17 +1,17 @@
 //! The commands of the front proxy.
 
-use std::{error::Error, fmt::Write as _};
+use std::{error::Error, fmt::Write as _, path::PathBuf};
 
-use launchway_infrastructure::data_dir::DataDir;
+use launchway_infrastructure::data_dir::{DataDir, DataDirError};
 use launchway_proxy::{
-    Limits, Settings,
+    Limits, Settings, SuccessorCommand,
     control::{Client, ControlError},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     assembly::runtime,
-    cli,
+    chain, cli,
     config::{Config, ProxyConfig},
     front_proxy, telemetry,
 };
@@ -20,14 +20,15 @@ use crate::{
 pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     let proxy = configured(config)?;
     telemetry::start(config);
-    let data = DataDir::open(&config.data_dir)?;
     let settings = Settings {
         bind: proxy.bind,
-        folder: front_proxy::folder(&data),
+        folder: folder(config)?,
         trusted: config.trusted_proxies.clone(),
         limits: Limits::default(),
         access_log: proxy.access_log,
         version: front_proxy::version(config, proxy)?,
+        control_user: proxy.control_user,
+        successor: successor()?,
     };
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
@@ -46,7 +47,7 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
 
 /// Prints the status of the proxy.
 pub(crate) fn status(config: &Config) -> Result<(), Box<dyn Error>> {
-    let status = runtime()?.block_on(control(config)?.status()).map_err(in_words)?;
+    let status = runtime()?.block_on(control(config)?.status()).map_err(|error| in_words(config, error))?;
     let mut text = format!("process    {}\nversion    {}\n", status.process, status.version);
     for address in &status.addresses {
         writeln!(text, "address    http://{address}")?;
@@ -60,7 +61,7 @@ pub(crate) fn status(config: &Config) -> Result<(), Box<dyn Error>> {
 
 /// Stops the proxy.
 pub(crate) fn stop(config: &Config) -> Result<(), Box<dyn Error>> {
-    runtime()?.block_on(control(config)?.stop()).map_err(in_words)?;
+    runtime()?.block_on(control(config)?.stop()).map_err(|error| in_words(config, error))?;
     crate::say("the front proxy ends when the requests that are under way have been answered");
     Ok(())
 }
@@ -97,12 +98,32 @@ fn configured(config: &Config) -> Result<&ProxyConfig, String> {
 }
 
 fn control(config: &Config) -> Result<Client, Box<dyn Error>> {
-    Ok(Client::at(front_proxy::folder(&DataDir::open(&config.data_dir)?)))
+    Ok(Client::at(folder(config)?))
 }
 
-fn in_words(error: ControlError) -> String {
-    match error {
-        ControlError::Absent => "no front proxy runs on this data directory".to_owned(),
-        error => error.to_string(),
+/// The folder of the proxy. The data directory is not touched if it is elsewhere.
+fn folder(config: &Config) -> Result<PathBuf, DataDirError> {
+    match front_proxy::external_folder(config) {
+        Some(folder) => Ok(folder),
+        None => Ok(front_proxy::folder(config, &DataDir::open(&config.data_dir)?)),
+    }
+}
+
+/// The command of a successor, if systemd runs this process: the unit leaves a successor alone when this one ends, and
+/// starts the next. In a container a successor would end with this process.
+fn successor() -> Result<Option<SuccessorCommand>, std::io::Error> {
+    if std::env::var_os("INVOCATION_ID").is_none() {
+        return Ok(None);
+    }
+    // Looked up before an upgrade puts another file there.
+    let program = std::env::current_exe()?;
+    Ok(Some(SuccessorCommand { program, arguments: std::env::args_os().skip(1).collect() }))
+}
+
+fn in_words(config: &Config, error: ControlError) -> String {
+    match (error, front_proxy::external_folder(config)) {
+        (ControlError::Absent, None) => "no front proxy runs on this data directory".to_owned(),
+        (ControlError::Absent, Some(folder)) => format!("no front proxy runs in `{}`", folder.display()),
+        (error, _) => chain(&error),
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{
     fs::{self, File, FileTimes},
-    os::unix::{fs::symlink, net::UnixListener},
+    os::unix::{
+        fs::{PermissionsExt as _, symlink},
+        net::UnixListener,
+    },
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -11,7 +14,7 @@ use launchway_domain::{
     applications::BasePath,
     deployments::{Checkout, Owner, SiteStore as _, StepError},
 };
-use launchway_infrastructure::sites::ReleaseFolders;
+use launchway_infrastructure::sites::{Readers, ReleaseFolders};
 use launchway_testkit::ids::id_of;
 use tempfile::TempDir;
 
@@ -257,4 +260,19 @@ async fn releases_are_listed_and_withdrawn_one_by_one() {
     assert_eq!(stage.sites.releases().await.unwrap(), [(other.application, other.deployment)]);
     assert_eq!(stage.sites.release(one.application, one.deployment).await, None);
     assert!(kept.join("index.html").exists());
+}
+
+#[tokio::test]
+async fn a_site_is_published_for_the_group_of_the_server() {
+    let Stage { folder, sites } = Stage::new();
+    let stage = Stage { folder, sites: sites.readable_by(Readers::Group).unwrap() };
+    let release = stage.publish(&owner("one"), "/web").await.unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for folder in
+        [stage.folder.path().join("sites"), release.parent().unwrap().to_owned(), release.join("css")]
+    {
+        assert_eq!(mode(&folder), 0o750, "{}", folder.display());
+    }
+    assert_eq!((mode(&release), mode(&release.join("index.html"))), (0o750, 0o640));
+    assert_eq!(mode(&release.join("css/a.css")), 0o640);
 }

@@ -8,7 +8,7 @@ use std::{
 
 use thiserror::Error;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::UnixStream,
     time::{sleep, timeout},
 };
@@ -23,10 +23,23 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 const MOST_TRIES: u32 = 100;
 
+/// The longest answer: the traffic of ten thousand applications has a few megabytes. The proxy may have another user,
+/// and whoever breaks into it does not get the server's memory.
+const MOST_BYTES: u64 = 64 * 1_024 * 1_024;
+
 /// A client of the control socket in a proxy's folder.
 #[derive(Debug, Clone)]
 pub struct Client {
     folder: PathBuf,
+}
+
+/// The user and group of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user id.
+    pub user: u32,
+    /// The group id.
+    pub group: u32,
 }
 
 /// The reason why a control request failed.
@@ -131,6 +144,25 @@ impl Client {
         self.done(&Request::Stop).await
     }
 
+    /// Makes the proxy start a successor of its own user, which takes over. This does not wait for that.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`]. Refused if no successor of it would stay.
+    pub async fn replace(&self) -> Result<(), ControlError> {
+        self.done(&Request::Replace).await
+    }
+
+    /// Returns the user and group that the proxy had when it began to listen.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`].
+    pub async fn credentials(&self) -> Result<Credentials, ControlError> {
+        let peer = connect(&self.folder).await?.peer_cred()?;
+        Ok(Credentials { user: peer.uid(), group: peer.gid() })
+    }
+
     async fn done(&self, request: &Request) -> Result<(), ControlError> {
         match self.ask(request, TIMEOUT).await? {
             Answer::Done => Ok(()),
@@ -160,7 +192,7 @@ async fn exchange(folder: &Path, request: &Request) -> Result<Answer, ControlErr
     line.push(b'\n');
     stream.write_all(&line).await?;
     let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer).await?;
+    BufReader::new(stream.take(MOST_BYTES)).read_line(&mut answer).await?;
     if answer.is_empty() {
         return Err(ControlError::Io(io::ErrorKind::UnexpectedEof.into()));
     }
@@ -175,7 +207,7 @@ fn is_end(error: &io::Error) -> bool {
 
 async fn connect(folder: &Path) -> Result<UnixStream, ControlError> {
     let connected = match Folder::open(folder) {
-        Ok(folder) => folder.connect().await,
+        Ok(folder) => connect_in(&folder).await,
         Err(error) => Err(error),
     };
     connected.map_err(|error| match error.kind() {
@@ -184,6 +216,43 @@ async fn connect(folder: &Path) -> Result<UnixStream, ControlError> {
     })
 }
 
+/// In a folder of another user the socket may be a link to anything, such as the engine's socket: whoever listens has to
+/// be that user.
+async fn connect_in(folder: &Folder) -> io::Result<UnixStream> {
+    let stream = folder.connect().await?;
+    let (owner, peer) = (folder.owner()?, stream.peer_cred()?.uid());
+    if is_expected(peer, owner, rustix::process::geteuid().as_raw()) {
+        Ok(stream)
+    } else {
+        let text = format!("the folder of the proxy is that of user {owner}, and user {peer} listens there");
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    }
+}
+
+fn is_expected(peer: u32, owner: u32, own: u32) -> bool {
+    owner == own || owner == 0 || peer == owner
+}
+
 fn unexpected(answer: &Answer) -> ControlError {
     ControlError::Io(io::Error::new(io::ErrorKind::InvalidData, format!("unexpected answer: {answer:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_a_folder_of_another_user_only_that_user_is_spoken_to() {
+        for (peer, owner, own, expected) in [
+            (1_000, 1_000, 1_000, true),
+            (0, 1_000, 1_000, true),
+            (1_001, 1_001, 1_000, true),
+            (0, 1_001, 1_000, false),
+            (1_000, 1_001, 1_000, false),
+            (1_002, 1_001, 0, false),
+            (1_001, 1_001, 0, true),
+        ] {
+            assert_eq!(is_expected(peer, owner, own), expected, "{peer} in a folder of {owner}, for {own}");
+        }
+    }
 }

@@ -17,6 +17,7 @@ use tokio::{
 use super::{
     Answer, Request, Status,
     handover::{Handed, hand_over},
+    successor::Successor,
 };
 use crate::{proxy::Proxy, routes::ChangeError};
 
@@ -40,6 +41,8 @@ pub(crate) struct Server {
     /// Cannot be upgraded once the proxy has stopped listening.
     pub(crate) listener: Weak<TcpListener>,
     pub(crate) version: String,
+    pub(crate) control_user: Option<u32>,
+    pub(crate) successor: Successor,
     /// Receives the reason for which the proxy is to shut down.
     pub(crate) ends: mpsc::Sender<End>,
 }
@@ -75,10 +78,12 @@ impl Server {
     }
 
     async fn speak(self, mut stream: UnixStream) -> io::Result<()> {
-        if !is_ours(&stream)? {
-            let reason = "the control socket is for the proxy's own user".to_owned();
+        let Some(peer) = Peer::of(&stream, self.control_user)? else {
+            let reason = "the control socket is for the proxy's own user, root, and the user in \
+                          LAUNCHWAY_PROXY_CONTROL_USER"
+                .to_owned();
             return say(&mut stream, &Answer::Refused { reason }).await;
-        }
+        };
         let mut reader = BufReader::new(stream);
         loop {
             let mut line = Vec::new();
@@ -87,7 +92,7 @@ impl Server {
                 return Ok(());
             }
             let answer = match serde_json::from_slice(&line) {
-                Ok(Request::HandOver { protocol }) => {
+                Ok(Request::HandOver { protocol }) if peer == Peer::Owner => {
                     return self.leave(reader.into_inner(), protocol).await;
                 }
                 Ok(request) => self.answer(request).await,
@@ -115,7 +120,13 @@ impl Server {
                 let _ = self.ends.try_send(End::Stopped);
                 Answer::Done
             }
-            Request::HandOver { .. } => Answer::Refused { reason: "nothing may follow this".to_owned() },
+            Request::Replace => match self.successor.start() {
+                Ok(()) => Answer::Done,
+                Err(reason) => Answer::Refused { reason },
+            },
+            Request::HandOver { .. } => {
+                Answer::Refused { reason: "a proxy hands over to one of its own user".to_owned() }
+            }
         }
     }
 
@@ -161,13 +172,29 @@ impl Server {
     }
 }
 
-/// Returns whether the peer runs as the proxy's user, or as root.
-fn is_ours(stream: &UnixStream) -> io::Result<bool> {
-    Ok(may_speak(stream.peer_cred()?.uid(), rustix::process::geteuid().as_raw()))
+/// A process that may use the control socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Peer {
+    /// One of the proxy's own user, or of root.
+    Owner,
+    /// One of the user in the settings, which is the server's.
+    ControlUser,
 }
 
-fn may_speak(user: u32, own: u32) -> bool {
-    user == own || user == 0
+impl Peer {
+    /// Returns `None` for everybody else.
+    fn of(stream: &UnixStream, control_user: Option<u32>) -> io::Result<Option<Self>> {
+        let own = rustix::process::geteuid().as_raw();
+        Ok(Self::by_user(stream.peer_cred()?.uid(), own, control_user))
+    }
+
+    fn by_user(user: u32, own: u32, control_user: Option<u32>) -> Option<Self> {
+        if user == own || user == 0 {
+            Some(Self::Owner)
+        } else {
+            (control_user == Some(user)).then_some(Self::ControlUser)
+        }
+    }
 }
 
 async fn say(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
@@ -181,8 +208,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_own_user_and_root_may_speak() {
-        assert!(may_speak(1_000, 1_000) && may_speak(0, 1_000));
-        assert!(!may_speak(1_001, 1_000) && !may_speak(1_000, 0));
+    fn only_the_own_user_root_and_the_control_user_may_speak() {
+        for (user, own, control_user, expected) in [
+            (1_000, 1_000, None, Some(Peer::Owner)),
+            (0, 1_000, None, Some(Peer::Owner)),
+            (1_001, 1_000, None, None),
+            (1_000, 0, None, None),
+            (1_001, 1_000, Some(1_001), Some(Peer::ControlUser)),
+            (1_002, 1_000, Some(1_001), None),
+            (0, 1_000, Some(1_001), Some(Peer::Owner)),
+            (1_000, 1_000, Some(1_000), Some(Peer::Owner)),
+        ] {
+            assert_eq!(Peer::by_user(user, own, control_user), expected, "{user} {own} {control_user:?}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::{
     io,
     os::{
         fd::AsRawFd as _,
-        unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+        unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     },
     path::{Path, PathBuf},
 };
@@ -14,6 +14,23 @@ use tokio::net::{UnixListener, UnixStream};
 
 const SOCKET: &str = "control.sock";
 const NEXT_SOCKET: &str = "control.sock.next";
+
+/// The users who may enter the folder and connect to the socket. The socket looks at the user once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Owner,
+    Group,
+}
+
+impl Access {
+    /// The modes of the folder and of the socket.
+    fn modes(self) -> (u32, u32) {
+        match self {
+            Self::Owner => (0o700, 0o600),
+            Self::Group => (0o750, 0o660),
+        }
+    }
+}
 
 /// The proxy's folder, held open: a socket's address has at most 107 bytes, and the folder's own path may
 /// be longer.
@@ -25,11 +42,17 @@ impl Folder {
         File::open(path).map(Self)
     }
 
-    /// Opens the folder, and creates it for its owner only if it does not exist.
-    pub(crate) fn make(path: &Path) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        fs::set_permissions(path, Permissions::from_mode(0o700))?;
+    /// Opens the folder, and creates it if it does not exist.
+    pub(crate) fn make(path: &Path, access: Access) -> io::Result<Self> {
+        let (mode, _) = access.modes();
+        DirBuilder::new().recursive(true).mode(mode).create(path)?;
+        fs::set_permissions(path, Permissions::from_mode(mode))?;
         Self::open(path)
+    }
+
+    /// The user whose folder it is.
+    pub(crate) fn owner(&self) -> io::Result<u32> {
+        Ok(self.0.metadata()?.uid())
     }
 
     pub(crate) async fn connect(&self) -> io::Result<UnixStream> {
@@ -37,14 +60,15 @@ impl Folder {
     }
 
     /// Binds a socket at a temporary name.
-    pub(crate) fn prepare(&self) -> io::Result<Prepared> {
+    pub(crate) fn prepare(&self, access: Access) -> io::Result<Prepared> {
         let place = self.place_of(NEXT_SOCKET);
         match fs::remove_file(&place) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let listener = UnixListener::bind(&place)?;
-        fs::set_permissions(&place, Permissions::from_mode(0o600))?;
+        let (_, mode) = access.modes();
+        fs::set_permissions(&place, Permissions::from_mode(mode))?;
         Ok(Prepared(listener))
     }
 

@@ -76,6 +76,8 @@ pub(crate) fn settings(folder: &Path) -> Settings {
         limits: Limits::default(),
         access_log: false,
         version: "first".to_owned(),
+        control_user: None,
+        successor: None,
     }
 }
 

@@ -15,6 +15,14 @@ pub(super) fn data_dir(raw: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// Parses the path of a folder that two processes have to find.
+pub(super) fn absolute_folder(raw: &str) -> Result<PathBuf, String> {
+    match Path::new(raw) {
+        path if path.is_absolute() => data_dir(raw),
+        _ => Err("an absolute path, such as /var/lib/launchway-proxy".to_owned()),
+    }
+}
+
 /// Parses the path of a file that has to exist.
 pub(super) fn existing_file(raw: &str) -> Result<PathBuf, String> {
     let path = Path::new(raw);
@@ -54,5 +62,8 @@ mod tests {
         assert!(existing_folder(file).unwrap_err().contains("this is a file"));
         assert_eq!(data_dir(missing), Ok(missing.into()));
         assert!(data_dir(file).unwrap_err().contains("this is a file"));
+        assert_eq!(absolute_folder(missing), Ok(missing.into()));
+        assert!(absolute_folder(file).unwrap_err().contains("this is a file"));
+        assert!(absolute_folder("launchway-proxy").unwrap_err().contains("absolute"));
     }
 }

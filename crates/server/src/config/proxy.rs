@@ -1,8 +1,36 @@
 //! The settings of the front proxy.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::{reader::Reader, values};
+use super::{
+    paths,
+    reader::{Problem, Reader},
+    users, values,
+};
+
+/// The settings that `launchway proxy run` reads beside its own. The address of the API must be another one, and
+/// containers are no trusted proxies.
+const SHARED: [&str; 6] = [
+    "LAUNCHWAY_BIND",
+    "LAUNCHWAY_DATA_DIR",
+    "LAUNCHWAY_LOG",
+    "LAUNCHWAY_LOG_FORMAT",
+    "LAUNCHWAY_NETWORK_POOL",
+    "LAUNCHWAY_TRUSTED_PROXIES",
+];
+
+/// Returns whether a setting concerns the front proxy. One of its own that is misspelled does, and is refused.
+pub(super) fn concerns(name: &str) -> bool {
+    name.starts_with("LAUNCHWAY_PROXY_") || SHARED.contains(&name)
+}
+
+/// The problem of a front proxy that is to run where there is to be none.
+pub(super) fn off() -> Problem {
+    Problem::new(
+        "LAUNCHWAY_PROXY_BIND is `off`".to_owned(),
+        "there is to be no front proxy here: set an address and a port, or do not start one",
+    )
+}
 
 /// The settings of the front proxy.
 #[derive(Debug)]
@@ -13,6 +41,10 @@ pub(crate) struct ProxyConfig {
     pub(crate) access_log: bool,
     /// The time that requests to an old version get before its container is stopped.
     pub(crate) drain: Duration,
+    /// Its folder outside of the data directory, if it is run by somebody else than the server.
+    pub(crate) folder: Option<PathBuf>,
+    /// The user who may tell it routes beside its own user and root.
+    pub(crate) control_user: Option<u32>,
 }
 
 impl ProxyConfig {
@@ -21,7 +53,10 @@ impl ProxyConfig {
         let bind = read.setting("LAUNCHWAY_PROXY_BIND", "127.0.0.1:8000", values::proxy_bind);
         let access_log = read.setting("LAUNCHWAY_PROXY_ACCESS_LOG", "on", values::switch);
         let drain = read.setting("LAUNCHWAY_PROXY_DRAIN", "2m", values::duration);
+        let folder = read.optional("LAUNCHWAY_PROXY_DIR", paths::absolute_folder);
+        let control_user = read.optional("LAUNCHWAY_PROXY_CONTROL_USER", users::user_id);
         let (bind, access_log, drain) = (bind?, access_log?, drain?);
-        Some(bind.map(|bind| Self { bind, access_log, drain }))
+        let (folder, control_user) = (folder?, control_user?);
+        Some(bind.map(|bind| Self { bind, access_log, drain, folder, control_user }))
     }
 }

@@ -9,6 +9,12 @@ pub(crate) struct Problem {
     hint: String,
 }
 
+impl Problem {
+    pub(super) fn new(what: String, hint: &str) -> Self {
+        Self { what, hint: hint.to_owned() }
+    }
+}
+
 /// The problems of the configuration.
 #[derive(Debug)]
 pub(crate) struct Problems(pub(crate) Vec<Problem>);
