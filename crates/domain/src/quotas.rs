@@ -28,11 +28,17 @@ named!(
         LogStreams => "log_streams",
         // Open streams of logs of one user, in all of the user's organizations together.
         UserLogStreams => "user_log_streams",
+        // The same of everybody on one server process. No organization's, and no part of its usage.
+        ServerLogStreams => "server_log_streams",
         // Ports of the host that containers of extensions publish.
         ExtensionPorts => "extension_ports",
         ExtensionForks => "extension_forks",
         // Workspaces of runs of extensions that wait, run, or completed within the retention.
         ExtensionWorkspaces => "extension_workspaces",
+        // Bytes of the logs of applications. The oldest lines make room, so nothing is refused.
+        LogBytes => "log_bytes",
+        // Bytes of the images of deployments.
+        ImageBytes => "image_bytes",
     }
 );
 
@@ -45,9 +51,11 @@ impl Resource {
             | Self::Builds
             | Self::LogStreams
             | Self::UserLogStreams
+            | Self::ServerLogStreams
             | Self::ExtensionPorts
             | Self::ExtensionForks
             | Self::ExtensionWorkspaces => Unit::Count,
+            Self::LogBytes | Self::ImageBytes => Unit::Bytes,
         }
     }
 }
@@ -58,8 +66,25 @@ named!(
     "a unit of quotas",
     {
         Count => "count",
+        Bytes => "bytes",
     }
 );
+
+impl Unit {
+    /// Returns `amount` in this unit, as a person reads it.
+    #[must_use]
+    pub fn shown(self, amount: u64) -> String {
+        const SCALES: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match (self, SCALES.into_iter().find(|(scale, _)| amount >= *scale)) {
+            (Self::Count, _) => amount.to_string(),
+            (Self::Bytes, None) => format!("{amount} B"),
+            (Self::Bytes, Some((scale, name))) => {
+                let (whole, rest) = (amount / scale, amount % scale);
+                format!("{whole}.{} {name}", rest * 10 / scale)
+            }
+        }
+    }
+}
 
 /// The limit of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,15 +134,23 @@ impl fmt::Display for QuotaExceeded {
         let Self { resource, used, wanted, limit } = self;
         let whose = match resource {
             Resource::UserLogStreams => "user",
+            Resource::ServerLogStreams => "server",
             _ => "organization",
         };
+        let shown = |amount: &u64| resource.unit().shown(*amount);
         write!(
             f,
-            "the quota `{}` of this {whose} is reached: {used} of {limit} are in use, and {wanted} more would be needed",
-            resource.as_str()
+            "the quota `{}` of this {whose} is reached: {} of {} are in use, and {} more would be needed",
+            resource.as_str(),
+            shown(used),
+            shown(limit),
+            shown(wanted)
         )
     }
 }
+
+/// The most open log streams of one server process, for everybody together.
+const SERVER_LOG_STREAMS: u64 = 256;
 
 /// Every limit; 0 for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -136,6 +169,10 @@ pub struct Quotas {
     pub extension_forks: u64,
     /// Workspaces of an organization's runs of extensions.
     pub extension_workspaces: u64,
+    /// Bytes of the logs of an organization's applications.
+    pub log_bytes: u64,
+    /// Bytes of the images of an organization's deployments.
+    pub image_bytes: u64,
 }
 
 impl Quotas {
@@ -147,9 +184,12 @@ impl Quotas {
             Resource::Builds => self.builds,
             Resource::LogStreams => self.log_streams,
             Resource::UserLogStreams => self.user_log_streams,
+            Resource::ServerLogStreams => SERVER_LOG_STREAMS,
             Resource::ExtensionPorts => self.extension_ports,
             Resource::ExtensionForks => self.extension_forks,
             Resource::ExtensionWorkspaces => self.extension_workspaces,
+            Resource::LogBytes => self.log_bytes,
+            Resource::ImageBytes => self.image_bytes,
         };
         Quota { resource, limit }
     }
@@ -246,6 +286,11 @@ mod tests {
         }
     }
 
+    /// The resources whose limit is a setting.
+    fn settable() -> impl Iterator<Item = Resource> {
+        Resource::ALL.iter().copied().filter(|resource| *resource != Resource::ServerLogStreams)
+    }
+
     #[test]
     fn every_resource_has_a_limit_of_its_own() {
         let quotas = Quotas {
@@ -256,9 +301,12 @@ mod tests {
             extension_ports: 5,
             extension_forks: 6,
             extension_workspaces: 7,
+            log_bytes: 8,
+            image_bytes: 9,
         };
-        let limits: Vec<u64> = Resource::ALL.iter().map(|resource| quotas.of(*resource).limit).collect();
-        assert_eq!(limits, (1..=Resource::ALL.len() as u64).collect::<Vec<_>>());
+        let limits: Vec<u64> = settable().map(|resource| quotas.of(resource).limit).collect();
+        assert_eq!(limits, (1..=limits.len() as u64).collect::<Vec<_>>());
+        assert_eq!(limits.len(), Resource::ALL.len() - 1);
     }
 
     #[test]
@@ -268,14 +316,39 @@ mod tests {
             told(Resource::Applications, 100),
             "the quota `applications` of this organization is reached: 100 of 100 are in use, and 1 more would be needed"
         );
+        let quota = Quota { resource: Resource::ImageBytes, limit: 5 << 30 };
+        assert_eq!(
+            quota.check(4 << 30, 3 << 29).unwrap_err().to_string(),
+            "the quota `image_bytes` of this organization is reached: 4.0 GiB of 5.0 GiB are in use, and 1.5 GiB more would be needed"
+        );
         assert!(told(Resource::UserLogStreams, 2).contains("of this user is reached"));
+        assert_eq!(
+            Quotas::default().of(Resource::ServerLogStreams).check(256, 1).unwrap_err().to_string(),
+            "the quota `server_log_streams` of this server is reached: 256 of 256 are in use, and 1 more would be needed"
+        );
+    }
+
+    #[test]
+    fn bytes_are_shown_in_the_unit_that_fits() {
+        for (amount, shown) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            ((1 << 20) - 1, "1023.9 KiB"),
+            (3 << 19, "1.5 MiB"),
+            (5 << 30, "5.0 GiB"),
+            (u64::MAX, "17179869183.9 GiB"),
+        ] {
+            assert_eq!(Unit::Bytes.shown(amount), shown);
+        }
+        assert_eq!(Unit::Count.shown(2048), "2048");
     }
 
     #[test]
     fn without_a_limit_nothing_is_required() {
         let (scope, at) = (Scope::of_record(Uuid::nil().into()), Timestamp::UNIX_EPOCH);
-        for resource in Resource::ALL {
-            assert_eq!(Quotas::default().require(scope, *resource, 1, at), None);
+        for resource in settable() {
+            assert_eq!(Quotas::default().require(scope, resource, 1, at), None);
         }
         let quotas = Quotas { applications: 3, ..Quotas::default() };
         let quota = Quota { resource: Resource::Applications, limit: 3 };

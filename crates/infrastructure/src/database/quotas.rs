@@ -17,8 +17,8 @@ use super::{
     connection::AnyConnection,
     dialect::hold_quotas,
     error::QueryError,
-    jobs,
-    schema::{applications, extension_executions, extension_ports, extensions, jobs as job_rows},
+    image_records, jobs,
+    schema::{applications, extension_executions, extension_ports, extensions, jobs as job_rows, log_usage},
 };
 
 #[async_trait]
@@ -90,7 +90,18 @@ fn used(
                 .count()
                 .get_result(connection)?
         }
-        Resource::LogStreams | Resource::UserLogStreams => return Ok(None),
+        Resource::LogBytes => {
+            // A sum in the database is a decimal number on PostgreSQL.
+            let bytes: Vec<i64> = log_usage::table
+                .inner_join(applications::table.on(applications::id.eq(log_usage::application_id)))
+                .filter(applications::organization_id.eq(organization))
+                .filter(applications::deleted_at.is_null())
+                .select(log_usage::bytes)
+                .load(connection)?;
+            bytes.iter().sum()
+        }
+        Resource::ImageBytes => image_records::bytes_of(connection, organization)?,
+        Resource::LogStreams | Resource::UserLogStreams | Resource::ServerLogStreams => return Ok(None),
     };
     Ok(Some(u64::try_from(used).unwrap_or_default()))
 }
