@@ -117,11 +117,11 @@ impl Applications {
     pub async fn create(
         &self,
         actor: &Actor,
-        wish: NewApplication,
+        new: NewApplication,
         key: Option<IdempotencyKey>,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
         let scope = actor.require(CREATE)?;
-        let NewApplication { blueprint, credentials, build_variables, environment_variables } = wish;
+        let NewApplication { blueprint, credentials, build_variables, environment_variables } = new;
         self.check(&blueprint)?;
         let id: ApplicationId = self.context.ids.next().into();
         let secrets = OpenSecrets { build_variables, environment_variables, credentials, former: Vec::new() };

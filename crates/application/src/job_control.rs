@@ -18,7 +18,7 @@ pub(crate) enum StopRequest {
 pub(crate) struct JobControl {
     is_past: AtomicBool,
     handles_cancellation: AtomicBool,
-    wish: watch::Sender<Option<StopRequest>>,
+    request: watch::Sender<Option<StopRequest>>,
 }
 
 impl Default for JobControl {
@@ -26,7 +26,7 @@ impl Default for JobControl {
         Self {
             is_past: AtomicBool::default(),
             handles_cancellation: AtomicBool::default(),
-            wish: watch::channel(None).0,
+            request: watch::channel(None).0,
         }
     }
 }
@@ -49,28 +49,28 @@ impl JobControl {
 
     /// Requests the attempt to stop. Returns `false` if it does not handle requests and has to be dropped.
     /// Only the first request counts.
-    pub(crate) fn tell(&self, wish: StopRequest) -> bool {
-        self.wish.send_if_modified(|told| {
-            let is_new = told.is_none();
-            told.get_or_insert(wish);
+    pub(crate) fn request_stop(&self, request: StopRequest) -> bool {
+        self.request.send_if_modified(|known| {
+            let is_new = known.is_none();
+            known.get_or_insert(request);
             is_new
         });
         self.handles_cancellation.load(Ordering::Acquire)
     }
 
     /// Returns the request to stop, if there is one.
-    pub(crate) fn wish(&self) -> Option<StopRequest> {
-        *self.wish.borrow()
+    pub(crate) fn stop_request(&self) -> Option<StopRequest> {
+        *self.request.borrow()
     }
 
     /// Waits for a request to stop.
-    pub(crate) async fn wished(&self) -> StopRequest {
-        let mut wish = self.wish.subscribe();
+    pub(crate) async fn stop_requested(&self) -> StopRequest {
+        let mut request = self.request.subscribe();
         loop {
-            if let Some(wish) = *wish.borrow_and_update() {
-                return wish;
+            if let Some(request) = *request.borrow_and_update() {
+                return request;
             }
-            if wish.changed().await.is_err() {
+            if request.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
@@ -123,11 +123,14 @@ mod tests {
     #[tokio::test]
     async fn the_first_wish_counts_and_is_told_to_who_listens() {
         let job_control = JobControl::default();
-        assert_eq!((job_control.wish(), job_control.tell(StopRequest::Timeout)), (None, false));
-        job_control.handles_cancellation();
-        assert!(job_control.tell(StopRequest::Cancel));
         assert_eq!(
-            (job_control.wish(), job_control.wished().await),
+            (job_control.stop_request(), job_control.request_stop(StopRequest::Timeout)),
+            (None, false)
+        );
+        job_control.handles_cancellation();
+        assert!(job_control.request_stop(StopRequest::Cancel));
+        assert_eq!(
+            (job_control.stop_request(), job_control.stop_requested().await),
             (Some(StopRequest::Timeout), StopRequest::Timeout)
         );
     }

@@ -62,7 +62,7 @@ impl<K: LineSink> LogWriter<K> {
     }
 
     /// Logs a message of Launchway itself.
-    pub(crate) async fn say_of(&self, mark: &K::Mark, level: Level, text: impl Into<String>) {
+    pub(crate) async fn write_line_of(&self, mark: &K::Mark, level: Level, text: impl Into<String>) {
         for line in text.into().lines() {
             self.push(mark, level, self.shown(line)).await;
         }

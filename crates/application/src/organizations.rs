@@ -70,12 +70,12 @@ impl Organizations {
     pub async fn create(
         &self,
         actor: &Actor,
-        wish: NewOrganization,
+        new: NewOrganization,
         key: Option<IdempotencyKey>,
     ) -> Result<OrganizationDetail, Error> {
         actor.require(CREATE)?;
         let now = self.context.clock.now();
-        let NewOrganization { name, description } = wish;
+        let NewOrganization { name, description } = new;
         let organization = Organization::new(self.context.ids.next().into(), name, description, now);
         let id = organization.id;
         let membership =

@@ -282,7 +282,9 @@ impl Worker {
             let may_end = !job_control.is_committed();
             match answer {
                 Ok(Heartbeat::Lost) => return Interruption::Lost,
-                Ok(Heartbeat::CancelRequested) if may_end && !job_control.tell(StopRequest::Cancel) => {
+                Ok(Heartbeat::CancelRequested)
+                    if may_end && !job_control.request_stop(StopRequest::Cancel) =>
+                {
                     return Interruption::Cancelled;
                 }
                 Ok(Heartbeat::Held | Heartbeat::CancelRequested) => last_sign = tokio::time::Instant::now(),
@@ -292,7 +294,10 @@ impl Worker {
                 }
                 Err(error) => tracing::warn!(%error, "lease renewal failed"),
             }
-            if started.elapsed() >= self.timings.job && may_end && !job_control.tell(StopRequest::Timeout) {
+            if started.elapsed() >= self.timings.job
+                && may_end
+                && !job_control.request_stop(StopRequest::Timeout)
+            {
                 return Interruption::TookTooLong;
             }
         }

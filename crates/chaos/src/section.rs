@@ -27,7 +27,7 @@ impl Section {
     }
 
     /// A figure without a goal, such as the number of attempts.
-    pub(crate) fn told(&mut self, what: &str, measured: impl Display) {
+    pub(crate) fn note(&mut self, what: &str, measured: impl Display) {
         self.row(what, &measured, None);
     }
 
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn what_is_not_its_goal_is_counted_and_marked() {
         let mut section = Section::new("Kills", "As it is done.");
-        section.told("kills", 10);
+        section.note("kills", 10);
         section.never("lost", 0);
         assert_eq!(section.missed(), 0);
         section.never("leaked", 2);

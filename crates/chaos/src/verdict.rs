@@ -63,11 +63,11 @@ fn entering(process: u32) -> Command {
 }
 
 /// Reports the figures that every campaign has.
-pub(crate) fn tell(section: &mut Section, figures: &Figures) {
-    section.told("deployments accepted", figures.accepted);
-    section.told("deployments in the database: succeeded", figures.succeeded);
-    section.told("deployments in the database: failed", figures.failed);
-    section.told("log lines shown", figures.lines_shown);
+pub(crate) fn add_figures(section: &mut Section, figures: &Figures) {
+    section.note("deployments accepted", figures.accepted);
+    section.note("deployments in the database: succeeded", figures.succeeded);
+    section.note("deployments in the database: failed", figures.failed);
+    section.note("log lines shown", figures.lines_shown);
     section.never("accepted deployments lost", figures.lost);
     section.never("deployments and jobs not at their end", figures.not_terminal);
     section.never("shown log lines lost or changed", figures.lines_lost);
@@ -80,7 +80,7 @@ pub(crate) fn tell(section: &mut Section, figures: &Figures) {
 
 /// Reports the figures about the engine.
 pub(crate) fn tell_engine(section: &mut Section, figures: &Figures) {
-    section.told("containers at the end", figures.containers);
+    section.note("containers at the end", figures.containers);
     section.never("containers leaked", figures.leaked);
     section.never("live versions without a running container", figures.missing);
 }

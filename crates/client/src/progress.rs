@@ -20,7 +20,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Prints a remark.
-    pub(crate) fn say(&mut self, words: &str) {
+    pub(crate) fn print(&mut self, words: &str) {
         self.wipe();
         self.screen.remark(words);
     }

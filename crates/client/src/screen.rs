@@ -117,7 +117,7 @@ impl Screen {
     /// Prints a remark; not with JSON output.
     pub(crate) fn remark(&self, words: &str) {
         if !self.is_for_programs() {
-            say(words);
+            print_line(words);
         }
     }
 
@@ -128,15 +128,15 @@ impl Screen {
 
     /// Prints a warning, also with JSON output.
     pub(crate) fn warn(&self, words: &str) {
-        say(&format!("{} {words}", tinted("warning:", Tone::Doubtful, self.colours.remarks)));
+        print_line(&format!("{} {words}", tinted("warning:", Tone::Doubtful, self.colours.remarks)));
     }
 
     /// Prints a failure and its hint.
     pub(crate) fn complain(&self, failure: &Failure) {
         let error = tinted("error:", Tone::Bad, self.colours.remarks);
-        say(&format!("{error} {}", visible(&failure.to_string())));
+        print_line(&format!("{error} {}", visible(&failure.to_string())));
         if let Some(hint) = failure.advice() {
-            say(&format!("{} {}", tinted("hint:", Tone::Quiet, self.colours.remarks), visible(hint)));
+            print_line(&format!("{} {}", tinted("hint:", Tone::Quiet, self.colours.remarks), visible(hint)));
         }
     }
 }
@@ -199,7 +199,7 @@ fn tinted(text: &str, tone: Tone, is_coloured: bool) -> String {
 }
 
 /// Writes to standard error, and ignores errors: a closed terminal is no reason to fail.
-fn say(words: &str) {
+fn print_line(words: &str) {
     let _ = writeln!(io::stderr().lock(), "{words}");
 }
 

@@ -145,7 +145,7 @@ impl<'a> Watch<'a> {
             }
         };
         let (screen, progress) = (self.screen, &mut self.progress);
-        retry_for(TIMEOUT, ask, |failure| tell(screen, progress, failure))
+        retry_for(TIMEOUT, ask, |failure| show_failure(screen, progress, failure))
     }
 
     /// Returns the remark about the step that has finished, and its end.
@@ -189,7 +189,8 @@ impl<'a> Watch<'a> {
     fn show_lines(&mut self, mut mark: Option<(String, String)>, end: Option<&str>) -> Outcome {
         loop {
             let (screen, progress) = (self.screen, &mut self.progress);
-            let lines = self.following.next(|request| request, |failure| tell(screen, progress, failure))?;
+            let lines =
+                self.following.next(|request| request, |failure| show_failure(screen, progress, failure))?;
             for line in &lines {
                 if let Some((words, _)) = mark.take_if(|(_, moment)| line.created_at >= *moment) {
                     self.mark(&words);
@@ -210,7 +211,7 @@ impl<'a> Watch<'a> {
 
     fn mark(&mut self, words: &str) {
         if !words.is_empty() {
-            self.progress.say(words);
+            self.progress.print(words);
         }
     }
 
@@ -218,7 +219,7 @@ impl<'a> Watch<'a> {
         let text = printed(&line.log);
         if is_of_the_end && line.level == "info" && text.starts_with("Deployed in ") {
             let mark = self.screen.tint_remark("✓", Tone::Good);
-            return self.progress.say(&format!("{mark} {text}"));
+            return self.progress.print(&format!("{mark} {text}"));
         }
         let shown = match line.level.as_str() {
             "error" => self.screen.tint_remark(&text, Tone::Bad),
@@ -226,7 +227,7 @@ impl<'a> Watch<'a> {
             "info" => text.clone(),
             _ => self.screen.tint_remark(&text, Tone::Quiet),
         };
-        self.progress.say(&format!("  {shown}"));
+        self.progress.print(&format!("  {shown}"));
         if matches!(line.level.as_str(), "error" | "info") {
             self.last_word = text;
         }
@@ -276,7 +277,7 @@ fn doing(state: &str) -> &'static str {
 }
 
 /// Reports once that the server is unreachable.
-fn tell(screen: &Screen, progress: &mut Progress<'_>, failure: &Failure) {
+fn show_failure(screen: &Screen, progress: &mut Progress<'_>, failure: &Failure) {
     let (mark, why) = (screen.tint_remark("…", Tone::Doubtful), visible(&failure.to_string()));
-    progress.say(&format!("{mark} {why}; the deployment goes on, and so does this when it answers again"));
+    progress.print(&format!("{mark} {why}; the deployment goes on, and so does this when it answers again"));
 }

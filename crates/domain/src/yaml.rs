@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), Unreadable> {
         match self.events.next_event() {
             Some(Ok(event)) => Ok(event),
-            Some(Err(error)) => Err(told(&error)),
+            Some(Err(error)) => Err(unreadable(&error)),
             None => Err(Unreadable::whole("it ends too early")),
         }
     }
@@ -264,7 +264,7 @@ pub fn shortened(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
-fn told(error: &ScanError) -> Unreadable {
+fn unreadable(error: &ScanError) -> Unreadable {
     let line = error.marker().line();
     // The parser looks ahead, and has its own limit.
     match error.info() {

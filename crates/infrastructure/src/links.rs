@@ -24,7 +24,7 @@ pub(crate) enum Lost {
 }
 
 impl Lost {
-    pub(crate) fn told(self, not_there: &str, subject: &str) -> StepError {
+    pub(crate) fn into_step_error(self, not_there: &str, subject: &str) -> StepError {
         match self {
             Self::NotThere => StepError::Rejected(not_there.to_owned()),
             Self::LeadsOut => {
@@ -87,7 +87,7 @@ pub(crate) fn check_all(root: &Path) -> Result<(), StepError> {
                 let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
                 match beneath(root, &folder, entry.file_name()) {
                     Ok(_) | Err(Lost::NotThere) => {}
-                    Err(lost) => return Err(lost.told("", &format!("`{shown}`"))),
+                    Err(lost) => return Err(lost.into_step_error("", &format!("`{shown}`"))),
                 }
             }
         }

@@ -140,7 +140,7 @@ fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
     links::check_all(&root)?;
     let base = plan.base_path.as_str();
     let folder = beneath(&root, &root, plan.base_path.relative()).map_err(|lost| {
-        lost.told(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
+        lost.into_step_error(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
     })?;
     if !folder.is_dir() {
         return Err(StepError::Rejected(format!("`{base}` is no folder")));
@@ -149,7 +149,10 @@ fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
         // The program removes line breaks.
         let path = path.replace('\n', "");
         beneath(&root, &folder, &path).map_err(|lost| {
-            lost.told(&format!("there is no file `{path}`"), &format!("`{path}` of `{CONFIG_FILE}`"))
+            lost.into_step_error(
+                &format!("there is no file `{path}`"),
+                &format!("`{path}` of `{CONFIG_FILE}`"),
+            )
         })?;
     }
     files::remove(&folder.join(MADE)).map_err(broken)?;

@@ -27,14 +27,14 @@ pub struct FrontProxy {
     /// The timeout of draining requests before their container is stopped.
     max_wait: Duration,
     /// The process id of the proxy that last got all routes; 0 for none.
-    told: Arc<AtomicU32>,
+    confirmed: Arc<AtomicU32>,
 }
 
 impl FrontProxy {
     /// Returns the proxy whose control socket is in `folder`.
     #[must_use]
     pub fn at(folder: &Path, max_wait: Duration) -> Self {
-        Self { control: Client::at(folder), max_wait, told: Arc::default() }
+        Self { control: Client::at(folder), max_wait, confirmed: Arc::default() }
     }
 }
 
@@ -49,16 +49,16 @@ impl TrafficRouter for FrontProxy {
     }
 
     async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError> {
-        self.told.store(0, Ordering::Relaxed);
+        self.confirmed.store(0, Ordering::Relaxed);
         let status = self.control.status().await.map_err(fault)?;
         self.control.replace_all(routes.iter().map(on_the_wire).collect()).await.map_err(fault)?;
-        self.told.store(status.process, Ordering::Relaxed);
+        self.confirmed.store(status.process, Ordering::Relaxed);
         Ok(())
     }
 
     async fn is_current(&self) -> Result<bool, StepError> {
         let status = self.control.status().await.map_err(fault)?;
-        Ok(status.is_trusted && status.process == self.told.load(Ordering::Relaxed))
+        Ok(status.is_trusted && status.process == self.confirmed.load(Ordering::Relaxed))
     }
 
     async fn drain(

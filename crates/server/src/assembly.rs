@@ -179,7 +179,7 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
     for migration in &migrations {
         cli::print(&format!("{migration}\n"))?;
     }
-    crate::say(&format!("{} migrations were needed; the database is up to date", migrations.len()));
+    crate::print_line(&format!("{} migrations were needed; the database is up to date", migrations.len()));
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use launchway_infrastructure::{
 use crate::{
     cli::{self, CreateBackup, RestoreBackup, VerifyBackup},
     config::Config,
-    installation, key, say,
+    installation, key, print_line,
 };
 
 /// Writes a backup; a server may be running.
@@ -38,13 +38,15 @@ pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Bo
         created_at: SystemClock.now().to_rfc3339(),
     };
     let manifest = backup::create(installation(config), &arguments.file, origin, arguments.force)?;
-    say(&format!("backed up {} to {}", contents(&manifest), arguments.file.display()));
+    print_line(&format!("backed up {} to {}", contents(&manifest), arguments.file.display()));
     match key {
         Some((path, text)) => {
             backup::replace_private_file(path, &text, arguments.force)?;
-            say(&format!("the key is in {}: keep it apart from the backup", path.display()));
+            print_line(&format!("the key is in {}: keep it apart from the backup", path.display()));
         }
-        None => say("the key is not in it, and nothing can be restored without: keep a copy of it elsewhere"),
+        None => print_line(
+            "the key is not in it, and nothing can be restored without: keep a copy of it elsewhere",
+        ),
     }
     Ok(())
 }
@@ -55,7 +57,7 @@ pub(crate) fn verify(arguments: &VerifyBackup) -> Result<(), Box<dyn Error>> {
     for table in &manifest.tables {
         cli::print(&format!("{}  {} rows  {}\n", table.sha256, table.rows, table.name))?;
     }
-    say(&format!(
+    print_line(&format!(
         "the backup of {} by Launchway {}, from {}, is whole: {}",
         manifest.created_at,
         manifest.launchway,
@@ -74,7 +76,7 @@ pub(crate) fn restore(config: &Config, arguments: &RestoreBackup) -> Result<(), 
     let _lock = data.lock()?;
     let key = text.as_deref().map(|text| (key::NAME, text));
     let Rebuilt { containers } = backup::restore(&arguments.file, &manifest, installation(config), key)?;
-    say(&format!("restored {}, as of {}", contents(&manifest), manifest.created_at));
+    print_line(&format!("restored {}, as of {}", contents(&manifest), manifest.created_at));
     tell_of_containers(&containers)
 }
 
@@ -133,7 +135,7 @@ fn tell_of_containers(containers: &[(ApplicationId, String)]) -> Result<(), Box<
     if containers.is_empty() {
         return Ok(());
     }
-    say(
+    print_line(
         "containers and images are not part of a backup. On the machine where these applications ran they go on; on \
          another one deploy each again, by POST /api/v1/deploy/application/redeploy:",
     );

@@ -12,7 +12,7 @@ use crate::{
     cli::{self, MoveDatabase},
     config::{Config, without_password},
     installation::Checked,
-    say,
+    print_line,
 };
 
 /// Copies the database to another one, compares the two, and leaves this one unchanged.
@@ -33,7 +33,7 @@ pub(crate) fn move_to(config: &Config, arguments: &MoveDatabase) -> Result<(), B
     for (name, digest) in &copied {
         cli::print(&format!("{}  {} rows  {name}\n", digest.sha256, digest.rows))?;
     }
-    say(&format!(
+    print_line(&format!(
         "copied {rows} rows in {} tables, and both databases have the same. This one is as it was. From now on set\n\n  \
          LAUNCHWAY_DATABASE_URL={}\n",
         copied.len(),

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use self::metrics::ProxyMetrics;
 use crate::{
     config::{Config, ProxyConfig},
-    say,
+    print_line,
 };
 
 /// The time that a proxy may take until it responds.
@@ -156,9 +156,9 @@ impl FrontProxy {
             return;
         }
         match end(&self.control).await {
-            Ok(()) => {
-                say("The front proxy has ended too: applications are not reached until the next start.")
-            }
+            Ok(()) => print_line(
+                "The front proxy has ended too: applications are not reached until the next start.",
+            ),
             Err(error) => tracing::warn!(%error, "front proxy could not be stopped"),
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     backup::no_data,
     config::Config,
     installation::{self, Checked},
-    say,
+    print_line,
 };
 
 /// The key file in the data directory.
@@ -142,7 +142,7 @@ pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
     let values = seal_anew(config, &both, &new)?;
     count_sealed_by(config, &new)?;
     replace_private_file(&place, &new.to_text(), true)?;
-    say(&format!(
+    print_line(&format!(
         "{values} secrets are sealed with a new key now, which is in `{}`: keep a copy of it elsewhere. Backups from \
          before need the old one",
         place.display()

@@ -69,7 +69,7 @@ fn configured_by(
     match loaded {
         Ok(config) => ended(act(&config)),
         Err(problems) => {
-            say(&format!("error: the configuration cannot be used\n{problems}"));
+            print_line(&format!("error: the configuration cannot be used\n{problems}"));
             ExitCode::from(2)
         }
     }
@@ -101,7 +101,7 @@ fn ended(outcome: Result<(), Box<dyn Error>>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("error: {}", chain(&*error)));
+            print_line(&format!("error: {}", chain(&*error)));
             ExitCode::FAILURE
         }
     }
@@ -120,6 +120,6 @@ fn chain(error: &dyn Error) -> String {
 
 /// Prints a message for the user to standard error; data goes to standard output instead.
 #[expect(clippy::print_stderr, reason = "this is the one place that speaks to the terminal")]
-fn say(words: &str) {
+fn print_line(words: &str) {
     eprintln!("{words}");
 }

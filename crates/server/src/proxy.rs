@@ -62,7 +62,7 @@ pub(crate) fn status(config: &Config) -> Result<(), Box<dyn Error>> {
 /// Stops the proxy.
 pub(crate) fn stop(config: &Config) -> Result<(), Box<dyn Error>> {
     runtime()?.block_on(control(config)?.stop()).map_err(|error| in_words(config, error))?;
-    crate::say("the front proxy ends when the requests that are under way have been answered");
+    crate::print_line("the front proxy ends when the requests that are under way have been answered");
     Ok(())
 }
 

@@ -52,15 +52,15 @@ impl ApiTokens {
     /// # Errors
     /// [`Error::Invalid`] for a permission that the actor does not have or an end in the past,
     /// [`Error::Conflict`] for a name that is in use, [`Error::Forbidden`] without a session.
-    pub async fn issue(&self, actor: &Actor, wish: NewApiToken) -> Result<IssuedApiToken, Error> {
+    pub async fn issue(&self, actor: &Actor, new: NewApiToken) -> Result<IssuedApiToken, Error> {
         actor.session()?;
         let organization_id = actor.organization()?.id();
         let now = self.context.clock.now();
-        let permissions = wish.permissions.unwrap_or_else(|| actor.permissions());
+        let permissions = new.permissions.unwrap_or_else(|| actor.permissions());
         let problems: Vec<String> = lacking(actor, permissions)
             .into_iter()
             .chain(
-                wish.expires_at
+                new.expires_at
                     .filter(|end| *end <= now)
                     .map(|_| "expires_at must be in the future".to_owned()),
             )
@@ -73,10 +73,10 @@ impl ApiTokens {
             id: self.context.ids.next().into(),
             organization_id,
             user_id: actor.user_id(),
-            name: wish.name,
+            name: new.name,
             token_hash: token.hash(),
             permissions,
-            expires_at: wish.expires_at,
+            expires_at: new.expires_at,
             created_at: now,
         };
         let what = format!("issued the API token `{}`", details.name);

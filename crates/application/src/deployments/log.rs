@@ -58,8 +58,8 @@ impl DeploymentLog {
     }
 
     /// Logs a message of Launchway itself.
-    pub(crate) async fn say(&self, level: Level, text: impl Into<String>) {
-        self.say_of(&(), level, text).await;
+    pub(crate) async fn write_line(&self, level: Level, text: impl Into<String>) {
+        self.write_line_of(&(), level, text).await;
     }
 
     /// Returns an output that logs the lines of a program at `level`.

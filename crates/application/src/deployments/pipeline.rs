@@ -207,7 +207,7 @@ impl Pipeline {
                     true => "What is left to do is done later",
                     false => "This attempt came to nothing",
                 };
-                attempt.log.say(Level::Warn, format!("{what}: {reason}")).await;
+                attempt.log.write_line(Level::Warn, format!("{what}: {reason}")).await;
                 attempt.log.flush().await;
                 Err(JobError::Retryable(reason))
             }
@@ -260,7 +260,7 @@ impl Pipeline {
         if attempt.owner.attempt > 1 {
             // Attempts that only waited for a dependency do not count.
             if attempt.counted > 1 {
-                attempt.log.say(Level::Info, format!("Attempt {}", attempt.counted)).await;
+                attempt.log.write_line(Level::Info, format!("Attempt {}", attempt.counted)).await;
             }
             self.clear_away(attempt.owner.deployment).await?;
         }

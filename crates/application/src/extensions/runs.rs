@@ -64,8 +64,8 @@ impl Failure {
         Self { state: ExecutionState::Failed, exit_code: 0, reason: reason.into() }
     }
 
-    fn by(wish: StopRequest) -> Self {
-        match wish {
+    fn by(request: StopRequest) -> Self {
+        match request {
             StopRequest::Cancel => {
                 Self { state: ExecutionState::Cancelled, exit_code: 0, reason: String::new() }
             }
@@ -245,6 +245,6 @@ impl From<StepError> for Failure {
 }
 
 /// Logs a message of Launchway itself about a whole run.
-async fn say(log: &RunLog, level: Level, text: impl Into<String>) {
-    log.say_of(&None, level, text).await;
+async fn write_line(log: &RunLog, level: Level, text: impl Into<String>) {
+    log.write_line_of(&None, level, text).await;
 }

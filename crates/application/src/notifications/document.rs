@@ -45,7 +45,7 @@ impl Document {
     pub(super) fn of(event: &Event, findings: Findings) -> Self {
         let mut data = Map::new();
         for (fact, value) in &event.facts {
-            data.insert(fact.as_str().to_owned(), told(*fact, value));
+            data.insert(fact.as_str().to_owned(), value_of(*fact, value));
         }
         if let Some(organization) = findings.organization {
             data.insert(Fact::Organization.as_str().to_owned(), organization.into());
@@ -117,7 +117,7 @@ const LAST_LINES: &str = "last_lines";
 const URL: &str = "url";
 
 /// Converts a fact to JSON: numbers as numbers, texts truncated.
-fn told(fact: Fact, value: &str) -> Value {
+fn value_of(fact: Fact, value: &str) -> Value {
     let number = match fact {
         Fact::Seconds => value.parse::<f64>().ok().map(Value::from),
         Fact::ExitCode => value.parse::<i64>().ok().map(Value::from),

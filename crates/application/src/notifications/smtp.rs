@@ -71,11 +71,11 @@ impl Notifications {
     pub async fn create_smtp(
         &self,
         actor: &Actor,
-        wish: NewSmtp,
+        new: NewSmtp,
         key: Option<IdempotencyKey>,
     ) -> Result<SmtpConfig, Error> {
         let scope = actor.require(CREATE)?;
-        let NewSmtp { host, port, security, username, password, from_email, from_name, to } = wish;
+        let NewSmtp { host, port, security, username, password, from_email, from_name, to } = new;
         let id: SmtpConfigId = self.context.ids.next().into();
         let now = self.context.clock.now();
         let config = SmtpConfig {

@@ -55,11 +55,11 @@ impl Notifications {
     pub async fn create_webhook(
         &self,
         actor: &Actor,
-        wish: NewWebhook,
+        new: NewWebhook,
         key: Option<IdempotencyKey>,
     ) -> Result<(), Error> {
         let scope = actor.require(CREATE)?;
-        let NewWebhook { kind, url, is_active } = wish;
+        let NewWebhook { kind, url, is_active } = new;
         self.check(&url).await?;
         let id: WebhookConfigId = self.context.ids.next().into();
         let now = self.context.clock.now();

@@ -53,9 +53,9 @@ impl Organizations {
     /// # Errors
     /// [`Error::Conflict`] when they are a member already, [`Error::Forbidden`] without the permission
     /// `organization:update` and those of the role, or when an API token would be shown the setup token.
-    pub async fn add_member(&self, actor: &Actor, wish: NewMember) -> Result<Added, Error> {
+    pub async fn add_member(&self, actor: &Actor, new: NewMember) -> Result<Added, Error> {
         let scope = actor.require(UPDATE)?;
-        let NewMember { email, role, username } = wish;
+        let NewMember { email, role, username } = new;
         actor.require_all(role.permissions())?;
         let now = self.context.clock.now();
         let mut writes: Vec<store::Write> = Vec::new();

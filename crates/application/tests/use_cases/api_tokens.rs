@@ -26,7 +26,7 @@ use crate::{
     trail::told,
 };
 
-fn wish() -> NewApiToken {
+fn new() -> NewApiToken {
     NewApiToken { name: parsed("ci"), permissions: None, expires_at: None }
 }
 
@@ -78,7 +78,7 @@ async fn token_has_all_permissions_of_its_owner_by_default() {
         let mut ports = MockedPorts::default();
         ports.expect_commit(issue_writes(&expected));
 
-        let outcome = ports.services().api_tokens.issue(&an_actor().with_role(role).build(), wish()).await;
+        let outcome = ports.services().api_tokens.issue(&an_actor().with_role(role).build(), new()).await;
 
         assert_issued(outcome, expected);
     }
@@ -90,9 +90,9 @@ async fn a_token_may_do_less_than_its_owner() {
         let expected = issued(an_api_token().permitting(names));
         let mut ports = MockedPorts::default();
         ports.expect_commit(issue_writes(&expected));
-        let wish = NewApiToken { permissions: Some(permissions(names)), ..wish() };
+        let new = NewApiToken { permissions: Some(permissions(names)), ..new() };
 
-        let outcome = ports.services().api_tokens.issue(&an_actor().build(), wish).await;
+        let outcome = ports.services().api_tokens.issue(&an_actor().build(), new).await;
 
         assert_issued(outcome, expected);
     }
@@ -110,9 +110,9 @@ async fn token_has_requested_name_expiry_and_organization() {
     let entry =
         issuing(&expected).in_trail_of(&other).with("expires_at", "2026-04-01T00:00:00+00:00").at(now);
     ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into(), told(2, entry)]);
-    let wish = NewApiToken { expires_at: Some(end), ..wish() };
+    let new = NewApiToken { expires_at: Some(end), ..new() };
 
-    let outcome = ports.services().api_tokens.issue(&actor, wish).await;
+    let outcome = ports.services().api_tokens.issue(&actor, new).await;
 
     assert_issued(outcome, expected);
 }
@@ -121,9 +121,9 @@ async fn token_has_requested_name_expiry_and_organization() {
 async fn permissions_that_the_owner_lacks_are_refused_by_name() {
     let viewer = an_actor().with_role(Role::Viewer).build();
     let wanted = permissions(&["deploy:read", "deploy:create", "audit:read"]);
-    let wish = NewApiToken { permissions: Some(wanted), ..wish() };
+    let new = NewApiToken { permissions: Some(wanted), ..new() };
 
-    let outcome = MockedPorts::default().services().api_tokens.issue(&viewer, wish).await;
+    let outcome = MockedPorts::default().services().api_tokens.issue(&viewer, new).await;
 
     let problem = "permissions must be among your own, and you lack `deploy:create`, `audit:read`";
     assert_refused(outcome, Error::Invalid(problem.to_owned()));
@@ -132,9 +132,9 @@ async fn permissions_that_the_owner_lacks_are_refused_by_name() {
 #[tokio::test]
 async fn a_token_cannot_end_at_the_moment_it_begins() {
     let ports = MockedPorts::default();
-    let wish = NewApiToken { expires_at: Some(ports.now()), ..wish() };
+    let new = NewApiToken { expires_at: Some(ports.now()), ..new() };
 
-    let outcome = ports.services().api_tokens.issue(&an_actor().build(), wish).await;
+    let outcome = ports.services().api_tokens.issue(&an_actor().build(), new).await;
 
     assert_refused(outcome, Error::Invalid("expires_at must be in the future".to_owned()));
 }
@@ -146,9 +146,9 @@ async fn a_token_may_end_a_microsecond_after_it_begins() {
     let expected = issued(an_api_token().expires_at(end));
     let entry = issuing(&expected).with("expires_at", "2026-01-01T00:00:00.000001+00:00");
     ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into(), told(2, entry)]);
-    let wish = NewApiToken { expires_at: Some(end), ..wish() };
+    let new = NewApiToken { expires_at: Some(end), ..new() };
 
-    let outcome = ports.services().api_tokens.issue(&an_actor().build(), wish).await;
+    let outcome = ports.services().api_tokens.issue(&an_actor().build(), new).await;
 
     assert_issued(outcome, expected);
 }
@@ -156,14 +156,14 @@ async fn a_token_may_end_a_microsecond_after_it_begins() {
 #[tokio::test]
 async fn everything_that_is_wrong_with_a_wish_is_told_at_once() {
     let ports = MockedPorts::default();
-    let wish = NewApiToken {
+    let new = NewApiToken {
         permissions: Some(permissions(&["user:delete"])),
         expires_at: Some(ports.now() - TimeDelta::days(1)),
-        ..wish()
+        ..new()
     };
     let member = an_actor().with_role(Role::Member).build();
 
-    let outcome = ports.services().api_tokens.issue(&member, wish).await;
+    let outcome = ports.services().api_tokens.issue(&member, new).await;
 
     let problems =
         "permissions must be among your own, and you lack `user:delete`; expires_at must be in the future";
@@ -175,7 +175,7 @@ async fn a_name_that_is_in_use_conflicts() {
     let mut ports = MockedPorts::default();
     ports.expect_failing_commit(StoreError::Taken(Unique::ApiTokenName));
 
-    let outcome = ports.services().api_tokens.issue(&an_actor().build(), wish()).await;
+    let outcome = ports.services().api_tokens.issue(&an_actor().build(), new()).await;
 
     assert_refused(outcome, Error::Conflict("you have an API token named `ci` already".to_owned()));
 }
@@ -185,14 +185,14 @@ async fn no_token_is_issued_without_a_database() {
     let mut ports = MockedPorts::default();
     ports.expect_failing_commit(unavailable());
 
-    let outcome = ports.services().api_tokens.issue(&an_actor().build(), wish()).await;
+    let outcome = ports.services().api_tokens.issue(&an_actor().build(), new()).await;
 
     assert_refused(outcome, unavailable());
 }
 
 #[tokio::test]
 async fn an_api_token_cannot_issue_another() {
-    let outcome = MockedPorts::default().services().api_tokens.issue(&program(), wish()).await;
+    let outcome = MockedPorts::default().services().api_tokens.issue(&program(), new()).await;
 
     assert_refused(outcome, Forbidden::NeedsSession);
 }
@@ -201,7 +201,7 @@ async fn an_api_token_cannot_issue_another() {
 async fn whoever_is_in_no_organization_is_issued_no_token() {
     let actor = actor_without_organization();
 
-    let outcome = MockedPorts::default().services().api_tokens.issue(&actor, wish()).await;
+    let outcome = MockedPorts::default().services().api_tokens.issue(&actor, new()).await;
 
     assert_refused(outcome, Forbidden::NoOrganization);
 }
@@ -235,7 +235,7 @@ async fn who_is_removed_at_the_same_moment_gets_no_token() {
     let mut ports = MockedPorts::default();
     ports.expect_failing_commit(StoreError::Stale);
 
-    let outcome = ports.services().api_tokens.issue(&an_actor().build(), wish()).await;
+    let outcome = ports.services().api_tokens.issue(&an_actor().build(), new()).await;
 
     assert_refused(outcome, Forbidden::NotAMember);
 }

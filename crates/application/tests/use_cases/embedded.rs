@@ -119,8 +119,8 @@ fn web() -> NewApplication {
 }
 
 /// Returns the created application and its first deployment.
-async fn made(service: &Embedded, wish: NewApplication) -> (Application, Deployment) {
-    let (detail, _) = service.applications.create(&ada(), wish, None).await.unwrap();
+async fn made(service: &Embedded, new: NewApplication) -> (Application, Deployment) {
+    let (detail, _) = service.applications.create(&ada(), new, None).await.unwrap();
     (detail.summary.application, detail.deployments.into_iter().next().unwrap())
 }
 

@@ -257,9 +257,9 @@ async fn the_organization_has_the_name_that_was_chosen() {
     let mut ports = ports_until_commit();
     let admin = admin_of("Analytical Engines");
     ports.expect_commit(offline_writes(&admin, ports.now()));
-    let wish = NewAdmin { organization: Some(parsed("Analytical Engines")), ..new_admin() };
+    let new = NewAdmin { organization: Some(parsed("Analytical Engines")), ..new_admin() };
 
-    let outcome = ports.services().registration.create_admin(wish).await;
+    let outcome = ports.services().registration.create_admin(new).await;
 
     assert_eq!(outcome.unwrap(), admin);
 }

@@ -66,12 +66,12 @@ fn search(section: &mut Section, options: &Options, cluster: Option<Cluster>) {
         }
         sweep.files("files of PostgreSQL", cluster.folder());
     }
-    section.told(
+    section.note(
         &format!("{database}: secrets / forms that were searched for"),
         format_args!("{} / {}", house.canaries.len() - 1, net.forms()),
     );
-    section.told(&format!("{database}: looks at the command lines of all processes"), seen.looks);
-    section.told(
+    section.note(&format!("{database}: looks at the command lines of all processes"), seen.looks);
+    section.note(
         &format!("{database}: images that keep a build variable in their history, as documented"),
         kept,
     );

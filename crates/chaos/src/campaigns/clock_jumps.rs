@@ -61,15 +61,15 @@ pub(crate) fn run(options: &Options) -> Section {
         }
     }
     let has_ended = stage.server.exit().is_some();
-    section.told("jumps", rounds * DAYS.len());
+    section.note("jumps", rounds * DAYS.len());
     section.never("answers other than 200, or none", unexpected);
     section.never("ends of the server", usize::from(has_ended));
     section.never("deployments and jobs not at their end 60 s after a jump", not_at_their_end);
-    section.told("longest until everything was at its end after a jump", seconds(slowest));
+    section.note("longest until everything was at its end after a jump", seconds(slowest));
     let holds = session_is_accepted(&stage);
     section.goal("the session of the beginning holds", holds, "true", holds);
     let figures = last.expect("there was a jump");
-    verdict::tell(&mut section, &figures);
+    verdict::add_figures(&mut section, &figures);
     verdict::tell_engine(&mut section, &figures);
     verdict::invent(&mut section, &stage);
     jump(&offset, "+8d");

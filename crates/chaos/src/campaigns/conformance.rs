@@ -54,7 +54,7 @@ fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Opti
     // The tool reads the document itself, and does not test its endpoint.
     let documented = documented.iter().filter(|operation| !operation.path.ends_with("/openapi.json"));
     let documented: Vec<_> = documented.map(Operation::name).collect();
-    tell(section, database, &report, &documented);
+    add_figures(section, database, &report, &documented);
 
     let proxy = spoiling(stage);
     let base = format!("http://127.0.0.1:{}", proxy.port);
@@ -68,13 +68,13 @@ fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Opti
     section.never(&format!("{database}: ends of the server"), usize::from(has_ended));
 }
 
-fn tell(section: &mut Section, database: &str, report: &Report, documented: &[String]) {
-    section.told(&format!("{database}: requests, by Schemathesis {}", report.version), report.cases);
+fn add_figures(section: &mut Section, database: &str, report: &Report, documented: &[String]) {
+    section.note(&format!("{database}: requests, by Schemathesis {}", report.version), report.cases);
     let classes = [200..300, 400..500, 500..600].map(|class| report.answered(class).to_string());
-    section.told(&format!("{database}: answers of 2xx / 4xx / 5xx"), classes.join(" / "));
+    section.note(&format!("{database}: answers of 2xx / 4xx / 5xx"), classes.join(" / "));
     let without: Vec<_> = documented.iter().filter(|name| !report.has_succeeded(name)).cloned().collect();
     let shown = if without.is_empty() { "none".to_owned() } else { without.join(", ") };
-    section.told(&format!("{database}: operations that never succeeded"), shown);
+    section.note(&format!("{database}: operations that never succeeded"), shown);
     for (what, count) in &report.failures {
         eprintln!("  {count} times: {what}");
     }

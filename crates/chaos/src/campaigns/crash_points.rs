@@ -82,19 +82,19 @@ struct Seen {
 pub(crate) fn run(options: &Options) -> Section {
     let mut section = Section::new("Every crash point of a deployment", METHOD);
     for (kind, seen) in KINDS.iter().zip(all_points(options)) {
-        tell(&mut section, kind, &seen);
+        add_figures(&mut section, kind, &seen);
     }
     control(options, &mut section);
     section
 }
 
-fn tell(section: &mut Section, kind: &Kind, seen: &Seen) {
+fn add_figures(section: &mut Section, kind: &Kind, seen: &Seen) {
     let named = |what: &str| format!("{}: {what}", kind.name);
     for (point, figures) in &seen.wrong {
         eprintln!("  {} {point}: {figures:?}", kind.name);
     }
-    section.told(&named("points tried"), format!("{} of the first {}", seen.points, seen.last));
-    section.told(&named("deployments accepted / refused"), format!("{} / {}", seen.accepted, seen.refused));
+    section.note(&named("points tried"), format!("{} of the first {}", seen.points, seen.last));
+    section.note(&named("deployments accepted / refused"), format!("{} / {}", seen.accepted, seen.refused));
     let sum =
         |figure: fn(&Figures) -> usize| seen.wrong.iter().map(|(_, figures)| figure(figures)).sum::<usize>();
     let counts = [
@@ -119,7 +119,7 @@ fn tell(section: &mut Section, kind: &Kind, seen: &Seen) {
     section.never(&named("reads refused meanwhile"), seen.unread);
     section.never(&named("ends of the server"), seen.deaths);
     section.never(&named("did not take another deployment within 5 s"), seen.did_not_go_on);
-    section.told(&named("longest until everything was at its end"), seconds(seen.slowest));
+    section.note(&named("longest until everything was at its end"), seconds(seen.slowest));
 }
 
 /// The next point of each kind.

@@ -86,14 +86,14 @@ pub(crate) fn run(options: &Options) -> Section {
     }
 
     let tally = load.end();
-    section.told("restarts / kills of the engine", format_args!("{restarts} / {kills}"));
-    section.told("starts that the engine itself broke off", rounds.engine.failed_starts());
-    section.told("interventions by hand", interventions * INTERVENTIONS.len());
-    section.told("exchanges of addresses", exchanges);
+    section.note("restarts / kills of the engine", format_args!("{restarts} / {kills}"));
+    section.note("starts that the engine itself broke off", rounds.engine.failed_starts());
+    section.note("interventions by hand", interventions * INTERVENTIONS.len());
+    section.note("exchanges of addresses", exchanges);
     report_load(&mut section, &tally);
     rounds.recovery.report(&mut section, if options.is_long { GOAL } else { WATCH });
     let figures = rounds.tenants.compare(GRACE);
-    verdict::tell(&mut section, &figures);
+    verdict::add_figures(&mut section, &figures);
     verdict::tell_engine(&mut section, &figures);
     verdict::invent(&mut section, &rounds.tenants.stage);
     control_leak(&mut section, &mut rounds.tenants);
@@ -108,11 +108,11 @@ fn report_load(section: &mut Section, tally: &Tally) {
     for example in &tally.examples {
         eprintln!("  {example}");
     }
-    section.told(
+    section.note(
         "requests / answers of the right application",
         format_args!("{} / {}", tally.requests(), tally.right),
     );
-    section.told("answers of no application, by status", tally.unserved());
+    section.note("answers of no application, by status", tally.unserved());
     section.never("answers of another application", tally.foreign);
     section.never("answers of no application other than 404, 502, 503 and 504", tally.unexpected());
 }

@@ -70,15 +70,15 @@ pub(crate) fn run(options: &Options) -> Section {
     let has_ended = stage.server.exit().is_some();
     let tally = load.end();
     let (figures, rest) = stage.come_to_rest(REST);
-    section.told("times that the disk was full", rounds);
-    section.told("answers by status", tally.shown());
+    section.note("times that the disk was full", rounds);
+    section.note("answers by status", tally.shown());
     section.never("answers other than 200, 503 and 507", tally.odd());
     section.never("reads refused while it was full", unread);
     section.never("ends of the server", usize::from(has_ended));
     section.never("did not take a deployment within 5 s of having space", stuck);
-    section.told("longest until a deployment was accepted again", seconds(slowest));
-    section.told("from the end of the load until everything was at its end", seconds(rest));
-    verdict::tell(&mut section, &figures);
+    section.note("longest until a deployment was accepted again", seconds(slowest));
+    section.note("from the end of the load until everything was at its end", seconds(rest));
+    verdict::add_figures(&mut section, &figures);
     verdict::invent(&mut section, &stage);
     section.control("deployments refused while it was full", refused);
     section

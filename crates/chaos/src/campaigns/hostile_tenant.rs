@@ -87,9 +87,9 @@ pub(crate) fn run(options: &Options) -> Section {
         "at most 128 MiB",
         database <= 128 * 1024 * 1024,
     );
-    section.told("from the end of the attack until everything was at its end", seconds(rest));
+    section.note("from the end of the attack until everything was at its end", seconds(rest));
     section.never("deployments and jobs not at their end 180 s later", figures.not_terminal);
-    verdict::tell(&mut section, &figures);
+    verdict::add_figures(&mut section, &figures);
     drop(attacker);
     drop(tenants);
     drop(engine);
@@ -123,14 +123,14 @@ fn measure(tenants: &mut Tenants, time: Duration) -> Beside {
 
 fn report_normal(section: &mut Section, options: &Options, before: &Beside, during: &Beside) {
     let requests = format!("{} / {}", before.requests, during.requests);
-    section.told("requests to the normal application, alone / beside the attack", requests);
+    section.note("requests to the normal application, alone / beside the attack", requests);
     section.never("of them failed", before.failed_requests + during.failed_requests);
     let counts = format!("{} / {}", before.deployments.len(), during.deployments.len());
     let has_both = !before.deployments.is_empty() && !during.deployments.is_empty();
     section.goal("its deployments, alone / beside", counts, "at least 1 / 1", has_both);
     let worst = |each: &Beside| each.deployments.last().copied().unwrap_or_default();
     let times = format!("{} / {}", seconds(worst(before)), seconds(worst(during)));
-    section.told("its longest deployment, alone / beside", times);
+    section.note("its longest deployment, alone / beside", times);
     section.never("its deployments that failed", before.failed_deployments + during.failed_deployments);
     let millis = |waits: &Waits| waits.percentile(99).as_secs_f64() * 1000.0;
     let (name, times) = (
@@ -145,16 +145,16 @@ fn report_normal(section: &mut Section, options: &Options, before: &Beside, duri
             "at most doubled, or 10 ms",
             during.reads.percentile(99) <= (before.reads.percentile(99) * 2).max(Duration::from_millis(10)),
         ),
-        false => section.told(name, times),
+        false => section.note(name, times),
     }
     section.never("its reads that failed", before.reads.unserved + during.reads.unserved);
 }
 
 fn report_attacks(section: &mut Section, damage: &Damage, quota: usize) {
-    section.told("builds of fork bombs and large images that ended", damage.builds);
-    section.told("applications that the hostile organization made", damage.applications);
+    section.note("builds of fork bombs and large images that ended", damage.builds);
+    section.note("applications that the hostile organization made", damage.applications);
     section.control("applications refused by the quota", damage.refused_applications);
-    section.told("log streams that it held", damage.streams);
+    section.note("log streams that it held", damage.streams);
     section.control("log streams refused by the quota", damage.refused_streams);
     section.goal(
         "applications of the hostile organization at most at their quota",
@@ -163,7 +163,7 @@ fn report_attacks(section: &mut Section, damage: &Damage, quota: usize) {
         damage.applications <= quota,
     );
     section.never("ports of the machine that it published", damage.published_ports);
-    section.told("lines that it printed and that are kept", damage.kept_lines);
+    section.note("lines that it printed and that are kept", damage.kept_lines);
 }
 
 /// The bytes of all files below a folder.

@@ -65,19 +65,19 @@ pub(crate) fn run(options: &Options) -> Section {
     let states = requested.iter().map(|(position, id)| tenants.deployment_state(*position, id));
     let not_deployed = states.filter(|state| state.as_deref() != Some("deployed")).count();
 
-    section.told("the engine hung for", seconds(hung));
+    section.note("the engine hung for", seconds(hung));
     report_reads(&mut section, options, &before.reads, &during.reads);
     report_sites(&mut section, &before, &during);
-    section.told("requests to applications in containers meanwhile", tally.requests());
-    section.told("of them answered by no application, by status", tally.unserved());
+    section.note("requests to applications in containers meanwhile", tally.requests());
+    section.note("of them answered by no application, by status", tally.unserved());
     section.never("of them failed", tally.failed());
-    section.told("deployments in containers requested meanwhile", requested.len());
+    section.note("deployments in containers requested meanwhile", requested.len());
     section.never("of those deployments not deployed in the end", not_deployed);
-    section.told("from the answer of the engine until everything was at its end", seconds(rest));
+    section.note("from the answer of the engine until everything was at its end", seconds(rest));
     section
         .never("deployments and jobs not at their end 30 s after the engine answered", figures.not_terminal);
     let figures = tenants.compare(REST);
-    verdict::tell(&mut section, &figures);
+    verdict::add_figures(&mut section, &figures);
     verdict::tell_engine(&mut section, &figures);
     section.control("deployments and jobs that waited for the engine that hung", open.not_terminal);
     drop(tenants);
@@ -119,11 +119,11 @@ fn deploy_site(tenants: &Tenants) -> Option<Duration> {
 
 fn report_reads(section: &mut Section, options: &Options, before: &Waits, during: &Waits) {
     let millis = |waits: &Waits, percent| waits.percentile(percent).as_secs_f64() * 1000.0;
-    section.told(
+    section.note(
         "reads of the API, before / meanwhile",
         format_args!("{} / {}", before.answers(), during.answers()),
     );
-    section.told(
+    section.note(
         "median of a read, before / meanwhile",
         format_args!("{:.2} ms / {:.2} ms", millis(before, 50), millis(during, 50)),
     );
@@ -137,7 +137,7 @@ fn report_reads(section: &mut Section, options: &Options, before: &Waits, during
             "at most doubled, or 5 ms",
             during.percentile(99) <= (before.percentile(99) * 2).max(Duration::from_millis(5)),
         ),
-        false => section.told(name, times),
+        false => section.note(name, times),
     }
     section.never("reads answered other than by 200, or not at all", before.unserved + during.unserved);
 }
@@ -159,7 +159,7 @@ fn report_sites(section: &mut Section, before: &Beside, during: &Beside) {
         "at most doubled, or 2 s",
         median(&during.sites) <= limit,
     );
-    section.told(
+    section.note(
         "longest deployment of a site, before / meanwhile",
         format_args!("{} / {}", seconds(worst(&before.sites)), seconds(worst(&during.sites))),
     );

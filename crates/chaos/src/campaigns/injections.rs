@@ -98,7 +98,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
         send_bodies(&stage, &operation, &ids, &mut tally);
     }
     wait_until_nothing_is_under_way(&stage.admin);
-    tell(section, database, &tally);
+    add_figures(section, database, &tally);
     section.never(&format!("{database}: files that a shell left"), left_in(&marks));
     let builds = engine
         .calls()
@@ -111,7 +111,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     for row in before.symmetric_difference(&after) {
         eprintln!("  CHANGED {row}");
     }
-    section.told(&format!("{database}: rows of the organization next door"), before.len());
+    section.note(&format!("{database}: rows of the organization next door"), before.len());
     section.never(
         &format!("{database}: of them changed, removed or added"),
         before.symmetric_difference(&after).count(),
@@ -146,10 +146,10 @@ impl Outcome {
     }
 }
 
-fn tell(section: &mut Section, database: &str, tally: &Outcome) {
+fn add_figures(section: &mut Section, database: &str, tally: &Outcome) {
     let shown: Vec<_> = tally.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
-    section.told(&format!("{database}: places of the document in which a text may be"), tally.places);
-    section.told(&format!("{database}: requests, by answer"), shown.join(", "));
+    section.note(&format!("{database}: places of the document in which a text may be"), tally.places);
+    section.note(&format!("{database}: requests, by answer"), shown.join(", "));
     let of = |range: std::ops::Range<u16>| tally.statuses.range(range).map(|(_, count)| count).sum::<usize>();
     section.never(&format!("{database}: answers of 500 and above"), of(500..600));
     section.never(&format!("{database}: requests without an answer"), tally.unanswered);

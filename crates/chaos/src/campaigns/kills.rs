@@ -75,14 +75,14 @@ fn run(options: &Options, mut section: Section, cluster: Option<&Cluster>) -> Se
     }
     let tally = load.end();
     let (figures, rest) = stage.come_to_rest(REST);
-    section.told("kills", kills);
-    section.told("of them while the server started", while_starting);
+    section.note("kills", kills);
+    section.note("of them while the server started", while_starting);
     section.never("ends of the server by itself", own_ends);
-    section.told("answers by status", tally.shown());
+    section.note("answers by status", tally.shown());
     section.never("answers other than 200 and 503", tally.odd());
-    section.told("longest start after a kill, to the first answer", seconds(slowest_start));
-    section.told("from the end of the load until everything was at its end", seconds(rest));
-    verdict::tell(&mut section, &figures);
+    section.note("longest start after a kill, to the first answer", seconds(slowest_start));
+    section.note("from the end of the load until everything was at its end", seconds(rest));
+    verdict::add_figures(&mut section, &figures);
     verdict::tell_engine(&mut section, &figures);
     verdict::invent(&mut section, &stage);
     leak(&mut section, &mut stage);

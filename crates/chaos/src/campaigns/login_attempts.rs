@@ -112,7 +112,7 @@ fn try_all(section: &mut Section, what: &str, stage: &Stage, count: usize, next:
     let tally = guess(count, next);
     let waits = regular.end();
     let after = stage.server.memory();
-    section.told(&format!("{what}: guesses, by answer"), tally.shown());
+    section.note(&format!("{what}: guesses, by answer"), tally.shown());
     section.never(&format!("{what}: got in"), successes(&tally));
     let odd = tally.statuses.iter().filter(|(status, _)| ![200, 401, 429].contains(*status));
     let odd = odd.map(|(_, count)| count).sum::<usize>() + tally.unanswered;
@@ -124,7 +124,7 @@ fn try_all(section: &mut Section, what: &str, stage: &Stage, count: usize, next:
         &format!("at most {MORE_MEMORY} MiB more after"),
         after <= before + MORE_MEMORY,
     );
-    section.told(
+    section.note(
         &format!("{what}: 99th percentile of a regular client, before / meanwhile"),
         format_args!("{:.1} ms / {:.1} ms", millis(alone.percentile(99)), millis(waits.percentile(99))),
     );

@@ -51,8 +51,8 @@ pub(crate) fn run(options: &Options) -> Section {
     let (figures, rest) = stage.come_to_rest(REST);
     waits.sort_unstable();
     let longest = waits.last().copied().unwrap_or_default();
-    section.told("outages: fast stop, immediate stop, SIGKILL, connections ended; in all", outages);
-    section.told("answers by status", tally.shown());
+    section.note("outages: fast stop, immediate stop, SIGKILL, connections ended; in all", outages);
+    section.note("answers by status", tally.shown());
     section.never("answers other than 200 and 503", tally.odd());
     section.never("requests without an answer", tally.unanswered);
     section.never("ends of the server", usize::from(has_ended));
@@ -62,9 +62,9 @@ pub(crate) fn run(options: &Options) -> Section {
         "under 5 s",
         longest < GOAL,
     );
-    section.told("median of the same", seconds(waits[waits.len() / 2]));
-    section.told("from the end of the load until everything was at its end", seconds(rest));
-    verdict::tell(&mut section, &figures);
+    section.note("median of the same", seconds(waits[waits.len() / 2]));
+    section.note("from the end of the load until everything was at its end", seconds(rest));
+    verdict::add_figures(&mut section, &figures);
     verdict::tell_engine(&mut section, &figures);
     verdict::invent(&mut section, &stage);
     section.control("deployments refused with 503 while PostgreSQL was away", refused);

@@ -48,12 +48,12 @@ struct Seen {
 pub(crate) fn run(options: &Options) -> Section {
     let mut section = Section::new("Power cuts", METHOD);
     let seen = cut(options, &options.server, options.count(40, 500));
-    section.told(
+    section.note(
         "calls traced / of them synchronisations",
         format!("{} / {}", seen.calls, seen.synchronisations),
     );
-    section.told("deployments and log lines acknowledged", seen.acknowledged);
-    section.told("images", seen.images);
+    section.note("deployments and log lines acknowledged", seen.acknowledged);
+    section.note("images", seen.images);
     section.never("images that cannot be opened", seen.unreadable);
     section.never("images with damage", seen.damaged);
     section.never("images in which something acknowledged is missing", seen.with_losses);
@@ -62,8 +62,8 @@ pub(crate) fn run(options: &Options) -> Section {
     let folder = tempfile::tempdir().unwrap();
     let control = without_guard(&options.server, folder.path());
     let seen = cut(options, &control, options.count(16, 100));
-    section.told("control: images with `synchronous = NORMAL`", seen.images);
-    section.told("control: of them damaged", seen.unreadable + seen.damaged);
+    section.note("control: images with `synchronous = NORMAL`", seen.images);
+    section.note("control: of them damaged", seen.unreadable + seen.damaged);
     section.control("of them with something acknowledged missing", seen.with_losses);
     section
 }

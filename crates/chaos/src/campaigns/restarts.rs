@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Section {
     restart_under_load(options, &mut section, &tenants);
     deploy_behind_a_stream(options, &mut section, &mut tenants);
     let figures = tenants.compare(REST);
-    verdict::tell(&mut section, &figures);
+    verdict::add_figures(&mut section, &figures);
     verdict::tell_engine(&mut section, &figures);
     control(&mut section, &tenants);
     drop(tenants);
@@ -71,14 +71,14 @@ fn restart_under_load(options: &Options, section: &mut Section, tenants: &Tenant
     }
     sleep(Duration::from_millis(300));
     let [quick, slow] = loads.map(Load::end);
-    section.told("restarts under load", restarts);
+    section.note("restarts under load", restarts);
     section.never("restarts that were refused", refused);
     section.never("restarts not at their end within 60 s", not_terminal);
-    section.told("longest restart", seconds(worst));
+    section.note("longest restart", seconds(worst));
     for (tally, page) in [(quick, "a page"), (slow, "a page that takes half a second")] {
-        section.told(&format!("requests for {page}"), tally.requests());
-        section.told(&format!("slowest answer of {page}"), seconds(tally.slowest));
-        section.told(&format!("answers of no application for {page}, by status"), tally.unserved());
+        section.note(&format!("requests for {page}"), tally.requests());
+        section.note(&format!("slowest answer of {page}"), seconds(tally.slowest));
+        section.note(&format!("answers of no application for {page}, by status"), tally.unserved());
         section.never(&format!("requests for {page} that failed"), tally.failed());
     }
 }
@@ -107,8 +107,8 @@ fn deploy_behind_a_stream(options: &Options, section: &mut Section, tenants: &mu
     let whole = response.as_ref().is_ok_and(|response| is_whole(response, lines));
     let before_the_end = live.iter().filter(|(_, at)| started + *at < ended).count();
     let times: Vec<_> = live.iter().map(|(time, _)| seconds(*time)).collect();
-    section.told("the response streamed for", seconds(ended - started));
-    section.told("from the request of each version to its first answer", times.join(", "));
+    section.note("the response streamed for", seconds(ended - started));
+    section.note("from the request of each version to its first answer", times.join(", "));
     section.goal(
         "versions that answered while the response streamed",
         before_the_end,

@@ -57,11 +57,11 @@ pub(crate) fn run(options: &Options) -> Section {
         beside.push(Regular::during(&stage.admin, USER, measured));
         stays.add(crowd.disperse());
     }
-    section.told(
+    section.note(
         "connections at once: heads byte by byte, bodies byte by byte, nothing",
         format_args!("{count} each"),
     );
-    section.told(
+    section.note(
         "connections opened / ended by the server",
         format_args!("{} / {}", stays.opened, stays.ended()),
     );
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options) -> Section {
         section
             .never(&format!("connections that stay, of those that send {}", pace.name()), stays.left(pace));
     }
-    section.told(
+    section.note(
         "memory of the server, before / after",
         format_args!("{memory} MiB / {} MiB", stage.server.memory()),
     );
@@ -99,7 +99,7 @@ fn tell_waits(section: &mut Section, options: &Options, alone: &[Waits], beside:
     };
     for percent in [50, 99] {
         let shown = format!("{:.2} ms / {:.2} ms", millis(alone, percent), millis(beside, percent));
-        section.told(
+        section.note(
             &format!("{percent}th percentile of a regular client, alone / beside them, median of turns"),
             shown,
         );
@@ -112,10 +112,10 @@ fn tell_waits(section: &mut Section, options: &Options, alone: &[Waits], beside:
     let what = "99th percentile beside them, as a multiple of that alone, median of turns";
     match options.is_long {
         true => section.goal(what, format_args!("{ratio:.2}"), "under 2", ratio < 2.0),
-        false => section.told(what, format_args!("{ratio:.2}")),
+        false => section.note(what, format_args!("{ratio:.2}")),
     }
     let all = alone.iter().chain(beside);
-    section.told("answers to the regular client", all.clone().map(Waits::answers).sum::<usize>());
+    section.note("answers to the regular client", all.clone().map(Waits::answers).sum::<usize>());
     section.never("answers to it other than 200, or none", all.map(|waits| waits.unserved).sum());
 }
 

@@ -142,7 +142,7 @@ impl Docker {
     }
 
     /// Writes the output of docker to `output`.
-    async fn tell(&self, call: Invocation, output: Arc<dyn Output>) -> Result<(), EngineError> {
+    async fn stream(&self, call: Invocation, output: Arc<dyn Output>) -> Result<(), EngineError> {
         let finished = match call.run_into(output).await {
             Ok(finished) => finished,
             Err(error) => return Err(self.diagnose(EngineError::Client(error)).await),

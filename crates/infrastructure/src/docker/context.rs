@@ -39,21 +39,26 @@ impl BuildContext {
             .map_err(|error| StepError::Retryable(format!("the checkout cannot be read: {error}")))?;
         let base = base_path.as_str();
         let folder = beneath(&root, &root, base_path.relative()).map_err(|lost| {
-            lost.told(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
+            lost.into_step_error(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
         })?;
         if !folder.is_dir() {
             return Err(StepError::Rejected(format!("`{base}` is no folder")));
         }
         let path = dockerfile.as_str();
         let file = beneath(&root, &folder, path).map_err(|lost| {
-            lost.told(&format!("there is no Dockerfile at `{path}`"), &format!("the Dockerfile `{path}`"))
+            lost.into_step_error(
+                &format!("there is no Dockerfile at `{path}`"),
+                &format!("the Dockerfile `{path}`"),
+            )
         })?;
         let dockerfile = text_of(&file, path)?;
         // The client reads this file itself.
         beneath(&root, &folder, ".dockerignore")
             .map(drop)
             .or_else(|lost| if matches!(lost, Lost::NotThere) { Ok(()) } else { Err(lost) })
-            .map_err(|lost| lost.told("there is no `.dockerignore`", "the file `.dockerignore`"))?;
+            .map_err(|lost| {
+                lost.into_step_error("there is no `.dockerignore`", "the file `.dockerignore`")
+            })?;
         let mut left = largest;
         measure(&folder, &mut left).map_err(|error| match error {
             None => StepError::Rejected(format!(
@@ -80,7 +85,7 @@ pub(super) fn file_beneath(
     let found = beneath(&root, &root, folder).and_then(|folder| beneath(&root, &folder, path));
     let file = match found {
         Err(Lost::NotThere) => return Ok(None),
-        found => found.map_err(|lost| lost.told("", &subject))?,
+        found => found.map_err(|lost| lost.into_step_error("", &subject))?,
     };
     let metadata = fs::symlink_metadata(&file).map_err(broken)?;
     if !metadata.is_file() {

@@ -136,7 +136,7 @@ fn on_the_way(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Converts an error: problems with the path are for the user, all others are faults of this machine.
-pub(super) fn told(path: &str, error: Errno) -> StepError {
+pub(super) fn step_error(path: &str, error: Errno) -> StepError {
     match error {
         Errno::NOENT => StepError::Rejected(format!("there is no `{path}` in the workspace")),
         Errno::LOOP | Errno::XDEV => {

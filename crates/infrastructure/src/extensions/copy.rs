@@ -21,7 +21,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::beneath::told;
+use super::beneath::step_error;
 use crate::files::{fault, make_private_folder, remove, write_private_file};
 
 /// The bytes that are copied between two checks for cancellation.
@@ -97,7 +97,7 @@ impl Copying<'_> {
     }
 
     fn copy_entries(&mut self, source: &File, target: &Path, depth: usize) -> Result<(), StepError> {
-        let gone = |error: Errno| told("what is copied", error);
+        let gone = |error: Errno| step_error("what is copied", error);
         for entry in Dir::read_from(source).map_err(gone)? {
             let entry = entry.map_err(gone)?;
             let name = entry.file_name();

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::{
-    beneath::{Root, told},
+    beneath::{Root, step_error},
     copy::{Bounds, Copying},
     notes::StepNotes,
 };
@@ -37,7 +37,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 /// Returns the bytes of a file of the workspace. Blocks.
 pub(super) fn read(workspace: &Path, path: &WorkspacePath, largest: u64) -> Result<Vec<u8>, StepError> {
     let path = path.as_str();
-    let file = open(workspace)?.entry(path).map_err(|error| told(path, error))?;
+    let file = open(workspace)?.entry(path).map_err(|error| step_error(path, error))?;
     let unreadable = |error: io::Error| fault("read a file of the workspace", &error);
     if !file.metadata().map_err(unreadable)?.is_file() {
         return Err(StepError::Rejected(format!("`{path}` is no file")));
@@ -110,9 +110,9 @@ struct Change<'a> {
 
 impl Change<'_> {
     fn make_folder(&self, path: &str) -> Result<(), StepError> {
-        let missing = self.root.missing(path).map_err(|error| told(path, error))?;
+        let missing = self.root.missing(path).map_err(|error| step_error(path, error))?;
         self.note(false, missing)?;
-        self.root.make_folders(path).map_err(|error| told(path, error))
+        self.root.make_folders(path).map_err(|error| step_error(path, error))
     }
 
     fn write(&self, dest: &str, content: &str) -> Result<(), StepError> {
@@ -123,7 +123,7 @@ impl Change<'_> {
 
     fn copy(&self, src: &str, dest: &str, is_unwanted: &AtomicBool) -> Result<(), StepError> {
         require_apart(src, dest)?;
-        let source = self.root.entry(src).map_err(|error| told(src, error))?;
+        let source = self.root.entry(src).map_err(|error| step_error(src, error))?;
         let draft = self.draft()?;
         let noted = self.notes.folder().with_file_name("copied");
         let broken = |error: io::Error| fault("count what is copied", &error);
@@ -143,7 +143,7 @@ impl Change<'_> {
         if self.kind(src)?.is_none() {
             // An earlier attempt may have moved it.
             let is_done = was_tried.is_some() && self.kind(dest)?.is_some();
-            return if is_done { Ok(()) } else { Err(told(src, Errno::NOENT)) };
+            return if is_done { Ok(()) } else { Err(step_error(src, Errno::NOENT)) };
         }
         self.replace(dest, |root| root.rename(src, dest))
     }
@@ -156,7 +156,7 @@ impl Change<'_> {
 
     /// Puts something at `dest`, replacing what is there.
     fn replace(&self, dest: &str, put: impl FnOnce(&Root) -> Result<(), Errno>) -> Result<(), StepError> {
-        let at = |error| told(dest, error);
+        let at = |error| step_error(dest, error);
         let folder = dest.rsplit_once('/').map(|(folder, _)| folder);
         let missing = folder.map(|folder| self.root.missing(folder)).transpose().map_err(at)?;
         let missing = missing.unwrap_or_default();
@@ -175,7 +175,7 @@ impl Change<'_> {
             return Ok(());
         }
         let place = if had && !self.is_kept() { self.kept() } else { self.spent()? };
-        self.root.take_out(path, &place).map_err(|error| told(path, error))
+        self.root.take_out(path, &place).map_err(|error| step_error(path, error))
     }
 
     fn put_back(&self, path: &str, had: bool) -> Result<(), StepError> {
@@ -185,10 +185,10 @@ impl Change<'_> {
         }
         if self.kind(path)?.is_some() {
             let spent = self.spent()?;
-            self.root.take_out(path, &spent).map_err(|error| told(path, error))?;
+            self.root.take_out(path, &spent).map_err(|error| step_error(path, error))?;
         }
         if self.is_kept() {
-            self.root.put_in(&self.kept(), path).map_err(|error| told(path, error))?;
+            self.root.put_in(&self.kept(), path).map_err(|error| step_error(path, error))?;
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Change<'_> {
     fn move_back(&self, src: &str, dest: &str, had: bool) -> Result<(), StepError> {
         let is_moved = self.kind(src)?.is_none() && self.kind(dest)?.is_some() && (self.is_kept() || !had);
         if is_moved {
-            self.root.rename(dest, src).map_err(|error| told(dest, error))?;
+            self.root.rename(dest, src).map_err(|error| step_error(dest, error))?;
         }
         self.put_back(dest, had)
     }
@@ -215,7 +215,7 @@ impl Change<'_> {
     }
 
     fn kind(&self, path: &str) -> Result<Option<rustix::fs::FileType>, StepError> {
-        self.root.kind(path).map_err(|error| told(path, error))
+        self.root.kind(path).map_err(|error| step_error(path, error))
     }
 
     fn kept(&self) -> PathBuf {

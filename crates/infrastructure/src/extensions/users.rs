@@ -60,7 +60,7 @@ impl Users<'_> {
                 let Some(number) = self.number(name).await? else { return Ok(0) };
                 self.require_changeable(name, number).await?;
                 notes.once(json!({ "was_there": true })).await?;
-                let code = self.tell("userdel", &["--", name.as_str()], output).await?;
+                let code = self.run("userdel", &["--", name.as_str()], output).await?;
                 if code == 0 {
                     self.forget_made(name).await?;
                 }
@@ -93,7 +93,7 @@ impl Users<'_> {
                     0
                 } else {
                     refuse_root(name)?;
-                    let code = self.tell("userdel", &["--", name.as_str()], output).await?;
+                    let code = self.run("userdel", &["--", name.as_str()], output).await?;
                     self.forget_made(name).await?;
                     code
                 }
@@ -141,7 +141,7 @@ impl Users<'_> {
             words.extend(["--groups", &groups]);
         }
         words.extend(["--", name.as_str()]);
-        self.tell("useradd", &words, output).await
+        self.run("useradd", &words, output).await
     }
 
     async fn add_to(
@@ -154,7 +154,7 @@ impl Users<'_> {
             return Ok(0);
         }
         let groups = groups.join(",");
-        self.tell("usermod", &["--append", "--groups", &groups, "--", name.as_str()], output).await
+        self.run("usermod", &["--append", "--groups", &groups, "--", name.as_str()], output).await
     }
 
     async fn remove_from(
@@ -164,8 +164,7 @@ impl Users<'_> {
         output: Arc<dyn Output>,
     ) -> Result<i32, StepError> {
         for group in groups {
-            let code =
-                self.tell("gpasswd", &["--delete", name.as_str(), "--", group], output.clone()).await?;
+            let code = self.run("gpasswd", &["--delete", name.as_str(), "--", group], output.clone()).await?;
             if code != 0 {
                 return Ok(code);
             }
@@ -208,7 +207,7 @@ impl Users<'_> {
         Ok(String::from_utf8_lossy(&finished.answer).split_whitespace().map(str::to_owned).collect())
     }
 
-    async fn tell(&self, program: &str, words: &[&str], output: Arc<dyn Output>) -> Result<i32, StepError> {
+    async fn run(&self, program: &str, words: &[&str], output: Arc<dyn Output>) -> Result<i32, StepError> {
         let call = self.host.call(program).args(words).env("LANG", "C.UTF-8");
         Ok(exit_code(call.run_into(output).await.map_err(not_run)?.status))
     }

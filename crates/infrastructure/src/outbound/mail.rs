@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         let answered = self.connection.auth(DEFAULT_MECHANISMS, &credentials).await;
         // Some servers echo the credentials.
         let secrets = Masker::new([login.password.expose().as_str()]);
-        answered.map(drop).map_err(|error| told(self.host, &error, |said| secrets.mask(said)))
+        answered.map(drop).map_err(|error| send_error(self.host, &error, |said| secrets.mask(said)))
     }
 
     /// Skips recipients that the server rejects permanently. A recipient that it rejects temporarily fails
@@ -187,11 +187,11 @@ fn is_foreign(address: &Address) -> bool {
 
 /// Returns the error with a message. `about` comes before the text of the server.
 fn trouble(host: &str, about: &str, error: &Error) -> SendError {
-    told(host, error, |said| format!("{about}{said}"))
+    send_error(host, error, |said| format!("{about}{said}"))
 }
 
 /// Returns the error with another message than the server's text, which is shortened only here.
-fn told(host: &str, error: &Error, words: impl Fn(&str) -> String) -> SendError {
+fn send_error(host: &str, error: &Error, words: impl Fn(&str) -> String) -> SendError {
     let said = error.source().map(ToString::to_string).unwrap_or_default();
     match error.status() {
         Some(code) => {

@@ -62,7 +62,7 @@ struct Loss {
 impl Entry {
     pub(super) fn write_line(&self, lines: &mut Vec<u8>) {
         let line = Line {
-            time: told(self.time),
+            time: formatted(self.time),
             application: self.application.as_deref(),
             host: cleaned(&self.host),
             method: cleaned(self.method.as_str()),
@@ -79,7 +79,7 @@ impl Entry {
 
 /// Writes a line that says how many lines were lost.
 pub(super) fn write_loss(lost: u64, time: SystemTime, lines: &mut Vec<u8>) {
-    write_json(&Loss { time: told(time), lost }, lines);
+    write_json(&Loss { time: formatted(time), lost }, lines);
 }
 
 fn write_json(line: &impl Serialize, lines: &mut Vec<u8>) {
@@ -91,7 +91,7 @@ fn write_json(line: &impl Serialize, lines: &mut Vec<u8>) {
     }
 }
 
-fn told(time: SystemTime) -> String {
+fn formatted(time: SystemTime) -> String {
     DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 

@@ -82,7 +82,7 @@ impl Server {
             let reason = "the control socket is for the proxy's own user, root, and the user in \
                           LAUNCHWAY_PROXY_CONTROL_USER"
                 .to_owned();
-            return say(&mut stream, &Answer::Refused { reason }).await;
+            return send(&mut stream, &Answer::Refused { reason }).await;
         };
         let mut reader = BufReader::new(stream);
         loop {
@@ -98,7 +98,7 @@ impl Server {
                 Ok(request) => self.answer(request).await,
                 Err(error) => Answer::Refused { reason: format!("cannot understand this: {error}") },
             };
-            say(reader.get_mut(), &answer).await?;
+            send(reader.get_mut(), &answer).await?;
         }
     }
 
@@ -197,7 +197,7 @@ impl Peer {
     }
 }
 
-async fn say(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
+async fn send(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
     stream.write_all(&line).await

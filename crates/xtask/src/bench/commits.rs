@@ -44,7 +44,7 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
         report.row(&[writers.to_string(), format!("{sqlite:.0}"), off, format!("{postgres:.0}")]);
     }
     report.line("");
-    tell(report, &durable, &on_postgres, &unsafely);
+    add_rows(report, &durable, &on_postgres, &unsafely);
     let mut plot = Plot::new("Durable commits", "writers", "1/s");
     for (name, samples) in [("SQLite", &durable), ("PostgreSQL", &on_postgres)] {
         plot.line(
@@ -57,7 +57,7 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
     Ok(())
 }
 
-fn tell(report: &mut Report, durable: &[Sample], on_postgres: &[Sample], unsafely: &Sample) {
+fn add_rows(report: &mut Report, durable: &[Sample], on_postgres: &[Sample], unsafely: &Sample) {
     for (place, writers) in WRITERS.into_iter().enumerate() {
         let name = |database| format!("durable commits, {database}, {writers} writers");
         report.figure(Figure::new(name("SQLite"), "1/s", 0, durable[place].clone()));

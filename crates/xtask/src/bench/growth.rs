@@ -75,7 +75,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
         let mut figures = Vec::new();
         for (request, plot) in &mut curves {
             let curve = Curve::measure(&mut installations, *request, effort)?;
-            curve.tell(report, *request, &sizes);
+            curve.add_rows(report, *request, &sizes);
             curve.draw(plot, database, &sizes);
             figures.extend(curve.figures(*request, database, sizes));
         }
@@ -120,7 +120,7 @@ impl Curve {
         Ok(curve)
     }
 
-    fn tell(&self, report: &mut Report, request: Request, sizes: &[u32]) {
+    fn add_rows(&self, report: &mut Report, request: Request, sizes: &[u32]) {
         for ((rows, usual), slow) in sizes.iter().zip(&self.usual).zip(&self.slow) {
             let cells = [format!("{usual:.3}"), format!("{slow:.3}")];
             report.row(&[&[request.name().to_owned(), rows.to_string()], cells.as_slice()].concat());

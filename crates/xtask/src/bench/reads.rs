@@ -54,7 +54,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
         let shown = path.replace(&launchway.application, "{id}").replace(&launchway.deployment, "{id}");
         report.line(&format!("`GET {shown}`, {} bytes.", rival.bytes));
         report.line("");
-        tell(report, name, &ours, &theirs);
+        add_rows(report, name, &ours, &theirs);
     }
     report.line("");
     report.line("Memory of the server after each of these loads:");
@@ -74,7 +74,7 @@ fn paths(launchway: &mut Installation) -> [(&'static str, String); 4] {
     ]
 }
 
-fn tell(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
+fn add_rows(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
     report.columns(&["round", "launchway req/s", "bare req/s", "ratio", "launchway CPU µs", "bare CPU µs"]);
     for (round, (own, other)) in ours.0.iter().zip(&theirs.0).enumerate() {
         report.row(&[

@@ -107,7 +107,7 @@ fn measure_running(
         looks.push(busy.milliseconds_of_a_look(&without_logs));
         for (span, usage) in [("idle", idle), ("idle, logs held", without_logs), ("events, logs held", busy)]
         {
-            tell(report, round, span, &usage);
+            add_rows(report, round, span, &usage);
         }
         quiet.push(without_logs);
         complete.push(idle);
@@ -126,7 +126,7 @@ fn percent(usages: &[Usage]) -> Sample {
     usages.iter().map(Usage::percent).collect()
 }
 
-fn tell(report: &mut Report, round: u32, span: &str, usage: &Usage) {
+fn add_rows(report: &mut Report, round: u32, span: &str, usage: &Usage) {
     report.row(&[
         round.to_string(),
         span.to_owned(),

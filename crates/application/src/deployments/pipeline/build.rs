@@ -53,7 +53,7 @@ impl Pipeline {
     }
 
     async fn obtain(&self, attempt: &Attempt<'_>, image: &ImageRef) -> Result<ImageName, StepError> {
-        attempt.log.say(Level::Info, format!("Getting the image {image}")).await;
+        attempt.log.write_line(Level::Info, format!("Getting the image {image}")).await;
         let output = attempt.log.output(Level::Build);
         let obtained = self.ports.images.obtain(&attempt.owner, image, output.clone()).await;
         output.finish().await;
@@ -62,7 +62,7 @@ impl Pipeline {
 
     /// Returns the version of an earlier deployment.
     async fn find_again(&self, attempt: &Attempt<'_>, to: DeploymentId) -> Result<Version, JobError> {
-        attempt.log.say(Level::Info, format!("Going back to deployment {to}")).await;
+        attempt.log.write_line(Level::Info, format!("Going back to deployment {to}")).await;
         let gone = || JobError::Permanent("what that deployment made is not there any more".to_owned());
         let scope = Scope::of_record(attempt.owner.organization);
         let earlier = self.ports.deployments.get(scope, to).await?.ok_or_else(gone)?;
@@ -90,7 +90,7 @@ impl Pipeline {
         let blueprint = &attempt.application.blueprint;
         match blueprint.build_pack {
             BuildPack::Static => {
-                attempt.log.say(Level::Info, "Publishing the files").await;
+                attempt.log.write_line(Level::Info, "Publishing the files").await;
                 let folder = &blueprint.base_path;
                 Ok(Version::Site(self.ports.sites.publish(&attempt.owner, &checkout, folder).await?))
             }
@@ -106,7 +106,7 @@ impl Pipeline {
                 if pack == BuildPack::Nixpacks {
                     plan = self.complete(attempt, &plan).await?;
                 }
-                attempt.log.say(Level::Info, "Building the image").await;
+                attempt.log.write_line(Level::Info, "Building the image").await;
                 let output = attempt.log.output(Level::Build);
                 let built = self.ports.images.build(&plan, output.clone()).await;
                 output.finish().await;
@@ -117,7 +117,7 @@ impl Pipeline {
 
     /// Completes the build plan of source without a Dockerfile.
     async fn complete(&self, attempt: &Attempt<'_>, plan: &BuildPlan) -> Result<BuildPlan, JobError> {
-        attempt.log.say(Level::Info, "Planning the build").await;
+        attempt.log.write_line(Level::Info, "Planning the build").await;
         let output = attempt.log.output(Level::Build);
         let completed = self.ports.planner.complete(plan, output.clone()).await;
         output.finish().await;
@@ -148,7 +148,7 @@ impl Pipeline {
         commit: &CommitHash,
     ) -> Result<Checkout, StepError> {
         let text = format!("Fetching commit {} of {}", commit.short(), source.branch);
-        attempt.log.say(Level::Info, text).await;
+        attempt.log.write_line(Level::Info, text).await;
         let output = attempt.log.output(Level::Info);
         let fetched = self.ports.source.fetch(source, commit, &attempt.owner, output.clone()).await;
         output.finish().await;

@@ -42,7 +42,7 @@ impl Pipeline {
         checkout: Checkout,
     ) -> Result<Composition, JobError> {
         let blueprint = &attempt.application.blueprint;
-        attempt.log.say(Level::Info, "Reading the compose file").await;
+        attempt.log.write_line(Level::Info, "Reading the compose file").await;
         let source = ComposeSource {
             checkout,
             base_path: blueprint.base_path.clone(),
@@ -76,15 +76,18 @@ impl Pipeline {
 
     async fn tell_of(&self, attempt: &Attempt<'_>, composition: &Composition) {
         for remark in &composition.remarks {
-            attempt.log.say(Level::Warn, remark.clone()).await;
+            attempt.log.write_line(Level::Warn, remark.clone()).await;
         }
-        attempt.log.say(Level::Info, format!("Traffic goes to the service `{}`", composition.web)).await;
+        attempt
+            .log
+            .write_line(Level::Info, format!("Traffic goes to the service `{}`", composition.web))
+            .await;
     }
 
     /// Starts the services that a pre-run command may need.
     pub(super) async fn prepare(&self, attempt: &Attempt<'_>, runnable: &Runnable) -> Result<(), StepError> {
         let Runnable::Composition(plan) = runnable else { return Ok(()) };
-        attempt.log.say(Level::Info, "Starting the services beside it").await;
+        attempt.log.write_line(Level::Info, "Starting the services beside it").await;
         let output = attempt.log.output(Level::Runtime);
         let started = self.ports.composer.start_companions(plan, output.clone()).await;
         output.finish().await;
@@ -99,11 +102,11 @@ impl Pipeline {
     ) -> Result<Container, StepError> {
         match runnable {
             Runnable::Container(plan) => {
-                attempt.log.say(Level::Info, "Starting the container").await;
+                attempt.log.write_line(Level::Info, "Starting the container").await;
                 self.ports.deployer.start(plan).await
             }
             Runnable::Composition(plan) => {
-                attempt.log.say(Level::Info, "Starting the services").await;
+                attempt.log.write_line(Level::Info, "Starting the services").await;
                 let output = attempt.log.output(Level::Runtime);
                 let started = self.ports.composer.start(plan, output.clone()).await;
                 output.finish().await;
@@ -138,7 +141,7 @@ impl Pipeline {
             "With downtime: the live version is stopped before this one starts, because both use the volume \
              {volumes}"
         );
-        attempt.log.say(Level::Warn, text).await;
+        attempt.log.write_line(Level::Warn, text).await;
         let still = ContainerRecord { state: ContainerState::Exited, ..container.clone() };
         let at = self.context.clock.now();
         let write = Write::RecordContainer { id: live.id, container: still, at };

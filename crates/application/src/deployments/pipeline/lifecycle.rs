@@ -55,18 +55,18 @@ impl Pipeline {
             self.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
             return Ok(Vec::new());
         };
-        live.log.say(Level::Info, "Restarting").await;
+        live.log.write_line(Level::Info, "Restarting").await;
         let restarted = self.start_anew(&live, claimed.lease).await;
         let (scope, id) = (claimed.job.scope, live.application.id);
         let at = self.context.clock.now();
         let (outcome, write, what, retired) = match restarted {
             Ok(retired) => {
-                live.log.say(Level::Info, "Restarted").await;
+                live.log.write_line(Level::Info, "Restarted").await;
                 let write = ApplicationWrite::SetStopped { scope, id, is_stopped: false, at };
                 (Outcome::Succeeded, Some(write), "restarted", retired)
             }
             Err(JobError::Permanent(reason)) => {
-                live.log.say(Level::Error, format!("The restart failed: {reason}")).await;
+                live.log.write_line(Level::Error, format!("The restart failed: {reason}")).await;
                 (Outcome::Failed { reason }, None, "could not restart", Vec::new())
             }
             Err(stop) => {
@@ -100,7 +100,7 @@ impl Pipeline {
         let mut more = vec![ApplicationWrite::SetStopped { scope, id, is_stopped: true, at }.into()];
         more.extend(self.stop_container(&live).await?);
         more.push(self.ended(&live.application, &live.deployment, "stopped"));
-        live.log.say(Level::Info, "Stopped").await;
+        live.log.write_line(Level::Info, "Stopped").await;
         live.log.flush().await;
         self.settle(claimed, Outcome::Succeeded, more).await
     }
@@ -148,7 +148,9 @@ impl Pipeline {
         let (outcome, retired) = match reconciled {
             Ok(retired) => (Outcome::Succeeded, retired),
             Err(JobError::Permanent(reason)) => {
-                live.log.say(Level::Error, format!("The version cannot be brought back: {reason}")).await;
+                live.log
+                    .write_line(Level::Error, format!("The version cannot be brought back: {reason}"))
+                    .await;
                 self.break_down(&live, &reason).await?;
                 (Outcome::Failed { reason }, Vec::new())
             }
@@ -169,7 +171,7 @@ impl Pipeline {
         match decide(&version, Observed::of(&version, &view), false) {
             Action::Keep | Action::Wait | Action::Record(_) => Ok(Vec::new()),
             Action::Stop => {
-                live.log.say(Level::Warn, "Stopping the container: the application is stopped").await;
+                live.log.write_line(Level::Warn, "Stopping the container: the application is stopped").await;
                 let write = self.stop_container(live).await?;
                 self.commit(lease, write.into_iter().collect()).await?;
                 Ok(Vec::new())
@@ -188,7 +190,7 @@ impl Pipeline {
         match self.ports.deployer.resume(&recorded.id).await {
             Ok(container) => self.serve_from(live, lease, &container, false).await.map(|()| Vec::new()),
             Err(StepError::Rejected(reason)) => {
-                live.log.say(Level::Warn, format!("The container cannot be started: {reason}")).await;
+                live.log.write_line(Level::Warn, format!("The container cannot be started: {reason}")).await;
                 self.recreate(live, lease).await
             }
             Err(error) => Err(error.into()),
@@ -197,7 +199,7 @@ impl Pipeline {
 
     /// Creates the container, or the services of a composition, anew from the images of the version.
     async fn recreate(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, JobError> {
-        live.log.say(Level::Info, "Creating it again from its image").await;
+        live.log.write_line(Level::Info, "Creating it again from its image").await;
         if live.is_composition() {
             // Two databases on the same files would destroy them.
             self.ports.deployer.remove(live.deployment.id).await?;
@@ -217,7 +219,9 @@ impl Pipeline {
             return self.replace(live, lease).await;
         }
         if live.is_composition() {
-            live.log.say(Level::Warn, "With downtime: its services share volumes with themselves").await;
+            live.log
+                .write_line(Level::Warn, "With downtime: its services share volumes with themselves")
+                .await;
             self.remove_all_but(live.application.id, &[live.deployment.id]).await?;
         }
         match self.ports.deployer.restart(&recorded.id).await {
@@ -283,7 +287,7 @@ impl Pipeline {
         let address = SocketAddr::new(container.address, port.get());
         let target = Target::Container { id: container.id.clone(), address };
         self.ports.routes.route_to(live.scope(), live.application.id, target).await?;
-        live.log.say(Level::Info, format!("Running at http://{address}")).await;
+        live.log.write_line(Level::Info, format!("Running at http://{address}")).await;
         Ok(())
     }
 

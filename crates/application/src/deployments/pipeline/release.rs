@@ -82,7 +82,7 @@ impl Pipeline {
         let blueprint = &attempt.application.blueprint;
         if let Some(command) = &blueprint.pre_run_command {
             self.prepare(attempt, runnable).await?;
-            attempt.log.say(Level::Info, "Running the pre-run command").await;
+            attempt.log.write_line(Level::Info, "Running the pre-run command").await;
             self.run_once(attempt, runnable, command).await.map_err(|error| in_command("pre-run", error))?;
         }
         let started = self.start(attempt, runnable);
@@ -117,9 +117,9 @@ impl Pipeline {
     ) -> Result<(), JobError> {
         self.switch(attempt, target).await;
         if let Some(command) = &attempt.application.blueprint.post_run_command {
-            attempt.log.say(Level::Info, "Running the post-run command").await;
+            attempt.log.write_line(Level::Info, "Running the post-run command").await;
             if let Err(error) = self.run_once(attempt, runnable, command).await {
-                attempt.log.say(Level::Error, format!("The post-run command failed: {error}")).await;
+                attempt.log.write_line(Level::Error, format!("The post-run command failed: {error}")).await;
             }
         }
         self.finish(attempt).await
@@ -128,7 +128,7 @@ impl Pipeline {
     /// Continues after an earlier attempt was lost once its version was live.
     pub(super) async fn take_over(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, JobError> {
         if !attempt.deployment.status.state.is_over() {
-            attempt.log.say(Level::Info, "Going on after an interruption").await;
+            attempt.log.write_line(Level::Info, "Going on after an interruption").await;
         }
         let target = self.ports.routes.live_target(&attempt.deployment).await?;
         self.switch(attempt, &target).await;
@@ -197,7 +197,7 @@ impl Pipeline {
         attempt: &Attempt<'_>,
         container: &Container,
     ) -> Result<Result<(), StepError>, JobError> {
-        attempt.log.say(Level::Info, self.question(attempt, container)).await;
+        attempt.log.write_line(Level::Info, self.question(attempt, container)).await;
         let blueprint = &attempt.application.blueprint;
         let progress =
             Progress { container: Some(running(container, blueprint.port)), ..Progress::default() };
@@ -227,7 +227,7 @@ impl Pipeline {
             let (scope, id) = (Scope::of_record(attempt.owner.organization), attempt.owner.application);
             let Err(error) = self.ports.routes.route_to(scope, id, target.clone()).await else { return };
             if left == 0 {
-                attempt.log.say(Level::Warn, format!("Traffic follows later: {error}")).await;
+                attempt.log.write_line(Level::Warn, format!("Traffic follows later: {error}")).await;
             } else {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
@@ -260,9 +260,11 @@ impl Pipeline {
     /// Logs the last lines of the output of a container.
     pub(super) async fn log_tail(&self, log: &Arc<DeploymentLog>, container: &Container) {
         match self.ports.inventory.tail_logs(&container.id, TAIL_LINES).await {
-            Ok(lines) if lines.is_empty() => log.say(Level::Info, "The container printed nothing").await,
+            Ok(lines) if lines.is_empty() => {
+                log.write_line(Level::Info, "The container printed nothing").await
+            }
             Ok(lines) => {
-                log.say(Level::Info, "The container's last lines:").await;
+                log.write_line(Level::Info, "The container's last lines:").await;
                 let output = log.output(Level::Runtime);
                 for line in lines {
                     use launchway_domain::deployments::Output as _;
@@ -271,7 +273,7 @@ impl Pipeline {
                 }
             }
             Err(error) => {
-                log.say(Level::Warn, format!("The container's output cannot be read: {error}")).await
+                log.write_line(Level::Warn, format!("The container's output cannot be read: {error}")).await
             }
         }
     }

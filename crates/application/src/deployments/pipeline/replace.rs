@@ -49,7 +49,7 @@ impl Pipeline {
     async fn start_copy(&self, live: &Live, owner: Owner) -> Result<Container, JobError> {
         let container = match live.deployment.image.as_ref() {
             Some(image) if image.is_of_service() => {
-                live.log.say(Level::Info, "Starting the services").await;
+                live.log.write_line(Level::Info, "Starting the services").await;
                 let plan = self.composition_plan_of(live, owner.attempt).await?;
                 let output = live.log.output(Level::Runtime);
                 let started = self.ports.composer.start(&plan, output.clone()).await;
@@ -57,7 +57,7 @@ impl Pipeline {
                 started?
             }
             Some(image) => {
-                live.log.say(Level::Info, "Starting the container").await;
+                live.log.write_line(Level::Info, "Starting the container").await;
                 self.start_container(live, owner, image).await?
             }
             None => return Err(JobError::Permanent("the version has no image".to_owned())),

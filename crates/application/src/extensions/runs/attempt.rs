@@ -11,7 +11,7 @@ use launchway_domain::{
 };
 use tokio::time::timeout;
 
-use super::{Failure, Runs, say};
+use super::{Failure, Runs, write_line};
 use crate::{
     extensions::log::RunLog,
     job_control::{JobControl, JobError, StopRequest},
@@ -80,8 +80,8 @@ impl Attempt<'_> {
         }
         let mut done: Vec<(&Planned, Trace)> = Vec::new();
         for planned in &self.steps {
-            let failure = match self.job_control.wish() {
-                Some(wish) => Some(Failure::by(wish)),
+            let failure = match self.job_control.stop_request() {
+                Some(request) => Some(Failure::by(request)),
                 None => self.carry_out(runs, planned, &mut done).await?,
             };
             if let Some(failure) = failure {
@@ -119,9 +119,14 @@ impl Attempt<'_> {
     async fn complete(&self, runs: &Runs) {
         self.job_control.mark_committed();
         if let Err(error) = runs.ports.runner.finish(&self.run).await {
-            say(&self.log, Level::Warn, format!("What the run replaced could not be removed: {error}")).await;
+            write_line(
+                &self.log,
+                Level::Warn,
+                format!("What the run replaced could not be removed: {error}"),
+            )
+            .await;
         }
-        say(&self.log, Level::Info, "Completed").await;
+        write_line(&self.log, Level::Info, "Completed").await;
     }
 
     /// Runs a step. Returns the failure that ends the run, if there is one.
@@ -133,7 +138,7 @@ impl Attempt<'_> {
     ) -> Result<Option<Failure>, JobError> {
         let (execution, order) = (self.execution.id, planned.step.order);
         runs.commit(self.lease, Write::BeginStep { execution, order, at: runs.context.clock.now() }).await?;
-        self.say_of(
+        self.write_line_of(
             planned,
             Level::Info,
             format!("Step {order} of {}: {}", self.steps.len(), planned.step.name),
@@ -150,14 +155,14 @@ impl Attempt<'_> {
             && !failure.reason.is_empty()
         {
             let level = if planned.ignores_errors { Level::Warn } else { Level::Error };
-            self.say_of(planned, level, format!("Failed: {}", failure.reason)).await;
+            self.write_line_of(planned, level, format!("Failed: {}", failure.reason)).await;
         }
         // The output of a step is durable before its end is recorded.
         self.log.flush().await;
         let at = runs.context.clock.now();
         runs.commit(self.lease, Write::EndStep { execution, order, state, exit_code, at }).await?;
         let (Ended::Badly(failure) | Ended::Interrupted(failure)) = ended else { return Ok(None) };
-        if planned.ignores_errors && self.job_control.wish().is_none() {
+        if planned.ignores_errors && self.job_control.stop_request().is_none() {
             return Ok(None);
         }
         let reason = match failure.reason.as_str() {
@@ -187,7 +192,7 @@ impl Attempt<'_> {
                     Ended::Interrupted(Failure::of(format!("it took longer than {seconds} seconds")))
                 }
             },
-            wish = self.job_control.wished() => Ended::Interrupted(Failure::by(wish)),
+            request = self.job_control.stop_requested() => Ended::Interrupted(Failure::by(request)),
         };
         output.finish().await;
         Ok(ended)
@@ -247,7 +252,7 @@ impl Attempt<'_> {
                 Action::Command { revert: None, .. } => continue,
                 Action::Proxy(action) => self.lead_back(runs, action).await,
                 action => {
-                    self.say_of(planned, Level::Info, format!("Reverting step {order}: {name}")).await;
+                    self.write_line_of(planned, Level::Info, format!("Reverting step {order}: {name}")).await;
                     let output = self.log.output_of(self.mark(planned), Level::Runtime);
                     let revert = runs.ports.runner.revert(&self.run, order, action, output.clone());
                     let reverted = match timeout(planned.timeout, revert).await {
@@ -261,12 +266,16 @@ impl Attempt<'_> {
                 }
             };
             if let Err(reason) = reverted {
-                self.say_of(planned, Level::Warn, format!("Step {order} could not be reverted: {reason}"))
-                    .await;
+                self.write_line_of(
+                    planned,
+                    Level::Warn,
+                    format!("Step {order} could not be reverted: {reason}"),
+                )
+                .await;
             }
         }
         if let Err(error) = runs.ports.runner.discard(&self.run).await {
-            say(&self.log, Level::Warn, format!("The workspace could not be removed: {error}")).await;
+            write_line(&self.log, Level::Warn, format!("The workspace could not be removed: {error}")).await;
         }
     }
 
@@ -288,19 +297,19 @@ impl Attempt<'_> {
     }
 
     async fn give_up_for(&self, failure: &Failure) {
-        let text = match (failure.state, self.job_control.wish()) {
+        let text = match (failure.state, self.job_control.stop_request()) {
             (ExecutionState::Cancelled, _) => "Cancelled: what was done is taken back".to_owned(),
             (_, Some(StopRequest::Timeout)) => "It took too long: what was done is taken back".to_owned(),
             _ => format!("The run cannot go on: {}", failure.reason),
         };
-        say(&self.log, Level::Error, text).await;
+        write_line(&self.log, Level::Error, text).await;
     }
 
     fn mark(&self, planned: &Planned) -> Option<ExecutionStepId> {
         Some(planned.step.id)
     }
 
-    async fn say_of(&self, planned: &Planned, level: Level, text: String) {
-        self.log.say_of(&self.mark(planned), level, text).await;
+    async fn write_line_of(&self, planned: &Planned, level: Level, text: String) {
+        self.log.write_line_of(&self.mark(planned), level, text).await;
     }
 }

@@ -36,7 +36,7 @@ fn id() -> ApplicationId {
     CountingIds::nth(1).into()
 }
 
-fn wish(blueprint: Blueprint) -> NewApplication {
+fn new(blueprint: Blueprint) -> NewApplication {
     NewApplication {
         blueprint,
         credentials: None,
@@ -76,10 +76,10 @@ fn expect_made(ports: &mut MockedPorts) {
 async fn create(
     ports: MockedPorts,
     actor: &Actor,
-    wish: NewApplication,
+    new: NewApplication,
     key: Option<IdempotencyKey>,
 ) -> Result<Seen, Error> {
-    ports.services().applications.create(actor, wish, key).await
+    ports.services().applications.create(actor, new, key).await
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn create_writes_first_deployment_and_audit_entry() {
         ports.expect_commit(create_writes(secrets(id(), "{}", "{}"), ports.now()));
         expect_made(&mut ports);
 
-        let (found, variables) = create(ports, &actor, wish(a_blueprint()), None).await.unwrap();
+        let (found, variables) = create(ports, &actor, new(a_blueprint()), None).await.unwrap();
 
         assert_eq!((found, variables), (detail(web()), super::shown()));
     }
@@ -109,7 +109,7 @@ async fn create_routes_at_once_and_tolerates_a_router_failure() {
         });
         expect_detail(&mut ports, id(), Some(detail(web())));
 
-        assert!(create(ports, &an_actor().build(), wish(a_blueprint()), None).await.is_ok());
+        assert!(create(ports, &an_actor().build(), new(a_blueprint()), None).await.is_ok());
     }
 }
 
@@ -120,7 +120,7 @@ async fn who_waits_for_work_is_woken_when_an_application_was_made() {
     ports.expect_any_commit();
     expect_made(&mut ports);
 
-    create(ports, &an_actor().build(), wish(a_blueprint()), None).await.unwrap();
+    create(ports, &an_actor().build(), new(a_blueprint()), None).await.unwrap();
 
     let rung =
         tokio::time::timeout(std::time::Duration::ZERO, listener.wait_timeout(std::time::Duration::MAX))
@@ -137,7 +137,7 @@ async fn a_request_with_a_key_is_claimed_before_anything_is_made() {
     ports.expect_commit(writes);
     expect_made(&mut ports);
 
-    create(ports, &an_actor().build(), wish(a_blueprint()), Some(key)).await.unwrap();
+    create(ports, &an_actor().build(), new(a_blueprint()), Some(key)).await.unwrap();
 }
 
 #[tokio::test]
@@ -151,14 +151,14 @@ async fn secrets_are_sealed_each_for_its_own_place() {
     ports.expect_commit(create_writes(kept, ports.now()));
     expect_made(&mut ports);
 
-    let wish = NewApplication {
+    let new = NewApplication {
         blueprint: a_blueprint(),
         credentials: Some(credentials()),
         build_variables: variables(&[("TOKEN", "build-token"), ("A", "1")]),
         environment_variables: variables(&[("PASSWORD", "open-sesame")]),
     };
 
-    create(ports, &an_actor().build(), wish, None).await.unwrap();
+    create(ports, &an_actor().build(), new, None).await.unwrap();
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn a_prebuilt_image_has_no_branch_to_tell_of() {
     });
     expect_made(&mut ports);
 
-    create(ports, &an_actor().build(), wish(image), None).await.unwrap();
+    create(ports, &an_actor().build(), new(image), None).await.unwrap();
 
     let metadata = told.recv().unwrap();
     let expected = [
@@ -191,7 +191,7 @@ async fn a_prebuilt_image_has_no_branch_to_tell_of() {
 #[tokio::test]
 async fn nobody_makes_an_application_without_the_permission() {
     for actor in [a_viewer(), a_program_without("deploy:create")] {
-        let outcome = create(MockedPorts::default(), &actor, wish(a_blueprint()), None).await;
+        let outcome = create(MockedPorts::default(), &actor, new(a_blueprint()), None).await;
         assert_refused(outcome, lacks("deploy:create"));
     }
 }
@@ -209,7 +209,7 @@ async fn everything_that_does_not_fit_together_is_told_at_once() {
         blueprint.domain = Some(parsed("launchway.example.com"));
     });
 
-    let outcome = create(ports, &an_actor().build(), wish(odd), None).await;
+    let outcome = create(ports, &an_actor().build(), new(odd), None).await;
 
     assert_refused(
         outcome,
@@ -226,7 +226,7 @@ async fn a_repository_that_the_operator_does_not_allow_is_refused() {
     for address in ["/srv/git/web.git", "http://git.example.com/web.git", "https://127.0.0.1/web.git"] {
         let local = an_application().from_git(address).build().blueprint;
 
-        let outcome = create(MockedPorts::default(), &an_actor().build(), wish(local), None).await;
+        let outcome = create(MockedPorts::default(), &an_actor().build(), new(local), None).await;
 
         let Err(Error::Invalid(reason)) = outcome else { panic!("{address}: {outcome:?}") };
         assert!(reason.starts_with("repository "), "{reason}");
@@ -252,7 +252,7 @@ async fn what_is_taken_is_named() {
         ports.expect_failing_commit(StoreError::Taken(taken));
 
         let key = Some(a_key("POST /deploy/applications"));
-        assert_refused(create(ports, &an_actor().build(), wish(in_use.clone()), key).await, refusal);
+        assert_refused(create(ports, &an_actor().build(), new(in_use.clone()), key).await, refusal);
     }
 }
 
@@ -262,6 +262,6 @@ async fn create_fails_without_database_or_organization() {
         let mut ports = MockedPorts::with_a_box();
         ports.expect_failing_commit(error);
 
-        assert_refused(create(ports, &an_actor().build(), wish(a_blueprint()), None).await, refusal);
+        assert_refused(create(ports, &an_actor().build(), new(a_blueprint()), None).await, refusal);
     }
 }

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Returns a request for [`a_mail_server`].
-fn wish() -> NewSmtp {
+fn new() -> NewSmtp {
     NewSmtp {
         host: host("smtp.example.com"),
         port: None,
@@ -41,22 +41,22 @@ fn wish() -> NewSmtp {
     }
 }
 
-/// Returns the configuration that is created from the [`wish`].
+/// Returns the configuration that is created from the [`new`].
 fn made() -> SmtpConfig {
     let id: SmtpConfigId = CountingIds::nth(1).into();
     let password = Some(sealed(&format!("smtp_configs.password:{id}"), "hunter2"));
     SmtpConfig { id, password, ..a_mail_server() }
 }
 
-/// Returns ports that allow connections to the server of the [`wish`].
+/// Returns ports that allow connections to the server of the [`new`].
 fn permitting() -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     expect_check(&mut ports, "smtp.example.com", 587);
     ports
 }
 
-async fn create(ports: MockedPorts, wish: NewSmtp) -> Result<SmtpConfig, Error> {
-    ports.services().notifications.create_smtp(&an_actor().build(), wish, None).await
+async fn create(ports: MockedPorts, new: NewSmtp) -> Result<SmtpConfig, Error> {
+    ports.services().notifications.create_smtp(&an_actor().build(), new, None).await
 }
 
 async fn delete(ports: MockedPorts, id: Option<SmtpConfigId>) -> Result<(), Error> {
@@ -72,7 +72,7 @@ async fn password_is_sealed_and_absent_from_the_audit_log() {
         .at(ports.now());
     ports.expect_commit(vec![Write::InsertSmtp(Box::new(made())).into(), told(2, entry)]);
 
-    assert_eq!(create(ports, wish()).await.unwrap(), made());
+    assert_eq!(create(ports, new()).await.unwrap(), made());
 }
 
 #[tokio::test]
@@ -80,16 +80,16 @@ async fn a_server_may_want_nobody_to_log_in() {
     let mut ports = permitting();
     ports.expect_any_commit();
 
-    let made = create(ports, NewSmtp { username: None, password: None, ..wish() }).await.unwrap();
+    let made = create(ports, NewSmtp { username: None, password: None, ..new() }).await.unwrap();
 
     assert_eq!((made.username, made.password), (None, None));
 }
 
 #[tokio::test]
 async fn username_and_password_are_required_together() {
-    for wish in [NewSmtp { username: None, ..wish() }, NewSmtp { password: None, ..wish() }] {
+    for new in [NewSmtp { username: None, ..new() }, NewSmtp { password: None, ..new() }] {
         let reason = "`username` and `password` go together: give both, or neither";
-        assert_refused(create(MockedPorts::with_a_box(), wish).await, Error::Invalid(reason.to_owned()));
+        assert_refused(create(MockedPorts::with_a_box(), new).await, Error::Invalid(reason.to_owned()));
     }
 }
 
@@ -104,7 +104,7 @@ async fn without_a_port_it_is_the_usual_one_of_the_way() {
         expect_check(&mut ports, "smtp.example.com", port);
         ports.expect_any_commit();
 
-        let made = create(ports, NewSmtp { security, port: given, ..wish() }).await.unwrap();
+        let made = create(ports, NewSmtp { security, port: given, ..new() }).await.unwrap();
 
         assert_eq!((made.security, made.port), (security, port));
     }
@@ -112,7 +112,7 @@ async fn without_a_port_it_is_the_usual_one_of_the_way() {
 
 #[tokio::test]
 async fn create_without_encryption_needs_an_allowed_address() {
-    let without = || NewSmtp { security: MailSecurity::None, ..wish() };
+    let without = || NewSmtp { security: MailSecurity::None, ..new() };
     let mut ports = MockedPorts::with_a_box();
     let check = ports.guard.expect_check_unencrypted().with(eq("smtp.example.com"), eq(25));
     check.once().returning(|_, _| Ok(()));
@@ -132,7 +132,7 @@ async fn whom_the_operator_does_not_permit_is_not_written_down() {
     ports.guard.expect_check().once().returning(|_, _| Err(forbidden()));
 
     let reason = "host: leads to 10.0.0.1, which the operator does not permit";
-    assert_refused(create(ports, wish()).await, Error::Invalid(reason.to_owned()));
+    assert_refused(create(ports, new()).await, Error::Invalid(reason.to_owned()));
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn there_is_one_server() {
 
     let reason = "mail is sent by a server already: change it by `PUT /api/v1/notification/smtp`, or delete it \
                   first";
-    assert_refused(create(ports, wish()).await, Error::Conflict(reason.to_owned()));
+    assert_refused(create(ports, new()).await, Error::Conflict(reason.to_owned()));
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn an_organization_that_is_gone_sends_no_mail() {
     let mut ports = permitting();
     ports.expect_failing_commit(StoreError::Stale);
 
-    assert_refused(create(ports, wish()).await, NO_ORGANIZATION);
+    assert_refused(create(ports, new()).await, NO_ORGANIZATION);
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn what_is_gone_cannot_be_deleted() {
 #[tokio::test]
 async fn nobody_has_to_do_with_mail_without_the_permission() {
     for actor in actors_without("notification:create") {
-        let outcome = MockedPorts::default().services().notifications.create_smtp(&actor, wish(), None).await;
+        let outcome = MockedPorts::default().services().notifications.create_smtp(&actor, new(), None).await;
         assert_refused(outcome, lacks("notification:create"));
     }
     for actor in actors_without("notification:delete") {
@@ -219,7 +219,7 @@ async fn nobody_has_to_do_with_mail_without_the_permission() {
 async fn nothing_happens_without_a_database() {
     let mut ports = permitting();
     ports.expect_failing_commit(unavailable());
-    assert_refused(create(ports, wish()).await, unavailable());
+    assert_refused(create(ports, new()).await, unavailable());
 
     let mut ports = MockedPorts::default();
     ports.notifications.expect_smtp().once().returning(|_| Err(unavailable()));

@@ -33,7 +33,7 @@ use crate::{
     trail::told,
 };
 
-fn wish() -> NewMember {
+fn new() -> NewMember {
     NewMember { email: grace().email, role: Role::Member, username: None }
 }
 
@@ -150,8 +150,8 @@ fn assert_invited(outcome: Result<Added, Error>, user: &User, expected: Invitati
     }
 }
 
-async fn add(ports: MockedPorts, actor: &Actor, wish: NewMember) -> Result<Added, Error> {
-    ports.services().organizations.add_member(actor, wish).await
+async fn add(ports: MockedPorts, actor: &Actor, new: NewMember) -> Result<Added, Error> {
+    ports.services().organizations.add_member(actor, new).await
 }
 
 #[track_caller]
@@ -172,7 +172,7 @@ async fn new_user_gets_an_account_and_a_setup_token_for_a_day() {
     ports.expect_commit(new_account_writes(&expected));
     expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
 
-    let outcome = add(ports, &an_actor().build(), wish()).await;
+    let outcome = add(ports, &an_actor().build(), new()).await;
 
     assert_added(outcome, expected);
 }
@@ -185,7 +185,7 @@ async fn a_new_account_has_the_name_that_was_chosen() {
     ports.expect_commit(new_account_writes(&expected));
     expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
 
-    let outcome = add(ports, &an_actor().build(), NewMember { username: Some(username), ..wish() }).await;
+    let outcome = add(ports, &an_actor().build(), NewMember { username: Some(username), ..new() }).await;
 
     assert_added(outcome, expected);
 }
@@ -198,7 +198,7 @@ async fn a_verified_account_in_use_is_invited_without_a_token() {
         ports.expect_commit(invitation_writes(&expected));
         expect_detail(&mut ports, scope(), Some(an_organization().with_members(vec![])));
 
-        let outcome = add(ports, &an_actor().build(), NewMember { username, ..wish() }).await;
+        let outcome = add(ports, &an_actor().build(), NewMember { username, ..new() }).await;
 
         assert_invited(outcome, &grace(), expected, None);
     }
@@ -213,7 +213,7 @@ async fn an_unverified_account_in_use_is_invited_with_a_token() {
         ports.expect_commit(invitation_writes(&expected));
         expect_detail(&mut ports, scope(), Some(an_organization().with_members(vec![])));
 
-        let outcome = add(ports, &an_actor().build(), NewMember { role, ..wish() }).await;
+        let outcome = add(ports, &an_actor().build(), NewMember { role, ..new() }).await;
 
         assert_invited(outcome, &user, expected, Some(invitation_token()));
     }
@@ -224,7 +224,7 @@ async fn a_program_never_gets_to_see_the_token_of_an_invitation() {
     let user = a_user().named("grace").unverified().build();
     let ports = ports_that_find(Some(Candidate { user, is_unused: false }));
 
-    let outcome = add(ports, &program(&Role::Admin.permissions().names()), wish()).await;
+    let outcome = add(ports, &program(&Role::Admin.permissions().names()), new()).await;
 
     assert_refused(outcome, Forbidden::NeedsSession);
 }
@@ -239,7 +239,7 @@ async fn an_account_that_nobody_has_used_gets_a_new_setup_token() {
     ports.expect_commit(writes);
     expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
 
-    let outcome = add(ports, &an_actor().build(), wish()).await;
+    let outcome = add(ports, &an_actor().build(), new()).await;
 
     assert_added(outcome, expected);
 }
@@ -252,7 +252,7 @@ async fn a_member_has_the_role_that_was_chosen() {
         ports.expect_commit(new_account_writes(&expected));
         expect_detail(&mut ports, scope(), Some(detail_with(&expected)));
 
-        let outcome = add(ports, &an_actor().build(), NewMember { role, ..wish() }).await;
+        let outcome = add(ports, &an_actor().build(), NewMember { role, ..new() }).await;
 
         assert_added(outcome, expected);
     }
@@ -265,21 +265,21 @@ async fn a_program_invites_a_verified_account_if_it_may() {
     ports.expect_commit(invitation_writes(&expected));
     expect_detail(&mut ports, scope(), Some(an_organization().with_members(vec![])));
 
-    let outcome = add(ports, &program(&Role::Admin.permissions().names()), wish()).await;
+    let outcome = add(ports, &program(&Role::Admin.permissions().names()), new()).await;
 
     assert_invited(outcome, &grace(), expected, None);
 }
 
 #[tokio::test]
 async fn a_program_never_gets_to_see_the_token_for_a_first_password() {
-    let outcome = add(ports_that_find(None), &program(&Role::Admin.permissions().names()), wish()).await;
+    let outcome = add(ports_that_find(None), &program(&Role::Admin.permissions().names()), new()).await;
 
     assert_refused(outcome, Forbidden::NeedsSession);
 }
 
 #[tokio::test]
 async fn nobody_gives_a_role_that_may_do_more_than_they_may() {
-    let outcome = add(MockedPorts::default(), &program(&["organization:update"]), wish()).await;
+    let outcome = add(MockedPorts::default(), &program(&["organization:update"]), new()).await;
 
     assert_refused(outcome, lacks("user:read"));
 }
@@ -287,7 +287,7 @@ async fn nobody_gives_a_role_that_may_do_more_than_they_may() {
 #[tokio::test]
 async fn add_needs_the_permission_before_any_account_lookup() {
     for actor in actors_without("organization:update") {
-        let outcome = add(MockedPorts::default(), &actor, wish()).await;
+        let outcome = add(MockedPorts::default(), &actor, new()).await;
 
         assert_refused(outcome, lacks("organization:update"));
     }
@@ -295,7 +295,7 @@ async fn add_needs_the_permission_before_any_account_lookup() {
 
 #[tokio::test]
 async fn whoever_is_in_no_organization_adds_nobody() {
-    let outcome = add(MockedPorts::default(), &outsider(), wish()).await;
+    let outcome = add(MockedPorts::default(), &outsider(), new()).await;
 
     assert_refused(outcome, Forbidden::NoOrganization);
 }
@@ -305,7 +305,7 @@ async fn who_is_a_member_already_is_not_added_again() {
     let mut ports = ports_that_find(in_use());
     ports.expect_failing_commit(StoreError::Taken(Unique::Membership));
 
-    let outcome = add(ports, &an_actor().build(), wish()).await;
+    let outcome = add(ports, &an_actor().build(), new()).await;
 
     assert_refused(outcome, conflict("grace@example.com is a member of this organization already"));
 }
@@ -316,7 +316,7 @@ async fn concurrent_add_of_the_same_address_can_be_retried() {
         let mut ports = ports_that_find(None);
         ports.expect_failing_commit(collision);
 
-        let outcome = add(ports, &an_actor().build(), wish()).await;
+        let outcome = add(ports, &an_actor().build(), new()).await;
 
         let reason = "grace@example.com was added by someone else at the same moment; try again";
         assert_refused(outcome, conflict(reason));
@@ -327,12 +327,12 @@ async fn concurrent_add_of_the_same_address_can_be_retried() {
 async fn nobody_is_added_to_an_organization_deleted_meanwhile() {
     let mut stale = ports_that_find(in_use());
     stale.expect_failing_commit(StoreError::Stale);
-    assert_refused(add(stale, &an_actor().build(), wish()).await, NO_ORGANIZATION);
+    assert_refused(add(stale, &an_actor().build(), new()).await, NO_ORGANIZATION);
 
     let mut gone = ports_that_find(in_use());
     gone.expect_any_commit();
     expect_detail(&mut gone, scope(), None);
-    assert_refused(add(gone, &an_actor().build(), wish()).await, NO_ORGANIZATION);
+    assert_refused(add(gone, &an_actor().build(), new()).await, NO_ORGANIZATION);
 }
 
 #[tokio::test]
@@ -342,7 +342,7 @@ async fn a_member_removed_right_after_being_added_is_not_found() {
     let others = an_organization().with_members(vec![member(&ada(), Role::Admin)]);
     expect_detail(&mut ports, scope(), Some(others));
 
-    assert_refused(add(ports, &an_actor().build(), wish()).await, NO_MEMBER);
+    assert_refused(add(ports, &an_actor().build(), new()).await, NO_MEMBER);
 }
 
 #[tokio::test]
@@ -350,7 +350,7 @@ async fn nobody_is_added_while_users_cannot_be_read() {
     let mut ports = MockedPorts::default();
     ports.organizations.expect_candidate().once().returning(|_| Err(unavailable()));
 
-    assert_refused(add(ports, &an_actor().build(), wish()).await, unavailable());
+    assert_refused(add(ports, &an_actor().build(), new()).await, unavailable());
 }
 
 #[tokio::test]
@@ -358,5 +358,5 @@ async fn nobody_is_added_while_nothing_can_be_written() {
     let mut ports = ports_that_find(None);
     ports.expect_failing_commit(unavailable());
 
-    assert_refused(add(ports, &an_actor().build(), wish()).await, unavailable());
+    assert_refused(add(ports, &an_actor().build(), new()).await, unavailable());
 }

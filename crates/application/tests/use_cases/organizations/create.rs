@@ -21,7 +21,7 @@ use crate::{
     trail::told,
 };
 
-fn wish() -> NewOrganization {
+fn new() -> NewOrganization {
     NewOrganization { name: parsed("Engines"), description: parsed("Steam and brass") }
 }
 
@@ -54,7 +54,7 @@ fn create_writes(at: Timestamp) -> Vec<store::Write> {
 }
 
 async fn create(ports: MockedPorts, actor: &Actor) -> Result<OrganizationDetail, Error> {
-    ports.services().organizations.create(actor, wish(), None).await
+    ports.services().organizations.create(actor, new(), None).await
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_request_with_a_key_is_claimed_before_anything_is_made() {
     ports.expect_commit(writes);
     expect_detail(&mut ports, scope_of(&engines()), Some(made()));
 
-    let outcome = ports.services().organizations.create(&an_actor().build(), wish(), Some(key)).await;
+    let outcome = ports.services().organizations.create(&an_actor().build(), new(), Some(key)).await;
 
     assert_eq!(outcome.unwrap(), made());
 }
@@ -121,7 +121,7 @@ async fn a_request_that_was_carried_out_is_not_carried_out_again() {
     ports.expect_failing_commit(StoreError::Taken(Unique::IdempotencyKey));
 
     let key = Some(a_key("POST /organizations"));
-    let outcome = ports.services().organizations.create(&an_actor().build(), wish(), key).await;
+    let outcome = ports.services().organizations.create(&an_actor().build(), new(), key).await;
 
     assert_refused(outcome, Error::Repeated);
 }

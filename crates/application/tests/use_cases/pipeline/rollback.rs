@@ -21,7 +21,7 @@ fn back_to(number: u32, earlier: &Deployment) -> Deployment {
 }
 
 /// Enqueues the job of `deployment`, and no other.
-fn wish(state: &mut State, deployment: &Deployment) {
+fn new(state: &mut State, deployment: &Deployment) {
     state.waiting = [a_job(JobKind::Deploy, deployment, 1)].into();
 }
 
@@ -38,7 +38,7 @@ async fn rollback_reuses_the_image_without_a_build() {
     let (earlier, back) = (earlier.clone().build(), back_to(2, &earlier.build()));
     let world = carried_out(|state| {
         state.deployments = vec![old(), back.clone(), earlier];
-        wish(state, &back);
+        new(state, &back);
     })
     .await;
 
@@ -57,7 +57,7 @@ async fn the_files_of_the_earlier_one_are_served_again() {
         a_site(state);
         state.deployments = vec![old(), back.clone(), site()];
         state.published = vec![site().id];
-        wish(state, &back);
+        new(state, &back);
     })
     .await;
 
@@ -73,7 +73,7 @@ async fn whoever_goes_back_to_one_that_went_back_gets_the_same_files() {
         a_site(state);
         state.deployments = vec![old(), again.clone(), site(), back];
         state.published = vec![site().id];
-        wish(state, &again);
+        new(state, &again);
     })
     .await;
 
@@ -87,7 +87,7 @@ async fn what_is_gone_cannot_be_gone_back_to() {
         let world = carried_out(|state| {
             a_site(state);
             state.deployments = deployments;
-            wish(state, &back);
+            new(state, &back);
         })
         .await;
 
@@ -103,7 +103,7 @@ async fn an_image_that_is_gone_fails_the_deployment() {
     let back = back_to(2, &earlier);
     let world = carried_out(|state| {
         state.deployments = vec![old(), back.clone(), earlier];
-        wish(state, &back);
+        new(state, &back);
         state.refuse("reuse", "the image is gone");
     })
     .await;

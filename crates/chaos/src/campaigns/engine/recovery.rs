@@ -157,8 +157,8 @@ impl Recovery {
         let median = self.times.get(self.times.len() / 2).copied().unwrap_or_default();
         let worst = self.times.last().copied().unwrap_or_default();
         let late = self.times.iter().filter(|time| **time > goal).count() + self.not_back;
-        section.told("recoveries measured", self.times.len() + self.not_back);
-        section.told(
+        section.note("recoveries measured", self.times.len() + self.not_back);
+        section.note(
             "from the answer of the engine until an application answers: median / worst of those that did",
             format_args!("{} / {}", seconds(median), seconds(worst)),
         );

@@ -67,7 +67,7 @@ impl Docker {
             .args(project.services.iter().map(|service| service.as_str()))
             .in_folder(project.folder)
             .input(project.file.as_slice());
-        self.tell(call, output).await
+        self.stream(call, output).await
     }
 
     fn call_of(&self, program: &Path, limit: Duration) -> Invocation {

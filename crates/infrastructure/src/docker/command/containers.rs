@@ -139,7 +139,7 @@ impl Docker {
         for (name, value) in &container.environment.inherited {
             call = call.args(["--env", name]).env(name, value);
         }
-        call = container.surroundings.told(call);
+        call = container.surroundings.applied_to(call);
         call = match container.program {
             Program::Own(image) => call.arg(image.as_str()),
             Program::Shell(image, command) => {
@@ -161,7 +161,7 @@ impl Docker {
         let mut retries = RetryBudget::new();
         loop {
             let call = self.call_within(limit, &["start", "--attach", container.as_str()]);
-            match self.tell(call, output.clone()).await {
+            match self.stream(call, output.clone()).await {
                 Err(failure) if retries.should_retry(&failure).await => {}
                 done => return done,
             }
@@ -313,7 +313,7 @@ impl Docker {
         if let Some(since) = since {
             call = call.arg("--since").arg(since.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
         }
-        self.tell(call.arg(container.as_str()), output).await
+        self.stream(call.arg(container.as_str()), output).await
     }
 
     /// Writes the last lines that a container printed, each after its timestamp.
@@ -327,7 +327,7 @@ impl Docker {
             return read;
         }
         let lines = lines.to_string();
-        self.tell(self.call(&["logs", "--timestamps", "--tail", &lines, container.as_str()]), output).await
+        self.stream(self.call(&["logs", "--timestamps", "--tail", &lines, container.as_str()]), output).await
     }
 
     /// Reads logs by the socket of the engine. `None` where there is none, and if the engine answers with
@@ -362,7 +362,7 @@ impl Docker {
         for event in ["start", "die", "oom", "destroy", "pause", "unpause", "stop", "kill"] {
             call = call.arg("--filter").arg(format!("event={event}"));
         }
-        self.tell(with_labels(call, labels), output).await
+        self.stream(with_labels(call, labels), output).await
     }
 }
 
@@ -386,7 +386,7 @@ impl Surroundings<'_> {
         if self.is_kept { "unless-stopped" } else { "no" }
     }
 
-    fn told(&self, mut call: Invocation) -> Invocation {
+    fn applied_to(&self, mut call: Invocation) -> Invocation {
         if let Some(alias) = self.alias {
             call = call.args(["--network-alias", alias]);
         }

@@ -87,7 +87,7 @@ impl Docker {
     ) -> Result<(), EngineError> {
         let mut retries = RetryBudget::new();
         loop {
-            match self.tell(self.build_call(image, network, builder, limit), output.clone()).await {
+            match self.stream(self.build_call(image, network, builder, limit), output.clone()).await {
                 Err(failure) if retries.should_retry(&failure).await => {}
                 done => return done,
             }

@@ -118,7 +118,7 @@ impl Compositions {
             EngineError::Client(ProcessError::TookTooLong(..)) => {
                 StepError::Rejected(format!("the services were not up within {limit:?}"))
             }
-            EngineError::Message(text) => told(&text).or_refused(),
+            EngineError::Message(text) => engine_error(&text).or_refused(),
             failure => failure.or_fault(),
         })
     }
@@ -294,7 +294,7 @@ fn fitting(environment: BTreeMap<String, String>) -> Result<Variables, StepError
 }
 
 /// Extracts the error of compose from its output.
-fn told(text: &str) -> EngineError {
+fn engine_error(text: &str) -> EngineError {
     let complaints = text.lines().filter_map(|line| line.trim().strip_prefix("ERROR: "));
     let first = complaints.map(str::trim).find(|line| !line.is_empty());
     let said = first.map(|line| match line.strip_prefix("for ").and_then(|line| line.split_once("  ")) {
@@ -346,9 +346,9 @@ mod tests {
                 "dependency failed to start: container x-db exited (1)",
             ),
         ] {
-            assert_eq!(told(text).or_refused(), StepError::Rejected(sentence.to_owned()));
+            assert_eq!(engine_error(text).or_refused(), StepError::Rejected(sentence.to_owned()));
         }
         let engine = "ERROR: Couldn't connect to Docker daemon at http+docker://localhost - is it running?";
-        assert!(matches!(told(engine).or_refused(), StepError::Unavailable(_)));
+        assert!(matches!(engine_error(engine).or_refused(), StepError::Unavailable(_)));
     }
 }
