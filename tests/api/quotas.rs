@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 super::on_both_databases!(
     usage_lists_every_quota_with_its_limit,
     usage_is_that_of_the_organization_that_is_asked_for,
+    usage_has_the_bytes_of_logs,
 );
 
 fn a_site(name: &str) -> Value {
@@ -41,6 +42,7 @@ const QUOTAS: &[&str] = &[
     "extension_ports",
     "extension_forks",
     "extension_workspaces",
+    "log_bytes",
 ];
 
 fn usage_is_that_of_the_organization_that_is_asked_for(server: TestServer) {
@@ -56,6 +58,18 @@ fn usage_is_that_of_the_organization_that_is_asked_for(server: TestServer) {
     let eve = join(&server, &in_second, "eve@example.com", "viewer").log_in();
     let first = ada.get("/api/v1/organizations").success()["id"].as_str().unwrap().to_owned();
     eve.get(&format!("/api/v1/organizations/usage?id={first}")).failure(404, "not_found");
+}
+
+fn usage_has_the_bytes_of_logs(server: TestServer) {
+    let ada = server.admin();
+    assert_eq!(quota(&ada, "", "log_bytes"), (0, 1 << 30));
+    ada.post("/api/v1/deploy/application", &a_site("one")).success();
+    // The line that says who asked for the deployment is there at once, with 100 bytes beside its text.
+    let (used, _) = quota(&ada, "", "log_bytes");
+    assert!((100..10_000).contains(&used), "{used}");
+    let usage = ada.get("/api/v1/organizations/usage").success();
+    let row = usage["quotas"].as_array().unwrap().iter().find(|quota| quota["name"] == "log_bytes").unwrap();
+    assert_eq!(row["unit"], "bytes");
 }
 
 #[test]

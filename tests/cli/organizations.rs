@@ -44,6 +44,7 @@ fn usage_shows_each_quota_with_its_limit() {
     let server = TestServer::configured(&[
         ("LAUNCHWAY_QUOTA_APPLICATIONS", "7"),
         ("LAUNCHWAY_QUOTA_LOG_STREAMS", "0"),
+        ("LAUNCHWAY_ORGANIZATION_LOG_SIZE", "1536m"),
     ]);
     server.admin();
     let ada = Person::ada(&server);
@@ -55,6 +56,7 @@ fn usage_shows_each_quota_with_its_limit() {
     assert_eq!(row("QUOTA"), ["QUOTA", "USED", "LIMIT", "UNIT"]);
     assert_eq!(row("applications"), ["applications", "0", "7", "count"]);
     assert_eq!(row("log_streams"), ["log_streams", "0", "none", "count"]);
+    assert_eq!(row("log_bytes"), ["log_bytes", "0.0", "MiB", "1.5", "GiB", "bytes"]);
     let usage = ada.runs(&["org", "usage", "ada's Team", "--output", "json"]).json();
     assert_eq!(usage["quotas"][0]["limit"], 7);
     ada.runs(&["org", "usage", "Nowhere"]).failed(4);

@@ -33,6 +33,8 @@ named!(
         ExtensionForks => "extension_forks",
         // Workspaces of runs of extensions that wait, run, or completed within the retention.
         ExtensionWorkspaces => "extension_workspaces",
+        // Bytes of the logs of applications. The oldest lines make room, so nothing is refused.
+        LogBytes => "log_bytes",
     }
 );
 
@@ -48,6 +50,7 @@ impl Resource {
             | Self::ExtensionPorts
             | Self::ExtensionForks
             | Self::ExtensionWorkspaces => Unit::Count,
+            Self::LogBytes => Unit::Bytes,
         }
     }
 }
@@ -58,8 +61,25 @@ named!(
     "a unit of quotas",
     {
         Count => "count",
+        Bytes => "bytes",
     }
 );
+
+impl Unit {
+    /// Returns `amount` in this unit, as a person reads it.
+    #[must_use]
+    pub fn shown(self, amount: u64) -> String {
+        const SCALES: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match (self, SCALES.into_iter().find(|(scale, _)| amount >= *scale)) {
+            (Self::Count, _) => amount.to_string(),
+            (Self::Bytes, None) => format!("{amount} B"),
+            (Self::Bytes, Some((scale, name))) => {
+                let (whole, rest) = (amount / scale, amount % scale);
+                format!("{whole}.{} {name}", rest * 10 / scale)
+            }
+        }
+    }
+}
 
 /// The limit of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,10 +131,14 @@ impl fmt::Display for QuotaExceeded {
             Resource::UserLogStreams => "user",
             _ => "organization",
         };
+        let shown = |amount: &u64| resource.unit().shown(*amount);
         write!(
             f,
-            "the quota `{}` of this {whose} is reached: {used} of {limit} are in use, and {wanted} more would be needed",
-            resource.as_str()
+            "the quota `{}` of this {whose} is reached: {} of {} are in use, and {} more would be needed",
+            resource.as_str(),
+            shown(used),
+            shown(limit),
+            shown(wanted)
         )
     }
 }
@@ -136,6 +160,8 @@ pub struct Quotas {
     pub extension_forks: u64,
     /// Workspaces of an organization's runs of extensions.
     pub extension_workspaces: u64,
+    /// Bytes of the logs of an organization's applications.
+    pub log_bytes: u64,
 }
 
 impl Quotas {
@@ -150,6 +176,7 @@ impl Quotas {
             Resource::ExtensionPorts => self.extension_ports,
             Resource::ExtensionForks => self.extension_forks,
             Resource::ExtensionWorkspaces => self.extension_workspaces,
+            Resource::LogBytes => self.log_bytes,
         };
         Quota { resource, limit }
     }
@@ -256,6 +283,7 @@ mod tests {
             extension_ports: 5,
             extension_forks: 6,
             extension_workspaces: 7,
+            log_bytes: 8,
         };
         let limits: Vec<u64> = Resource::ALL.iter().map(|resource| quotas.of(*resource).limit).collect();
         assert_eq!(limits, (1..=Resource::ALL.len() as u64).collect::<Vec<_>>());
@@ -269,6 +297,22 @@ mod tests {
             "the quota `applications` of this organization is reached: 100 of 100 are in use, and 1 more would be needed"
         );
         assert!(told(Resource::UserLogStreams, 2).contains("of this user is reached"));
+    }
+
+    #[test]
+    fn bytes_are_shown_in_the_unit_that_fits() {
+        for (amount, shown) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            ((1 << 20) - 1, "1023.9 KiB"),
+            (3 << 19, "1.5 MiB"),
+            (5 << 30, "5.0 GiB"),
+            (u64::MAX, "17179869183.9 GiB"),
+        ] {
+            assert_eq!(Unit::Bytes.shown(amount), shown);
+        }
+        assert_eq!(Unit::Count.shown(2048), "2048");
     }
 
     #[test]

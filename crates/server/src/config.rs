@@ -87,7 +87,8 @@ impl Config {
         let proxy = ProxyConfig::read(&mut read);
         let notifications = NotificationConfig::read(&mut read);
         let max_builds = deployments.as_ref().map_or(1, |deployments| deployments.max_builds);
-        let quotas = quotas::read(&mut read, max_builds);
+        let log_bytes = deployments.as_ref().map_or(0, |deployments| deployments.log_limits.organization);
+        let quotas = quotas::read(&mut read, max_builds, log_bytes);
         if let (Some(api), Some(Some(proxy))) = (bind, &proxy)
             && addresses::overlap(api, proxy.bind)
         {

@@ -177,7 +177,7 @@ pub(crate) struct QuotaView {
     used: u64,
     /// 0 means no limit.
     limit: u64,
-    /// Always `count`.
+    /// `count`, or `bytes`.
     unit: &'static str,
 }
 

@@ -176,13 +176,27 @@ fn usage(name: Option<&str>, session: &Session<'_>) -> Outcome {
         let mut table = Table::new(&["QUOTA", "USED", "LIMIT", "UNIT"], "There are no quotas");
         for Quota { name, used, limit, unit } in quotas {
             let is_reached = limit > 0 && used >= limit;
-            let used = used.to_string();
+            let used = amount(used, &unit);
             let used = if is_reached { Cell::toned(used, Tone::Bad) } else { used.into() };
-            let limit = if limit == 0 { "none".to_owned() } else { limit.to_string() };
+            let limit = if limit == 0 { "none".to_owned() } else { amount(limit, &unit) };
             table.row([name.into(), used, limit.into(), unit.into()]);
         }
         session.screen.table(&table)
     })
+}
+
+/// Returns a number of things as it is, and a number of bytes in MiB or, from 1 GiB on, in GiB.
+fn amount(number: u64, unit: &str) -> String {
+    const MEBIBYTE: u64 = 1 << 20;
+    const GIBIBYTE: u64 = 1 << 30;
+    let (scale, name) = match (unit, number) {
+        ("bytes", GIBIBYTE..) => (GIBIBYTE, "GiB"),
+        ("bytes", _) => (MEBIBYTE, "MiB"),
+        _ => return number.to_string(),
+    };
+    // A byte more than nothing is never shown as nothing.
+    let tenths = (u128::from(number) * 10).div_ceil(u128::from(scale));
+    format!("{}.{} {name}", tenths / 10, tenths % 10)
 }
 
 fn delete(name: &str, yes: bool, session: &Session<'_>) -> Outcome {
@@ -202,4 +216,19 @@ fn delete(name: &str, yes: bool, session: &Session<'_>) -> Outcome {
     contexts.save()?;
     session.screen.remark(&format!("{name} is deleted"));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_in_mib_and_gib() {
+        for (number, shown) in
+            [(0, "0.0 MiB"), (1, "0.1 MiB"), (64 << 20, "64.0 MiB"), (1 << 30, "1.0 GiB"), (3 << 29, "1.5 GiB")]
+        {
+            assert_eq!(amount(number, "bytes"), shown);
+        }
+        assert_eq!((amount(u64::MAX, "count"), amount(7, "crates")), (u64::MAX.to_string(), "7".to_owned()));
+    }
 }

@@ -18,7 +18,7 @@ use super::{
     dialect::hold_quotas,
     error::QueryError,
     jobs,
-    schema::{applications, extension_executions, extension_ports, extensions, jobs as job_rows},
+    schema::{applications, extension_executions, extension_ports, extensions, jobs as job_rows, log_usage},
 };
 
 #[async_trait]
@@ -89,6 +89,16 @@ fn used(
                 .filter(is_open.or(is_kept))
                 .count()
                 .get_result(connection)?
+        }
+        Resource::LogBytes => {
+            // A sum in the database is a decimal number on PostgreSQL.
+            let bytes: Vec<i64> = log_usage::table
+                .inner_join(applications::table.on(applications::id.eq(log_usage::application_id)))
+                .filter(applications::organization_id.eq(organization))
+                .filter(applications::deleted_at.is_null())
+                .select(log_usage::bytes)
+                .load(connection)?;
+            bytes.iter().sum()
         }
         Resource::LogStreams | Resource::UserLogStreams => return Ok(None),
     };

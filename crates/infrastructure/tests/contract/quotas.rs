@@ -9,15 +9,17 @@ use launchway_domain::{
     store::{StoreError, UnitOfWork as _, Write},
 };
 use launchway_infrastructure::database::Database;
-use launchway_testkit::builders::an_extension;
+use launchway_testkit::builders::{a_log_line, an_extension};
 use tokio::task::JoinSet;
 
 use crate::{
     applications::{an_application_of, delete, stored},
     builders::{Resident, at, audited, commit, id},
+    deployments::deploy,
     extensions::{a_run, begin, finish},
     fresh::Fresh,
     jobs::running,
+    logs::append,
 };
 
 contract!(
@@ -31,6 +33,7 @@ contract!(
     workspaces_count_while_they_are_kept,
     the_workspace_of_a_failed_run_does_not_count,
     a_resource_that_is_not_stored_cannot_be_required,
+    bytes_of_logs_are_those_of_the_organization,
 );
 
 fn at_most(applications: u64) -> Quotas {
@@ -173,4 +176,19 @@ async fn a_resource_that_is_not_stored_cannot_be_required(db: Database) {
     let require = quotas::Write::Require { scope: ada.scope(), quota, wanted: 1, at: at(0) };
     let outcome = db.commit(vec![require.into()]).await;
     assert!(matches!(outcome, Err(StoreError::Internal(_))), "{outcome:?}");
+}
+
+async fn bytes_of_logs_are_those_of_the_organization(db: Database) {
+    let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
+    for (resident, text) in [(&ada, "héllo"), (&grace, "a line of somebody else")] {
+        let web = stored(&db, resident, "web").await;
+        let deployment = deploy(&db, &web, 1).await;
+        append(&db, vec![a_log_line().of(&deployment).saying(text).new_line()]).await;
+    }
+    let other = stored(&db, &ada, "other").await;
+    let deployment = deploy(&db, &other, 2).await;
+    append(&db, vec![a_log_line().of(&deployment).saying("12345").new_line()]).await;
+    assert_eq!(used(&db, ada.scope(), Resource::LogBytes).await, Some(106 + 105));
+    delete(&db, &other, 5).await.unwrap();
+    assert_eq!(used(&db, ada.scope(), Resource::LogBytes).await, Some(106));
 }

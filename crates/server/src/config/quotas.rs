@@ -5,8 +5,9 @@ use launchway_domain::quotas::Quotas;
 use super::{reader::Reader, values};
 
 /// Reads the settings; `None` if one is invalid. An organization has one build slot less than the
-/// installation, so that it can never block the builds of all others.
-pub(super) fn read(read: &mut Reader, max_builds: usize) -> Option<Quotas> {
+/// installation, so that it can never block the builds of all others. `log_bytes` is the limit of the
+/// logs of an organization.
+pub(super) fn read(read: &mut Reader, max_builds: usize, log_bytes: u64) -> Option<Quotas> {
     let places = max_builds.saturating_sub(1).max(1).to_string();
     let applications = read.setting("LAUNCHWAY_QUOTA_APPLICATIONS", "100", values::quota);
     let builds = read.setting("LAUNCHWAY_QUOTA_BUILDS", &places, values::quota);
@@ -23,5 +24,6 @@ pub(super) fn read(read: &mut Reader, max_builds: usize) -> Option<Quotas> {
         extension_ports: extension_ports?,
         extension_forks: extension_forks?,
         extension_workspaces: extension_workspaces?,
+        log_bytes,
     })
 }
