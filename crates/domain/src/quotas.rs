@@ -28,6 +28,8 @@ named!(
         LogStreams => "log_streams",
         // Open streams of logs of one user, in all of the user's organizations together.
         UserLogStreams => "user_log_streams",
+        // The same of everybody on one server process. No organization's, and no part of its usage.
+        ServerLogStreams => "server_log_streams",
         // Ports of the host that containers of extensions publish.
         ExtensionPorts => "extension_ports",
         ExtensionForks => "extension_forks",
@@ -47,6 +49,7 @@ impl Resource {
             | Self::Builds
             | Self::LogStreams
             | Self::UserLogStreams
+            | Self::ServerLogStreams
             | Self::ExtensionPorts
             | Self::ExtensionForks
             | Self::ExtensionWorkspaces => Unit::Count,
@@ -129,6 +132,7 @@ impl fmt::Display for QuotaExceeded {
         let Self { resource, used, wanted, limit } = self;
         let whose = match resource {
             Resource::UserLogStreams => "user",
+            Resource::ServerLogStreams => "server",
             _ => "organization",
         };
         let shown = |amount: &u64| resource.unit().shown(*amount);
@@ -142,6 +146,9 @@ impl fmt::Display for QuotaExceeded {
         )
     }
 }
+
+/// The most open log streams of one server process, for everybody together.
+const SERVER_LOG_STREAMS: u64 = 256;
 
 /// Every limit; 0 for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -173,6 +180,7 @@ impl Quotas {
             Resource::Builds => self.builds,
             Resource::LogStreams => self.log_streams,
             Resource::UserLogStreams => self.user_log_streams,
+            Resource::ServerLogStreams => SERVER_LOG_STREAMS,
             Resource::ExtensionPorts => self.extension_ports,
             Resource::ExtensionForks => self.extension_forks,
             Resource::ExtensionWorkspaces => self.extension_workspaces,
@@ -273,6 +281,11 @@ mod tests {
         }
     }
 
+    /// The resources whose limit is a setting.
+    fn settable() -> impl Iterator<Item = Resource> {
+        Resource::ALL.iter().copied().filter(|resource| *resource != Resource::ServerLogStreams)
+    }
+
     #[test]
     fn every_resource_has_a_limit_of_its_own() {
         let quotas = Quotas {
@@ -285,8 +298,9 @@ mod tests {
             extension_workspaces: 7,
             log_bytes: 8,
         };
-        let limits: Vec<u64> = Resource::ALL.iter().map(|resource| quotas.of(*resource).limit).collect();
-        assert_eq!(limits, (1..=Resource::ALL.len() as u64).collect::<Vec<_>>());
+        let limits: Vec<u64> = settable().map(|resource| quotas.of(resource).limit).collect();
+        assert_eq!(limits, (1..=limits.len() as u64).collect::<Vec<_>>());
+        assert_eq!(limits.len(), Resource::ALL.len() - 1);
     }
 
     #[test]
@@ -297,6 +311,10 @@ mod tests {
             "the quota `applications` of this organization is reached: 100 of 100 are in use, and 1 more would be needed"
         );
         assert!(told(Resource::UserLogStreams, 2).contains("of this user is reached"));
+        assert_eq!(
+            Quotas::default().of(Resource::ServerLogStreams).check(256, 1).unwrap_err().to_string(),
+            "the quota `server_log_streams` of this server is reached: 256 of 256 are in use, and 1 more would be needed"
+        );
     }
 
     #[test]
@@ -318,8 +336,8 @@ mod tests {
     #[test]
     fn without_a_limit_nothing_is_required() {
         let (scope, at) = (Scope::of_record(Uuid::nil().into()), Timestamp::UNIX_EPOCH);
-        for resource in Resource::ALL {
-            assert_eq!(Quotas::default().require(scope, *resource, 1, at), None);
+        for resource in settable() {
+            assert_eq!(Quotas::default().require(scope, resource, 1, at), None);
         }
         let quotas = Quotas { applications: 3, ..Quotas::default() };
         let quota = Quota { resource: Resource::Applications, limit: 3 };

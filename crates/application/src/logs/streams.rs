@@ -18,8 +18,6 @@ use crate::Error;
 const READ: Permission = Permission::new(Permitted::Deploy, Action::Read);
 /// The `Retry-After` of a rejected client.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// The most open streams of this process, over all users.
-const TOTAL: usize = 256;
 
 /// Counts the open streams of this process, and rejects those beyond the quotas.
 #[derive(Debug)]
@@ -30,7 +28,7 @@ pub struct LogStreams {
 
 #[derive(Debug, Default)]
 struct OpenStreams {
-    total: usize,
+    total: u64,
     by_organization: HashMap<OrganizationId, u64>,
     by_user: HashMap<UserId, u64>,
 }
@@ -45,8 +43,8 @@ impl LogStreams {
     /// Opens a stream for the actor in their current organization. It counts until the permit is dropped.
     ///
     /// # Errors
-    /// [`Error::Busy`] when a quota of the user or the organization is reached, [`Error::RateLimited`] when
-    /// the process has too many, [`Error::Forbidden`] without the permission `deploy:read`.
+    /// [`Error::Busy`] when a quota of the user, the organization or the server is reached,
+    /// [`Error::Forbidden`] without the permission `deploy:read`.
     pub fn open(self: &Arc<Self>, actor: &Actor) -> Result<StreamPermit, Error> {
         let organization = actor.require(READ)?.id();
         let user = actor.user_id();
@@ -54,13 +52,11 @@ impl LogStreams {
         let used = [
             (Resource::UserLogStreams, count(&open.by_user, &user)),
             (Resource::LogStreams, count(&open.by_organization, &organization)),
+            (Resource::ServerLogStreams, open.total),
         ];
         for (resource, used) in used {
             let checked = self.quotas.of(resource).check(used, 1);
             checked.map_err(|exceeded| Error::Busy { exceeded, retry_after: RETRY_AFTER })?;
-        }
-        if open.total >= TOTAL {
-            return Err(Error::RateLimited { retry_after: RETRY_AFTER });
         }
         open.total += 1;
         *open.by_user.entry(user).or_default() += 1;

@@ -100,7 +100,7 @@ fn used(
                 .load(connection)?;
             bytes.iter().sum()
         }
-        Resource::LogStreams | Resource::UserLogStreams => return Ok(None),
+        Resource::LogStreams | Resource::UserLogStreams | Resource::ServerLogStreams => return Ok(None),
     };
     Ok(Some(u64::try_from(used).unwrap_or_default()))
 }
