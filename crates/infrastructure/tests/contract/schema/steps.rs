@@ -1,19 +1,22 @@
 //! The effect of migrations on existing records.
 
+use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::BigInt};
 use diesel_migrations::MigrationHarness as _;
 use launchway_domain::{
     applications::{Application, ApplicationRepository as _, Port},
     deployments::{ContainerRecord, ContainerState, Deployment},
+    quotas::{Resource, UsageRepository as _},
     store::Unique,
 };
 use launchway_infrastructure::database::{AnyConnection, Database, QueryError, migrations};
-use launchway_testkit::builders::{a_container, a_deployment, an_application, parsed};
+use launchway_testkit::builders::{a_container, a_deployment, a_log_line, an_application, parsed};
 
 use crate::{
-    applications::{again, an_application_of, delete, insert, is_taken},
-    builders::{Resident, id},
-    deployments::{get, insert_deployment},
+    applications::{again, an_application_of, delete, insert, is_taken, stored},
+    builders::{Resident, at, id},
+    deployments::{deploy, get, insert_deployment},
     extensions::routes::{a_route, add as add_route},
+    logs::append,
     notifications::{a_reader, announced, deliveries},
 };
 
@@ -22,6 +25,7 @@ contract!(
     containers_that_are_there_get_a_port,
     application_names_survive_the_migration_of_extension_names,
     existing_deployments_get_no_requesting_user,
+    logs_that_are_there_are_counted,
 );
 
 /// Reverts the migrations down to that one, including it.
@@ -43,6 +47,7 @@ async fn revert_to(db: &Database, version: &'static str) {
 const HOSTS: &str = "20261115000005";
 const EXTENSIONS: &str = "20261115000006";
 const NOTIFICATIONS: &str = "20261115000008";
+const LOG_USAGE: &str = "20261116000020";
 
 async fn applications_that_are_there_get_hosts(db: Database) {
     let ada = Resident::of(&db, "ada").await;
@@ -133,4 +138,54 @@ async fn existing_deployments_get_no_requesting_user(db: Database) {
     // The migration deletes channels and events.
     announced(&db, ada.scope(), 2).await;
     assert_eq!(deliveries(&db, ada.scope()).await, []);
+}
+
+#[derive(QueryableByName)]
+struct Bytes {
+    #[diesel(sql_type = BigInt)]
+    bytes: i64,
+}
+
+/// The bytes of each log by the records, smallest first.
+async fn recorded_bytes(db: &Database) -> Vec<i64> {
+    let query = |connection: &mut AnyConnection| {
+        let query = sql_query("SELECT bytes FROM log_usage ORDER BY bytes");
+        let rows: Vec<Bytes> = match connection {
+            AnyConnection::Sqlite(sqlite) => query.load(sqlite)?,
+            AnyConnection::Postgres(postgres) => query.load(postgres)?,
+        };
+        Ok(rows.into_iter().map(|row| row.bytes).collect())
+    };
+    db.read(query).await.unwrap()
+}
+
+async fn logs_that_are_there_are_counted(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let (web, other) = (stored(&db, &ada, "web").await, stored(&db, &ada, "other").await);
+    stored(&db, &ada, "silent").await;
+    let (of_web, of_other) = (deploy(&db, &web, 1).await, deploy(&db, &other, 2).await);
+    let line = |deployment, text: &str| a_log_line().of(deployment).saying(text).new_line();
+    // Bytes, not characters: 6 and 4.
+    append(&db, vec![line(&of_web, "héllo"), line(&of_web, "🚀"), line(&of_web, "")]).await;
+    append(&db, vec![line(&of_other, "12345")]).await;
+    assert_eq!(recorded_bytes(&db).await, [105, 310]);
+
+    revert_to(&db, LOG_USAGE).await;
+    // A server of the version before goes on writing.
+    let longer = db.write(|connection| {
+        let update = sql_query("UPDATE application_logs SET log = log || 'é'");
+        Ok(match connection {
+            AnyConnection::Sqlite(sqlite) => update.execute(sqlite)?,
+            AnyConnection::Postgres(postgres) => update.execute(postgres)?,
+        })
+    });
+    assert_eq!(longer.await.unwrap(), 4);
+    db.migrate().await.unwrap();
+    assert_eq!(recorded_bytes(&db).await, [107, 316]);
+    let usage = db.usage(ada.scope(), at(0)).await.unwrap();
+    assert!(usage.contains(&(Resource::LogBytes, 423)), "{usage:?}");
+
+    // What comes next is added to what was found.
+    append(&db, vec![line(&of_other, "1")]).await;
+    assert_eq!(recorded_bytes(&db).await, [208, 316]);
 }
