@@ -19,6 +19,7 @@ mod cancellation;
 mod compositions;
 mod desired_state;
 mod dockerfiles;
+mod image_quota;
 mod kills;
 mod lifecycle;
 mod log_floods;

@@ -43,6 +43,7 @@ const QUOTAS: &[&str] = &[
     "extension_forks",
     "extension_workspaces",
     "log_bytes",
+    "image_bytes",
 ];
 
 fn usage_is_that_of_the_organization_that_is_asked_for(server: TestServer) {

@@ -112,8 +112,8 @@ impl Applications {
     /// # Errors
     /// [`Error::Invalid`] when its parts do not fit together or its repository may not be used,
     /// [`Error::Conflict`] when its name or domain is in use, [`Error::QuotaExceeded`] when the
-    /// organization has as many as it may have, [`Error::Repeated`] when `key` was used,
-    /// [`Error::Forbidden`] without the permission `deploy:create`.
+    /// organization has as many as it may have, or as many bytes of images, [`Error::Repeated`] when `key`
+    /// was used, [`Error::Forbidden`] without the permission `deploy:create`.
     pub async fn create(
         &self,
         actor: &Actor,
@@ -143,6 +143,7 @@ impl Applications {
         let conflict = conflicts(&application.blueprint);
         let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
         writes.extend(self.policy.quotas.require(scope, Limited::Applications, 1, now));
+        writes.extend(request.image_room(self.policy.quotas, &application, &self.context));
         writes.push(Write::Insert(Box::new(application)).into());
         writes.extend(request.writes(actor, &self.context));
         writes.push(self.context.record(actor.author(), event));

@@ -19,6 +19,7 @@ use launchway_domain::{
     ids::{ApplicationId, DeploymentId},
     jobs::Write as JobWrite,
     page::{Page, PageRequest},
+    quotas::Quotas,
     store::{StoreError, Unique},
 };
 
@@ -27,7 +28,7 @@ pub(crate) use self::{
     request::{Request, job_about},
 };
 pub use self::{
-    pipeline::{HealthTimings, Pipeline, PipelinePorts},
+    pipeline::{HealthTimings, ImageQuota, Pipeline, PipelinePorts},
     retirement::{Retired, Retirer},
 };
 use crate::{
@@ -46,6 +47,7 @@ pub struct Deployments {
     applications: Arc<dyn ApplicationRepository>,
     deployments: Arc<dyn DeploymentRepository>,
     kept: KeptVersions,
+    quotas: Quotas,
     context: ServiceContext,
 }
 
@@ -58,13 +60,21 @@ impl Deployments {
         kept: KeptVersions,
         context: ServiceContext,
     ) -> Self {
-        Self { applications, deployments, kept, context }
+        Self { applications, deployments, kept, quotas: Quotas::default(), context }
+    }
+
+    /// The same within `quotas`.
+    #[must_use]
+    pub fn within(mut self, quotas: Quotas) -> Self {
+        self.quotas = quotas;
+        self
     }
 
     /// Requests a deployment of the current source of an application.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the actor's organization has no such application, [`Error::Repeated`] when
+    /// [`Error::NotFound`] when the actor's organization has no such application,
+    /// [`Error::QuotaExceeded`] when its images take as many bytes as they may, [`Error::Repeated`] when
     /// `key` was used, [`Error::Forbidden`] without the permission `deploy:create`.
     pub async fn redeploy(
         &self,
@@ -182,6 +192,7 @@ impl Deployments {
         let event =
             Event::new(Did::Create, Audited::Deployment, id, what).with("application_id", application.id);
         let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
+        writes.extend(request.image_room(self.quotas, application, &self.context));
         writes.extend(request.writes(actor, &self.context));
         writes.push(self.context.record(actor.author(), event));
         self.context.store.commit(writes).await.map_err(|error| match error {

@@ -145,6 +145,7 @@ fn pipeline_ports(kept: &Kept, host: Arc<dyn Host>, secrets: Arc<dyn SecretBox>)
         source: absent.clone(),
         planner: absent.clone(),
         images: hosted.clone(),
+        image_quota: None,
         composer: absent.clone(),
         deployer: hosted.clone(),
         inventory: hosted.clone(),

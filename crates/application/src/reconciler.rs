@@ -24,7 +24,7 @@ use launchway_domain::{
     applications::ApplicationRepository,
     deployments::{
         Condition, ContainerRecord, Deployer, DeploymentRepository, EngineInventory, HealthProbe,
-        KeptVersions, LiveVersion, SiteStore, StepError, Write,
+        ImageRecords, KeptVersions, LiveVersion, SiteStore, StepError, Write,
     },
     extensions::ExtensionRepository,
     ids::{DeploymentId, SubjectId},
@@ -62,6 +62,8 @@ pub struct ReconcilerPorts {
     pub applications: Arc<dyn ApplicationRepository>,
     /// Reads live versions, and the records of found resources.
     pub deployments: Arc<dyn DeploymentRepository>,
+    /// Keeps the bytes of images.
+    pub image_records: Arc<dyn ImageRecords>,
     /// Reads the routes of extensions.
     pub extensions: Arc<dyn ExtensionRepository>,
     /// Starts containers.

@@ -293,7 +293,8 @@ impl Services {
                 deployments.clone(),
                 kept_versions,
                 context.clone(),
-            ),
+            )
+            .within(quotas),
             extensions: Extensions::new(extension_ports, context.clone()),
             catalog: Catalog::new(extensions, context.clone()),
             webhooks: Webhooks::new(

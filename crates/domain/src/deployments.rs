@@ -2,6 +2,7 @@
 
 mod composition;
 mod deployment;
+mod image_records;
 mod ports;
 mod state;
 
@@ -11,6 +12,8 @@ use async_trait::async_trait;
 
 #[cfg(feature = "mock")]
 pub use self::composition::MockComposer;
+#[cfg(feature = "mock")]
+pub use self::image_records::MockImageRecords;
 #[cfg(feature = "mock")]
 pub use self::ports::{
     MockBuildPlanner, MockDeployer, MockEngineInventory, MockHealthProbe, MockImageBuilder, MockOutput,
@@ -22,6 +25,7 @@ pub use self::{
         CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
         DeploymentStatus, ImageName, ServiceName,
     },
+    image_records::{EngineImageId, ImageRecord, ImageRecords, ImageSize},
     ports::{
         BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, DiscoveredObject,
         DiscoveredResource, EngineInventory, Exit, GitSource, HealthProbe, ImageBuilder, Output, Owner,

@@ -37,6 +37,8 @@ named!(
         ExtensionWorkspaces => "extension_workspaces",
         // Bytes of the logs of applications. The oldest lines make room, so nothing is refused.
         LogBytes => "log_bytes",
+        // Bytes of the images of deployments.
+        ImageBytes => "image_bytes",
     }
 );
 
@@ -53,7 +55,7 @@ impl Resource {
             | Self::ExtensionPorts
             | Self::ExtensionForks
             | Self::ExtensionWorkspaces => Unit::Count,
-            Self::LogBytes => Unit::Bytes,
+            Self::LogBytes | Self::ImageBytes => Unit::Bytes,
         }
     }
 }
@@ -169,6 +171,8 @@ pub struct Quotas {
     pub extension_workspaces: u64,
     /// Bytes of the logs of an organization's applications.
     pub log_bytes: u64,
+    /// Bytes of the images of an organization's deployments.
+    pub image_bytes: u64,
 }
 
 impl Quotas {
@@ -185,6 +189,7 @@ impl Quotas {
             Resource::ExtensionForks => self.extension_forks,
             Resource::ExtensionWorkspaces => self.extension_workspaces,
             Resource::LogBytes => self.log_bytes,
+            Resource::ImageBytes => self.image_bytes,
         };
         Quota { resource, limit }
     }
@@ -297,6 +302,7 @@ mod tests {
             extension_forks: 6,
             extension_workspaces: 7,
             log_bytes: 8,
+            image_bytes: 9,
         };
         let limits: Vec<u64> = settable().map(|resource| quotas.of(resource).limit).collect();
         assert_eq!(limits, (1..=limits.len() as u64).collect::<Vec<_>>());
@@ -309,6 +315,11 @@ mod tests {
         assert_eq!(
             told(Resource::Applications, 100),
             "the quota `applications` of this organization is reached: 100 of 100 are in use, and 1 more would be needed"
+        );
+        let quota = Quota { resource: Resource::ImageBytes, limit: 5 << 30 };
+        assert_eq!(
+            quota.check(4 << 30, 3 << 29).unwrap_err().to_string(),
+            "the quota `image_bytes` of this organization is reached: 4.0 GiB of 5.0 GiB are in use, and 1.5 GiB more would be needed"
         );
         assert!(told(Resource::UserLogStreams, 2).contains("of this user is reached"));
         assert_eq!(

@@ -19,6 +19,7 @@ mod extensions;
 mod file_lock;
 mod idempotency;
 mod identities;
+mod image_records;
 mod inspection;
 mod installation_id;
 mod jobs;

@@ -4,7 +4,7 @@ use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use launchway_application::{
     RuntimeLogs,
-    deployments::{HealthTimings, Pipeline, PipelinePorts, Retirer},
+    deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts, Retirer},
     extensions::{RunPorts, Runs},
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
     notifications::{Sender, SenderTimings},
@@ -136,6 +136,10 @@ async fn worker(
         source,
         planner: Arc::new(Nixpacks::default()),
         images: engine.clone(),
+        image_quota: Some(ImageQuota {
+            records: database.clone(),
+            quota: config.quotas.of(Resource::ImageBytes),
+        }),
         composer: compositions,
         deployer: engine.clone(),
         inventory: engine,
@@ -183,6 +187,7 @@ fn reconciler(config: &Config, wiring: &Wiring, outside: &Outside) -> Arc<Reconc
         queue: database.clone(),
         applications: database.clone(),
         deployments: database.clone(),
+        image_records: database.clone(),
         extensions: database.clone(),
         deployer: outside.engine.clone(),
         inventory: outside.engine.clone(),

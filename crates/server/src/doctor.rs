@@ -276,7 +276,7 @@ fn report_unknown(unknown: &UnknownObjects, installation: InstanceId, report: &m
             DiscoveredObject::Container { id, .. } => {
                 (format!("container {}", id.as_str()), format!("docker rm --force {}", id.as_str()))
             }
-            DiscoveredObject::Image(name) => {
+            DiscoveredObject::Image { name, .. } => {
                 (format!("image {}", name.as_str()), format!("docker image rm {}", name.as_str()))
             }
             DiscoveredObject::Network(name) => {

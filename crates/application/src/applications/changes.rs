@@ -148,8 +148,9 @@ impl Applications {
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none with that id, [`Error::Invalid`] and [`Error::Conflict`] as
-    /// for a new one, [`Error::Conflict`] when it was last changed at another time than `unchanged_since`,
-    /// [`Error::Forbidden`] without the permission `deploy:update`.
+    /// for a new one, [`Error::QuotaExceeded`] when it is to be deployed and the images of the organization
+    /// take as many bytes as they may, [`Error::Conflict`] when it was last changed at another time than
+    /// `unchanged_since`, [`Error::Forbidden`] without the permission `deploy:update`.
     pub async fn update(
         &self,
         actor: &Actor,
@@ -206,6 +207,7 @@ impl Applications {
         let mut writes = vec![update.into()];
         if redeploy {
             let request = Request::of(&application, DeploymentKind::Fresh, &self.context);
+            writes.extend(request.image_room(self.policy.quotas, &application, &self.context));
             writes.extend(request.writes(actor, &self.context));
         }
         writes.push(self.context.record(actor.author(), event));

@@ -6,6 +6,7 @@
 mod build;
 mod compose;
 mod health;
+mod image_quota;
 mod lifecycle;
 mod release;
 mod replace;
@@ -27,6 +28,7 @@ use launchway_domain::{
     store,
 };
 
+pub use self::image_quota::ImageQuota;
 use super::{
     log::{DeploymentLog, secrets_of},
     retirement::{Retired, Retirer},
@@ -59,6 +61,8 @@ pub struct PipelinePorts {
     pub planner: Arc<dyn BuildPlanner>,
     /// Builds and pulls images.
     pub images: Arc<dyn ImageBuilder>,
+    /// Limits the bytes of images; nobody does where it is absent.
+    pub image_quota: Option<ImageQuota>,
     /// Runs the services of compose files.
     pub composer: Arc<dyn Composer>,
     /// Runs containers.

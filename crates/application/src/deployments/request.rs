@@ -7,6 +7,7 @@ use launchway_domain::{
     jobs::{JobKind, NewJob, Pool, Write as JobWrite},
     logs::{Level, NewLine, Write as LogWrite},
     organizations::Scope,
+    quotas::{Quotas, Resource as Limited},
     store,
 };
 
@@ -27,6 +28,20 @@ impl Request {
         let deployment = Deployment::new(ids, whose, kind, job.id, context.clock.now());
         job.payload = deployment.id.to_string();
         Self { deployment, job }
+    }
+
+    /// Returns the guard that fails when the deployment makes an image, and the organization's images take
+    /// as many bytes as they may. The size of the image is not known before it is made.
+    pub(crate) fn image_room(
+        &self,
+        quotas: Quotas,
+        application: &Application,
+        context: &ServiceContext,
+    ) -> Option<store::Write> {
+        let makes_image = self.deployment.kind == DeploymentKind::Fresh
+            && application.blueprint.build_pack != BuildPack::Static;
+        let scope = Scope::of_record(application.organization_id);
+        makes_image.then(|| quotas.require(scope, Limited::ImageBytes, 1, context.clock.now())).flatten()
     }
 
     /// Returns the writes that make it durable. It replaces a pending one of the same application.

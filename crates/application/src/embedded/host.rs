@@ -8,7 +8,7 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::{
         BuildPlan, Condition, Container, ContainerId, ContainerPlan, Deployer, DiscoveredObject,
-        DiscoveredResource, EngineInventory, HealthProbe, ImageBuilder, ImageName, Output, Owner,
+        DiscoveredResource, EngineInventory, HealthProbe, ImageBuilder, ImageName, ImageSize, Output, Owner,
         PrintedLine, ProbeTarget, StepError,
     },
     ids::{ApplicationId, DeploymentId},
@@ -202,6 +202,11 @@ impl EngineInventory for Hosted {
             containers.push(DiscoveredResource { owner, what });
         }
         Ok(containers)
+    }
+
+    /// The host keeps images by itself.
+    async fn images_of(&self, _: &Owner) -> Result<Vec<ImageSize>, StepError> {
+        Ok(Vec::new())
     }
 
     async fn remove(&self, found: &DiscoveredResource) -> Result<(), StepError> {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use launchway_domain::{
     deployments::{
         ContainerId, DeploymentRepository, DiscoveredObject, DiscoveredResource, EngineInventory,
-        KeptVersions, Owner, RetentionStatus, SiteStore, StepError,
+        ImageRecord, KeptVersions, Owner, RetentionStatus, SiteStore, StepError,
     },
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
@@ -57,7 +57,7 @@ impl InUse {
                     self.containers.contains(id) || (service.is_some() && self.owners.contains(&found.owner))
                 }
                 DiscoveredObject::Network(_) => self.owners.contains(&found.owner),
-                DiscoveredObject::Image(_) => retention_status.is_worth_keeping,
+                DiscoveredObject::Image { .. } => retention_status.is_worth_keeping,
             }
     }
 }
@@ -66,7 +66,7 @@ impl InUse {
 fn key(object: &DiscoveredObject) -> String {
     match object {
         DiscoveredObject::Container { id, .. } => format!("container {}", id.as_str()),
-        DiscoveredObject::Image(name) => format!("image {}", name.as_str()),
+        DiscoveredObject::Image { name, .. } => format!("image {}", name.as_str()),
         DiscoveredObject::Network(name) => format!("network {name}"),
     }
 }
@@ -111,6 +111,7 @@ impl Reconciler {
 
     /// Removes containers, networks and images whose deployment is known and no longer needs them.
     async fn remove_orphans(&self, orphans: &mut Orphans) -> Result<(), StepError> {
+        let listed_at = self.context.clock.now();
         let found = self.ports.inventory.everything().await?;
         let retention_status =
             self.retention_status(found.iter().map(|found| found.owner.deployment)).await?;
@@ -134,15 +135,24 @@ impl Reconciler {
         });
         // Containers first: an image that runs and a network that is used cannot be removed.
         due.sort_by_key(|found| !matches!(found.what, DiscoveredObject::Container { .. }));
+        let mut removed = HashSet::new();
         for found in due {
             match self.remove_orphan(found, &retention_status, &in_use).await {
                 Ok(()) => {
+                    removed.insert(key(&found.what));
                     tracing::info!(deployment.id = %found.owner.deployment, object = ?found.what, "orphan removed")
                 }
                 Err(error) => tracing::warn!(%error, object = ?found.what, "orphan could not be removed"),
             }
         }
-        Ok(())
+        let kept = found.iter().filter(|found| !removed.contains(&key(&found.what)));
+        let images = kept.filter_map(|found| match &found.what {
+            DiscoveredObject::Image { size, .. } => {
+                Some(ImageRecord { deployment: found.owner.deployment, image: size.clone() })
+            }
+            _ => None,
+        });
+        self.ports.image_records.synchronize(images.collect(), listed_at).await.map_err(unreadable)
     }
 
     async fn remove_orphan(

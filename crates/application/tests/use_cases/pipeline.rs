@@ -4,6 +4,7 @@ mod cancellation;
 mod compositions;
 mod failures;
 mod health;
+mod image_quota;
 mod interruptions;
 mod log;
 mod order;

@@ -109,7 +109,7 @@ impl MockedPorts {
     }
 
     /// Expects one commit with the result of `outcome`. It fails if the audit log gets no entry.
-    fn expect_commit_and<F>(&mut self, outcome: F)
+    pub(crate) fn expect_commit_and<F>(&mut self, outcome: F)
     where
         F: FnOnce(Vec<Write>) -> Result<(), StoreError> + Send + 'static,
     {

@@ -5,6 +5,7 @@ mod background;
 mod composer;
 mod engine;
 mod extensions;
+mod image_records;
 mod journal;
 mod queue;
 mod records;
@@ -18,7 +19,7 @@ use std::{
 
 use launchway_application::{
     EngineStatus, RuntimeLogs, ServiceContext, WakeSignal,
-    deployments::{HealthTimings, Pipeline, PipelinePorts},
+    deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
     webhooks::{BranchPoller, BranchPollerTimings, ComparisonPorts},
@@ -28,14 +29,15 @@ use launchway_domain::{
     applications::{Application, NamedApplication},
     clock::{Clock as _, Timestamp},
     deployments::{
-        Condition, ContainerId, ContainerPlan, Deployment, DiscoveredResource, LiveVersion, PrintedLine,
-        RetentionStatus, StepError,
+        Condition, ContainerId, ContainerPlan, Deployment, DiscoveredResource, ImageRecord, LiveVersion,
+        PrintedLine, RetentionStatus, StepError,
     },
     extensions::{ExecutionDetail, ExtensionRoute, NewExecutionLine},
     ids::{ApplicationId, DeploymentId, SubjectId},
     jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, NewJob},
     logs::NewLine,
     organizations::DeployKey,
+    quotas::{Quota, Resource},
     routes::Route,
     store::{StoreError, Write},
 };
@@ -43,7 +45,7 @@ use launchway_testkit::{CountingEntropy, CountingIds, FixedClock};
 
 pub(crate) use self::{
     background::{look_after, wait},
-    engine::{ADDRESS, AWAY, COMMIT, a_container_of, a_started_container},
+    engine::{ADDRESS, AWAY, COMMIT, a_container_of, a_started_container, an_image_size},
     queue::{a_job, a_worker_id},
 };
 use crate::sealed_values::a_box;
@@ -123,6 +125,13 @@ pub(crate) struct State {
     pub(crate) exit_codes: HashMap<i32, i32>,
     /// The routes of extensions.
     pub(crate) extension_routes: Vec<ExtensionRoute>,
+
+    /// The bytes that images may take; 0 for any.
+    pub(crate) image_limit: u64,
+    /// The bytes of images that other deployments have.
+    pub(crate) image_bytes: u64,
+    /// The images that are recorded.
+    pub(crate) images: Vec<ImageRecord>,
 
     /// The calls of ports, in order, with a short form of the writes.
     pub(crate) journal: Vec<String>,
@@ -263,6 +272,10 @@ impl World {
             source: Arc::clone(self) as _,
             planner: Arc::clone(self) as _,
             images: Arc::clone(self) as _,
+            image_quota: Some(ImageQuota {
+                records: Arc::clone(self) as _,
+                quota: Quota { resource: Resource::ImageBytes, limit: self.state().image_limit },
+            }),
             composer: Arc::clone(self) as _,
             deployer: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,

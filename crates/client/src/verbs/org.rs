@@ -224,9 +224,13 @@ mod tests {
 
     #[test]
     fn bytes_are_shown_in_mib_and_gib() {
-        for (number, shown) in
-            [(0, "0.0 MiB"), (1, "0.1 MiB"), (64 << 20, "64.0 MiB"), (1 << 30, "1.0 GiB"), (3 << 29, "1.5 GiB")]
-        {
+        for (number, shown) in [
+            (0, "0.0 MiB"),
+            (1, "0.1 MiB"),
+            (64 << 20, "64.0 MiB"),
+            (1 << 30, "1.0 GiB"),
+            (3 << 29, "1.5 GiB"),
+        ] {
             assert_eq!(amount(number, "bytes"), shown);
         }
         assert_eq!((amount(u64::MAX, "count"), amount(7, "crates")), (u64::MAX.to_string(), "7".to_owned()));

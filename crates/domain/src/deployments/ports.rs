@@ -16,7 +16,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{CommitHash, ContainerId, ImageName, ServiceName};
+use super::{CommitHash, ContainerId, ImageName, ImageSize, ServiceName};
 use crate::{
     applications::{
         BasePath, Branch, DockerfilePath, GitCredentials, GitUrl, HealthCheckPath, ImageRef, Port,
@@ -355,8 +355,13 @@ pub enum DiscoveredObject {
         /// that its file does not restart.
         stays_up: bool,
     },
-    /// The image of a deployment.
-    Image(ImageName),
+    /// The image of a deployment, under one of its names.
+    Image {
+        /// The name.
+        name: ImageName,
+        /// The image.
+        size: ImageSize,
+    },
     /// The network of a composition, by its name.
     Network(String),
 }
@@ -385,6 +390,12 @@ pub trait EngineInventory: Send + Sync {
     /// # Errors
     /// [`StepError::Retryable`] if the engine is unreachable.
     async fn containers(&self) -> Result<Vec<DiscoveredResource>, StepError>;
+
+    /// Returns the images that have a name of the deployment of `owner`, each once.
+    ///
+    /// # Errors
+    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable.
+    async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageSize>, StepError>;
 
     /// Removes one object.
     ///

@@ -17,7 +17,7 @@ use super::{
     connection::AnyConnection,
     dialect::hold_quotas,
     error::QueryError,
-    jobs,
+    image_records, jobs,
     schema::{applications, extension_executions, extension_ports, extensions, jobs as job_rows, log_usage},
 };
 
@@ -100,6 +100,7 @@ fn used(
                 .load(connection)?;
             bytes.iter().sum()
         }
+        Resource::ImageBytes => image_records::bytes_of(connection, organization)?,
         Resource::LogStreams | Resource::UserLogStreams | Resource::ServerLogStreams => return Ok(None),
     };
     Ok(Some(u64::try_from(used).unwrap_or_default()))

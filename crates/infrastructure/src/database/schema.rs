@@ -1,6 +1,7 @@
 //! The tables, as both databases have them. A test compares this file and its children with each of them.
 
 mod extension_tables;
+mod image_tables;
 mod installation_tables;
 mod invitation_tables;
 mod log_tables;
@@ -13,6 +14,7 @@ pub(super) use self::{
         execution_logs, execution_steps, extension_executions, extension_installations, extension_ports,
         extension_routes, extension_variables, extensions,
     },
+    image_tables::deployment_images,
     installation_tables::installation_identity,
     invitation_tables::invitations,
     log_tables::{application_logs, deployment_log_heads, log_heads, log_usage},

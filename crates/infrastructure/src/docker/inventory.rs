@@ -10,8 +10,8 @@ use chrono::{DateTime, SubsecRound as _, TimeDelta};
 use launchway_domain::{
     clock::{Clock as _, Timestamp},
     deployments::{
-        ContainerId, DiscoveredObject, DiscoveredResource, EngineInventory, ImageName, Output, Owner,
-        PrintedLine, StepError,
+        ContainerId, DiscoveredObject, DiscoveredResource, EngineInventory, ImageName, ImageSize, Output,
+        Owner, PrintedLine, StepError,
     },
 };
 use serde_json::Value;
@@ -70,10 +70,25 @@ impl EngineInventory for DockerEngine {
         Ok(containers.iter().filter_map(found_container).collect())
     }
 
+    async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageSize>, StepError> {
+        // Most deployments have one image, which is asked for by its name.
+        let name = ImageName::of(owner.application, owner.deployment);
+        let by_socket =
+            async { image_size(&self.docker.socket().await?.image(name.as_str()).await?, "Id", "Size") };
+        if let Some(image) = by_socket.await {
+            return Ok(vec![image]);
+        }
+        let ids = self.docker.images_of_deployment(owner).await.map_err(EngineError::or_fault)?;
+        let records = self.docker.inspect_images(&ids).await.map_err(EngineError::or_fault)?;
+        let sizes = records.iter().map(|record| image_size(record, "id", "size"));
+        let sizes = sizes.collect::<Option<Vec<_>>>();
+        sizes.ok_or_else(|| StepError::Retryable("the engine does not say how large an image is".to_owned()))
+    }
+
     async fn remove(&self, found: &DiscoveredResource) -> Result<(), StepError> {
         let removed = match &found.what {
             DiscoveredObject::Container { id, .. } => self.docker.remove(std::slice::from_ref(id)).await,
-            DiscoveredObject::Image(name) => self.docker.remove_image(name).await,
+            DiscoveredObject::Image { name, .. } => self.docker.remove_image(name).await,
             DiscoveredObject::Network(name) => self.docker.remove_network_named(name).await,
         };
         match removed {
@@ -260,14 +275,22 @@ fn found_images(record: &Value) -> Vec<DiscoveredResource> {
         unreadable(record, "image");
         return Vec::new();
     };
+    let Some(size) = image_size(record, "id", "size") else {
+        let id = record.get("id").and_then(Value::as_str).unwrap_or_default();
+        tracing::warn!(id, "engine image has no size");
+        return Vec::new();
+    };
     let found = names.into_iter().filter_map(|name| {
         let (application, deployment) = name.whose()?;
-        Some(DiscoveredResource {
-            owner: Owner { application, deployment, ..owner },
-            what: DiscoveredObject::Image(name),
-        })
+        let what = DiscoveredObject::Image { name, size: size.clone() };
+        Some(DiscoveredResource { owner: Owner { application, deployment, ..owner }, what })
     });
     found.collect()
+}
+
+/// Reads the id and the size of an image from the fields of a record that have these names.
+fn image_size(record: &Value, id: &str, size: &str) -> Option<ImageSize> {
+    Some(ImageSize { id: record.get(id)?.as_str()?.parse().ok()?, bytes: record.get(size)?.as_u64()? })
 }
 
 /// Returns the network of a composition; that of an organization is never an orphan.

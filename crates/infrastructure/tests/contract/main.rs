@@ -40,6 +40,7 @@ mod fresh;
 mod group_commit;
 mod idempotency;
 mod identities;
+mod image_records;
 mod installation;
 mod installation_id;
 mod invitations;

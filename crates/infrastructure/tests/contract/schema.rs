@@ -78,6 +78,7 @@ fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
     let source = concat!(
         include_str!("../../src/database/schema.rs"),
         include_str!("../../src/database/schema/extension_tables.rs"),
+        include_str!("../../src/database/schema/image_tables.rs"),
         include_str!("../../src/database/schema/installation_tables.rs"),
         include_str!("../../src/database/schema/invitation_tables.rs"),
         include_str!("../../src/database/schema/log_tables.rs"),
@@ -163,6 +164,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/sqlite/2026-11-15-000009_live_versions/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-16-000010_invitations/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-16-000030_extension_ports/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-16-000040_deployment_images/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -176,6 +178,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/postgres/2026-11-15-000009_live_versions/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-16-000010_invitations/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-16-000030_extension_ports/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-16-000040_deployment_images/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

@@ -24,7 +24,7 @@ async fn everything_of_this_installation_is_found_and_nothing_else() {
         .iter()
         .filter_map(|found| match &found.what {
             DiscoveredObject::Container { id, condition, .. } => Some((found.owner, id.clone(), *condition)),
-            DiscoveredObject::Image(_) | DiscoveredObject::Network(_) => None,
+            DiscoveredObject::Image { .. } | DiscoveredObject::Network(_) => None,
         })
         .collect();
     let is_running = Condition::Running { address: running.address, restarts: 0 };

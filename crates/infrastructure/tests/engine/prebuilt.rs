@@ -27,11 +27,9 @@ async fn an_image_that_is_here_is_used_when_no_registry_can_be_asked() {
     assert_eq!(image, ImageName::of(owner.application, owner.deployment));
     installation.engine.start(&plan(owner, image.clone())).await.unwrap();
     let found = installation.engine.everything().await.unwrap();
-    assert!(
-        found
-            .iter()
-            .any(|found| found.owner == owner && found.what == DiscoveredObject::Image(image.clone()))
-    );
+    let is_it =
+        |what: &DiscoveredObject| matches!(what, DiscoveredObject::Image { name, .. } if *name == image);
+    assert!(found.iter().any(|found| found.owner == owner && is_it(&found.what)));
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ pub(super) fn read(read: &mut Reader, max_builds: usize, log_bytes: u64) -> Opti
     let extension_ports = read.setting("LAUNCHWAY_QUOTA_EXTENSION_PORTS", "20", values::quota);
     let extension_forks = read.setting("LAUNCHWAY_QUOTA_EXTENSION_FORKS", "100", values::quota);
     let extension_workspaces = read.setting("LAUNCHWAY_QUOTA_EXTENSION_WORKSPACES", "200", values::quota);
+    let image_bytes = read.setting("LAUNCHWAY_QUOTA_IMAGE_SIZE", "200g", values::disk_space);
     Some(Quotas {
         applications: applications?,
         builds: builds?,
@@ -25,5 +26,6 @@ pub(super) fn read(read: &mut Reader, max_builds: usize, log_bytes: u64) -> Opti
         extension_forks: extension_forks?,
         extension_workspaces: extension_workspaces?,
         log_bytes,
+        image_bytes: image_bytes?,
     })
 }

@@ -29,6 +29,7 @@ pub(super) enum Version {
 impl Pipeline {
     /// Builds the version, and returns it with the progress to record.
     pub(super) async fn make(&self, attempt: &Attempt<'_>) -> Result<(Version, Progress), JobError> {
+        self.require_image_room(attempt).await?;
         let (version, mut made) = match (attempt.deployment.kind, &attempt.application.blueprint.repository) {
             (DeploymentKind::Rollback { to }, _) => {
                 self.record(attempt, entering(DeploymentState::Deploying)).await?;
@@ -46,6 +47,7 @@ impl Pipeline {
         };
         if let Version::Container(image) | Version::Composition(Composition { image, .. }) = &version {
             made.image = Some(image.clone());
+            self.record_images(attempt).await?;
         }
         Ok((version, made))
     }

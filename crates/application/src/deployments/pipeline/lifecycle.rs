@@ -131,6 +131,7 @@ impl Pipeline {
         for found in of_it().filter(|found| !is_container(&found.what)) {
             self.ports.inventory.remove(found).await?;
         }
+        self.forget_images(of_it().map(|found| found.owner.deployment).collect()).await?;
         self.ports.composer.forget(id).await?;
         self.settle(claimed, Outcome::Succeeded, Vec::new()).await
     }

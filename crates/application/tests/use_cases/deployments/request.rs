@@ -2,10 +2,13 @@
 
 use launchway_application::Error;
 use launchway_domain::{
+    applications::BuildPack,
     audit::{Action, Resource},
     clock::Timestamp,
     deployments::{Deployment, DeploymentKind, DeploymentState},
     ids::{ApplicationId, DeploymentId},
+    organizations::Scope,
+    quotas::{self, Quota, Quotas, Resource as Limited},
     store::{self, StoreError, Unique},
 };
 use launchway_testkit::{
@@ -192,5 +195,41 @@ async fn what_forbids_the_commit_is_named() {
         let outcome = ports.services().deployments.redeploy(&a_member(), application(), None).await;
 
         assert_refused(outcome, refusal);
+    }
+}
+
+#[tokio::test]
+async fn a_deployment_that_makes_an_image_needs_room_for_it() {
+    for (is_rollback, build_pack, is_guarded) in [
+        (false, BuildPack::Dockerfile, true),
+        (false, BuildPack::Static, false),
+        (true, BuildPack::Dockerfile, false),
+    ] {
+        let mut ports = MockedPorts::default();
+        ports.policy.quotas = Quotas { image_bytes: 1 << 30, ..Quotas::default() };
+        let mut application = web().build();
+        application.blueprint.build_pack = build_pack;
+        let scope = Scope::of_record(application.organization_id);
+        expect_application(&mut ports, application.id, Some(application.clone()));
+        if is_rollback {
+            expect_deployment(&mut ports, earlier().id, Some(earlier()));
+            expect_kept(&mut ports, earlier().id, true);
+        }
+        let quota = Quota { resource: Limited::ImageBytes, limit: 1 << 30 };
+        let exceeded = quota.check(1 << 30, 1).unwrap_err();
+        ports.expect_commit_and(move |writes| {
+            let is_guard = |write: &store::Write| {
+                matches!(write, store::Write::Quota(quotas::Write::Require { scope: of, quota: by, wanted: 1, .. })
+                    if *of == scope && *by == quota)
+            };
+            assert_eq!(writes.iter().filter(|write| is_guard(write)).count(), usize::from(is_guarded));
+            Err(StoreError::QuotaExceeded(exceeded))
+        });
+        let services = ports.services();
+        let outcome = match is_rollback {
+            true => services.deployments.roll_back(&an_actor().build(), earlier().id, None).await,
+            false => services.deployments.redeploy(&an_actor().build(), application.id, None).await,
+        };
+        assert!(matches!(outcome, Err(Error::QuotaExceeded(told)) if told == exceeded));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use launchway_application::reconciler::{UnknownObjects, find_unknown};
 use launchway_domain::deployments::{
-    ContainerRecord, Deployment, DiscoveredObject, DiscoveredResource, ImageName, LiveVersion,
+    ContainerRecord, Deployment, DiscoveredObject, DiscoveredResource, ImageName, ImageRecord, LiveVersion,
     RetentionStatus, StepError,
 };
 use launchway_testkit::{
@@ -13,7 +13,7 @@ use launchway_testkit::{
 };
 
 use super::{calls, reconcile, running};
-use crate::world::{AWAY, World, a_container_of, wait};
+use crate::world::{AWAY, World, a_container_of, an_image_size, wait};
 
 /// Longer than the grace period and the following search.
 const BEYOND_GRACE: u64 = 125;
@@ -38,7 +38,7 @@ fn of_a_command() -> DiscoveredResource {
 
 fn image() -> DiscoveredResource {
     let name = ImageName::of(deployment().application_id, deployment().id);
-    DiscoveredResource { what: DiscoveredObject::Image(name), ..container() }
+    DiscoveredResource { what: DiscoveredObject::Image { name, size: an_image_size() }, ..container() }
 }
 
 /// Returns [`deployment`] as the live version, with the container of [`container`].
@@ -120,6 +120,19 @@ async fn an_orphan_goes_two_minutes_after_it_was_first_seen() {
         calls(&world),
         ["drain", "stop attempt 1 of #1", "remove #1", "clear container of #1", "clear image of #1"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_records_of_images_follow_the_engine() {
+    let kept = world(&[image()], Some(retention_status(true, false, true)));
+    reconcile(&kept, wait(1)).await;
+    let record = ImageRecord { deployment: deployment().id, image: an_image_size() };
+    assert_eq!(kept.state().images, [record.clone()]);
+
+    let removed = world(&[image()], Some(unwanted()));
+    removed.state().images = vec![record];
+    reconcile(&removed, wait(BEYOND_GRACE)).await;
+    assert_eq!(removed.state().images, []);
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ use super::{application, carried_out, live, next};
 use crate::{
     applications::scope,
     trail::told,
-    world::{a_container_of, a_job},
+    world::{a_container_of, a_job, an_image_size},
 };
 
 fn ended(what: &str) -> store::Write {
@@ -112,7 +112,7 @@ async fn of_a_deleted_application_containers_go_before_images() {
         let container = |deployment| a_container_of(deployment, Condition::Gone, moment(NEW_YEAR));
         let image = |found: DiscoveredResource| {
             let name = ImageName::of(found.owner.application, found.owner.deployment);
-            DiscoveredResource { what: DiscoveredObject::Image(name), ..found }
+            DiscoveredResource { what: DiscoveredObject::Image { name, size: an_image_size() }, ..found }
         };
         let other = a_deployment().of(&an_application().named("api").build()).build();
         state.found = vec![

@@ -28,6 +28,7 @@ impl World {
             queue: Arc::clone(self) as _,
             applications: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
+            image_records: Arc::clone(self) as _,
             extensions: Arc::clone(self) as _,
             deployer: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,

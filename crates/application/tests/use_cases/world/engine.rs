@@ -9,8 +9,8 @@ use launchway_domain::{
     deployments::{
         BuildPlan, BuildPlanner, Checkout, CommitHash, Condition, Container, ContainerId, ContainerPlan,
         Deployer, Deployment, DiscoveredObject, DiscoveredResource, EngineInventory, GitSource, HealthProbe,
-        ImageBuilder, ImageName, Output, Owner, PrintedLine, ProbeTarget, SiteStore, SourceFetcher,
-        StepError,
+        ImageBuilder, ImageName, ImageSize, Output, Owner, PrintedLine, ProbeTarget, SiteStore,
+        SourceFetcher, StepError,
     },
     ids::{ApplicationId, DeploymentId},
     routes::{Route, Target, TrafficRouter},
@@ -57,6 +57,11 @@ const RESUMED: [u8; 4] = [10, 0, 0, 7];
 /// Returns the container that the engine starts for an attempt.
 pub(crate) fn a_started_container() -> Container {
     Container { id: a_container("new").id, name: "new".to_owned(), address: IpAddr::from(ADDRESS) }
+}
+
+/// The size of every image.
+pub(crate) fn an_image_size() -> ImageSize {
+    ImageSize { id: parsed(&format!("sha256:{}", "a".repeat(64))), bytes: 5 << 20 }
 }
 
 /// Returns a container of a deployment as it is found on the engine.
@@ -270,10 +275,14 @@ impl EngineInventory for World {
         Ok(self.state().found.iter().filter(|found| is_container(found)).cloned().collect())
     }
 
+    async fn images_of(&self, _: &Owner) -> Result<Vec<ImageSize>, StepError> {
+        Ok(vec![an_image_size()])
+    }
+
     async fn remove(&self, found: &DiscoveredResource) -> Result<(), StepError> {
         let what = match &found.what {
             DiscoveredObject::Container { .. } => "container",
-            DiscoveredObject::Image(_) => "image",
+            DiscoveredObject::Image { .. } => "image",
             DiscoveredObject::Network(_) => "network",
         };
         self.call("clear", format!("{what} of {}", self.name_of(found.owner.deployment))).await?;

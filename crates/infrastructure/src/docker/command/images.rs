@@ -1,6 +1,6 @@
 //! The commands about images.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use launchway_domain::deployments::{ImageName, Output, Owner};
 use serde_json::{Value, json};
@@ -195,13 +195,26 @@ impl Docker {
         ids.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
     }
 
-    /// Returns the labels and names of each image that still exists.
+    /// Returns the images that have a name of the deployment of `owner`, one for each of its services.
+    pub(in crate::docker) async fn images_of_deployment(
+        &self,
+        owner: &Owner,
+    ) -> Result<Vec<ImageId>, EngineError> {
+        let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}", "--filter"]);
+        let reference = format!("reference=launchway/{}:{}*", owner.application, owner.deployment);
+        let listed = self.listed(call.arg(reference)).await?;
+        let lines = listed.lines().filter(|line| !line.trim().is_empty());
+        // An image is listed once for each of its names.
+        let ids: BTreeSet<&str> = lines.collect();
+        ids.into_iter().map(ImageId::parse).collect::<Option<Vec<_>>>().ok_or_else(unreadable)
+    }
+
+    /// Returns the labels, names and size of each image that still exists.
     pub(in crate::docker) async fn inspect_images(
         &self,
         images: &[ImageId],
     ) -> Result<Vec<Value>, EngineError> {
-        const FORMAT: &str =
-            r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}},"names":{{json .RepoTags}}}"#;
+        const FORMAT: &str = r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}},"names":{{json .RepoTags}},"size":{{json .Size}}}"#;
         if images.is_empty() {
             return Ok(Vec::new());
         }

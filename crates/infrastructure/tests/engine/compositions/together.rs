@@ -28,7 +28,7 @@ async fn services_reach_each_other_by_name_and_have_an_address() {
         .filter(|found| found.owner == plan.owner)
         .filter_map(|found| match &found.what {
             DiscoveredObject::Container { service, .. } => service.as_ref().map(ToString::to_string),
-            DiscoveredObject::Image(name) => Some(format!("image {}", &name.as_str()[84..])),
+            DiscoveredObject::Image { name, .. } => Some(format!("image {}", &name.as_str()[84..])),
             DiscoveredObject::Network(name) => Some(name.clone()),
         })
         .collect();
