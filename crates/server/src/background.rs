@@ -1,6 +1,6 @@
 //! The background tasks of the server: worker, sender, branch poller, reconciler and maintenance.
 
-use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use launchway_application::{
     RuntimeLogs,
@@ -37,6 +37,8 @@ use crate::{assembly::Wiring, config::Config, installation::hostname};
 
 /// The most concurrent operations on containers: each is short, and mostly waits for the engine.
 const OPERATIONS: usize = 8;
+/// The time between two questions about leftover control groups, while the engine does not answer.
+const LEFTOVERS_PAUSE: Duration = Duration::from_secs(10);
 
 /// Tasks that run until the server stops.
 pub(crate) struct Background {
@@ -71,6 +73,7 @@ impl Background {
             compositions,
             engine,
         };
+        let leftovers = Arc::clone(&outside.engine);
         let reconciler = reconciler(config, wiring, &outside);
         let maintenance = maintenance(wiring, &outside, &reconciler, (instance, boot));
         // Jobs of an earlier run would block the reconciler from their applications.
@@ -81,6 +84,8 @@ impl Background {
         let comparison = comparison(config, wiring, &outside.source);
         let sender = sender(config, wiring, SenderId { instance, boot });
         let worker = worker(config, wiring, outside, WorkerId { instance, boot, worker: 1 }).await?;
+
+        spawn(remove_leftover_cgroups(leftovers, boot));
 
         let (stop, told) = watch::channel(false);
         let (for_worker, for_sender, for_comparison) = (told.clone(), told.clone(), told.clone());
@@ -103,6 +108,14 @@ impl Background {
                 tracing::error!(%error, "background task panicked");
             }
         }
+    }
+}
+
+/// Removes the control groups that builds of an earlier run left behind, as soon as the engine answers.
+async fn remove_leftover_cgroups(engine: Arc<DockerEngine>, boot: BootId) {
+    while let Err(error) = engine.remove_leftover_cgroups(boot.into()).await {
+        tracing::debug!(%error, "leftover control groups could not be listed");
+        tokio::time::sleep(LEFTOVERS_PAUSE).await;
     }
 }
 

@@ -14,9 +14,11 @@ use std::{path::Path, time::Duration};
 
 use launchway_domain::{deployments::StepError, ids::Ids as _};
 use rustix::system::uname;
+use tokio::time::sleep;
+use uuid::Uuid;
 
 pub(super) use self::directory::BuildCgroup;
-use self::directory::Hierarchy;
+use self::directory::{Hierarchy, REMOVAL_ATTEMPTS, REMOVAL_PAUSE};
 use super::{Builder, DockerEngine, errors::EngineError};
 use crate::{
     clock::TimeOrderedIds,
@@ -78,8 +80,8 @@ impl DockerEngine {
     pub(super) async fn cgroup_parent(&self) -> Result<Option<CgroupParent>, StepError> {
         match self.pids_limiter().await? {
             PidsLimiter::Directory(hierarchy) => {
-                let name = format!("launchway-{}-{}", self.options.instance, TimeOrderedIds.next());
-                let prefix = format!("launchway-{}-", self.options.instance);
+                let prefix = self.cgroup_prefix();
+                let name = format!("{prefix}{}", TimeOrderedIds.next());
                 hierarchy.remove_stale(&prefix, self.options.build_limits.time);
                 let made = BuildCgroup::create(hierarchy, &name, self.options.build_limits.pids);
                 let made = made.map_err(|error| {
@@ -93,6 +95,28 @@ impl DockerEngine {
                 Ok(None)
             }
         }
+    }
+
+    /// Removes the control groups of builds that an earlier run of the server left behind: those whose time-ordered
+    /// id is older than `first`. A build that the engine still ends is waited for.
+    ///
+    /// # Errors
+    /// [`StepError`] when the engine does not say how it makes control groups.
+    pub async fn remove_leftover_cgroups(&self, first: Uuid) -> Result<(), StepError> {
+        let PidsLimiter::Directory(hierarchy) = self.pids_limiter().await? else { return Ok(()) };
+        let prefix = self.cgroup_prefix();
+        for _ in 0..REMOVAL_ATTEMPTS {
+            if hierarchy.remove_older(&prefix, first) {
+                return Ok(());
+            }
+            sleep(REMOVAL_PAUSE).await;
+        }
+        tracing::warn!("control groups of earlier builds could not be removed");
+        Ok(())
+    }
+
+    fn cgroup_prefix(&self) -> String {
+        format!("launchway-{}-", self.options.instance)
     }
 
     /// Returns the configured limits that are not enforced for builds.

@@ -147,6 +147,39 @@ async fn a_build_that_is_given_up_leaves_no_cgroup() {
 }
 
 #[tokio::test]
+async fn cgroups_of_an_earlier_run_go_once_they_are_empty() {
+    let installation = Installation::with(small);
+    let root =
+        ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new).into_iter().find(|root| root.is_dir());
+    let [empty, used] = [TimeOrderedIds.next(), TimeOrderedIds.next()].map(|id| {
+        let folder = root.unwrap().join(format!("launchway-{}-{id}", installation.instance));
+        fs::create_dir(&folder).unwrap();
+        folder
+    });
+    let mut process = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    fs::write(used.join("cgroup.procs"), process.id().to_string()).unwrap();
+    let first = TimeOrderedIds.next();
+    let own = root.unwrap().join(format!("launchway-{}-{}", installation.instance, TimeOrderedIds.next()));
+    fs::create_dir(&own).unwrap();
+
+    let engine = installation.engine.clone();
+    let removal = tokio::spawn(async move { engine.remove_leftover_cgroups(first).await });
+    for _ in 0..100 {
+        if !empty.exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let seen = (empty.exists(), used.exists());
+    process.kill().unwrap();
+    process.wait().unwrap();
+    removal.await.unwrap().unwrap();
+    let seen_later = (used.exists(), own.exists());
+    fs::remove_dir(&own).unwrap();
+    assert_eq!((seen, seen_later), ((false, true), (false, true)));
+}
+
+#[tokio::test]
 async fn a_second_build_with_limits_uses_the_cache() {
     let installation = Installation::with(small);
     let step = format!("echo ma''de {}", installation.instance);

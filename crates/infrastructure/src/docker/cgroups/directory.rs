@@ -7,13 +7,14 @@ use std::{
 };
 
 use tokio::time::sleep;
+use uuid::Uuid;
 
 /// The time after the longest build after which a control group counts as unused.
 const STALE_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// The number of attempts to remove a group that is in use, and the time between two.
-const REMOVAL_ATTEMPTS: u32 = 60;
-const REMOVAL_PAUSE: Duration = Duration::from_millis(500);
+pub(super) const REMOVAL_ATTEMPTS: u32 = 60;
+pub(super) const REMOVAL_PAUSE: Duration = Duration::from_millis(500);
 
 /// The directories of the control groups of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,21 @@ impl Hierarchy {
                 self.remove(&name);
             }
         }
+    }
+
+    /// Removes groups of builds whose id is older than `first`. Returns whether none of them is left: one with
+    /// processes in it stays.
+    pub(super) fn remove_older(&self, prefix: &str, first: Uuid) -> bool {
+        let Ok(entries) = fs::read_dir(&self.pids) else { return true };
+        let mut is_done = true;
+        for entry in entries.filter_map(Result::ok) {
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            let id = name.strip_prefix(prefix).and_then(|id| id.parse::<Uuid>().ok());
+            if id.is_some_and(|id| id < first) {
+                is_done &= self.remove(&name);
+            }
+        }
+        is_done
     }
 
     /// Removes a group, and returns whether nothing is left of it.
@@ -129,5 +145,40 @@ impl Drop for BuildCgroup {
                 tracing::warn!(group = name, "control group removal failed");
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_older_empty_groups_of_the_prefix_go() {
+        let root = tempfile::tempdir().unwrap();
+        let (pids, cpu) = (root.path().join("pids"), root.path().join("cpu"));
+        let hierarchy = Hierarchy { pids: pids.clone(), all: vec![pids.clone(), cpu.clone()] };
+        let id = Uuid::from_u128;
+        let group = |prefix: &str, number: u128| format!("{prefix}-{}", id(number));
+        let (ours, theirs) = ("launchway-ours", "launchway-theirs");
+        let groups = [group(ours, 1), group(ours, 2), group(ours, 9), group(theirs, 1), format!("{ours}-x")];
+        for folder in [&pids, &cpu] {
+            groups.iter().for_each(|group| fs::create_dir_all(folder.join(group)).unwrap());
+        }
+        // A group that is in use cannot be removed, as a folder that is not empty.
+        let used = cpu.join(group(ours, 2)).join("a step");
+        fs::create_dir(&used).unwrap();
+        let left = |folder: &Path| {
+            let entries = fs::read_dir(folder).unwrap();
+            let mut names: Vec<String> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let mut stay = vec![group(ours, 9), group(theirs, 1), format!("{ours}-x")];
+        stay.sort();
+
+        assert!(!hierarchy.remove_older(&format!("{ours}-"), id(5)));
+        assert_eq!(left(&pids), stay);
+        assert!(left(&cpu).contains(&group(ours, 2)) && !left(&cpu).contains(&group(ours, 1)));
     }
 }
