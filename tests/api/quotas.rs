@@ -1,6 +1,10 @@
 //! Quotas of organizations, and their usage.
 
-use launchway_testkit::{client::Client, people::join, server::TestServer};
+use launchway_testkit::{
+    client::{Answer, Client},
+    people::join,
+    server::TestServer,
+};
 use serde_json::{Value, json};
 
 super::on_both_databases!(
@@ -173,10 +177,86 @@ fn log_streams_beyond_a_quota_are_rate_limited() {
     assert_eq!((quota(&ada, "", "log_streams"), quota(&ada, "", "user_log_streams")), ((3, 3), (2, 2)));
     assert_eq!(quota(&grace, "", "user_log_streams"), (1, 2));
     drop(held);
-    let is_free = || quota(&ada, "", "log_streams").0 == 1;
+    // The third one ends with the deployment, which a slow machine may see fail meanwhile.
+    let is_free = || quota(&ada, "", "log_streams").0 <= 1;
     assert!((0..600).any(|_| is_free() || {
         std::thread::sleep(std::time::Duration::from_millis(100));
         false
     }));
     let _again = open(&ada);
+}
+
+/// Forks the example with another definition, and asks for a run of it.
+fn run_steps(client: &Client, id: &str, steps: &Value) -> Answer {
+    let yaml = json!({
+        "metadata": {
+            "id": id, "name": "Steps", "description": "For a test", "author": "someone", "icon": "S",
+            "category": "Utility", "type": "run", "version": "1.0.0", "isVerified": true,
+        },
+        "variables": {},
+        "execution": {"run": steps},
+    });
+    let wish = json!({"yaml_content": yaml.to_string()});
+    let fork = client.post("/api/v1/extensions/hello-note/fork", &wish).success();
+    let key = fork["extension_id"].as_str().unwrap();
+    client.post(&format!("/api/v1/extensions/{key}/run"), &json!({}))
+}
+
+#[test]
+fn a_host_port_out_of_the_range_is_invalid() {
+    let server = TestServer::configured(&[("LAUNCHWAY_EXTENSION_PORTS", "23880-23889")]);
+    let ada = server.admin();
+    let compose = "services: {db: {image: postgres, ports: ['443:443']}}";
+    for (id, step) in [
+        (
+            "run",
+            json!({"name": "Start", "type": "docker", "properties": {
+                "action": "run", "name": "web", "image": "nginx", "ports": ["443:80"],
+            }}),
+        ),
+        (
+            "up",
+            json!({"name": "Up", "type": "docker_compose", "properties": {
+                "action": "up", "project": "shop", "content": compose,
+            }}),
+        ),
+    ] {
+        let message = run_steps(&ada, id, &json!([step])).failure(400, "validation_failed");
+        assert_eq!(
+            message,
+            "the port 443 of this machine is not among those that extensions may publish, 23880-23889: \
+             choose one of them, or 0 for any that is free"
+        );
+    }
+    assert_eq!(quota(&ada, "", "extension_workspaces").0, 0);
+}
+
+#[test]
+fn host_ports_beyond_the_quota_are_a_conflict() {
+    let server = TestServer::configured(&[("LAUNCHWAY_QUOTA_EXTENSION_PORTS", "1")]);
+    let ada = server.admin();
+    let step = json!({"name": "Start", "type": "docker", "properties": {
+        "action": "run", "name": "web", "image": "nginx", "ports": ["0:80", "0:81"],
+    }});
+    let message = run_steps(&ada, "two", &json!([step])).failure(409, "conflict");
+    assert_eq!(
+        message,
+        "the quota `extension_ports` of this organization is reached: 0 of 1 are in use, and 2 more would be needed"
+    );
+}
+
+#[test]
+fn a_run_beyond_the_quota_of_workspaces_is_a_conflict() {
+    let settings = [("LAUNCHWAY_QUOTA_EXTENSION_WORKSPACES", "1")];
+    for server in [TestServer::configured(&settings), TestServer::configured_on_postgres(&settings)] {
+        let ada = server.admin();
+        let step = json!({"name": "Make", "type": "file", "properties": {"action": "mkdir", "dest": "made"}});
+        run_steps(&ada, "first", &json!([step])).success();
+        assert_eq!(quota(&ada, "", "extension_workspaces"), (1, 1));
+        let message = run_steps(&ada, "second", &json!([step])).failure(409, "conflict");
+        assert_eq!(
+            message,
+            "the quota `extension_workspaces` of this organization is reached: 1 of 1 are in use, and 1 more would be needed"
+        );
+    }
 }

@@ -13,7 +13,7 @@ use launchway_domain::{
     auth::{Action as May, Actor, Forbidden, Permission, Resource},
     extensions::{
         Definition, Execution, ExecutionDetail, ExecutionLine, ExecutionRepository, Extension,
-        ExtensionFilter, ExtensionKey, ExtensionRepository,
+        ExtensionFilter, ExtensionKey, ExtensionRepository, PortCheck,
     },
     ids::{ExecutionId, ExtensionId, OrganizationId, SubjectId},
     jobs::{JobKind, NewJob, Pool},
@@ -52,6 +52,8 @@ pub struct ExtensionPorts {
     pub public_host: Option<String>,
     /// The quotas of each organization.
     pub quotas: Quotas,
+    /// Decides about host ports before a run exists.
+    pub port_check: Arc<dyn PortCheck>,
 }
 
 /// Reads and forks extensions, and requests runs.

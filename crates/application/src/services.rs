@@ -8,7 +8,7 @@ use launchway_domain::{
     auth::{CredentialRepository, IdentityRepository, LoginThrottle, PasswordHasher, TokenHash},
     clock::Clock,
     deployments::DeploymentRepository,
-    extensions::{ExecutionRepository, ExtensionRepository},
+    extensions::{ExecutionRepository, ExtensionRepository, PortCheck},
     idempotency::{IdempotencyKey, IdempotencyStore, Write as IdempotencyWrite},
     ids::Ids,
     logs::LogReader,
@@ -95,6 +95,8 @@ pub struct Ports {
     pub organizations: Arc<dyn OrganizationRepository>,
     /// Reads the usage of quotas.
     pub usage: Arc<dyn UsageRepository>,
+    /// Decides about host ports of extensions before a run exists.
+    pub port_check: Arc<dyn PortCheck>,
     /// Reads the audit log.
     pub audit: Arc<dyn AuditRepository>,
     /// Reads applications.
@@ -206,6 +208,7 @@ impl Services {
             users,
             organizations,
             usage,
+            port_check,
             audit,
             applications,
             deployments,
@@ -234,6 +237,7 @@ impl Services {
             secrets: secrets.clone(),
             public_host: policy.public_host.clone(),
             quotas,
+            port_check,
         };
         let courier_ports = NotifierPorts {
             organizations: organizations.clone(),

@@ -28,7 +28,8 @@ pub use self::{
         NewExecutionLine, Phase, PrintedStep,
     },
     host_ports::{
-        HostPort, HostPorts, PortError, PortKey, PortPolicy, PortRange, PortRecord, PortRefusal, PortRequest,
+        HeldPorts, HostPort, HostPorts, PortCheck, PortError, PortKey, PortPolicy, PortRange, PortRecord,
+        PortRefusal, PortRequest,
     },
     metadata::{Category, ExtensionKind, ExtensionName, Metadata},
     names::{AccountName, ExtensionKey, ObjectName, UnitName, WorkspacePath},
@@ -39,7 +40,7 @@ pub use self::{
 };
 #[cfg(feature = "mock")]
 pub use self::{
-    host_ports::MockHostPorts,
+    host_ports::{MockHostPorts, MockPortCheck},
     ports::{MockExecutionLog, MockExtensionRunner},
 };
 use crate::{

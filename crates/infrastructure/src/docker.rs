@@ -60,7 +60,7 @@ use self::{
 pub use self::{cgroups::MissingLimit, compose::Compositions};
 pub(crate) use self::{
     environment::is_obeyed,
-    extensions::{ExtensionObjects, check_file, may_be_named},
+    extensions::{ExtensionObjects, check_file, file_ports, may_be_named},
 };
 use crate::{
     clock::SystemClock,

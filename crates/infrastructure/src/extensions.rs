@@ -11,6 +11,7 @@ mod commands;
 mod copy;
 mod files;
 mod notes;
+mod port_availability;
 mod rehearsal;
 mod services;
 mod users;
@@ -38,8 +39,8 @@ use launchway_domain::{
 };
 use serde_json::json;
 
-pub use self::rehearsal::rehearse;
 use self::{notes::StepNotes, workspaces::Workspaces};
+pub use self::{port_availability::PortAvailability, rehearsal::rehearse};
 use crate::{
     docker::{Compositions, ExtensionObjects},
     process::{Invocation, ProcessError},

@@ -10,7 +10,9 @@ use launchway_application::{
 };
 use launchway_domain::{
     auth::{ThrottleLimits, Token, TokenHash, TokenKind},
+    extensions::PortPolicy,
     ids::InstanceId,
+    quotas::Resource,
     routes::TrafficRouter,
     secret::{Entropy as _, SecretBox},
 };
@@ -19,6 +21,7 @@ use launchway_infrastructure::{
     clock::{SystemClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
     database::{Database, DatabaseOptions, DurableThrottle, ServerLock},
+    extensions::PortAvailability,
     outbound::{Outbound, OutboundOptions},
     passwords::Argon2Hasher,
     routes::{FrontProxy, NoProxy},
@@ -247,6 +250,7 @@ fn ports(
         users: store.clone(),
         organizations: store.clone(),
         usage: store.clone(),
+        port_check: Arc::new(port_availability(config, store.clone())),
         audit: store.clone(),
         applications: store.clone(),
         deployments: store.clone(),
@@ -271,6 +275,16 @@ fn ports(
         secrets,
         setup_token,
     })
+}
+
+/// Decides about host ports of extensions by the settings.
+fn port_availability(config: &Config, host_ports: Arc<Database>) -> PortAvailability {
+    let policy = PortPolicy {
+        range: config.deployments.extension_ports,
+        quota: config.quotas.of(Resource::ExtensionPorts),
+    };
+    let front = config.proxy.as_ref().map(|proxy| proxy.bind.port());
+    PortAvailability::new(host_ports, policy, [config.bind.port()].into_iter().chain(front))
 }
 
 /// Returns the ports for egress, to the addresses that the operator allows.

@@ -123,3 +123,37 @@ fn a_failed_run_brings_back_what_it_replaced(stage: Stage) {
     assert_eq!(after, before);
     assert_eq!(docker(&["container", "inspect", "--format", "{{.State.Running}}", after]), "true");
 }
+
+/// A definition whose container publishes `port`.
+fn publishing(name: &str, port: &str) -> String {
+    let steps = json!([{"name": "Start", "type": "docker", "properties": {
+        "action": "run", "name": name, "image": base_image(), "command": ["sleep", "600"], "ports": [port],
+    }}]);
+    definition(&json!({}), &steps, &json!([]))
+}
+
+#[test]
+fn a_run_without_a_free_host_port_is_a_conflict() {
+    let stage = Stage::on_sqlite(&[("LAUNCHWAY_EXTENSION_PORTS", "23870-23870")]);
+    let admin = &stage.admin;
+    let first = forked(admin, &publishing("first", "0:80"));
+    let done = end_of(admin, &started(admin, &first, &json!({})));
+    assert_eq!(done["status"], "completed", "{}", text(&done["execution_log"]));
+    for (name, port, sentence) in [
+        ("any", "0:80", "no port of 23870-23870 is free on this machine: ask who runs it for a larger range"),
+        (
+            "same",
+            "23870:80",
+            "the port 23870 of this machine is published already: choose another, or 0 for any that is free",
+        ),
+    ] {
+        let key = forked(admin, &publishing(name, port));
+        let message = admin.post(&format!("{EXTENSIONS}/{key}/run"), &json!({})).failure(409, "conflict");
+        assert_eq!(message, sentence);
+        let runs = admin.get(&format!("{EXTENSIONS}/by-extension-id/{key}/executions")).success();
+        assert_eq!(runs["executions"], json!([]), "{runs}");
+    }
+    // Who has the port may run again.
+    let again = end_of(admin, &started(admin, &first, &json!({})));
+    assert_eq!(again["status"], "completed", "{}", text(&again["execution_log"]));
+}

@@ -8,8 +8,8 @@ use launchway_domain::{
     auth::Actor,
     extensions::{
         Action, Definition, Execution, ExecutionDetail, ExecutionState, ExecutionStep, Extension,
-        ExtensionKey, Misuse, Phase, ProxyAction, StepSpec, Validation, Values, WORKSPACE, Write,
-        check_values,
+        ExtensionKey, Misuse, Phase, PortError, PortRefusal, ProxyAction, StepSpec, Validation, Values,
+        WORKSPACE, Write, check_values,
     },
     idempotency::IdempotencyKey,
     ids::ExecutionId,
@@ -28,8 +28,9 @@ impl Extensions {
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such extension, [`Error::Conflict`] when its definition cannot
-    /// be used, [`Error::QuotaExceeded`] when the organization keeps as many workspaces as it may,
-    /// [`Error::Invalid`] when the values are not what it asks for, [`Error::Repeated`] when `idempotency`
+    /// be used or a host port is not free, [`Error::QuotaExceeded`] when the organization keeps as many
+    /// workspaces, or holds as many host ports, as it may, [`Error::Invalid`] when the values are not what
+    /// it asks for or name a host port that may not be published, [`Error::Repeated`] when `idempotency`
     /// was used, [`Error::Forbidden`] without the permission `extension:create`, or when it acts on the
     /// machine and the actor does not administer it.
     pub async fn run(
@@ -50,7 +51,7 @@ impl Extensions {
         })?;
         may_act_on_host(actor, &definition)?;
         let values = checked(&definition, given).await?;
-        self.check_steps(&definition, &values)?;
+        self.check_steps(scope, key, &definition, &values).await?;
 
         let job = self.job(scope, extension.id, JobKind::RunExtension);
         let execution = self.execution(actor, scope, &extension, &definition, &values, &job)?;
@@ -108,11 +109,17 @@ impl Extensions {
     }
 
     /// Checks the steps before any of them runs.
-    fn check_steps(&self, definition: &Definition, values: &Values) -> Result<(), Error> {
+    async fn check_steps(
+        &self,
+        scope: Scope,
+        key: &ExtensionKey,
+        definition: &Definition,
+        values: &Values,
+    ) -> Result<(), Error> {
         let mut values = values.clone();
         // Any directory works for the check that paths stay inside it.
         values.insert(WORKSPACE.to_owned(), "/workspace".to_owned());
-        let mut problems = Vec::new();
+        let (mut problems, mut actions) = (Vec::new(), Vec::new());
         for (index, step) in definition.steps().enumerate() {
             match step.resolve(&values) {
                 Ok(Action::Proxy(ProxyAction::Add { domain, .. })) if self.is_our_own(&domain) => problems
@@ -121,14 +128,17 @@ impl Extensions {
                         index + 1,
                         step.name
                     )),
-                Ok(_) => {}
+                Ok(action) => actions.push(action),
                 Err(misuses) => problems.extend(misuses.into_iter().map(|misuse| {
                     let told = shown(definition, step, &misuse);
                     format!("step {} `{}`: {} {told}", index + 1, step.name, misuse.key)
                 })),
             }
         }
-        if problems.is_empty() { Ok(()) } else { Err(Error::Invalid(problems.join("; "))) }
+        if !problems.is_empty() {
+            return Err(Error::Invalid(problems.join("; ")));
+        }
+        self.ports.port_check.check(scope.id(), key, &actions, &values).await.map_err(refused_port)
     }
 
     fn is_our_own(&self, domain: &Hostname) -> bool {
@@ -200,6 +210,20 @@ async fn checked(definition: &Definition, given: &BTreeMap<String, String>) -> R
     let checked = tokio::task::spawn_blocking(move || check_values(&specs, &given)).await;
     let checked = checked.map_err(|broken| Error::Internal(broken.into()))?;
     checked.map_err(|problems| Error::Invalid(problems.join("; ")))
+}
+
+/// The answer to a run that would not get its host ports.
+fn refused_port(error: PortError) -> Error {
+    match error {
+        PortError::Refused(PortRefusal::Quota(exceeded)) => Error::QuotaExceeded(exceeded),
+        PortError::Refused(refusal @ (PortRefusal::OutOfRange { .. } | PortRefusal::Reserved(_))) => {
+            Error::Invalid(refusal.to_string())
+        }
+        PortError::Refused(refusal @ (PortRefusal::Taken(_) | PortRefusal::RangeFull(_))) => {
+            Error::Conflict(refusal.to_string())
+        }
+        PortError::Store(error) => error.into(),
+    }
 }
 
 /// Returns the error of a step, without its secret values.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use launchway_application::{
     EngineStatus, OutboundPorts, Ports, ServiceContext, Services, WakeSignal,
     applications::ApplicationPolicy,
@@ -17,9 +18,12 @@ use launchway_domain::{
     },
     clock::{Clock, Timestamp},
     deployments::{DeploymentRepository, MockDeploymentRepository, MockSiteStore},
-    extensions::{ExtensionRepository, MockExecutionRepository, MockExtensionRepository},
+    extensions::{
+        Action, ExtensionKey, ExtensionRepository, MockExecutionRepository, MockExtensionRepository,
+        PortCheck, PortError, PortRefusal, Values,
+    },
     idempotency::MockIdempotencyStore,
-    ids::LoginAttemptId,
+    ids::{LoginAttemptId, OrganizationId},
     logs::MockLogReader,
     notifications::{MockMailer, MockNotificationRepository, MockOutboundGuard, MockWebhookSender},
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
@@ -38,6 +42,22 @@ use crate::sealed_values::a_box;
 /// The setup token of the installation.
 pub(crate) const SETUP_TOKEN: &str = "lwi_setup";
 
+/// Decides the same about all host ports.
+struct DecidedPorts(Option<PortRefusal>);
+
+#[async_trait]
+impl PortCheck for DecidedPorts {
+    async fn check(
+        &self,
+        _: OrganizationId,
+        _: &ExtensionKey,
+        _: &[Action],
+        _: &Values,
+    ) -> Result<(), PortError> {
+        self.0.map_or(Ok(()), |refusal| Err(refusal.into()))
+    }
+}
+
 /// Mocks of all ports; a call without an expectation fails the test.
 #[derive(Default)]
 pub(crate) struct MockedPorts {
@@ -48,6 +68,8 @@ pub(crate) struct MockedPorts {
     pub(crate) users: MockUserRepository,
     pub(crate) organizations: MockOrganizationRepository,
     pub(crate) usage: MockUsageRepository,
+    /// The refusal of host ports; none is refused without.
+    pub(crate) port_refusal: Option<PortRefusal>,
     pub(crate) audit: MockAuditRepository,
     pub(crate) applications: MockApplicationRepository,
     pub(crate) deployments: MockDeploymentRepository,
@@ -163,6 +185,7 @@ impl MockedPorts {
             users: Arc::new(self.users),
             organizations: Arc::new(self.organizations),
             usage: Arc::new(self.usage),
+            port_check: Arc::new(DecidedPorts(self.port_refusal)),
             audit: Arc::new(self.audit),
             applications,
             deployments,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use async_trait::async_trait;
 
-use super::{ExtensionKey, PublishedPort};
+use super::{Action, ExtensionKey, PublishedPort, Values};
 use crate::{
     applications::Port,
     ids::{ExecutionId, OrganizationId},
@@ -180,6 +180,29 @@ impl PortPolicy {
         self.quota.check(used as u64, given.iter().filter(is_more).count() as u64)?;
         Ok(given)
     }
+
+    /// Decides if the steps of a run would get their ports, one request for each step. The ports that an
+    /// installed extension publishes are known to the engine alone: for such a one, only named ports that
+    /// others hold are refused.
+    ///
+    /// # Errors
+    /// [`PortRefusal`].
+    pub fn preview(&self, requests: &[PortRequest], held: &HeldPorts) -> Result<(), PortRefusal> {
+        let mut records = held.records.clone();
+        for request in requests {
+            let mut request = request.clone();
+            if held.is_installed {
+                request.wanted.retain(|(_, port)| port.host.is_some());
+                let named =
+                    request.wanted.iter().filter_map(|(_, port)| Some((port.host?.get(), port.is_udp)));
+                request.published.extend(named.collect::<Vec<_>>());
+            }
+            let given = self.allocate(&request, &records)?;
+            records.retain(|record| given.iter().all(|given| given.port.key() != record.port.key()));
+            records.extend(given);
+        }
+        Ok(())
+    }
 }
 
 /// The reason why a step gets no host port.
@@ -196,6 +219,9 @@ pub enum PortRefusal {
         /// The allowed ports.
         range: PortRange,
     },
+    /// Launchway itself has the port.
+    #[error("the port {0} of this machine is Launchway's own: choose another")]
+    Reserved(u16),
     /// Another container holds the port.
     #[error("the port {0} of this machine is published already: choose another, or 0 for any that is free")]
     Taken(u16),
@@ -218,6 +244,34 @@ pub enum PortError {
     Store(#[from] StoreError),
 }
 
+/// The records of host ports, as one extension of one organization meets them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldPorts {
+    /// The ports of all extensions.
+    pub records: Vec<PortRecord>,
+    /// True if the organization has the extension already, so that its containers may publish ports.
+    pub is_installed: bool,
+}
+
+/// Decides about the host ports of a run before there is one, and changes nothing. Another run may take a
+/// port between the answer and the step.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait PortCheck: Send + Sync {
+    /// Fails if one of the steps would get no host port. Compose files in the workspace are not there yet,
+    /// and left to their step.
+    ///
+    /// # Errors
+    /// [`PortError`].
+    async fn check(
+        &self,
+        organization: OrganizationId,
+        extension: &ExtensionKey,
+        actions: &[Action],
+        values: &Values,
+    ) -> Result<(), PortError>;
+}
+
 /// The records of host ports. It writes nothing but its own table.
 ///
 /// Promises: a port is held by one extension of one organization at a time, however many ask at
@@ -231,6 +285,16 @@ pub trait HostPorts: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`PortError`]; then nothing was recorded.
     async fn allocate(&self, policy: PortPolicy, request: PortRequest) -> Result<Vec<HostPort>, PortError>;
+
+    /// Returns what is held, for `extension` of `organization`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn held(
+        &self,
+        organization: OrganizationId,
+        extension: &ExtensionKey,
+    ) -> Result<HeldPorts, StoreError>;
 
     /// Releases every port that the extension holds for the organization, except `published`.
     ///

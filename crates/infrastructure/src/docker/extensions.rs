@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use launchway_domain::{
     applications::{ImageRef, Variables},
     deployments::{Condition, Container, ContainerId, StepError},
-    extensions::{ExtensionKey, HostPorts, ObjectName, PortPolicy, Run},
+    extensions::{ExtensionKey, HostPorts, ObjectName, PortPolicy, PublishedPort, Run},
     ids::OrganizationId,
 };
 use serde_json::Value;
@@ -203,6 +203,13 @@ pub(crate) fn check_file(text: &str, values: &Variables) -> Result<(), String> {
         Some(_) => Ok(()),
         None => Err(format!("the service `{service}`: there is no image `{}`", image.as_str())),
     })
+}
+
+/// Returns the ports that a compose file publishes, each with the name of its service; none of a file that cannot
+/// be used.
+pub(crate) fn file_ports(text: &str, values: &Variables) -> Vec<(String, PublishedPort)> {
+    let Ok(file) = ExtensionFile::read(text, values) else { return Vec::new() };
+    file.ports().map(|(service, port)| (service.to_string(), *port)).collect()
 }
 
 /// Returns whether an image may be referred to by this name.

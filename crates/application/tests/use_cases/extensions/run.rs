@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use launchway_application::Error;
 use launchway_domain::{
     auth::{Actor, Forbidden},
-    extensions::{Execution, ExecutionState, ExecutionStep, Extension, Phase, Validation, Write},
+    extensions::{
+        Execution, ExecutionState, ExecutionStep, Extension, Phase, PortRefusal, Validation, Write,
+    },
     jobs::{JobKind, NewJob, Write as JobWrite},
+    quotas::{Quota, Resource},
     store,
 };
 
@@ -161,4 +164,32 @@ async fn what_is_not_there_is_not_found() {
     ports.extensions.expect_by_key().return_once(|_, _| Ok(None));
     let refused = ports.services().extensions.run(&an_admin(), &key("nothing"), &BTreeMap::new(), None).await;
     assert!(matches!(refused, Err(Error::NotFound("the extension"))));
+}
+
+#[tokio::test]
+async fn a_run_that_gets_no_host_port_is_refused() {
+    let range = "20000-20009".parse().unwrap();
+    let exceeded = Quota { resource: Resource::ExtensionPorts, limit: 1 }.check(1, 1).unwrap_err();
+    for refusal in [
+        PortRefusal::OutOfRange { port: 443, range },
+        PortRefusal::Reserved(8080),
+        PortRefusal::Taken(20_000),
+        PortRefusal::RangeFull(range),
+        PortRefusal::Quota(exceeded),
+    ] {
+        let mut ports = MockedPorts::with_a_box();
+        ports.port_refusal = Some(refusal);
+        let extension = an_entry(HELLO).await;
+        let key = extension.key.clone();
+        ports.extensions.expect_by_key().return_once(|_, _| Ok(Some(extension)));
+        let values = given(&[("token", "hunter2")]);
+        let error = ports.services().extensions.run(&an_operator(), &key, &values, None).await.unwrap_err();
+        assert_eq!(error.to_string(), refusal.to_string());
+        let is_as_expected = match refusal {
+            PortRefusal::OutOfRange { .. } | PortRefusal::Reserved(_) => matches!(error, Error::Invalid(_)),
+            PortRefusal::Taken(_) | PortRefusal::RangeFull(_) => matches!(error, Error::Conflict(_)),
+            PortRefusal::Quota(_) => matches!(error, Error::QuotaExceeded(told) if told == exceeded),
+        };
+        assert!(is_as_expected, "{error:?}");
+    }
 }

@@ -121,3 +121,39 @@ fn an_organization_has_a_quota_of_ports() {
     assert!(ask(1, &["20001:5432"]).is_ok(), "what exists stays");
     assert!(ask(0, &["80", "81", "82", "83"]).is_ok());
 }
+
+fn requests(steps: &[&[&str]]) -> Vec<PortRequest> {
+    steps.iter().map(|wanted| request(wanted)).collect()
+}
+
+#[test]
+fn the_steps_of_a_first_run_are_previewed_together() {
+    let held = HeldPorts { records: Vec::new(), is_installed: false };
+    let preview =
+        |range: &str, limit, steps: &[&[&str]]| policy(range, limit).preview(&requests(steps), &held);
+    assert_eq!(preview("20000-20001", 2, &[&["0:80"], &["20001:81"]]), Ok(()));
+    // A step that ends with its container gives the port to the next one.
+    assert_eq!(preview("20000-20001", 1, &[&["20001:80"], &["20001:80"]]), Ok(()));
+    let refused = preview("20000-20001", 1, &[&["20000:80"], &["20001:81"]]);
+    assert!(matches!(refused, Err(PortRefusal::Quota(_))), "{refused:?}");
+    let refused = preview("20000-20001", 0, &[&["0:80", "0:81"], &["0:82"]]);
+    assert!(matches!(refused, Err(PortRefusal::RangeFull(_))), "{refused:?}");
+    let refused = preview("20000-20001", 0, &[&["443:80"]]);
+    assert!(matches!(refused, Err(PortRefusal::OutOfRange { port: 443, .. })), "{refused:?}");
+}
+
+#[test]
+fn an_installed_extension_is_refused_only_what_others_hold() {
+    let foreign = vec![record(GRACE, "postgres", "db", "20000:80")];
+    let preview = |wanted: &str, is_installed| {
+        let held = HeldPorts { records: foreign.clone(), is_installed };
+        policy("20000-20000", 1).preview(&requests(&[&[wanted]]), &held)
+    };
+    for wanted in ["443:80", "0:80"] {
+        assert_eq!(preview(wanted, true), Ok(()), "{wanted}");
+        assert!(preview(wanted, false).is_err(), "{wanted}");
+    }
+    for is_installed in [true, false] {
+        assert_eq!(preview("20000:80", is_installed), Err(PortRefusal::Taken(20_000)));
+    }
+}

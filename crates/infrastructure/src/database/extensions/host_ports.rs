@@ -7,7 +7,7 @@ use diesel::prelude::*;
 use launchway_domain::{
     applications::Port,
     extensions::{
-        ExtensionKey, HostPort, HostPorts, PortError, PortKey, PortPolicy, PortRecord, PortRequest,
+        ExtensionKey, HeldPorts, HostPort, HostPorts, PortError, PortKey, PortPolicy, PortRecord, PortRequest,
     },
     ids::{ExecutionId, OrganizationId},
     store::StoreError,
@@ -20,7 +20,7 @@ use crate::database::{
     dialect::{Lock, hold},
     error::QueryError,
     organizations,
-    schema::extension_ports,
+    schema::{extension_installations, extension_ports},
 };
 
 #[derive(Queryable, Selectable)]
@@ -66,6 +66,26 @@ impl HostPorts for Database {
         // A rejection is a result: nothing was written that would have to be rolled back.
         let given = self.write(move |connection| allocate(connection, policy, &request)).await?;
         Ok(given?)
+    }
+
+    async fn held(
+        &self,
+        organization: OrganizationId,
+        extension: &ExtensionKey,
+    ) -> Result<HeldPorts, StoreError> {
+        let extension = extension.clone();
+        self.read(move |connection| {
+            let records = held(connection)?;
+            let holds = records
+                .iter()
+                .any(|record| record.organization == organization && record.extension == extension);
+            let installation = extension_installations::table
+                .find((DbId::from(organization), extension.as_str()))
+                .count()
+                .get_result::<i64>(connection)?;
+            Ok(HeldPorts { records, is_installed: holds || installation > 0 })
+        })
+        .await
     }
 
     async fn retain(

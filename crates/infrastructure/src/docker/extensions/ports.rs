@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, net::TcpListener, net::UdpSocket, sync::Arc};
 use launchway_domain::{
     applications::Port,
     deployments::{Output, StepError},
-    extensions::{ExtensionKey, HostPort, PortError, PortKey, PortRequest, PublishedPort, Run},
+    extensions::{ExtensionKey, HostPort, PortError, PortKey, PortRefusal, PortRequest, PublishedPort, Run},
     ids::OrganizationId,
 };
 use serde_json::Value;
@@ -29,9 +29,7 @@ impl ExtensionObjects {
         }
         let reserved = wanted.iter().filter_map(|(_, port)| port.host);
         if let Some(port) = reserved.map(Port::get).find(|port| self.reserved.contains(port)) {
-            return Err(StepError::Rejected(format!(
-                "the port {port} of this machine is Launchway's own: choose another"
-            )));
+            return Err(StepError::Rejected(PortRefusal::Reserved(port).to_string()));
         }
         let published = self.published(run.organization, &run.extension).await?;
         let mut request = PortRequest {

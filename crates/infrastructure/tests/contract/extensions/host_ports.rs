@@ -10,6 +10,7 @@ use launchway_domain::{
 use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
+use super::{a_run_of, an_entry, request as store_request};
 use crate::{
     builders::{Resident, at, id},
     fresh::Fresh,
@@ -22,6 +23,7 @@ contract!(
     a_quota_of_ports_holds_at_the_same_moment,
     a_refused_request_records_nothing,
     an_organization_that_is_gone_gets_no_port,
+    what_is_held_is_read_with_whether_the_extension_is_installed,
 );
 
 fn policy(limit: u64) -> PortPolicy {
@@ -132,4 +134,22 @@ async fn an_organization_that_is_gone_gets_no_port(db: Database) {
     let nobody = Resident::called("nobody");
     let outcome = allocate(&db, request(&nobody, "x", &["80"]), 0).await;
     assert!(matches!(outcome, Err(PortError::Store(StoreError::Stale))), "{outcome:?}");
+}
+
+async fn what_is_held_is_read_with_whether_the_extension_is_installed(db: Database) {
+    let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
+    allocate(&db, request(&ada, "postgres", &["20003:5432"]), 0).await.unwrap();
+    let held = async |resident: &Resident, extension: &str| {
+        let held = db.held(resident.organization.id, &key(extension)).await.unwrap();
+        let ports: Vec<u16> = held.records.iter().map(|record| record.port.host.get()).collect();
+        (ports, held.is_installed)
+    };
+    assert_eq!(held(&ada, "postgres").await, (vec![20_003], true));
+    assert_eq!(held(&ada, "redis").await, (vec![20_003], false));
+    assert_eq!(held(&grace, "postgres").await, (vec![20_003], false));
+    // A run that was asked for is an installation before it holds anything.
+    let entry = an_entry(&db).await;
+    let run = a_run_of(&grace, &entry).with_steps();
+    store_request(&db, run, true).await.unwrap();
+    assert!(held(&grace, entry.key.as_str()).await.1);
 }

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use launchway_domain::{
     deployments::StepError,
     extensions::{
-        Action, ExtensionKey, ExtensionRunner as _, HostPort, HostPorts, PortError, PortKey, PortPolicy,
-        PortRecord, PortRequest, Run,
+        Action, ExtensionKey, ExtensionRunner as _, HeldPorts, HostPort, HostPorts, PortError, PortKey,
+        PortPolicy, PortRecord, PortRequest, Run,
     },
     ids::OrganizationId,
     quotas::{Quota, Resource},
@@ -40,6 +40,17 @@ impl HostPorts for MemoryPorts {
         held.retain(|record| given.iter().all(|given| given.port.key() != record.port.key()));
         held.extend(given.iter().cloned());
         Ok(given.into_iter().map(|record| record.port).collect())
+    }
+
+    async fn held(
+        &self,
+        organization: OrganizationId,
+        extension: &ExtensionKey,
+    ) -> Result<HeldPorts, StoreError> {
+        let records = self.0.lock().unwrap().clone();
+        let is_own =
+            |record: &PortRecord| record.organization == organization && record.extension == *extension;
+        Ok(HeldPorts { is_installed: records.iter().any(is_own), records })
     }
 
     async fn retain(
