@@ -84,7 +84,7 @@ pub struct ApplicationStatus {
 }
 
 /// The encrypted values of an application. Decrypting needs their associated data: see
-/// [`ApplicationSecrets::place`].
+/// [`ApplicationSecrets::associated_data`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplicationSecrets {
     /// Its build-time [`Variables`].

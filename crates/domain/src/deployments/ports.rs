@@ -249,7 +249,7 @@ pub struct Exit {
 ///
 /// Promises: a container is in the network of its organization and reaches no other organization's; it has
 /// limits of memory, processes and log size, and cannot gain privileges; the engine does not restart it
-/// until its restart policy is [enabled](Deployer::keep). Operations on the container of a
+/// until its restart policy is [enabled](Deployer::enable_restart_policy). Operations on the container of a
 /// [composition](super::Composer) that gets the traffic apply to all its services: they are started in the
 /// order of their dependencies, and stopped in the reverse order.
 #[cfg_attr(feature = "mock", mockall::automock)]

@@ -130,7 +130,7 @@ pub struct SmtpConfig {
     pub security: MailSecurity,
     /// The user name; `None` if the server needs no login.
     pub username: Option<MailUsername>,
-    /// The password; see [`SmtpConfig::place`].
+    /// The password; see [`SmtpConfig::associated_data`].
     pub password: Option<Sealed>,
     /// The address of the sender.
     pub from_email: EmailAddress,

@@ -59,7 +59,7 @@ impl TryFrom<String> for SigningSecret {
 pub struct KeptSigningSecret {
     /// The id of the signing secret.
     pub id: SigningSecretId,
-    /// The [`SigningSecret`]; see [`KeptSigningSecret::place`].
+    /// The [`SigningSecret`]; see [`KeptSigningSecret::associated_data`].
     pub secret: Sealed,
 }
 

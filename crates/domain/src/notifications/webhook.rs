@@ -111,7 +111,7 @@ pub struct WebhookConfig {
     pub organization_id: OrganizationId,
     /// The kind of the channel.
     pub kind: WebhookKind,
-    /// The [`WebhookUrl`]; see [`WebhookConfig::place`].
+    /// The [`WebhookUrl`]; see [`WebhookConfig::associated_data`].
     pub url: Sealed,
     /// True if messages are sent.
     pub is_active: bool,

@@ -17,7 +17,7 @@ pub struct DeployKey {
     pub organization_id: OrganizationId,
     /// The public key for code hosts: one line in OpenSSH's format.
     pub public_key: String,
-    /// The private key, in OpenSSH's format; see [`DeployKey::place`].
+    /// The private key, in OpenSSH's format; see [`DeployKey::associated_data`].
     pub private_key: Sealed,
     /// The time of creation.
     pub created_at: Timestamp,

@@ -54,7 +54,7 @@ pub struct KeptSecret {
     pub organization_id: OrganizationId,
     /// The repository.
     pub repository: RepositoryKey,
-    /// The [`WebhookSecret`]; see [`KeptSecret::place`].
+    /// The [`WebhookSecret`]; see [`KeptSecret::associated_data`].
     pub secret: Sealed,
     /// The time of creation.
     pub created_at: Timestamp,

@@ -127,7 +127,7 @@ async fn the_records_of_images_follow_the_engine() {
     let kept = world(&[image()], Some(retention_status(true, false, true)));
     reconcile(&kept, wait(1)).await;
     let record = ImageRecord { deployment: deployment().id, image: an_image_size() };
-    assert_eq!(kept.state().images, [record.clone()]);
+    assert_eq!(kept.state().images, std::slice::from_ref(&record));
 
     let removed = world(&[image()], Some(unwanted()));
     removed.state().images = vec![record];
