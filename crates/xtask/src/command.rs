@@ -11,6 +11,7 @@ usage: cargo xtask <verb>
   test [--install] [--with nixpacks] [-- <filter>...]
                                         format, lints, documentation and every test, on a real
                                         PostgreSQL and a real Docker engine
+  test --quick [-- <filter>...]         format, lints, and the tests that need neither
   bench [--install] [--quick] [--only <section>] [--report <file>]
                                         what the `dist` build costs, measured against the goals
   bench --compare <report> <report>     whether two reports agree within their spreads
@@ -54,6 +55,7 @@ pub(crate) enum Command {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestOptions {
     pub(crate) install: bool,
+    pub(crate) quick: bool,
     pub(crate) nixpacks: bool,
     pub(crate) filters: Vec<String>,
 }
@@ -161,6 +163,7 @@ fn parse_test(mut arguments: impl Iterator<Item = String>) -> Result<TestOptions
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--install" => options.install = true,
+            "--quick" => options.quick = true,
             "--with" => match arguments.next().as_deref() {
                 Some("nixpacks") => options.nixpacks = true,
                 other => {
@@ -282,6 +285,12 @@ mod tests {
         let filters = vec!["-E".to_owned(), "test(auth)".to_owned()];
         let expected = TestOptions { install: true, filters, ..TestOptions::default() };
         assert_eq!(parse("test --install -- -E test(auth)"), Ok(Command::Test(expected)));
+    }
+
+    #[test]
+    fn the_quick_form_of_the_tests_is_an_option() {
+        let expected = TestOptions { quick: true, ..TestOptions::default() };
+        assert_eq!(parse("test --quick"), Ok(Command::Test(expected)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: all checks that a change must pass.
 
 use std::{
+    fs,
     process::{Command, Stdio},
     time::Instant,
 };
@@ -17,8 +18,14 @@ use crate::{
 /// The environment variable with the URL of the server.
 const POSTGRES_URL: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
 
+/// The number of tests in the list of the slowest.
+const SLOWEST: usize = 20;
+
 /// Runs every step in order and stops at the first that fails.
 pub(crate) fn run(options: &TestOptions) -> Outcome {
+    if options.quick {
+        return run_quick(&options.filters);
+    }
     install::ensure(options.install)?;
     let mut steps = steps(&options.filters, has_nextest())?;
     if options.nixpacks {
@@ -35,7 +42,60 @@ pub(crate) fn run(options: &TestOptions) -> Outcome {
         workspace::run(step.env(POSTGRES_URL, server.url()))?;
         passed(&workspace::shown(&step), started);
     }
+    print_slowest("default");
     Ok(())
+}
+
+/// Runs the checks and tests that need no database server and no engine.
+fn run_quick(filters: &[String]) -> Outcome {
+    if !has_nextest() {
+        return Err(Failure::new("`--quick` selects tests by cargo-nextest, which is not installed here"));
+    }
+    for mut step in quick_steps(filters) {
+        let started = Instant::now();
+        workspace::run(&mut step)?;
+        passed(&workspace::shown(&step), started);
+    }
+    print_slowest("quick");
+    Ok(())
+}
+
+fn quick_steps(filters: &[String]) -> [Command; 3] {
+    let mut tests = cargo(&["nextest", "run", "--workspace", "--profile", "quick"]);
+    tests.args(filters);
+    [
+        cargo(&["fmt", "--all", "--check"]),
+        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        tests,
+    ]
+}
+
+/// Prints the slowest tests of the last run of a profile of nextest, from the report that it wrote.
+fn print_slowest(profile: &str) {
+    let Ok(report) = fs::read_to_string(workspace::target().join("nextest").join(profile).join("junit.xml"))
+    else {
+        return;
+    };
+    println!("slowest tests:");
+    for (seconds, name) in slowest(&report) {
+        println!("   {seconds:>7.1} s  {name}");
+    }
+}
+
+/// Returns the slowest tests of a JUnit report, and their seconds.
+fn slowest(report: &str) -> Vec<(f64, String)> {
+    let attribute = |case: &str, name: &str| {
+        let (_, rest) = case.split_once(&format!(" {name}=\""))?;
+        Some(rest.split_once('"')?.0.to_owned())
+    };
+    let cases = report.split("<testcase").skip(1).filter_map(|case| {
+        let seconds = attribute(case, "time")?.parse().ok()?;
+        Some((seconds, format!("{} {}", attribute(case, "classname")?, attribute(case, "name")?)))
+    });
+    let mut cases: Vec<(f64, String)> = cases.collect();
+    cases.sort_by(|one, other| other.0.total_cmp(&one.0));
+    cases.truncate(SLOWEST);
+    cases
 }
 
 fn steps(filters: &[String], nextest: bool) -> Outcome<Vec<Command>> {
@@ -85,11 +145,11 @@ mod tests {
 
     fn lines(filters: &[&str], nextest: bool) -> Vec<String> {
         let filters: Vec<_> = filters.iter().map(|&filter| filter.to_owned()).collect();
-        steps(&filters, nextest).unwrap().iter().map(tail_logs).collect()
+        steps(&filters, nextest).unwrap().iter().map(arguments).collect()
     }
 
-    /// Without the program, whose name depends on the environment of the test.
-    fn tail_logs(command: &Command) -> String {
+    /// Returns the command without its program, which depends on the environment of the test.
+    fn arguments(command: &Command) -> String {
         workspace::shown(command).split_once(' ').unwrap().1.to_owned()
     }
 
@@ -120,7 +180,23 @@ mod tests {
     #[test]
     fn the_real_nixpacks_has_a_step_of_its_own() {
         let expected = "test -p launchway-infrastructure --features real-nixpacks --test nixpacks";
-        assert_eq!(tail_logs(&with_nixpacks()), expected);
+        assert_eq!(arguments(&with_nixpacks()), expected);
+    }
+
+    #[test]
+    fn the_quick_form_needs_no_services() {
+        let lines = quick_steps(&["auth".to_owned()]).map(|step| arguments(&step));
+        assert_eq!(lines[2], "nextest run --workspace --profile quick auth");
+    }
+
+    #[test]
+    fn the_slowest_tests_come_first() {
+        let case = |name: &str, time: &str| {
+            format!(r#"<testcase name="{name}" classname="x::y" timestamp="t" time="{time}">"#)
+        };
+        let report = [case("a", "0.5"), case("b", "12.25"), case("c", "3")].concat();
+        let named = [(12.25, "x::y b".to_owned()), (3.0, "x::y c".to_owned()), (0.5, "x::y a".to_owned())];
+        assert_eq!(slowest(&report), named);
     }
 
     #[test]

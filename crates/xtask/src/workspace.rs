@@ -26,8 +26,13 @@ pub(crate) fn debug(file: &str) -> PathBuf {
 }
 
 fn built(profile: &str, file: &str) -> PathBuf {
+    target().join(profile).join(file)
+}
+
+/// Returns cargo's target folder.
+pub(crate) fn target() -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    root().join(target).join(profile).join(file)
+    root().join(target)
 }
 
 /// Returns a command of the cargo that runs us, with these arguments, in the workspace's root.
