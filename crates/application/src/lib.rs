@@ -3,7 +3,7 @@
 //! **Invariant:** a use case changes stored state only by one `Vec<Write>` that it hands to
 //! `UnitOfWork::commit`. A condition on stored state is a guard inside a write (`Stale`, `Taken`,
 //! `Refused`), never a read followed by a write. The exceptions are ports that write only their own tables:
-//! `LoginThrottle`, `LogSink`, `ExecutionLog`, `IdempotencyStore`, `DeliveryMemory` and, for background
+//! `LoginThrottle`, `LogSink`, `ExecutionLog`, `IdempotencyStore`, `DeliveryMemory`, `ImageRecords` and, for background
 //! tasks, `JobQueue` and `DeliveryQueue`.
 //!
 //! **Invariant:** this crate starts no runtime, and knows no HTTP status and no type of a database, so that

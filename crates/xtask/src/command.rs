@@ -22,6 +22,7 @@ usage: cargo xtask <verb>
                                         compares what it acknowledged with what is left
   package                               a Debian package of the `dist` build; installs `cargo-deb` if
                                         it is not there
+  invariants                            writes the index of invariants, docs/invariants.md
 
   --install         installs missing Debian packages (root only)
   --with nixpacks   also tests with the real `nixpacks`, which has to be on the PATH
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Fuzz(FuzzOptions),
     Chaos(ChaosOptions),
     Package,
+    Invariants,
     Help,
 }
 
@@ -151,6 +153,7 @@ impl Command {
             Some("fuzz") => parse_fuzz(arguments).map(Self::Fuzz),
             Some("chaos") => parse_chaos(arguments).map(Self::Chaos),
             Some("package") => parse_package(arguments),
+            Some("invariants") => Ok(Self::Invariants),
             Some("help" | "--help" | "-h") => Ok(Self::Help),
             Some(verb) => Err(format!("unknown verb `{verb}`")),
             None => Err("no verb given".to_owned()),

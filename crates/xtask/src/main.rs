@@ -10,6 +10,7 @@ mod engine;
 mod failure;
 mod fuzz;
 mod install;
+mod invariants;
 mod needs;
 mod package;
 mod postgres;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Ok(Command::Fuzz(options)) => fuzz::run(&options),
         Ok(Command::Chaos(options)) => chaos::run(&options),
         Ok(Command::Package) => package::run(),
+        Ok(Command::Invariants) => invariants::run(),
         Ok(Command::Help) => {
             println!("{USAGE}");
             Ok(())
