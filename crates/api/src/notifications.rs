@@ -259,7 +259,7 @@ pub(crate) async fn replay_delivery(
     body.read().await?;
     let id = path_id("delivery_id", &path)?;
     let delivery = api.services.notifications.replay(&caller, id).await?;
-    Ok(success("Delivery is tried again", delivery.into()))
+    Ok(success("Delivery queued for replay", delivery.into()))
 }
 
 fn kind_in(path: &str) -> Result<WebhookKind, ApiError> {

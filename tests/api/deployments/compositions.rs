@@ -61,7 +61,7 @@ fn services_are_deployed_beside_each_other_and_go_together(stage: Stage) {
     assert_eq!(stage.application(&id)["build_pack"], "docker-compose");
     let story = stage.story_of(&text(&first["id"]));
     assert!(story.contains("warn: `ports` of `web` are not published on this machine"), "{story}");
-    assert!(story.contains("info: Traffic goes to the service `web`"), "{story}");
+    assert!(story.contains("info: Traffic is routed to the service `web`"), "{story}");
     until("what the database printed", || {
         stage.story_of(&text(&first["id"])).contains("runtime: db | ready\n").then_some(())
     });
