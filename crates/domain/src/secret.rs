@@ -35,7 +35,7 @@ pub enum SecretBoxError {
     #[error("a stored secret cannot be decrypted with this installation's key")]
     CannotOpen,
     /// The system provided no randomness.
-    #[error("no randomness to seal a secret with")]
+    #[error("no randomness is available to encrypt a secret")]
     CannotSeal,
 }
 
