@@ -167,7 +167,7 @@ fn invalid_compose_files_fail_and_start_nothing() {
             "volumes: ['/:/host']",
             "`volumes` of the service `one` may not mount a folder or file of this machine",
         ),
-        ("env_file: /etc/passwd", "the file `/etc/passwd` is a link that leads out of the repository"),
+        ("env_file: /etc/passwd", "the file `/etc/passwd` is a link to a path outside the repository"),
         ("command: ${HOME:?is of the server}", "the variable `HOME` is not set: is of the server"),
     ] {
         let file = format!("services:\n  one:\n    image: {base}\n    expose: [8080]\n    {line}\n");

@@ -143,7 +143,7 @@ fn a_receiver_that_is_gone_is_not_asked_again(start: Start) {
     let dead = settled(&house.admin, "dead", 2);
     for one in &dead {
         let reason = text(&one["reason"]);
-        assert!(reason.contains("wants no messages any more") || reason.contains("switched off"), "{reason}");
+        assert!(reason.contains("no longer accepts messages") || reason.contains("switched off"), "{reason}");
     }
     let config = house.admin.get(&format!("{WEBHOOK}/generic")).success();
     assert_eq!(config["is_active"], false);

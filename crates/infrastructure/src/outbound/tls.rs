@@ -135,11 +135,11 @@ fn complaint(host: &str, error: &io::Error) -> String {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 "is for another name"
             }
-            CertificateError::UnknownIssuer => "is from nobody whom this machine trusts",
+            CertificateError::UnknownIssuer => "has an issuer that this machine does not trust",
             CertificateError::Revoked => "was revoked",
             _ => "is not valid",
         },
-        _ => return format!("{host} does not speak TLS as it should"),
+        _ => return format!("the TLS handshake with {host} failed"),
     };
-    format!("{host} does not prove who it is: its certificate {reason}")
+    format!("{host} failed TLS verification: its certificate {reason}")
 }
