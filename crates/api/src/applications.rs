@@ -47,7 +47,7 @@ pub(crate) fn routes(routes: &mut Routes) {
 
 /// Create and deploy an application
 #[utoipa::path(post, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
     request_body = CreateApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
 pub(crate) async fn create_application(
     api: Data<Api>,
@@ -68,7 +68,7 @@ pub(crate) async fn create_application(
 
 /// Get an application with its deployments and newest log lines
 #[utoipa::path(get, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
-    params(("id" = String, Query, description = "An application of this organization")),
+    params(("id" = String, Query, description = "Id of an application of this organization")),
     responses((status = 200, body = Envelope<ApplicationView>)))]
 pub(crate) async fn application(api: Data<Api>, caller: Caller, query: Query) -> Reply<ApplicationView> {
     let mut query = query.read()?;
@@ -81,10 +81,10 @@ pub(crate) async fn application(api: Data<Api>, caller: Caller, query: Query) ->
 /// Update an application, and deploy it again unless `redeploy` is false
 #[utoipa::path(put, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
     params(
-        ("id" = String, Query, description = "An application of this organization"),
-        ("redeploy" = Option<bool>, Query, description = "Whether a deployment follows; true unless given"),
+        ("id" = String, Query, description = "Id of an application of this organization"),
+        ("redeploy" = Option<bool>, Query, description = "Whether to redeploy; default true"),
         ("unchanged_since" = Option<String>, Query,
-            description = "The `updated_at` that you know: 409 if it is another one by now"),
+            description = "Expected `updated_at`: 409 if it has changed"),
     ),
     request_body = UpdateApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
 pub(crate) async fn update_application(
@@ -107,7 +107,7 @@ pub(crate) async fn update_application(
 
 /// Delete an application and all of its resources
 #[utoipa::path(delete, path = "/api/v1/deploy/application", tag = "applications", security(("bearer" = [])),
-    params(("id" = String, Query, description = "An application of this organization")),
+    params(("id" = String, Query, description = "Id of an application of this organization")),
     responses((status = 200, body = Envelope<Nothing>)))]
 pub(crate) async fn delete_application(api: Data<Api>, caller: Caller, query: Query) -> Reply<Nothing> {
     let mut query = query.read()?;
@@ -120,9 +120,9 @@ pub(crate) async fn delete_application(api: Data<Api>, caller: Caller, query: Qu
 /// List the applications of this organization, newest first
 #[utoipa::path(get, path = "/api/v1/deploy/applications", tag = "applications", security(("bearer" = [])),
     params(
-        ("page" = Option<i64>, Query, description = "From 1"),
-        ("page_size" = Option<i64>, Query, description = "10 unless given, 100 at most; also `pageSize`"),
-        ("search" = Option<String>, Query, description = "In name, repository and domain, ignoring case"),
+        ("page" = Option<i64>, Query, description = "Page number, from 1"),
+        ("page_size" = Option<i64>, Query, description = "Page size: default 10, at most 100; also `pageSize`"),
+        ("search" = Option<String>, Query, description = "Text in name, repository or domain, ignoring case"),
         ("environment" = Option<String>, Query, description = "Such as `production`"),
         ("status" = Option<String>, Query, description = "Such as `running`"),
     ),

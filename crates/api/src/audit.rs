@@ -74,14 +74,14 @@ pub(crate) struct Activities {
 /// List the audit log of this organization, newest first
 #[utoipa::path(get, path = "/api/v1/audit/logs", tag = "audit", security(("bearer" = [])),
     params(
-        ("page" = Option<i64>, Query, description = "From 1"),
-        ("page_size" = Option<i64>, Query, description = "10 unless given, 100 at most; also `pageSize`"),
-        ("search" = Option<String>, Query, description = "In message, actor, resource and metadata, ignoring case"),
+        ("page" = Option<i64>, Query, description = "Page number, from 1"),
+        ("page_size" = Option<i64>, Query, description = "Page size: default 10, at most 100; also `pageSize`"),
+        ("search" = Option<String>, Query, description = "Text in message, actor, resource or metadata"),
         ("resource_type" = Option<String>, Query, description = "Such as `user`"),
         ("action" = Option<String>, Query, description = "`create`, `update`, `delete` or `access`"),
         ("actor" = Option<String>, Query, description = "A username, ignoring case"),
-        ("from" = Option<String>, Query, description = "Not before this moment"),
-        ("to" = Option<String>, Query, description = "Not after this moment"),
+        ("from" = Option<String>, Query, description = "Earliest time, inclusive"),
+        ("to" = Option<String>, Query, description = "Latest time, inclusive"),
     ),
     responses((status = 200, body = Envelope<Activities>)))]
 pub(crate) async fn audit_logs(api: Data<Api>, caller: Caller, query: Query) -> Reply<Activities> {

@@ -42,7 +42,7 @@ pub(crate) fn routes(routes: &mut Routes) {
 
 /// Deploy the current source of an application
 #[utoipa::path(post, path = "/api/v1/deploy/application/redeploy", tag = "deployments", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
     request_body = RedeployApplication, responses((status = 200, body = Envelope<DeploymentView>)))]
 pub(crate) async fn redeploy_application(
     api: Data<Api>,
@@ -63,7 +63,7 @@ pub(crate) async fn redeploy_application(
 
 /// Roll back to an earlier deployment
 #[utoipa::path(post, path = "/api/v1/deploy/application/rollback", tag = "deployments", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
     request_body = WhichDeployment, responses((status = 200, body = Envelope<DeploymentView>)))]
 pub(crate) async fn roll_back(
     api: Data<Api>,
@@ -99,9 +99,9 @@ pub(crate) async fn cancel_deployment(
 /// List the deployments of an application, newest first
 #[utoipa::path(get, path = "/api/v1/deploy/application/deployments", tag = "deployments", security(("bearer" = [])),
     params(
-        ("id" = String, Query, description = "An application of this organization"),
-        ("page" = Option<i64>, Query, description = "From 1"),
-        ("page_size" = Option<i64>, Query, description = "10 unless given, 100 at most; also `pageSize`"),
+        ("id" = String, Query, description = "Id of an application of this organization"),
+        ("page" = Option<i64>, Query, description = "Page number, from 1"),
+        ("page_size" = Option<i64>, Query, description = "Page size: default 10, at most 100; also `pageSize`"),
     ),
     responses((status = 200, body = Envelope<DeploymentsView>)))]
 pub(crate) async fn list_deployments(api: Data<Api>, caller: Caller, query: Query) -> Reply<DeploymentsView> {
@@ -116,7 +116,7 @@ pub(crate) async fn list_deployments(api: Data<Api>, caller: Caller, query: Quer
 /// Get a deployment with its application and newest log lines
 #[utoipa::path(get, path = "/api/v1/deploy/application/deployments/{deployment_id}", tag = "deployments",
     security(("bearer" = [])),
-    params(("deployment_id" = String, Path, description = "A deployment of this organization")),
+    params(("deployment_id" = String, Path, description = "Id of a deployment of this organization")),
     responses((status = 200, body = Envelope<DeploymentView>)))]
 pub(crate) async fn deployment(api: Data<Api>, caller: Caller, path: Path<String>) -> Reply<DeploymentView> {
     let id = path_id("deployment_id", &path)?;

@@ -88,14 +88,13 @@ impl ApiError {
 
     /// Returns the error for a known path with another method.
     pub(crate) fn method_not_allowed(allow: &str) -> Self {
-        let message = format!("this path knows only {allow}");
+        let message = format!("this path allows only {allow}");
         Self::new(Code::MethodNotAllowed, message).with_header(ALLOW, allow)
     }
 
     /// Returns an internal error, whose cause is only logged.
     pub(crate) fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        let message =
-            "something went wrong on our side; the server's log tells what, under this answer's x-request-id";
+        let message = "internal error; find the cause in the server log by the x-request-id of this response";
         Self { cause: Some(cause.into()), ..Self::new(Code::Internal, message) }
     }
 

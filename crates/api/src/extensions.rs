@@ -55,9 +55,9 @@ pub(crate) fn routes(routes: &mut Routes) {
 /// List the catalog and this organization's forks, by name
 #[utoipa::path(get, path = "/api/v1/extensions", tag = "extensions", security(("bearer" = [])),
     params(
-        ("page" = Option<i64>, Query, description = "From 1"),
-        ("page_size" = Option<i64>, Query, description = "10 unless given, 100 at most; also `pageSize`"),
-        ("search" = Option<String>, Query, description = "In key, name, description and author, ignoring case"),
+        ("page" = Option<i64>, Query, description = "Page number, from 1"),
+        ("page_size" = Option<i64>, Query, description = "Page size: default 10, at most 100; also `pageSize`"),
+        ("search" = Option<String>, Query, description = "Text in key, name, description or author, ignoring case"),
         ("category" = Option<String>, Query, description = "Such as `Database`"),
         ("type" = Option<String>, Query, description = "`install` or `run`"),
     ),
@@ -86,7 +86,7 @@ pub(crate) async fn extension_categories(api: Data<Api>, caller: Caller) -> Repl
 /// Get an extension with its variables
 #[utoipa::path(get, path = "/api/v1/extensions/by-extension-id/{extension_id}", tag = "extensions",
     security(("bearer" = [])),
-    params(("extension_id" = String, Path, description = "Of the catalog, or a fork of this organization")),
+    params(("extension_id" = String, Path, description = "Id of a catalog extension or a fork of this organization")),
     responses((status = 200, body = Envelope<ExtensionView>)))]
 pub(crate) async fn extension(api: Data<Api>, caller: Caller, path: Path<String>) -> Reply<ExtensionView> {
     let found = api.services.extensions.get(&caller, &key(&path)?).await?;
@@ -96,8 +96,8 @@ pub(crate) async fn extension(api: Data<Api>, caller: Caller, path: Path<String>
 /// Run an extension
 #[utoipa::path(post, path = "/api/v1/extensions/{extension_id}/run", tag = "extensions", security(("bearer" = [])),
     params(
-        ("extension_id" = String, Path, description = "Of the catalog, or a fork of this organization"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once"),
+        ("extension_id" = String, Path, description = "Id of a catalog extension or a fork of this organization"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response"),
     ),
     request_body = RunExtension, responses((status = 200, body = Envelope<ExecutionView>)))]
 pub(crate) async fn run_extension(
@@ -122,8 +122,8 @@ pub(crate) async fn run_extension(
 /// Fork an extension for this organization
 #[utoipa::path(post, path = "/api/v1/extensions/{extension_id}/fork", tag = "extensions", security(("bearer" = [])),
     params(
-        ("extension_id" = String, Path, description = "Of the catalog"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once"),
+        ("extension_id" = String, Path, description = "Id of a catalog extension"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response"),
     ),
     request_body = ForkExtension, responses((status = 200, body = Envelope<ExtensionView>)))]
 pub(crate) async fn fork_extension(
@@ -148,7 +148,7 @@ pub(crate) async fn fork_extension(
 /// Uninstall an extension from this organization
 #[utoipa::path(post, path = "/api/v1/extensions/{extension_id}/uninstall", tag = "extensions",
     security(("bearer" = [])),
-    params(("extension_id" = String, Path, description = "Of the catalog, or a fork of this organization")),
+    params(("extension_id" = String, Path, description = "Id of a catalog extension or a fork of this organization")),
     request_body = UninstallExtension, responses((status = 200, body = Envelope<ExtensionView>)))]
 pub(crate) async fn uninstall_extension(
     api: Data<Api>,
@@ -164,8 +164,8 @@ pub(crate) async fn uninstall_extension(
 /// Delete a fork of this organization and its resources
 #[utoipa::path(delete, path = "/api/v1/extensions/{extension_id}", tag = "extensions", security(("bearer" = [])),
     params(
-        ("extension_id" = String, Path, description = "A fork of this organization"),
-        ("volumes" = Option<bool>, Query, description = "Whether its volumes go too; false unless given"),
+        ("extension_id" = String, Path, description = "Id of a fork of this organization"),
+        ("volumes" = Option<bool>, Query, description = "Whether to remove its volumes; default false"),
     ),
     responses((status = 200, body = Envelope<ExtensionView>)))]
 pub(crate) async fn delete_extension(

@@ -40,16 +40,16 @@ pub(crate) fn routes(routes: &mut Routes) {
 #[utoipa::path(get, path = "/api/v1/deploy/application/logs/{application_id}", tag = "logs",
     security(("bearer" = [])),
     params(
-        ("application_id" = String, Path, description = "An application of this organization"),
-        ("page" = Option<i64>, Query, description = "From 1"),
-        ("page_size" = Option<i64>, Query, description = "100 unless given, 1,000 at most; also `pageSize`"),
-        ("search_term" = Option<String>, Query, description = "What a line contains, ignoring case"),
+        ("application_id" = String, Path, description = "Id of an application of this organization"),
+        ("page" = Option<i64>, Query, description = "Page number, from 1"),
+        ("page_size" = Option<i64>, Query, description = "Page size: default 100, at most 1,000; also `pageSize`"),
+        ("search_term" = Option<String>, Query, description = "Text in the line, ignoring case"),
         ("level" = Option<String>, Query, description = "`info`, `warn`, `error`, `build` or `runtime`"),
-        ("start_time" = Option<String>, Query, description = "Not before this moment"),
-        ("end_time" = Option<String>, Query, description = "Not after this moment"),
-        ("deployment_id" = Option<String>, Query, description = "Of one deployment"),
-        ("after" = Option<String>, Query, description = "The id of a line: only later ones, oldest first"),
-        ("embed" = Option<String>, Query, description = "`none` leaves out what each line is of"),
+        ("start_time" = Option<String>, Query, description = "Earliest time, inclusive"),
+        ("end_time" = Option<String>, Query, description = "Latest time, inclusive"),
+        ("deployment_id" = Option<String>, Query, description = "Id of a deployment"),
+        ("after" = Option<String>, Query, description = "Id of a line: returns only later lines, oldest first"),
+        ("embed" = Option<String>, Query, description = "`none` omits the embedded application and deployment"),
     ),
     responses((status = 200, body = Envelope<LogsView>)))]
 pub(crate) async fn application_logs(
@@ -66,15 +66,15 @@ pub(crate) async fn application_logs(
 #[utoipa::path(get, path = "/api/v1/deploy/application/deployments/{deployment_id}/logs", tag = "logs",
     security(("bearer" = [])),
     params(
-        ("deployment_id" = String, Path, description = "A deployment of this organization"),
-        ("page" = Option<i64>, Query, description = "From 1"),
-        ("page_size" = Option<i64>, Query, description = "100 unless given, 1,000 at most; also `pageSize`"),
-        ("search_term" = Option<String>, Query, description = "What a line contains, ignoring case"),
+        ("deployment_id" = String, Path, description = "Id of a deployment of this organization"),
+        ("page" = Option<i64>, Query, description = "Page number, from 1"),
+        ("page_size" = Option<i64>, Query, description = "Page size: default 100, at most 1,000; also `pageSize`"),
+        ("search_term" = Option<String>, Query, description = "Text in the line, ignoring case"),
         ("level" = Option<String>, Query, description = "`info`, `warn`, `error`, `build` or `runtime`"),
-        ("start_time" = Option<String>, Query, description = "Not before this moment"),
-        ("end_time" = Option<String>, Query, description = "Not after this moment"),
-        ("after" = Option<String>, Query, description = "The id of a line: only later ones, oldest first"),
-        ("embed" = Option<String>, Query, description = "`none` leaves out what each line is of"),
+        ("start_time" = Option<String>, Query, description = "Earliest time, inclusive"),
+        ("end_time" = Option<String>, Query, description = "Latest time, inclusive"),
+        ("after" = Option<String>, Query, description = "Id of a line: returns only later lines, oldest first"),
+        ("embed" = Option<String>, Query, description = "`none` omits the embedded application and deployment"),
     ),
     responses((status = 200, body = Envelope<LogsView>)))]
 pub(crate) async fn deployment_logs(
@@ -94,8 +94,8 @@ pub(crate) async fn deployment_logs(
 #[utoipa::path(get, path = "/api/v1/deploy/application/deployments/{deployment_id}/logs/stream", tag = "logs",
     security(("bearer" = [])),
     params(
-        ("deployment_id" = String, Path, description = "A deployment of this organization"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last line that was seen"),
+        ("deployment_id" = String, Path, description = "Id of a deployment of this organization"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Id of the last line that was received"),
     ),
     responses((status = 200, content_type = "text/event-stream", body = LogEvent)))]
 pub(crate) async fn stream_deployment_logs(

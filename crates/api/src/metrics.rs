@@ -41,8 +41,8 @@ impl Default for Metrics {
         let requests = Family::default();
         // From a tenth of a millisecond to ten seconds: from a cached read to a hashed password.
         let durations = Histogram::new([0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0]);
-        registry.register("http_requests", "Requests answered", requests.clone());
-        registry.register("http_request_duration_seconds", "Time to the answer's head", durations.clone());
+        registry.register("http_requests", "Completed requests", requests.clone());
+        registry.register("http_request_duration_seconds", "Time to the response headers", durations.clone());
         Self { registry: Mutex::new(registry), requests, durations }
     }
 }
@@ -69,8 +69,10 @@ impl Metrics {
     }
 
     fn text(&self) -> Result<String, ApiError> {
-        let registry =
-            self.registry.lock().map_err(|_poisoned| ApiError::internal("the metrics are broken"))?;
+        let registry = self
+            .registry
+            .lock()
+            .map_err(|_poisoned| ApiError::internal("the metrics registry lock is poisoned"))?;
         let mut text = String::new();
         encode(&mut text, &registry).map_err(ApiError::internal)?;
         Ok(text)

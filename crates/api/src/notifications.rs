@@ -56,7 +56,7 @@ const PAGES: PageSizes = PageSizes { default: 20, largest: 100 };
 /// One for each organization and type. URLs with private or loopback addresses are rejected unless the
 /// operator allows them.
 #[utoipa::path(post, path = "/api/v1/notification/webhook", tag = "notifications", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
     request_body = CreateWebhook, responses((status = 200, body = Done)))]
 pub(crate) async fn create_webhook(
     api: Data<Api>,
@@ -72,7 +72,7 @@ pub(crate) async fn create_webhook(
 /// Create a webhook channel, as by `/api/v1/notification/webhook`
 #[utoipa::path(post, path = "/api/v1/api/v1/notification/webhook", tag = "notifications",
     security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
     request_body = CreateWebhook, responses((status = 200, body = Done)))]
 pub(crate) async fn create_webhook_by_doubled_prefix(
     api: Data<Api>,
@@ -145,7 +145,7 @@ pub(crate) async fn smtp(api: Data<Api>, caller: Caller) -> Reply<SmtpConfigView
 /// Mail goes to the addresses in `to`, or to the organization's admins. Unencrypted connections are
 /// possible only to addresses that the operator allows.
 #[utoipa::path(post, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
     request_body = CreateSmtp, responses((status = 200, body = Envelope<SmtpConfigView>)))]
 pub(crate) async fn create_smtp(
     api: Data<Api>,
@@ -181,7 +181,7 @@ pub(crate) async fn update_smtp(
 
 /// Delete the mail server
 #[utoipa::path(delete, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "The organization's only one unless given")),
+    params(("id" = Option<String>, Query, description = "Id of the configuration; default: the only one")),
     request_body = Option<DeleteSmtp>, responses((status = 200, body = Done)))]
 pub(crate) async fn delete_smtp(
     api: Data<Api>,
@@ -200,7 +200,7 @@ pub(crate) async fn delete_smtp(
 /// Delete the mail server, as by `/api/v1/notification/smtp`
 #[utoipa::path(delete, path = "/api/v1/api/v1/notification/smtp", tag = "notifications",
     security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "The organization's only one unless given")),
+    params(("id" = Option<String>, Query, description = "Id of the configuration; default: the only one")),
     request_body = Option<DeleteSmtp>, responses((status = 200, body = Done)))]
 pub(crate) async fn delete_smtp_by_doubled_prefix(
     api: Data<Api>,
@@ -231,8 +231,8 @@ pub(crate) async fn try_channel(api: Data<Api>, caller: Caller, body: Body<TryCh
     params(
         ("state" = Option<String>, Query, description = "`pending`, `sending`, `delivered` or `dead`"),
         ("channel" = Option<String>, Query, description = "`slack`, `discord`, `generic` or `smtp`"),
-        ("page" = Option<i64>, Query, description = "From 1"),
-        ("page_size" = Option<i64>, Query, description = "20 unless given, 100 at most; also `pageSize`"),
+        ("page" = Option<i64>, Query, description = "Page number, from 1"),
+        ("page_size" = Option<i64>, Query, description = "Page size: default 20, at most 100; also `pageSize`"),
     ),
     responses((status = 200, body = Envelope<DeliveriesView>)))]
 pub(crate) async fn list_deliveries(api: Data<Api>, caller: Caller, query: Query) -> Reply<DeliveriesView> {
@@ -248,7 +248,7 @@ pub(crate) async fn list_deliveries(api: Data<Api>, caller: Caller, query: Query
 
 /// Retry a dead delivery
 #[utoipa::path(post, path = "/api/v1/notification/deliveries/{delivery_id}/replay", tag = "notifications",
-    security(("bearer" = [])), params(("delivery_id" = String, Path, description = "A dead delivery")),
+    security(("bearer" = [])), params(("delivery_id" = String, Path, description = "Id of a dead delivery")),
     responses((status = 200, body = Envelope<DeliveryView>)))]
 pub(crate) async fn replay_delivery(
     api: Data<Api>,
@@ -259,7 +259,7 @@ pub(crate) async fn replay_delivery(
     body.read().await?;
     let id = path_id("delivery_id", &path)?;
     let delivery = api.services.notifications.replay(&caller, id).await?;
-    Ok(success("Delivery is tried again", delivery.into()))
+    Ok(success("Delivery queued for replay", delivery.into()))
 }
 
 fn kind_in(path: &str) -> Result<WebhookKind, ApiError> {

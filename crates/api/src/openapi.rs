@@ -216,7 +216,7 @@ struct Failures;
 impl Modify for Failures {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let failure = ResponseBuilder::new()
-            .description("What went wrong; `error` is one of the codes of docs/errors.md")
+            .description("Error; `error` is one of the codes of docs/errors.md")
             .content(
                 "application/json",
                 Content::new(Some(RefOr::Ref(schema::Ref::from_schema_name("ErrorEnvelope")))),

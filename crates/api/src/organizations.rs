@@ -45,7 +45,7 @@ pub(crate) fn routes(routes: &mut Routes) {
 
 /// Get an organization with its users: this one, or that of `id`
 #[utoipa::path(get, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "Another of your organizations")),
+    params(("id" = Option<String>, Query, description = "Id of one of your organizations; default: the current one")),
     responses((status = 200, body = Envelope<OrganizationView>)))]
 pub(crate) async fn organization(api: Data<Api>, caller: Caller, query: Query) -> Reply<OrganizationView> {
     let mut query = query.read()?;
@@ -57,7 +57,7 @@ pub(crate) async fn organization(api: Data<Api>, caller: Caller, query: Query) -
 
 /// Create an organization, with the caller as its admin
 #[utoipa::path(post, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Carries the request out once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
     request_body = CreateOrganization, responses((status = 200, body = Envelope<OrganizationView>)))]
 pub(crate) async fn create_organization(
     api: Data<Api>,
@@ -93,7 +93,7 @@ pub(crate) async fn update_organization(
 
 /// Delete an organization
 #[utoipa::path(delete, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
-    params(("id" = String, Query, description = "One of your organizations")),
+    params(("id" = String, Query, description = "Id of one of your organizations")),
     responses((status = 200, body = Envelope<Nothing>)))]
 pub(crate) async fn delete_organization(api: Data<Api>, caller: Caller, query: Query) -> Reply<Nothing> {
     let mut query = query.read()?;
@@ -131,7 +131,7 @@ pub(crate) async fn rotate_deploy_key(
 /// A limit of 0 means no limit. `log_streams` and `user_log_streams` are those of the responding server,
 /// the latter your own.
 #[utoipa::path(get, path = "/api/v1/organizations/usage", tag = "organizations", security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "Another of your organizations")),
+    params(("id" = Option<String>, Query, description = "Id of one of your organizations; default: the current one")),
     responses((status = 200, body = Envelope<UsageView>)))]
 pub(crate) async fn organization_usage(api: Data<Api>, caller: Caller, query: Query) -> Reply<UsageView> {
     let mut query = query.read()?;
@@ -145,7 +145,7 @@ pub(crate) async fn organization_usage(api: Data<Api>, caller: Caller, query: Qu
 ///
 /// The organization is that of `id` in the body, else in the query, else this one.
 #[utoipa::path(get, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "Another of your organizations")),
+    params(("id" = Option<String>, Query, description = "Id of one of your organizations; default: the current one")),
     request_body = Option<OrganizationUsers>,
     responses((status = 200, body = Envelope<Vec<MembershipView>>)))]
 pub(crate) async fn organization_users(

@@ -85,7 +85,7 @@ pub(crate) async fn receive_by_doubled_prefix(
 ///
 /// One for each repository of an organization, created when it is first read.
 #[utoipa::path(get, path = "/api/v1/deploy/application/webhook-secret", tag = "webhooks", security(("bearer" = [])),
-    params(("id" = String, Query, description = "An application of the repository")),
+    params(("id" = String, Query, description = "Id of an application of the repository")),
     responses((status = 200, body = Envelope<WebhookSecretView>)))]
 pub(crate) async fn webhook_secret(api: Data<Api>, caller: Caller, query: Query) -> Reply<WebhookSecretView> {
     let secret = api.services.webhooks.secret(&caller, application_in(&query)?).await?;
@@ -97,7 +97,7 @@ pub(crate) async fn webhook_secret(api: Data<Api>, caller: Caller, query: Query)
 ///
 /// The old one stays valid for 24 hours.
 #[utoipa::path(post, path = "/api/v1/deploy/application/webhook-secret", tag = "webhooks", security(("bearer" = [])),
-    params(("id" = String, Query, description = "An application of the repository")),
+    params(("id" = String, Query, description = "Id of an application of the repository")),
     responses((status = 200, body = Envelope<WebhookSecretView>)))]
 pub(crate) async fn rotate_webhook_secret(
     api: Data<Api>,

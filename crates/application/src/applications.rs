@@ -219,7 +219,7 @@ impl Applications {
     }
 }
 
-const OUR_OWN: &str = "domain must not be the name that this installation is reached by";
+const OUR_OWN: &str = "domain must not be the host name of this installation";
 
 /// Describes the application for messages, with its name and environment.
 pub(crate) fn titled(blueprint: &Blueprint) -> String {

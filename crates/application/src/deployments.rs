@@ -84,7 +84,7 @@ impl Deployments {
     ) -> Result<DeploymentDetail, Error> {
         let scope = actor.require(CREATE)?;
         let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
-        let what = format!("asked for a deployment of {}", titled(&application.blueprint));
+        let what = format!("requested a deployment of {}", titled(&application.blueprint));
         self.request(actor, &application, DeploymentKind::Fresh, what, key).await
     }
 
@@ -104,7 +104,7 @@ impl Deployments {
         let earlier = self.deployments.get(scope, to).await?.ok_or(DEPLOYMENT)?;
         if earlier.status.state != DeploymentState::Deployed {
             return Err(Error::Conflict(format!(
-                "that deployment is {}: only one that was deployed can be gone back to",
+                "that deployment is {}: only a deployed one can be rolled back to",
                 earlier.status.state.as_str()
             )));
         }
@@ -112,11 +112,11 @@ impl Deployments {
         let retention_status = self.deployments.retention_status(&[to], self.kept).await?;
         if !retention_status.iter().any(|retention_status| retention_status.is_worth_keeping) {
             return Err(Error::Conflict(format!(
-                "what that deployment made is not kept any more: only the newest {} versions are",
+                "the version of that deployment was removed: only the newest {} versions are kept",
                 self.kept.0
             )));
         }
-        let what = format!("asked to roll back {} to deployment {to}", titled(&application.blueprint));
+        let what = format!("requested a rollback of {} to deployment {to}", titled(&application.blueprint));
         self.request(actor, &application, DeploymentKind::Rollback { to }, what, key).await
     }
 

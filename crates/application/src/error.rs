@@ -39,8 +39,7 @@ pub enum Error {
     /// The first administrator can only be registered by a user who can read the log or the files of the
     /// server.
     #[error(
-        "from elsewhere than the server's own machine, registration needs the `setup_token` that the server \
-         printed when it started"
+        "registration from another machine needs the `setup_token` that the server printed when it started"
     )]
     SetupTokenNeeded,
     /// The first administrator exists already.
@@ -67,16 +66,16 @@ pub enum Error {
         retry_after: Duration,
     },
     /// A request with the same idempotency key was processed already.
-    #[error("a request with this `Idempotency-Key` was carried out already")]
+    #[error("a request with this `Idempotency-Key` was already processed")]
     Repeated,
     /// Too many attempts.
-    #[error("too many tries; try again in {} seconds", retry_after.as_secs())]
+    #[error("too many attempts; try again in {} seconds", retry_after.as_secs())]
     RateLimited {
         /// The time to wait before a retry.
         retry_after: Duration,
     },
     /// A dependency cannot be reached; a retry may help.
-    #[error("something that is needed is not available")]
+    #[error("a required service is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The disk of the database is full; a retry helps once there is space.
     #[error(
@@ -85,7 +84,7 @@ pub enum Error {
     )]
     StorageFull(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A bug in Launchway or inconsistent data.
-    #[error("something went wrong")]
+    #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

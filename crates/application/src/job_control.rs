@@ -81,7 +81,7 @@ impl JobControl {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JobError {
     /// Another worker holds the lease by now.
-    #[error("the lease does not hold any more")]
+    #[error("the lease was lost")]
     LeaseLost,
     /// The engine does not respond: the job is retried once it is back.
     #[error("{0}")]

@@ -116,7 +116,9 @@ impl<K: LineSink> LogWriter<K> {
         let is_full = pending.printed > K::MOST_BYTES;
         pending.bytes += text.len();
         let line = match is_full {
-            true => self.sink.line(mark, Level::Warn, "The log is full: what follows is not kept".to_owned()),
+            true => {
+                self.sink.line(mark, Level::Warn, "Log limit reached: further lines are dropped".to_owned())
+            }
             false => self.sink.line(mark, level, text),
         };
         pending.lines.push(line);
@@ -204,7 +206,7 @@ mod tests {
             log.flush().await;
             let kept = log.sink.0.lock().await;
             assert_eq!(kept.len(), 11, "{line:?}");
-            assert_eq!(kept.last().map(String::as_str), Some("The log is full: what follows is not kept"));
+            assert_eq!(kept.last().map(String::as_str), Some("Log limit reached: further lines are dropped"));
         }
     }
 }

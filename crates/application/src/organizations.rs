@@ -174,7 +174,7 @@ impl Organizations {
                 Error::Conflict("the organization has applications: delete them first".to_owned())
             }
             StoreError::Refused(Rule::HasExtensions) => Error::Conflict(
-                "the organization has what extensions made: uninstall them with their volumes first"
+                "the organization has resources of extensions: uninstall them with their volumes first"
                     .to_owned(),
             ),
             error => error.into(),

@@ -326,7 +326,9 @@ impl Reconciler {
                 self.record(version, observed.container).await;
                 self.enqueue(version, &cause(observed)).await;
             }
-            Action::Stop => self.enqueue(version, "The application is stopped, but its container runs").await,
+            Action::Stop => {
+                self.enqueue(version, "The application is stopped, but its container is running").await
+            }
         }
     }
 
@@ -339,7 +341,7 @@ impl Reconciler {
         tokio::spawn(async move {
             let Ok(_place) = Arc::clone(&this.places).acquire_owned().await else { return };
             let again = if attempt.is_last { ": this is the last attempt" } else { "" };
-            this.note(&version, Level::Warn, format!("{}: starting it again{again}", cause(observed))).await;
+            this.note(&version, Level::Warn, format!("{}: restarting it{again}", cause(observed))).await;
             match this.ports.deployer.resume(&container.id).await {
                 Ok(_) => {}
                 // It cannot be started as it is: a job creates another one from its image.
@@ -435,14 +437,15 @@ impl Reconciler {
 
 /// Returns a sentence about the problem of a container that should run.
 fn cause(observed: Observed) -> String {
-    let reason = breakdown(observed.container).unwrap_or_else(|| "a service beside it is not up".to_owned());
+    let reason =
+        breakdown(observed.container).unwrap_or_else(|| "a sidecar service is not running".to_owned());
     let mut letters = reason.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Converts the error of a store to one of a step.
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the records cannot be read: {error}"))
+    StepError::Retryable(format!("the database cannot be read: {error}"))
 }
 
 #[cfg(test)]

@@ -237,5 +237,5 @@ fn forget_failed(told: &mut Option<Instant>, outcome: Result<(), StepError>) -> 
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the records cannot be read: {error}"))
+    StepError::Retryable(format!("the database cannot be read: {error}"))
 }

@@ -38,8 +38,9 @@ impl Users {
     /// [`Error::Unavailable`] without a database.
     pub async fn rename(&self, actor: &Actor, username: Username) -> Result<Profile, Error> {
         let id = actor.user_id();
-        let event = Event::new(Action::Update, Resource::User, id, format!("took the name `{username}`"))
-            .with("username", &username);
+        let event =
+            Event::new(Action::Update, Resource::User, id, format!("changed their username to `{username}`"))
+                .with("username", &username);
         let rename = Write::Rename { id, username, at: self.context.clock.now() };
         // The audit log of every organization that they are a member of gets an entry, not only of the
         // current one.

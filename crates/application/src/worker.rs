@@ -201,11 +201,8 @@ impl Worker {
             Err(Interruption::Cancelled) => self.end(claimed, Outcome::Cancelled).await,
             Err(Interruption::TookTooLong) => {
                 let minutes = self.timings.job.as_secs() / 60;
-                self.end(
-                    claimed,
-                    Outcome::Failed { reason: format!("it took longer than {minutes} minutes") },
-                )
-                .await
+                self.end(claimed, Outcome::Failed { reason: format!("timed out after {minutes} minutes") })
+                    .await
             }
             Err(Interruption::Stopping) => self.release(claimed).await,
         };

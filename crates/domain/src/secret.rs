@@ -32,10 +32,10 @@ pub struct Sealed(pub String);
 #[derive(Debug, thiserror::Error)]
 pub enum SecretBoxError {
     /// The encrypted text is damaged, has other associated data, or was encrypted with another key.
-    #[error("a stored secret cannot be opened with this installation's key")]
+    #[error("a stored secret cannot be decrypted with this installation's key")]
     CannotOpen,
     /// The system provided no randomness.
-    #[error("no randomness to seal a secret with")]
+    #[error("no randomness is available to encrypt a secret")]
     CannotSeal,
 }
 

@@ -83,7 +83,7 @@ impl Node {
             return Err(Unreadable::whole(format!("it has more than {} KiB", LARGEST / 1024)));
         }
         let text =
-            std::str::from_utf8(bytes).map_err(|_not_text| Unreadable::whole("it is no text in UTF-8"))?;
+            std::str::from_utf8(bytes).map_err(|_not_text| Unreadable::whole("it is not UTF-8 text"))?;
         let mut reader = Reader {
             events: Parser::new_from_str(text),
             aliases,
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
             }
             Event::Alias(anchor) => {
                 let known = self.anchors.get(&anchor).cloned();
-                let node = known.ok_or_else(|| at("an alias stands for something that holds it"))?;
+                let node = known.ok_or_else(|| at("an alias refers to a node that contains it"))?;
                 self.spend(node.size())?;
                 return Ok(node);
             }
@@ -330,7 +330,7 @@ mod tests {
             ("a: 1\na: 2", "line 2: `a` is there twice"),
             ("a: !reset null", "line 1: tags such as `!reset` are not allowed"),
             ("[a]: 1", "line 1: a key has to be a text"),
-            ("a: &a [*a]", "line 1: an alias stands for something that holds it"),
+            ("a: &a [*a]", "line 1: an alias refers to a node that contains it"),
             ("a:\n  <<: 1", "line 2: `<<` takes maps only"),
             (&"[".repeat(50), "line 1: lists and maps stand too deep in each other"),
             (&"[".repeat(60_000), "line 1: lists and maps stand too deep in each other"),
@@ -342,7 +342,7 @@ mod tests {
         assert!(refusal("a: [").starts_with("line "));
         assert!(refusal("a: *nobody").starts_with("line 1: "));
         let not_text = Node::read(b"\xff", Aliases::Allowed).unwrap_err();
-        assert_eq!(not_text.to_string(), "it is no text in UTF-8");
+        assert_eq!(not_text.to_string(), "it is not UTF-8 text");
     }
 
     #[test]

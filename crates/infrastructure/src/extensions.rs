@@ -191,7 +191,7 @@ impl HostRunner {
 
     async fn text(&self, run: &Run, path: &WorkspacePath) -> Result<String, StepError> {
         let (workspace, path) = (self.workspaces.of(run.execution), path.clone());
-        let no_text = StepError::Rejected(format!("the file `{path}` is no text in UTF-8"));
+        let no_text = StepError::Rejected(format!("the file `{path}` is not UTF-8 text"));
         let bytes = files::blocking(move |_| files::read(&workspace, &path, LARGEST_COMPOSE_FILE)).await?;
         String::from_utf8(bytes).map_err(|_not_text| no_text)
     }
@@ -296,7 +296,7 @@ impl Host {
 }
 
 fn not_ours() -> StepError {
-    StepError::Retryable("a step about routes was given to who carries out the others".to_owned())
+    StepError::Retryable("a proxy step was passed to the runner of other steps".to_owned())
 }
 
 /// The error for a program that could not be run to its end.

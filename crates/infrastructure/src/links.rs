@@ -28,7 +28,7 @@ impl Lost {
         match self {
             Self::NotThere => StepError::Rejected(not_there.to_owned()),
             Self::LeadsOut => {
-                StepError::Rejected(format!("{subject} is a link that leads out of the repository"))
+                StepError::Rejected(format!("{subject} is a link to a path outside the repository"))
             }
             Self::Io(error) => StepError::Retryable(format!("the checkout cannot be read: {error}")),
         }

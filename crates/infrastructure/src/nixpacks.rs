@@ -90,11 +90,11 @@ impl Nixpacks {
     async fn variables(&self, folder: &Path, plan: &BuildPlan) -> Result<Variables, StepError> {
         let call = self.call("plan", &plan.variables).args(["--format", "json"]).arg(folder);
         let finished = succeeded(call.run().await)?;
-        let unreadable = || StepError::Rejected("nixpacks answered what cannot be read".to_owned());
+        let unreadable = || StepError::Rejected("nixpacks returned unreadable output".to_owned());
         let planned: Value = serde_json::from_slice(&finished.answer).map_err(|_not_json| unreadable())?;
         if planned.get("phases").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty) {
             return Err(StepError::Rejected(format!(
-                "nixpacks does not recognise what is in `{}`: https://nixpacks.com tells what it knows",
+                "nixpacks does not recognise what is in `{}`: see https://nixpacks.com for what it supports",
                 plan.base_path.as_str()
             )));
         }
@@ -143,7 +143,7 @@ fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
         lost.into_step_error(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
     })?;
     if !folder.is_dir() {
-        return Err(StepError::Rejected(format!("`{base}` is no folder")));
+        return Err(StepError::Rejected(format!("`{base}` is not a folder")));
     }
     if let Some((_, path)) = plan.variables.iter().find(|(name, _)| *name == CONFIG_FILE) {
         // The program removes line breaks.
@@ -172,7 +172,7 @@ fn check_what_is_written(planned: &Value) -> Result<(), String> {
         None => Ok(()),
         Some(name) => {
             let shown: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
-            Err(format!("the plan may not have a file written at `{shown}`: it leads out of the build"))
+            Err(format!("the plan may not have a file written at `{shown}`: it is outside the build"))
         }
     }
 }

@@ -211,9 +211,9 @@ impl Publication {
             }
         };
         if !source.starts_with(&root) {
-            Err(StepError::Rejected(format!("The folder `{folder}` leads out of the repository.")))
+            Err(StepError::Rejected(format!("The folder `{folder}` is outside the repository.")))
         } else if !source.is_dir() {
-            Err(StepError::Rejected(format!("`{folder}` is no folder of the repository.")))
+            Err(StepError::Rejected(format!("`{folder}` is not a folder of the repository.")))
         } else {
             Ok(source)
         }

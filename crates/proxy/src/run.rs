@@ -58,7 +58,7 @@ pub enum RunError {
         source: io::Error,
     },
     /// The handover from the running proxy failed.
-    #[error("cannot take over from the proxy that runs")]
+    #[error("cannot take over from the running proxy")]
     TakeOver(#[source] io::Error),
 }
 

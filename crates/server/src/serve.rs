@@ -215,9 +215,9 @@ impl Collector for DatabaseMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let statistics = self.0.statistics();
         for (name, help, value) in [
-            ("database_reads", "Queries that read", statistics.reads),
-            ("database_commits", "Changes that were to be made durable", statistics.commits),
-            ("database_transactions", "Transactions that were made durable", statistics.transactions),
+            ("database_reads", "Read queries", statistics.reads),
+            ("database_commits", "Requested commits", statistics.commits),
+            ("database_transactions", "Committed transactions", statistics.transactions),
         ] {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;

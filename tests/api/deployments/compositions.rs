@@ -61,7 +61,7 @@ fn services_are_deployed_beside_each_other_and_go_together(stage: Stage) {
     assert_eq!(stage.application(&id)["build_pack"], "docker-compose");
     let story = stage.story_of(&text(&first["id"]));
     assert!(story.contains("warn: `ports` of `web` are not published on this machine"), "{story}");
-    assert!(story.contains("info: Traffic goes to the service `web`"), "{story}");
+    assert!(story.contains("info: Traffic is routed to the service `web`"), "{story}");
     until("what the database printed", || {
         stage.story_of(&text(&first["id"])).contains("runtime: db | ready\n").then_some(())
     });
@@ -167,7 +167,7 @@ fn invalid_compose_files_fail_and_start_nothing() {
             "volumes: ['/:/host']",
             "`volumes` of the service `one` may not mount a folder or file of this machine",
         ),
-        ("env_file: /etc/passwd", "the file `/etc/passwd` is a link that leads out of the repository"),
+        ("env_file: /etc/passwd", "the file `/etc/passwd` is a link to a path outside the repository"),
         ("command: ${HOME:?is of the server}", "the variable `HOME` is not set: is of the server"),
     ] {
         let file = format!("services:\n  one:\n    image: {base}\n    expose: [8080]\n    {line}\n");

@@ -184,7 +184,7 @@ fn an_application_that_does_not_stay_up_is_said_to_have_failed() {
     until("a line about it", || {
         stage
             .story_of(&text(&deployment["id"]))
-            .contains("error: The application does not serve: the container does not stay up")
+            .contains("error: The application is unhealthy: the container keeps restarting")
             .then_some(())
     });
     // What it prints is collected all the same.

@@ -89,7 +89,7 @@ fn an_organization_has_one_deploy_key_until_it_is_replaced(server: TestServer) {
     let told: Vec<_> =
         told["activities"].as_array().unwrap().iter().map(|one| text(&one["message"])).collect();
     assert!(
-        told[0].contains("replaced the deploy key") && told[1].contains("made the deploy key"),
+        told[0].contains("replaced the deploy key") && told[1].contains("created the deploy key"),
         "{told:?}"
     );
     for secret in ["PRIVATE KEY", "b3BlbnNzaC1rZXk"] {

@@ -32,7 +32,7 @@ fn keeps_the_newest_images_and_the_live_one_for_rollbacks() {
     let back = |to: &str| stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": to}));
     for gone in &deployments[..2] {
         let said = back(gone).failure(409, "conflict");
-        assert!(said.contains("is not kept any more: only the newest 2 versions are"), "{said}");
+        assert!(said.contains("was removed: only the newest 2 versions are kept"), "{said}");
     }
     let again = back(&deployments[2]).success()["id"].as_str().unwrap().to_owned();
     let deployment = stage.deployed(&again);

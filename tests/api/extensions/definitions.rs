@@ -22,7 +22,7 @@ fn every_problem_is_told_with_its_line_and_its_key() {
     let told = refusal(&server, yaml);
     assert!(
         told.starts_with(
-            "yaml_content is no definition: line 7: `metadata.category` must be one of Security, "
+            "yaml_content is not a valid definition: line 7: `metadata.category` must be one of Security, "
         ),
         "{told}"
     );

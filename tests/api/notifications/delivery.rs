@@ -77,7 +77,7 @@ fn after_the_last_attempt_it_is_dead_and_can_be_sent_again(start: Start) {
 
     house.postbox.answer_by(|_, _| Reply::Status(204));
     let again = house.admin.post(&replay, &json!({}));
-    assert_eq!(again.message(), "Delivery is tried again");
+    assert_eq!(again.message(), "Delivery queued for replay");
     let again = again.success();
     expect_fields(&again, DELIVERY);
     assert_eq!((&again["id"], &again["reason"]), (&dead["id"], &json!("")));
@@ -89,7 +89,7 @@ fn after_the_last_attempt_it_is_dead_and_can_be_sent_again(start: Start) {
     assert!(ids(&messages).iter().all(|id| *id == ids(&messages)[0]));
 
     let message = house.admin.post(&replay, &json!({})).failure(409, "conflict");
-    assert_eq!(message, "this delivery is delivered: only a dead one is tried again");
+    assert_eq!(message, "this delivery is delivered: only a dead delivery can be replayed");
     let unknown = format!("{DELIVERIES}/01a1dd03-0000-7000-8000-000000000000/replay");
     house.admin.post(&unknown, &json!({})).failure(404, "not_found");
     house.admin.post(&format!("{DELIVERIES}/1/replay"), &json!({})).failure(400, "invalid_id");
@@ -143,7 +143,7 @@ fn a_receiver_that_is_gone_is_not_asked_again(start: Start) {
     let dead = settled(&house.admin, "dead", 2);
     for one in &dead {
         let reason = text(&one["reason"]);
-        assert!(reason.contains("wants no messages any more") || reason.contains("switched off"), "{reason}");
+        assert!(reason.contains("no longer accepts messages") || reason.contains("switched off"), "{reason}");
     }
     let config = house.admin.get(&format!("{WEBHOOK}/generic")).success();
     assert_eq!(config["is_active"], false);
@@ -152,7 +152,7 @@ fn a_receiver_that_is_gone_is_not_asked_again(start: Start) {
     assert_eq!(deliveries(&house.admin, "").len(), 2);
     let replay = format!("{DELIVERIES}/{}/replay", text(&dead[0]["id"]));
     let message = house.admin.post(&replay, &json!({})).failure(409, "conflict");
-    assert_eq!(message, "nobody is told by generic any more: configure it, or switch it on");
+    assert_eq!(message, "no active generic channel is configured: configure it or enable it");
     house.admin.put(WEBHOOK, &json!({"type": "generic", "is_active": true})).success();
     house.postbox.answer_by(|_, _| Reply::Status(204));
     house.admin.post(&replay, &json!({})).success();
@@ -261,7 +261,7 @@ fn what_became_of_messages_is_listed(start: Start) {
         let list = person.get(&format!("{DELIVERIES}?state=dead"));
         assert_eq!(list.success()["deliveries"].as_array().unwrap().len(), 2, "{role}");
         assert!(!list.text.contains("inner secret"), "{role} sees {}", list.text);
-        assert!(list.text.contains("failed: an admin sees why"));
+        assert!(list.text.contains("failed: only admins can see the reason"));
         assert_eq!(list.success()["deliveries"][0]["reason"], "given up after 3 attempts");
     }
 }

@@ -44,12 +44,12 @@ fn a_push_that_was_missed_is_deployed_at_the_next_start(mut stage: Stage) {
     stage.reconnect();
     let caught_up = becomes(&stage, &id, &third);
     let story = stage.story_of(&text(&caught_up["id"]));
-    let line = format!("Deployment requested because main is at {} and no push told so", &third[..7]);
+    let line = format!("Deployment requested because main is at {} and no push was received", &third[..7]);
     assert!(story.contains(&line), "{story}");
     let trail = stage.admin.get("/api/v1/audit/logs?resource_type=deployment&actor=launchway").success();
     let told = trail["activities"].as_array().unwrap().iter().map(|entry| text(&entry["message"]));
     let expected = format!(
-        "launchway asked for a deployment of the application `site` (production), because `main` is at {} and no push told so",
+        "launchway requested a deployment of the application `site` (production), because `main` is at {} and no push was received",
         &third[..7]
     );
     assert!(told.into_iter().any(|message| message == expected), "{trail}");
@@ -123,7 +123,7 @@ fn a_rollback_a_stop_and_words_that_skip_are_not_undone() {
     let skipped = repository.write("index.html", "four").commit();
     let message = push_of(&stage, &repository, &secret, (&skipped, "A change [skip deploy]"));
     repository.git(&["checkout", "--quiet", "-B", "main"]);
-    assert_eq!(message, format!("Ignored commit {}: it says `[skip deploy]`", &skipped[..7]));
+    assert_eq!(message, format!("Ignored commit {}: its message contains `[skip deploy]`", &skipped[..7]));
     sleep(A_WHILE);
     assert_eq!(counts(), [4, 3, 3]);
     let fifth = repository.write("index.html", "five").commit();

@@ -132,10 +132,13 @@ fn what_is_no_push_of_a_followed_branch_is_ignored(server: TestServer) {
             (host.push("main2", "A change"), "Ignored branch `main2`"),
             (host.push_of("refs/tags/main", AFTER), "Ignored tag `main`"),
             (host.push_of("refs/heads/main", &zeros), "Ignored deleted branch `main`"),
-            (host.push("main", "A change [skip ci]"), "Ignored commit 59b20b8: it says `[skip ci]`"),
+            (
+                host.push("main", "A change [skip ci]"),
+                "Ignored commit 59b20b8: its message contains `[skip ci]`",
+            ),
             (
                 host.push("main", "[skip deploy]\n\nA change"),
-                "Ignored commit 59b20b8: it says `[skip deploy]`",
+                "Ignored commit 59b20b8: its message contains `[skip deploy]`",
             ),
         ] {
             // Ignored deliveries are not stored.
@@ -252,7 +255,7 @@ fn the_trail_and_the_log_name_the_code_host(server: TestServer) {
     let deployment = &deployments(&followed.admin, &followed.id)[0];
     assert_eq!(
         entry["message"],
-        "forgejo asked for a deployment of the application `site` (production) by a push to `main`"
+        "forgejo requested a deployment of the application `site` (production) by a push to `main`"
     );
     assert_eq!(
         (&entry["actor"], &entry["action"], &entry["resource_id"]),

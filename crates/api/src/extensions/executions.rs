@@ -27,9 +27,9 @@ pub(super) fn routes(routes: &mut Routes) {
 #[utoipa::path(get, path = "/api/v1/extensions/by-extension-id/{extension_id}/executions", tag = "extensions",
     security(("bearer" = [])),
     params(
-        ("extension_id" = String, Path, description = "Of the catalog, or a fork of this organization"),
-        ("page" = Option<i64>, Query, description = "From 1"),
-        ("page_size" = Option<i64>, Query, description = "10 unless given, 100 at most; also `pageSize`"),
+        ("extension_id" = String, Path, description = "Id of a catalog extension or a fork of this organization"),
+        ("page" = Option<i64>, Query, description = "Page number, from 1"),
+        ("page_size" = Option<i64>, Query, description = "Page size: default 10, at most 100; also `pageSize`"),
     ),
     responses((status = 200, body = Envelope<ExecutionsView>)))]
 pub(crate) async fn extension_executions(
@@ -48,7 +48,7 @@ pub(crate) async fn extension_executions(
 /// Get a run with its extension and its steps
 #[utoipa::path(get, path = "/api/v1/extensions/execution/{execution_id}", tag = "extensions",
     security(("bearer" = [])),
-    params(("execution_id" = String, Path, description = "A run of this organization")),
+    params(("execution_id" = String, Path, description = "Id of an execution of this organization")),
     responses((status = 200, body = Envelope<ExecutionView>)))]
 pub(crate) async fn execution(api: Data<Api>, caller: Caller, path: Path<String>) -> Reply<ExecutionView> {
     let id = path_id("execution_id", &path)?;
@@ -60,8 +60,8 @@ pub(crate) async fn execution(api: Data<Api>, caller: Caller, path: Path<String>
 #[utoipa::path(get, path = "/api/v1/extensions/execution/{execution_id}/logs", tag = "extensions",
     security(("bearer" = [])),
     params(
-        ("execution_id" = String, Path, description = "A run of this organization"),
-        ("after_seq" = Option<i64>, Query, description = "Only lines behind this number; `next_seq` of the last answer"),
+        ("execution_id" = String, Path, description = "Id of an execution of this organization"),
+        ("after_seq" = Option<i64>, Query, description = "Only lines after this number: `next_seq` of the last response"),
     ),
     responses((status = 200, body = Envelope<ExecutionLogsView>)))]
 pub(crate) async fn execution_logs(
@@ -85,7 +85,7 @@ pub(crate) async fn execution_logs(
 /// Cancel a run and roll it back
 #[utoipa::path(post, path = "/api/v1/extensions/execution/{execution_id}/cancel", tag = "extensions",
     security(("bearer" = [])),
-    params(("execution_id" = String, Path, description = "A run of this organization")),
+    params(("execution_id" = String, Path, description = "Id of an execution of this organization")),
     responses((status = 200, body = Envelope<ExecutionView>)))]
 pub(crate) async fn cancel_execution(
     api: Data<Api>,

@@ -169,7 +169,7 @@ impl Applications {
                 return self.detail(actor, id).await;
             }
         }
-        Err(Error::Conflict("the application was changed meanwhile: read it again".to_owned()))
+        Err(Error::Conflict("the application was changed in the meantime: read it again".to_owned()))
     }
 
     async fn change(

@@ -32,7 +32,7 @@ impl Applications {
             return Err(Error::Invalid(OUR_OWN.to_owned()));
         }
         let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
-        let (at, what) = (self.context.clock.now(), format!("gave the domain {domain} to"));
+        let (at, what) = (self.context.clock.now(), format!("added the domain {domain} to"));
         let event = named(&application, &what, &domain);
         let write = Write::AddDomain { scope, id, domain: domain.clone(), at };
         let writes = vec![write.into(), self.context.record(actor.author(), event)];
@@ -66,7 +66,7 @@ impl Applications {
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
         let scope = actor.require(UPDATE)?;
         let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
-        let (at, what) = (self.context.clock.now(), format!("took the domain {domain} from"));
+        let (at, what) = (self.context.clock.now(), format!("removed the domain {domain} from"));
         let event = named(&application, &what, &domain);
         let write = Write::RemoveDomain { scope, id, domain, at };
         let writes = vec![write.into(), self.context.record(actor.author(), event)];

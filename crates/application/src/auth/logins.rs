@@ -126,4 +126,4 @@ impl Logins {
     }
 }
 
-const WRONG: Error = Error::InvalidCredentials("the e-mail address, the password or the code is not right");
+const WRONG: Error = Error::InvalidCredentials("the e-mail address, the password or the code is incorrect");

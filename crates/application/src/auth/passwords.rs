@@ -143,7 +143,7 @@ impl Passwords {
 }
 
 const VOID: Error = Error::InvalidCredentials(
-    "this `token` is unknown, was used before or has expired: ask whoever added you to add you anew",
+    "this `token` is unknown, was used before or has expired: ask the admin who added you for a new one",
 );
 
-const WRONG: Error = Error::InvalidCredentials("`current_password` is not right");
+const WRONG: Error = Error::InvalidCredentials("`current_password` is incorrect");

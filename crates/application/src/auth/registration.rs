@@ -144,7 +144,7 @@ impl Registration {
 
     async fn claim(&self, mut writes: Vec<Write>, profile: &Profile, by: Author) -> Result<(), Error> {
         let User { id, email, .. } = &profile.user;
-        let what = format!("made {email} the first administrator");
+        let what = format!("registered {email} as the first administrator");
         let event = Event::new(Action::Create, Resource::User, id, what).with("email", email);
         writes.push(self.context.record(by.clone(), event));
         for MembershipDetail { organization, .. } in &profile.memberships {

@@ -50,7 +50,7 @@ impl TwoFactorLogin {
         let secret = TotpSecret::new(self.context.entropy.bits_256());
         let sealed = self.secrets.seal(&TotpSecret::associated_data(user_id), secret.as_bytes())?;
         let begin = Write::BeginTwoFactor { user_id, secret: sealed, at: self.context.clock.now() };
-        let event = event(actor, "began to set up two-factor login").with_changed_secret("two_factor_secret");
+        let event = event(actor, "started the two-factor setup").with_changed_secret("two_factor_secret");
         self.commit(actor, begin, event, "two-factor login is on already; turn it off first").await?;
         Ok(TwoFactorSetup {
             otpauth_url: Secret::new(secret.otpauth_url(&actor.user().email)),
@@ -83,7 +83,7 @@ impl TwoFactorLogin {
             at: now,
         };
         let event = event(actor, "turned two-factor login on");
-        self.commit(actor, enable, event, "two-factor login was set up anew meanwhile").await?;
+        self.commit(actor, enable, event, "the two-factor setup was restarted in the meantime").await?;
         Ok(codes)
     }
 
@@ -138,4 +138,4 @@ fn event(actor: &Actor, what: &str) -> Event {
     Event::new(Action::Update, Resource::User, actor.user_id(), what)
 }
 
-const WRONG: Error = Error::InvalidCredentials("the code is not right, or was used before");
+const WRONG: Error = Error::InvalidCredentials("the code is incorrect or was already used");

@@ -110,7 +110,7 @@ pub struct Pipeline {
 impl From<Error> for JobError {
     fn from(error: Error) -> Self {
         tracing::error!(%error, source = ?std::error::Error::source(&error), "application secrets could not be decrypted");
-        Self::Permanent("a secret of this application cannot be opened".to_owned())
+        Self::Permanent("a secret of this application cannot be decrypted".to_owned())
     }
 }
 
@@ -204,8 +204,8 @@ impl Pipeline {
             Err(JobError::Retryable(reason)) => {
                 let reason = attempt.log.shown(&reason);
                 let what = match job_control.is_committed() {
-                    true => "What is left to do is done later",
-                    false => "This attempt came to nothing",
+                    true => "The remaining steps are retried later",
+                    false => "Attempt failed",
                 };
                 attempt.log.write_line(Level::Warn, format!("{what}: {reason}")).await;
                 attempt.log.flush().await;
@@ -320,7 +320,7 @@ impl Pipeline {
             tracing::warn!(deployment.id = %attempt.deployment.id, %error, "work directory could not be removed");
         }
         attempt.log.flush().await;
-        let event = self.ended(&attempt.application, &attempt.deployment, "could not deploy");
+        let event = self.ended(&attempt.application, &attempt.deployment, "failed to deploy");
         self.settle(claimed, Outcome::Failed { reason }, vec![event]).await
     }
 

@@ -140,5 +140,5 @@ impl Retirer {
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the records cannot be used: {error}"))
+    StepError::Retryable(format!("the database cannot be used: {error}"))
 }

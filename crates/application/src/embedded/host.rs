@@ -97,7 +97,7 @@ fn deployment_of(container: &ContainerId) -> Result<DeploymentId, StepError> {
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the records cannot be read: {error}"))
+    StepError::Retryable(format!("the database cannot be read: {error}"))
 }
 
 fn refused<T>(reason: &str) -> Result<T, StepError> {
@@ -107,7 +107,7 @@ fn refused<T>(reason: &str) -> Result<T, StepError> {
 #[async_trait]
 impl ImageBuilder for Hosted {
     async fn build(&self, _: &BuildPlan, _: Arc<dyn Output>) -> Result<ImageName, StepError> {
-        refused("nothing is built here: only prebuilt images are deployed")
+        refused("builds are not supported here: only prebuilt images are deployed")
     }
 
     /// The host pulls the image when it starts the version.
@@ -116,7 +116,7 @@ impl ImageBuilder for Hosted {
     }
 
     async fn reuse(&self, _: &Owner, _: &ImageName) -> Result<ImageName, StepError> {
-        refused("earlier versions are not kept here")
+        refused("rollbacks are not supported here")
     }
 }
 
@@ -135,7 +135,7 @@ impl Deployer for Hosted {
     }
 
     async fn run_once(&self, _: &ContainerPlan, _: &RunCommand, _: Arc<dyn Output>) -> Result<(), StepError> {
-        refused("no commands are run here")
+        refused("commands are not supported here")
     }
 
     /// The restart policy of a version is up to the host.
@@ -149,7 +149,7 @@ impl Deployer for Hosted {
     }
 
     async fn resume(&self, _: &ContainerId) -> Result<Container, StepError> {
-        refused("versions are not started again here: deploy once more")
+        refused("restarts are not supported here: deploy again")
     }
 
     /// A host identifies versions by their deployment, so it cannot run two copies of one.
@@ -158,7 +158,7 @@ impl Deployer for Hosted {
     }
 
     async fn restart(&self, _: &ContainerId) -> Result<Container, StepError> {
-        refused("versions are not started again here: deploy once more")
+        refused("restarts are not supported here: deploy again")
     }
 
     async fn stop(&self, container: &ContainerId) -> Result<(), StepError> {
@@ -223,7 +223,7 @@ impl EngineInventory for Hosted {
     }
 
     async fn tail_logs(&self, _: &ContainerId, _: usize) -> Result<Vec<PrintedLine>, StepError> {
-        Err(StepError::Retryable("what versions print stays where they run".to_owned()))
+        Err(StepError::Retryable("container logs are not available here".to_owned()))
     }
 
     async fn wait_for_news(&self, timeout: Duration) -> bool {

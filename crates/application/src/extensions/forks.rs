@@ -33,7 +33,9 @@ impl Extensions {
         let scope = actor.require(CREATE)?;
         let source = self.find(scope, key).await?;
         if source.parent.is_some() {
-            return Err(Error::Conflict(format!("`{key}` is a fork itself: fork what it came from")));
+            return Err(Error::Conflict(format!(
+                "`{key}` is a fork: only extensions of the catalog can be forked"
+            )));
         }
         let fork = self.forked(actor, scope, &source, yaml)?;
         let (id, forked) = (fork.id, fork.key.clone());
@@ -65,8 +67,9 @@ impl Extensions {
         let mut fork = match yaml {
             None => Extension { name: source.name.forked(), ..source.clone() },
             Some(yaml) => {
-                let definition = Definition::parse(&yaml)
-                    .map_err(|invalid| Error::Invalid(format!("yaml_content is no definition: {invalid}")))?;
+                let definition = Definition::parse(&yaml).map_err(|invalid| {
+                    Error::Invalid(format!("yaml_content is not a valid definition: {invalid}"))
+                })?;
                 may_act_on_host(actor, &definition)?;
                 let author = actor.user().username.as_str().to_owned();
                 Extension { author, ..described(&definition, yaml, &self.context) }
@@ -140,7 +143,7 @@ impl Extensions {
         let scope = actor.require(DELETE)?;
         let extension = self.find(scope, key).await?;
         let now = self.context.clock.now();
-        let what = format!("asked to remove what the extension `{key}` made");
+        let what = format!("requested the removal of the resources of the extension `{key}`");
         let event = Event::new(Did::Delete, Audited::Extension, key, what).with("volumes", with_volumes);
         let job = self.job(scope, extension.id, JobKind::UninstallExtension);
         let writes = vec![

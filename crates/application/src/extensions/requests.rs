@@ -47,7 +47,7 @@ impl Extensions {
             _ => Definition::parse(&extension.yaml).map_err(drop),
         };
         let definition = definition.map_err(|()| {
-            Error::Conflict(format!("the definition of `{key}` cannot be used: see its `validation_errors`"))
+            Error::Conflict(format!("the definition of `{key}` is invalid: see its `validation_errors`"))
         })?;
         may_act_on_host(actor, &definition)?;
         let values = checked(&definition, given).await?;
@@ -124,7 +124,7 @@ impl Extensions {
             match step.resolve(&values) {
                 Ok(Action::Proxy(ProxyAction::Add { domain, .. })) if self.is_our_own(&domain) => problems
                     .push(format!(
-                        "step {} `{}`: domain must not be the name that this installation is reached by",
+                        "step {} `{}`: domain must not be the host name of this installation",
                         index + 1,
                         step.name
                     )),
@@ -232,7 +232,7 @@ fn shown<'a>(definition: &Definition, step: &StepSpec, misuse: &'a Misuse) -> &'
         |name: &str| definition.variables.iter().any(|spec| spec.name == name && spec.is_sensitive);
     match step.properties.get(&misuse.key) {
         Some(property) if property.names().any(is_secret) => {
-            "is not allowed with what a sensitive variable makes of it"
+            "is not allowed with the value of a sensitive variable"
         }
         _ => &misuse.message,
     }

@@ -69,7 +69,7 @@ impl Failure {
             StopRequest::Cancel => {
                 Self { state: ExecutionState::Cancelled, exit_code: 0, reason: String::new() }
             }
-            StopRequest::Timeout => Self::of("it took longer than a run may take"),
+            StopRequest::Timeout => Self::of("the run exceeded its time limit"),
         }
     }
 }
@@ -119,7 +119,7 @@ impl Runs {
         let is = |key: &str| payload.get(key).and_then(serde_json::Value::as_bool).unwrap_or_default();
         let key = payload.get("extension").and_then(serde_json::Value::as_str);
         let Some(extension) = key.and_then(|key| key.parse::<ExtensionKey>().ok()) else {
-            return Err(JobError::Permanent("it is not known what to uninstall".to_owned()));
+            return Err(JobError::Permanent("the job names no extension to uninstall".to_owned()));
         };
         self.ports.runner.uninstall(scope.id(), &extension, is("volumes")).await?;
         // The volumes of a deleted extension could not be removed later.
@@ -139,15 +139,15 @@ impl Runs {
     ) -> Result<Attempt<'a>, &'static str> {
         let execution = detail.execution.clone();
         let definition = Definition::parse(&execution.definition)
-            .map_err(|_no_definition| "its definition cannot be read any more")?;
-        let values = self.values(&execution).ok_or("what it was told cannot be opened any more")?;
+            .map_err(|_no_definition| "its definition is no longer valid")?;
+        let values = self.values(&execution).ok_or("its variables cannot be decrypted")?;
         let sensitive = definition.variables.iter().filter(|spec| spec.is_sensitive);
         let masker = Masker::new(sensitive.filter_map(|spec| values.get(&spec.name)).map(String::as_str));
         let mut known = values.clone();
         known.insert(WORKSPACE.to_owned(), self.ports.runner.workspace(execution.id));
         let steps = detail.steps.iter().map(|printed| &printed.step);
         let steps = definition.steps().zip(steps).map(|(spec, step)| planned(spec, step, &known));
-        let steps = steps.collect::<Option<_>>().ok_or("a step of it is not allowed any more")?;
+        let steps = steps.collect::<Option<_>>().ok_or("one of its steps is no longer allowed")?;
         let lines = RunLines {
             log: Arc::clone(&self.ports.log),
             clock: Arc::clone(&self.context.clock),
@@ -209,7 +209,7 @@ impl Runs {
             _ => Outcome::Failed { reason: end.error_message.clone() },
         };
         let author = Author::launchway(Chain::Organization(execution.scope.id()));
-        let what = format!("saw the execution {} end as {}", execution.id, end.state.as_str());
+        let what = format!("finished the execution {} as {}", execution.id, end.state.as_str());
         let event = Event::new(Did::Update, Audited::Execution, execution.id, what);
         let finish = Write::Finish { id: execution.id, end, at: self.context.clock.now() };
         self.settle(lease, outcome, vec![finish.into(), self.context.record(author, event)]).await

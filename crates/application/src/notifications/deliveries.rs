@@ -31,7 +31,7 @@ impl Notifications {
         if actor.require(UPDATE).is_err() {
             let attempts = page.items.iter_mut().flat_map(|delivery| &mut delivery.attempts);
             attempts.filter(|attempt| !attempt.error.is_empty()).for_each(|attempt| {
-                attempt.error = "failed: an admin sees why".to_owned();
+                attempt.error = "failed: only admins can see the reason".to_owned();
             });
         }
         Ok(page)
@@ -47,15 +47,17 @@ impl Notifications {
         let delivery = self.ports.notifications.delivery(scope, id).await?.ok_or(DELIVERY)?;
         if delivery.state != DeliveryState::Dead {
             let state = delivery.state.as_str();
-            return Err(Error::Conflict(format!("this delivery is {state}: only a dead one is tried again")));
+            return Err(Error::Conflict(format!(
+                "this delivery is {state}: only a dead delivery can be replayed"
+            )));
         }
-        let what = format!("has a message sent again by {}", delivery.channel.as_str());
+        let what = format!("replayed a delivery by {}", delivery.channel.as_str());
         let entry = Entry::new(Did::Update, Audited::Notification, id, what);
         let replay = Write::Replay { scope, id, at: self.context.clock.now() };
         let writes = vec![replay.into(), self.context.record(actor.author(), entry)];
         self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Stale => Error::Conflict(format!(
-                "nobody is told by {} any more: configure it, or switch it on",
+                "no active {} channel is configured: configure it or enable it",
                 delivery.channel.as_str()
             )),
             error => error.into(),

@@ -160,7 +160,7 @@ impl Notifier {
     ) -> Result<(Verdict, Option<u16>, String), Failure> {
         let to = self.recipients(config).await?;
         if to.is_empty() {
-            let nobody = "the organization has no admin, and the configuration names nobody".to_owned();
+            let nobody = "no recipients: the organization has no admin, and `to` is empty".to_owned();
             return Ok((Verdict::Refused, None, nobody));
         }
         let login = match (&config.username, &config.password) {
@@ -264,7 +264,7 @@ impl From<InvalidValue> for Failure {
 
 impl From<SecretBoxError> for Failure {
     fn from(_cannot_open: SecretBoxError) -> Self {
-        Self::Unusable("cannot be opened with this installation's key".to_owned())
+        Self::Unusable("cannot be decrypted with this installation's key".to_owned())
     }
 }
 
@@ -284,9 +284,11 @@ fn failed(failure: &Failure) -> (Verdict, Option<u16>, String) {
         Failure::Send(SendError::Forbidden(error) | SendError::Unreachable(error)) => {
             (Verdict::Later(None), None, error.clone())
         }
-        Failure::Unusable(why) => {
-            (Verdict::Refused, None, format!("what is stored about the channel {why}: configure it again"))
-        }
+        Failure::Unusable(why) => (
+            Verdict::Refused,
+            None,
+            format!("the stored configuration of the channel {why}: configure it again"),
+        ),
         Failure::Store(error) => {
             tracing::warn!(%error, "recipients could not be read");
             (Verdict::Later(None), None, "the database is not available".to_owned())

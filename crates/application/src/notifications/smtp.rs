@@ -95,7 +95,7 @@ impl Notifications {
             updated_at: now,
         };
         self.check_smtp(&config).await?;
-        let what = format!("has mail sent by {}", config.host);
+        let what = format!("configured the mail server {}", config.host);
         let entry = Entry::new(Did::Create, Audited::SmtpConfig, id, what);
         let insert = Write::InsertSmtp(Box::new(config.clone()));
         let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
@@ -104,7 +104,7 @@ impl Notifications {
         self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             StoreError::Taken(Unique::SmtpConfig) => Error::Conflict(
-                "mail is sent by a server already: change it by `PUT /api/v1/notification/smtp`, or delete it \
+                "a mail server is configured already: change it by `PUT /api/v1/notification/smtp`, or delete it \
                  first"
                     .to_owned(),
             ),
@@ -140,8 +140,7 @@ impl Notifications {
         let port = port.unwrap_or(kept_port);
         let goes_elsewhere = host.as_ref().is_some_and(|host| *host != kept.host)
             || (port, security) != (kept.port, kept.security);
-        let mut entry =
-            Entry::new(Did::Update, Audited::SmtpConfig, kept.id, "changed the server that sends mail");
+        let mut entry = Entry::new(Did::Update, Audited::SmtpConfig, kept.id, "changed the mail server");
         let password = match password {
             Some(password) => {
                 entry = entry.with_changed_secret("password");
@@ -188,7 +187,7 @@ impl Notifications {
         if id.is_some_and(|id| id != config.id) {
             return Err(SMTP);
         }
-        let what = format!("has no mail sent by {} any more", config.host);
+        let what = format!("deleted the mail server {}", config.host);
         let entry = Entry::new(Did::Delete, Audited::SmtpConfig, config.id, what);
         let delete = Write::DeleteSmtp { scope, id: config.id, at: self.context.clock.now() };
         let writes = vec![delete.into(), self.context.record(actor.author(), entry)];

@@ -39,7 +39,7 @@ impl Notifications {
             self.channel(scope, kind).await?.ok_or(Error::NotFound("the channel's configuration"))?;
         let _leave =
             self.tries.leave(scope.id()).map_err(|retry_after| Error::RateLimited { retry_after })?;
-        let what = format!("tried to send a message by {}", kind.as_str());
+        let what = format!("requested a test message by {}", kind.as_str());
         let entry = Entry::new(Did::Access, Audited::Notification, kind.as_str(), what);
         self.context.store.commit(vec![self.context.record(actor.author(), entry)]).await?;
         let (id, now) = (self.context.ids.next().into(), self.context.clock.now());

@@ -110,7 +110,7 @@ pub(super) fn headline(document: &Document) -> String {
         }
         Some(EventKind::DeploymentSucceeded) => format!("{} was deployed", application()),
         Some(EventKind::DeploymentFailed) => format!("The deployment of {} failed", application()),
-        Some(EventKind::ApplicationRecovered) => format!("{} serves again", application()),
+        Some(EventKind::ApplicationRecovered) => format!("{} is healthy again", application()),
         Some(EventKind::DeploymentCancelled) => format!("The deployment of {} was cancelled", application()),
         Some(EventKind::ExtensionCompleted) => format!("The run of {} is complete", get(Fact::Extension)),
         Some(EventKind::ExtensionFailed) => format!("The run of {} failed", get(Fact::Extension)),
@@ -119,8 +119,8 @@ pub(super) fn headline(document: &Document) -> String {
         }
         Some(EventKind::MemberRemoved) => format!("{} was removed{}", get(Fact::Email), by()),
         Some(EventKind::LoginNewDevice) => format!("{} logged in from a new device", get(Fact::User)),
-        Some(EventKind::Test) => format!("A test message, asked for{}: this channel works", by()),
-        None => "Something happened".to_owned(),
+        Some(EventKind::Test) => format!("Test message requested{}: this channel works", by()),
+        None => "Unknown event".to_owned(),
     }
 }
 
@@ -131,7 +131,7 @@ fn details(document: &Document) -> Vec<(&'static str, String)> {
         (Fact::Host, "Address"),
         (Fact::Branch, "Branch"),
         (Fact::Commit, "Commit"),
-        (Fact::RollbackTo, "Back to deployment"),
+        (Fact::RollbackTo, "Rolled back to deployment"),
         (Fact::RequestedBy, "Requested by"),
         (Fact::Seconds, "Took"),
         (Fact::ExitCode, "Exit code"),

@@ -78,7 +78,7 @@ impl Notifications {
             WebhookKind::Generic => Some(self.make_secret()?.0),
             WebhookKind::Slack | WebhookKind::Discord => None,
         };
-        let what = format!("has messages go to {} by {}", url.masked(), kind.as_str());
+        let what = format!("configured the webhook {} of type {}", url.masked(), kind.as_str());
         let entry = Entry::new(Did::Create, Audited::Notification, id, what).with("type", kind.as_str());
         let entry = entry.with_changed_secret("webhook_url");
         let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
@@ -87,7 +87,7 @@ impl Notifications {
         self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             StoreError::Taken(Unique::WebhookConfig) => Error::Conflict(format!(
-                "messages go somewhere by {0} already: change it by `PUT /api/v1/notification/webhook`, or \
+                "a webhook of type {0} is configured already: change it by `PUT /api/v1/notification/webhook`, or \
                  delete it first",
                 kind.as_str()
             )),
@@ -114,7 +114,7 @@ impl Notifications {
             Did::Update,
             Audited::Notification,
             config.id,
-            format!("changed where messages go by {}", kind.as_str()),
+            format!("changed the webhook of type {}", kind.as_str()),
         );
         let sealed = match &url {
             Some(url) => {
@@ -162,7 +162,7 @@ impl Notifications {
     pub async fn delete_webhook(&self, actor: &Actor, kind: WebhookKind) -> Result<(), Error> {
         let scope = actor.require(DELETE)?;
         let config = self.webhook_config(scope, kind).await?;
-        let what = format!("has no messages go by {} any more", kind.as_str());
+        let what = format!("deleted the webhook of type {}", kind.as_str());
         let entry = Entry::new(Did::Delete, Audited::Notification, config.id, what);
         let delete = Write::DeleteWebhook { scope, kind, at: self.context.clock.now() };
         let writes = vec![delete.into(), self.context.record(actor.author(), entry)];
@@ -183,7 +183,7 @@ impl Notifications {
             Did::Update,
             Audited::Notification,
             config.id,
-            "made a new secret for the signatures of messages",
+            "rotated the signing secret of notifications",
         )
         .with_changed_secret("secret");
         let at = self.context.clock.now();

@@ -42,8 +42,10 @@ impl DeployKeys {
             return Ok(key.public_key);
         }
         let key = self.make(scope)?;
-        let writes =
-            vec![Write::FirstDeployKey(key.clone()).into(), self.record(actor, scope, "made the deploy key")];
+        let writes = vec![
+            Write::FirstDeployKey(key.clone()).into(),
+            self.record(actor, scope, "created the deploy key"),
+        ];
         match self.context.store.commit(writes).await {
             Ok(()) => Ok(key.public_key),
             // A concurrent request created a key first, and that one counts.

@@ -117,7 +117,7 @@ impl Organizations {
         let scope = actor.require(UPDATE)?;
         actor.require_all(role.permissions())?;
         let member = self.organizations.member(scope, user_id).await?.ok_or(MEMBER)?;
-        let what = format!("made {} {}", member.user.email, role.as_str());
+        let what = format!("changed the role of {} to {}", member.user.email, role.as_str());
         let event = Event::new(Did::Update, Audited::User, user_id, what).with("role", role.as_str());
         let at = self.context.clock.now();
         let change = Write::ChangeRole { scope, user_id, role, at };

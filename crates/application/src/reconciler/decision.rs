@@ -107,7 +107,7 @@ pub(crate) fn breakdown(condition: Condition) -> Option<String> {
         Condition::Detached => "the container is not connected to its network".to_owned(),
         Condition::Paused => "the container is paused".to_owned(),
         Condition::Created => "the container was never started".to_owned(),
-        Condition::Restarting(exit) => format!("the container does not stay up: it {}", ended(exit)),
+        Condition::Restarting(exit) => format!("the container keeps restarting: it {}", ended(exit)),
         Condition::Exited(exit) => format!("the container {}", ended(exit)),
         Condition::Gone => "the container was removed".to_owned(),
     })
@@ -115,7 +115,7 @@ pub(crate) fn breakdown(condition: Condition) -> Option<String> {
 
 fn ended(exit: Exit) -> String {
     match exit.out_of_memory {
-        true => "was ended because it used more memory than it may".to_owned(),
+        true => "was killed because it exceeded its memory limit".to_owned(),
         false => format!("exited with code {}", exit.code),
     }
 }

@@ -123,7 +123,7 @@ impl HealthRecord {
         if self.restarts.is_looping(limits) && !is_calm {
             let (times, minutes) = (limits.restarts, limits.within.as_secs().div_ceil(60));
             return Some(Health::Broken(format!(
-                "the container does not stay up: it was started again {times} times within {minutes} minutes"
+                "the container keeps restarting: {times} restarts within {minutes} minutes"
             )));
         }
         if self.check.failures >= FAILED_CHECKS && self.check.has_ever_passed {
@@ -242,8 +242,7 @@ impl Reconciler {
             let sidecars = sidecars.map(|one| (snapshot.view.condition(&one.id), one));
             let sidecars = sidecars.map(|(condition, one)| (one, condition)).collect();
             for (service, times) in record.health.assess_sidecars(sidecars, &self.limits.stability, now) {
-                let text =
-                    format!("The service `{service}` does not stay up: it was started again {times} times");
+                let text = format!("The service `{service}` keeps restarting: {times} restarts");
                 changes.lines.push((version.clone(), text));
             }
             let address = match condition {
@@ -310,8 +309,8 @@ impl Reconciler {
             watched.health.marked = Some(health.clone());
         }
         let (level, text) = match &health {
-            Health::Healthy => (Level::Info, "The application serves again".to_owned()),
-            Health::Broken(reason) => (Level::Error, format!("The application does not serve: {reason}")),
+            Health::Healthy => (Level::Info, "The application is healthy again".to_owned()),
+            Health::Broken(reason) => (Level::Error, format!("The application is unhealthy: {reason}")),
         };
         self.note(version, level, text).await;
     }

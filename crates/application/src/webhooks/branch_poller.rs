@@ -215,7 +215,7 @@ impl BranchPoller {
         let request = Request::of(application, DeploymentKind::Fresh, &self.context);
         let (branch, short) = (&source.branch, commit.short());
         let what = format!(
-            "asked for a deployment of {}, because `{branch}` is at {short} and no push told so",
+            "requested a deployment of {}, because `{branch}` is at {short} and no push was received",
             titled(&application.blueprint)
         );
         let event = Event::new(Did::Create, Audited::Deployment, request.deployment.id, what)
@@ -224,7 +224,7 @@ impl BranchPoller {
             .with("commit", commit);
         let author = Author::launchway(Chain::from(Some(application.organization_id)));
         let mut writes = vec![Write::RequireMissed(head).into()];
-        let reason = format!("because {branch} is at {short} and no push told so");
+        let reason = format!("because {branch} is at {short} and no push was received");
         writes.extend(request.writes_because("launchway", &reason, &self.context));
         writes.push(self.context.record(author, event));
         match self.context.store.commit(writes).await {

@@ -215,7 +215,7 @@ impl Webhooks {
         let chain = Chain::from(Some(application.organization_id));
         let author = Author::code_host(chain, verified.delivery.host(), verified.origin.clone());
         let titled = titled(&application.blueprint);
-        let what = format!("asked for a deployment of {titled} by a push to `{}`", push.branch);
+        let what = format!("requested a deployment of {titled} by a push to `{}`", push.branch);
         let mut event = Event::new(Did::Create, Audited::Deployment, deployment, what)
             .with("application_id", application.id)
             .with("branch", &push.branch);

@@ -61,7 +61,9 @@ impl fmt::Display for Ignored {
             Self::DeletedBranch(branch) => write!(f, "deleted branch `{}`", shown(branch)),
             Self::Reference(reference) => write!(f, "reference `{}`", shown(reference)),
             Self::Branch(branch) => write!(f, "branch `{}`: no application follows it", shown(branch)),
-            Self::Skipped(commit, words) => write!(f, "{}: it says `{words}`", of(commit.as_ref())),
+            Self::Skipped(commit, words) => {
+                write!(f, "{}: its message contains `{words}`", of(commit.as_ref()))
+            }
             Self::Live(commit) => write!(f, "{}: it is live already", of(commit.as_ref())),
             Self::Nothing => f.write_str("push without a change"),
         }
@@ -100,7 +102,7 @@ mod tests {
             ),
             (
                 WebhookOutcome::Ignored(Ignored::Skipped(commit.clone(), "[skip ci]")),
-                "Ignored commit aaaaaaa: it says `[skip ci]`",
+                "Ignored commit aaaaaaa: its message contains `[skip ci]`",
             ),
             (WebhookOutcome::Ignored(Ignored::Live(commit)), "Ignored commit aaaaaaa: it is live already"),
             (WebhookOutcome::Ignored(Ignored::Nothing), "Ignored push without a change"),

@@ -30,7 +30,7 @@ impl Webhooks {
             return self.show(actor, kept).await;
         }
         let (kept, secret) = self.make(scope, &repository)?;
-        let told = self.record(actor, Did::Create, &kept, "made");
+        let told = self.record(actor, Did::Create, &kept, "created");
         match self.context.store.commit(vec![Write::FirstSecret(kept).into(), told]).await {
             Ok(()) => Ok(secret),
             // A concurrent request created a secret first, and that one counts.
@@ -72,7 +72,7 @@ impl Webhooks {
         match &application.blueprint.repository {
             Repository::Git(url) => Ok(RepositoryKey::of(url)),
             Repository::Image(_) => Err(Error::Conflict(
-                "this application comes from an image: no push to a repository deploys it".to_owned(),
+                "this application is deployed from an image: it has no webhook secret".to_owned(),
             )),
         }
     }
@@ -80,7 +80,7 @@ impl Webhooks {
     /// Returns a secret, and records the access in the audit log.
     async fn show(&self, actor: &Actor, kept: KeptSecret) -> Result<WebhookSecret, Error> {
         let secret = self.open(&kept)?;
-        let what = format!("looked at the webhook secret of {}", kept.repository);
+        let what = format!("read the webhook secret of {}", kept.repository);
         let event = Event::new(Did::Access, Audited::Webhook, kept.id, what);
         self.context.store.commit(vec![self.context.record(actor.author(), event)]).await?;
         Ok(secret)

@@ -62,7 +62,8 @@ async fn creates_a_sealed_key_on_first_use() {
     let at = ports.now();
     expect_key(&mut ports, None);
     expect_making(&mut ports);
-    ports.expect_commit(vec![Write::FirstDeployKey(key(NEW, at)).into(), entry("made the deploy key", at)]);
+    ports
+        .expect_commit(vec![Write::FirstDeployKey(key(NEW, at)).into(), entry("created the deploy key", at)]);
 
     assert_eq!(ports.services().deploy_keys.public_key(&an_actor().build()).await.unwrap(), NEW);
 }

@@ -275,7 +275,7 @@ async fn what_needs_an_engine_is_refused_with_a_sentence() {
     service.worker.drain().await;
     let expected = "Failed: no source is fetched here: only prebuilt images are deployed";
     assert_eq!(ended(&service, built.id).await, (DeploymentState::Failed, expected.to_owned()));
-    let expected = "Failed: the pre-run command failed: no commands are run here";
+    let expected = "Failed: the pre-run command failed: commands are not supported here";
     assert_eq!(ended(&service, prepared.id).await, (DeploymentState::Failed, expected.to_owned()));
 }
 

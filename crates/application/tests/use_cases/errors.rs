@@ -41,7 +41,7 @@ fn what_no_use_case_expects_of_the_store_is_internal() {
 fn a_flood_of_passwords_asks_for_a_second() {
     let error = Error::from(HasherError::Busy);
     assert!(matches!(error, Error::RateLimited { retry_after } if retry_after == Duration::from_secs(1)));
-    assert_eq!(error.to_string(), "too many tries; try again in 1 seconds");
+    assert_eq!(error.to_string(), "too many attempts; try again in 1 seconds");
 }
 
 #[test]
@@ -59,14 +59,14 @@ fn a_secret_that_cannot_be_opened_or_sealed_is_internal() {
 #[test]
 fn a_cause_is_for_the_log_and_not_in_the_message() {
     let unavailable = Error::from(unavailable());
-    assert_eq!(unavailable.to_string(), "something that is needed is not available");
+    assert_eq!(unavailable.to_string(), "a required service is unavailable");
     assert_eq!(
         unavailable.source().map(ToString::to_string),
         Some("the database is not available".to_owned())
     );
 
     let internal = Error::from(StoreError::Internal("no such table: users".into()));
-    assert_eq!(internal.to_string(), "something went wrong");
+    assert_eq!(internal.to_string(), "internal error");
     assert_eq!(
         internal.source().map(ToString::to_string),
         Some("the database refused a statement".to_owned())

@@ -26,7 +26,7 @@ use mockall::predicate::eq;
 use crate::{ports::MockedPorts, trail::told};
 
 /// The same message for every wrong credential.
-const WRONG: Error = Error::InvalidCredentials("the e-mail address, the password or the code is not right");
+const WRONG: Error = Error::InvalidCredentials("the e-mail address, the password or the code is incorrect");
 
 fn ada() -> User {
     a_user().named("ada").build()

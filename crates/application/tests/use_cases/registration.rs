@@ -96,7 +96,7 @@ fn first_entries(admin: &Profile) -> [EntryBuilder; 2] {
         entry
             .clone()
             .of(Action::Create, Resource::User, user.id)
-            .telling("made ada@example.com the first administrator")
+            .telling("registered ada@example.com as the first administrator")
             .with("email", "ada@example.com"),
         entry
             .of(Action::Create, Resource::Organization, organization.id)

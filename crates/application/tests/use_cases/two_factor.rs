@@ -14,7 +14,7 @@ use mockall::predicate::eq;
 
 use crate::ports::MockedPorts;
 
-const WRONG: Error = Error::InvalidCredentials("the code is not right, or was used before");
+const WRONG: Error = Error::InvalidCredentials("the code is incorrect or was already used");
 
 fn ada() -> User {
     a_user().named("ada").build()

@@ -38,7 +38,10 @@ fn ada() -> ProfileBuilder {
 }
 
 fn rename_writes(username: &Username, at: Timestamp) -> Vec<store::Write> {
-    let entry = an_entry().telling(&format!("took the name `{username}`")).with("username", username).at(at);
+    let entry = an_entry()
+        .telling(&format!("changed their username to `{username}`"))
+        .with("username", username)
+        .at(at);
     let rename = Write::Rename { id: a_user().build().id, username: username.clone(), at };
     vec![rename.into(), told(1, entry)]
 }
@@ -84,7 +87,9 @@ async fn rename_is_audited_in_every_organization_of_the_user() {
     let actor = an_actor().of(profile.clone()).build();
     let username: Username = parsed("countess");
     let mut ports = MockedPorts::default();
-    let entry = || an_entry().telling("took the name `countess`").with("username", &username).at(ports.now());
+    let entry = || {
+        an_entry().telling("changed their username to `countess`").with("username", &username).at(ports.now())
+    };
     let writes =
         [rename_writes(&username, ports.now()), vec![told(2, entry().in_trail_of(&engines))]].concat();
     ports.expect_commit(writes);

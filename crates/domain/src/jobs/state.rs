@@ -44,7 +44,7 @@ impl Event {
 
 /// An event that is not possible in the state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a job that is {} cannot meet {event:?}", state.as_str())]
+#[error("a job that is {} cannot handle {event:?}", state.as_str())]
 pub struct IllegalMove {
     /// The current state.
     pub state: JobState,
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_refused_move_tells_what_was_tried() {
         let refused = JobState::Failed.after(Event::Claim).unwrap_err();
-        assert_eq!(refused.to_string(), "a job that is failed cannot meet Claim");
+        assert_eq!(refused.to_string(), "a job that is failed cannot handle Claim");
     }
 
     #[test]

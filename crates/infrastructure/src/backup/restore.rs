@@ -196,7 +196,7 @@ impl<'a> Unpacking<'a> {
 /// Creates the links after all files and folders, so that nothing is ever written through one. The target
 /// of each must be within its release.
 fn make_links(manifest: &Manifest, draft: &Path) -> Result<(), BackupError> {
-    let leads_out = || damaged("a link leads out of its site");
+    let leads_out = || damaged("a link points outside its site");
     let mut links = BTreeMap::new();
     for link in &manifest.links {
         let (path, target) = path_of(&link.path).zip(any_path_of(&link.target)).ok_or_else(leads_out)?;

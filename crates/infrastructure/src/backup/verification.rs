@@ -73,7 +73,7 @@ pub(super) fn for_each_entry(
         }
         let name = entry.path_bytes().into_owned();
         let name =
-            String::from_utf8(name).map_err(|_not_text| damaged("an entry has a name that is no text"))?;
+            String::from_utf8(name).map_err(|_not_text| damaged("an entry has a name that is not text"))?;
         if entry.header().entry_type() != tar::EntryType::Regular {
             return Err(damaged(&format!("`{}` is no plain file", shown(&name))));
         }
@@ -203,7 +203,8 @@ impl Found {
 
 /// Splits a piece into lines; fails if the last one is not terminated.
 pub(super) fn lines(piece: &[u8]) -> Result<Vec<&str>, BackupError> {
-    let text = std::str::from_utf8(piece).map_err(|_not_text| damaged("a table holds what is no text"))?;
+    let text =
+        std::str::from_utf8(piece).map_err(|_not_text| damaged("a table has a value that is not text"))?;
     let text = text.strip_suffix('\n').ok_or_else(|| damaged("a table ends in the middle of a line"))?;
     Ok(text.split('\n').collect())
 }

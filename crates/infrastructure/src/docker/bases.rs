@@ -146,8 +146,9 @@ impl<'a> Inspection<'a> {
                 docker.inspect_base(reference).await.map_err(EngineError::or_fault)?
             }
         };
-        let record =
-            found.ok_or_else(|| StepError::Retryable(format!("the image `{reference}` is gone again")))?;
+        let record = found.ok_or_else(|| {
+            StepError::Retryable(format!("the image `{reference}` was removed after it was pulled"))
+        })?;
         self.records.insert(reference.to_owned(), record.clone());
         Ok(record)
     }

@@ -101,7 +101,7 @@ impl DockerEngine {
     /// id is older than `first`. A build that the engine still ends is waited for.
     ///
     /// # Errors
-    /// [`StepError`] when the engine does not say how it makes control groups.
+    /// [`StepError`] when the engine does not report its cgroup driver.
     pub async fn remove_leftover_cgroups(&self, first: Uuid) -> Result<(), StepError> {
         let PidsLimiter::Directory(hierarchy) = self.pids_limiter().await? else { return Ok(()) };
         let prefix = self.cgroup_prefix();
@@ -155,7 +155,7 @@ async fn find_limiter(engine: &str, is_local: bool, root: &Path) -> PidsLimiter 
     let (Some(driver), Some(version), Some(kernel), Some(host)) =
         (words.next(), words.next(), words.next(), words.next())
     else {
-        return unavailable("the engine does not say how it makes control groups");
+        return unavailable("the engine does not report its cgroup driver");
     };
     let own = uname();
     let is_here =
@@ -222,7 +222,7 @@ mod tests {
     async fn an_engine_elsewhere_gets_no_cgroup_parent() {
         let root = tempfile::tempdir().unwrap();
         for (engine, is_local, expected) in [
-            (String::new(), true, "does not say"),
+            (String::new(), true, "does not report"),
             (engine("cgroupfs", "2"), false, "another machine"),
             ("cgroupfs 2 1.2.3 elsewhere".to_owned(), true, "another machine"),
             (engine("none", "2"), true, "`none`"),

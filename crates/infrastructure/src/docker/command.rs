@@ -226,7 +226,7 @@ fn parsed(text: &str) -> Result<Vec<Value>, EngineError> {
 
 /// The error for an answer that cannot be parsed.
 pub(super) fn unreadable() -> EngineError {
-    EngineError::Message("docker answered what cannot be read".to_owned())
+    EngineError::Message("docker returned unreadable output".to_owned())
 }
 
 /// The period of CPU quotas, in microseconds.

@@ -179,8 +179,7 @@ impl Compositions {
     /// Returns the stored files of the deployment of `plan`, as they are to be started now.
     async fn allowed(&self, plan: &CompositionPlan) -> Result<Allowed, StepError> {
         let kept = self.find(plan.owner.application, plan.owner.deployment).await?;
-        let gone =
-            || StepError::Rejected("what that deployment was composed of is not there any more".to_owned());
+        let gone = || StepError::Rejected("the compose file of that deployment no longer exists".to_owned());
         Allowed::read(kept.ok_or_else(gone)?, plan).map_err(in_the_file)
     }
 
@@ -198,7 +197,7 @@ impl Compositions {
     ) -> Result<T, StepError> {
         let store = self.store.clone();
         let broken =
-            |why: String| StepError::Retryable(format!("what is kept of compositions cannot be used: {why}"));
+            |why: String| StepError::Retryable(format!("the stored compositions cannot be used: {why}"));
         match spawn_blocking(move || work(&store)).await {
             Ok(done) => done.map_err(|error| broken(error.to_string())),
             Err(error) => Err(broken(error.to_string())),

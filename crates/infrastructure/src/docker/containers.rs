@@ -315,7 +315,7 @@ pub(super) fn done_or_gone(done: Result<(), EngineError>) -> Result<(), StepErro
 
 fn not_made(failure: EngineError, image: &ImageName) -> StepError {
     if failure.is_gone() {
-        StepError::Rejected(format!("the image `{}` is not there any more", image.as_str()))
+        StepError::Rejected(format!("the image `{}` no longer exists", image.as_str()))
     } else {
         failure.or_fault()
     }

@@ -42,7 +42,7 @@ impl BuildContext {
             lost.into_step_error(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
         })?;
         if !folder.is_dir() {
-            return Err(StepError::Rejected(format!("`{base}` is no folder")));
+            return Err(StepError::Rejected(format!("`{base}` is not a folder")));
         }
         let path = dockerfile.as_str();
         let file = beneath(&root, &folder, path).map_err(|lost| {
@@ -89,7 +89,7 @@ pub(super) fn file_beneath(
     };
     let metadata = fs::symlink_metadata(&file).map_err(broken)?;
     if !metadata.is_file() {
-        return Err(StepError::Rejected(format!("{subject} is no file")));
+        return Err(StepError::Rejected(format!("{subject} is not a file")));
     }
     if metadata.len() > largest {
         return Err(StepError::Rejected(format!("{subject} has more than {} KiB", largest / 1024)));
@@ -101,7 +101,7 @@ fn text_of(file: &Path, path: &str) -> Result<Vec<u8>, StepError> {
     let broken = |error| StepError::Retryable(format!("the checkout cannot be read: {error}"));
     let metadata = fs::symlink_metadata(file).map_err(broken)?;
     if !metadata.is_file() {
-        return Err(StepError::Rejected(format!("the Dockerfile `{path}` is no file")));
+        return Err(StepError::Rejected(format!("the Dockerfile `{path}` is not a file")));
     }
     if metadata.len() > LARGEST_DOCKERFILE {
         return Err(StepError::Rejected(format!("the Dockerfile `{path}` has more than 1 MiB")));
@@ -190,17 +190,17 @@ mod tests {
             "/proc/self/environ",
         ] {
             let told = Repository::new().link("Dockerfile", target).refusal("/", "Dockerfile");
-            assert_eq!(told, "the Dockerfile `Dockerfile` is a link that leads out of the repository");
+            assert_eq!(told, "the Dockerfile `Dockerfile` is a link to a path outside the repository");
         }
         for target in ["/etc", "/nothing", "..", "../.."] {
             let told = Repository::new().link("out", target).refusal("/out", "Dockerfile");
-            assert_eq!(told, "the folder `/out` is a link that leads out of the repository");
+            assert_eq!(told, "the folder `/out` is a link to a path outside the repository");
             let told = Repository::new().link("out", target).refusal("/", "out/passwd");
-            assert_eq!(told, "the Dockerfile `out/passwd` is a link that leads out of the repository");
+            assert_eq!(told, "the Dockerfile `out/passwd` is a link to a path outside the repository");
         }
         let repository = Repository::new().write("Dockerfile", "FROM x").link(".dockerignore", "/etc/passwd");
         let told = repository.refusal("/", "Dockerfile");
-        assert_eq!(told, "the file `.dockerignore` is a link that leads out of the repository");
+        assert_eq!(told, "the file `.dockerignore` is a link to a path outside the repository");
     }
 
     #[test]
@@ -208,9 +208,9 @@ mod tests {
         let repository = Repository::new().link("round", "round").write("file", "");
         assert_eq!(repository.refusal("/", "Dockerfile"), "there is no Dockerfile at `Dockerfile`");
         assert_eq!(repository.refusal("/", "round"), "there is no Dockerfile at `round`");
-        assert_eq!(repository.refusal("/", "app"), "the Dockerfile `app` is no file");
+        assert_eq!(repository.refusal("/", "app"), "the Dockerfile `app` is not a file");
         assert_eq!(repository.refusal("/nothing", "Dockerfile"), "there is no folder `/nothing`");
-        assert_eq!(repository.refusal("/file", "Dockerfile"), "`/file` is no folder");
+        assert_eq!(repository.refusal("/file", "Dockerfile"), "`/file` is not a folder");
         assert_eq!(repository.refusal("/", "file/x"), "there is no Dockerfile at `file/x`");
     }
 
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(read("nothing", "b.env"), Ok(None));
         for path in ["/etc/passwd", "../../secret", "out", "root", "/proc/self/environ", ".."] {
             let told = read("app", path).unwrap_err().to_string();
-            let is_told = told.contains("leads out of the repository") || told.contains("is no file");
+            let is_told = told.contains("outside the repository") || told.contains("is not a file");
             assert!(is_told && !told.contains("hunter2"), "{path}: {told}");
         }
     }

@@ -139,7 +139,7 @@ impl ContainerEnvironment {
             if is_obeyed(name) {
                 return Err(StepError::Rejected(format!(
                     "the variable `{name}` must not have line breaks or more than {LONGEST_LINE} bytes: \
-                     docker itself would obey it"
+                     the docker command itself would use it"
                 )));
             }
             inherited += length;

@@ -164,7 +164,7 @@ impl ExtensionObjects {
         match others.find(|made| wanted.contains(&made.origin.alias.as_str())) {
             None => Ok(()),
             Some(taken) => Err(StepError::Rejected(format!(
-                "something else of this organization answers to the name `{}` already: choose another",
+                "the name `{}` is used by another resource of this organization: choose another",
                 taken.origin.alias
             ))),
         }
@@ -182,15 +182,15 @@ impl ExtensionObjects {
         let ours = self.engine.docker.volumes(&marks).await.map_err(EngineError::or_fault)?;
         match wanted.iter().find(|volume| !ours.contains(volume)) {
             None => Ok(()),
-            Some(foreign) => {
-                Err(StepError::Rejected(format!("the volume `{foreign}` is somebody else's on this machine")))
-            }
+            Some(foreign) => Err(StepError::Rejected(format!(
+                "the volume `{foreign}` belongs to another owner on this machine"
+            ))),
         }
     }
 }
 
 fn not_running(name: &ObjectName) -> StepError {
-    StepError::Rejected(format!("this run has made no container `{name}` that runs"))
+    StepError::Rejected(format!("this run has created no running container `{name}`"))
 }
 
 /// Checks the compose file of an extension without an engine.

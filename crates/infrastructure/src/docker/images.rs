@@ -144,7 +144,7 @@ impl DockerEngine {
         match self.docker.tag(image, name).await {
             Ok(()) => Ok(()),
             Err(failure) if failure.is_gone() => {
-                Err(StepError::Rejected("the image of that deployment is not there any more".to_owned()))
+                Err(StepError::Rejected("the image of that deployment no longer exists".to_owned()))
             }
             Err(failure) => Err(failure.or_fault()),
         }
@@ -250,7 +250,7 @@ impl DockerEngine {
         if !self.docker.has_image(image).await.map_err(EngineError::or_fault)? {
             return Err(StepError::Rejected(format!("there is no image `{image}`: {why}")));
         }
-        let line = format!("The registry cannot be asked; the image `{image}` is used as it is here.\n");
+        let line = format!("The registry is not available; the local image `{image}` is used.\n");
         output.write(line.as_bytes()).await;
         Ok(())
     }

@@ -82,7 +82,8 @@ impl EngineInventory for DockerEngine {
         let records = self.docker.inspect_images(&ids).await.map_err(EngineError::or_fault)?;
         let sizes = records.iter().map(|record| image_size(record, "id", "size"));
         let sizes = sizes.collect::<Option<Vec<_>>>();
-        sizes.ok_or_else(|| StepError::Retryable("the engine does not say how large an image is".to_owned()))
+        sizes
+            .ok_or_else(|| StepError::Retryable("the engine does not report the size of an image".to_owned()))
     }
 
     async fn remove(&self, found: &DiscoveredResource) -> Result<(), StepError> {

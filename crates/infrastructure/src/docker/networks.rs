@@ -219,7 +219,7 @@ impl DockerEngine {
             let subnet = best_free(pool, avoided, host_networks.clone())
                 .or_else(|| if is_strict { None } else { best_free(pool, others, host_networks) })
                 .ok_or_else(|| {
-                    StepError::Retryable("there is no room for another network in the pool".to_owned())
+                    StepError::Retryable("the address pool has no room for another network".to_owned())
                 })?;
             match self.docker.create_network(name, AddressRange::divide(subnet), labels).await {
                 Ok(ours) => {
@@ -243,7 +243,7 @@ impl DockerEngine {
                 Err(failure) => return Err(failure.or_fault()),
             }
         }
-        Err(StepError::Retryable("every subnet that was tried for a network was taken".to_owned()))
+        Err(StepError::Retryable("all subnets that were tried for a network are in use".to_owned()))
     }
 
     /// Returns the networks with these ids that still exist.

@@ -140,9 +140,9 @@ pub(super) fn step_error(path: &str, error: Errno) -> StepError {
     match error {
         Errno::NOENT => StepError::Rejected(format!("there is no `{path}` in the workspace")),
         Errno::LOOP | Errno::XDEV => {
-            StepError::Rejected(format!("`{path}` is a link or behind one: steps follow no links"))
+            StepError::Rejected(format!("`{path}` is a link or below one: steps do not follow links"))
         }
-        Errno::NOTDIR => StepError::Rejected(format!("`{path}` is behind something that is no folder")),
+        Errno::NOTDIR => StepError::Rejected(format!("`{path}` is below a path that is not a folder")),
         Errno::NAMETOOLONG => StepError::Rejected(format!("`{path}` has a name that is too long")),
         error => StepError::Retryable(format!("cannot use `{path}` of the workspace: {error}")),
     }

@@ -40,7 +40,7 @@ pub(super) fn read(workspace: &Path, path: &WorkspacePath, largest: u64) -> Resu
     let file = open(workspace)?.entry(path).map_err(|error| step_error(path, error))?;
     let unreadable = |error: io::Error| fault("read a file of the workspace", &error);
     if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err(StepError::Rejected(format!("`{path}` is no file")));
+        return Err(StepError::Rejected(format!("`{path}` is not a file")));
     }
     let mut bytes = Vec::new();
     file.take(largest + 1).read_to_end(&mut bytes).map_err(unreadable)?;

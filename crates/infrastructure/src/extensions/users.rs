@@ -102,7 +102,7 @@ impl Users<'_> {
                 Some(_) => 0,
                 None => {
                     return Err(StepError::Rejected(format!(
-                        "the user `{name}` is deleted, and cannot be made again as it was"
+                        "the user `{name}` is deleted, and cannot be recreated as it was"
                     )));
                 }
             },
@@ -120,7 +120,7 @@ impl Users<'_> {
         match code {
             0 => notes.forget().await,
             code => {
-                Err(StepError::Rejected(format!("the change to a user was not taken back: exit code {code}")))
+                Err(StepError::Rejected(format!("the change to a user was not reverted: exit code {code}")))
             }
         }
     }

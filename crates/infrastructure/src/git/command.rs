@@ -97,7 +97,7 @@ impl Git<'_> {
         let hash = lines.find_map(|(hash, found)| (found == name).then_some(hash));
         match hash.map(str::parse) {
             Some(Ok(hash)) => Ok(hash),
-            Some(Err(_)) => Err(StepError::Rejected(format!("{} does not speak git.", source.url.as_str()))),
+            Some(Err(_)) => Err(StepError::Rejected(format!("{} is not a git server.", source.url.as_str()))),
             None => Err(no_branch(source)),
         }
     }

@@ -170,39 +170,39 @@ fn sentence(meaning: Meaning, source: &GitSource) -> StepError {
     let is_ssh = matches!(source.url.place(), GitPlace::Remote { transport: Transport::Ssh, .. });
     StepError::Rejected(match meaning {
         Meaning::NoProgram(name) => return StepError::Retryable(format!("`{name}` is not installed")),
-        Meaning::DiskFull => return StepError::Retryable("no space is left for repositories".to_owned()),
+        Meaning::DiskFull => return StepError::Retryable("the disk for repositories is full".to_owned()),
         Meaning::NotWritable => return StepError::Retryable("git cannot write to its folders".to_owned()),
         Meaning::NoMoreProcesses => return StepError::Retryable("git cannot start a process".to_owned()),
-        Meaning::LongNames => format!("{url} holds files whose names are too long for this machine."),
-        Meaning::UnknownCommit => format!("{url} does not have the wanted commit."),
+        Meaning::LongNames => format!("{url} contains files whose names are too long for this machine."),
+        Meaning::UnknownCommit => format!("{url} does not have the requested commit."),
         Meaning::HostKeyChanged => {
-            format!("{url} shows another ssh host key than the known one. Nothing was sent to it.")
+            format!("{url} presents an ssh host key that differs from the known one. Nothing was sent to it.")
         }
         Meaning::HostKeyUnknown => format!(
             "The ssh host key of {url} is not known: the operator adds it to LAUNCHWAY_GIT_KNOWN_HOSTS."
         ),
         Meaning::KeyRefused if source.key.is_some() => {
-            format!("{url} does not let the organization's deploy key in: add it to the repository.")
+            format!("{url} rejects the organization's deploy key: add it to the repository.")
         }
         Meaning::KeyRefused => {
-            format!("{url} wants an ssh key: make the organization's deploy key and add it there.")
+            format!("{url} requires an ssh key: create the organization's deploy key and add it there.")
         }
         Meaning::NeedsCredentials if source.credentials.is_some() => {
             format!("{url} does not accept the credentials that were given for it.")
         }
         Meaning::NeedsCredentials => {
-            format!("{url} asks for credentials: it is private, or there is no such repository.")
+            format!("{url} requires credentials: it is private, or there is no such repository.")
         }
-        Meaning::NotAllowed => format!("{url} may not be used here."),
+        Meaning::NotAllowed => format!("{url} is not allowed here."),
         Meaning::Moved => format!("{url} has moved: give its new address."),
         Meaning::NotFound if is_ssh && source.key.is_none() => {
-            format!("There is no repository {url}, or it wants the organization's deploy key.")
+            format!("There is no repository {url}, or it requires the organization's deploy key.")
         }
         Meaning::NotFound => format!("There is no repository {url}."),
-        Meaning::BadCertificate => format!("{url} shows no certificate that this machine trusts."),
+        Meaning::BadCertificate => format!("{url} presents a certificate that this machine does not trust."),
         Meaning::TooSlow => format!("{url} took too long to answer."),
         Meaning::Unreachable => format!("{url} cannot be reached."),
-        Meaning::Dangerous => format!("{url} holds files that are damaged or would harm this machine."),
+        Meaning::Dangerous => format!("{url} contains files that are damaged or unsafe for this machine."),
         Meaning::TooLarge => format!("{url} is too large to be fetched."),
     })
 }

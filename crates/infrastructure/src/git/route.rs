@@ -44,7 +44,7 @@ impl Route {
     pub(super) async fn find(source: &GitSource, options: &GitOptions) -> Result<Self, StepError> {
         let url = &source.url;
         let refused = |invalid: InvalidValue| {
-            StepError::Rejected(format!("{} may not be used here: it {invalid}.", url.as_str()))
+            StepError::Rejected(format!("{} is not allowed here: it {invalid}.", url.as_str()))
         };
         options.policy.check(url).map_err(refused)?;
         let mut route = Self { url: url.as_str().into(), ..Self::default() };
@@ -89,7 +89,9 @@ impl Route {
         let root = tokio::fs::canonicalize(root).await.map_err(missing)?;
         if !path.starts_with(&root) {
             let url = self.url.to_string_lossy();
-            return Err(StepError::Rejected(format!("{url} may not be used here: it leads elsewhere.")));
+            return Err(StepError::Rejected(format!(
+                "{url} is not allowed here: it resolves to another path."
+            )));
         }
         self.protocol = "file";
         // The process that serves the repository ignores the settings of its caller, but reads this file.

@@ -52,7 +52,7 @@ async fn open<'a>(outbound: &Outbound, mail: &'a Mail) -> Result<Session<'a>, Se
         MailSecurity::None => Wanted::Allowed,
     };
     let stream = outbound.guard.way(host, mail.port, wanted).await?.connect().await?;
-    let broke = |_| SendError::Unreachable(format!("The connection to {host} broke"));
+    let broke = |_| SendError::Unreachable(format!("The connection to {host} was lost"));
     let (peer, own) = (stream.peer_addr().map_err(broke)?, stream.local_addr().map_err(broke)?);
     let wire = match mail.security {
         MailSecurity::StartTls => {
@@ -77,7 +77,7 @@ async fn ask_to_encrypt(
     peer: SocketAddr,
     name: &ClientId,
 ) -> Result<TcpStream, SendError> {
-    let broke = |_| SendError::Unreachable(format!("The connection to {host} broke"));
+    let broke = |_| SendError::Unreachable(format!("The connection to {host} was lost"));
     let stream = stream.into_std().map_err(broke)?;
     let open = TcpStream::from_std(stream.try_clone().map_err(broke)?).map_err(broke)?;
     let mut session = Session::begin(host, Wire::new(Box::new(open), peer), name).await?;
@@ -117,7 +117,7 @@ impl<'a> Session<'a> {
             Credentials::new(login.username.as_str().to_owned(), login.password.expose().clone());
         let server = self.connection.server_info();
         if server.get_auth_mechanism(DEFAULT_MECHANISMS).is_none() {
-            let told = format!("{} does not let anybody log in with a password", self.host);
+            let told = format!("{} does not offer login with a password", self.host);
             return Err(SendError::Unreachable(told));
         }
         let answered = self.connection.auth(DEFAULT_MECHANISMS, &credentials).await;
@@ -153,8 +153,12 @@ impl<'a> Session<'a> {
             }
         }
         if takers == 0 {
-            let nobody =
-                || SendError::Unreachable(format!("Nobody can get mail by {host}: {}", left_out.join("; ")));
+            let nobody = || {
+                SendError::Unreachable(format!(
+                    "No recipient can receive mail from {host}: {}",
+                    left_out.join("; ")
+                ))
+            };
             return Err(refusal.unwrap_or_else(nobody));
         }
         self.connection.command(Data).await.map_err(refused)?;
@@ -198,8 +202,8 @@ fn send_error(host: &str, error: &Error, words: impl Fn(&str) -> String) -> Send
             SendError::Answered { code: code.into(), text: one_line(&words(&said), Answer::LONGEST) }
         }
         None if error.is_response() => {
-            SendError::Unreachable(format!("{host} does not answer as a mail server does"))
+            SendError::Unreachable(format!("{host} does not answer like a mail server"))
         }
-        None => SendError::Unreachable(format!("The connection to {host} broke")),
+        None => SendError::Unreachable(format!("The connection to {host} was lost")),
     }
 }

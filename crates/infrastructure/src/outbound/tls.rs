@@ -96,7 +96,7 @@ impl Connector {
             let config = spawn_blocking(move || configured(trust)).await.map_err(io::Error::other)?;
             config.map(|config| TlsConnector::from(Arc::new(config)))
         });
-        made.await.map_err(|error| SendError::Unreachable(format!("this machine cannot encrypt: {error}")))
+        made.await.map_err(|error| SendError::Unreachable(format!("TLS cannot be set up: {error}")))
     }
 
     /// Encrypts the connection, if the server proves that it is `host`, whatever the address that it was
@@ -106,7 +106,7 @@ impl Connector {
         // Certificates have names without the dot at the end.
         let name =
             ServerName::try_from(bare.strip_suffix('.').unwrap_or(bare).to_owned()).map_err(|_invalid| {
-                SendError::Unreachable(format!("{host} is no name that a certificate has"))
+                SendError::Unreachable(format!("{host} is not a valid name for a certificate"))
             })?;
         match self.ready().await?.connect(name, stream).await {
             Ok(stream) => Ok(Box::new(stream)),
@@ -135,11 +135,11 @@ fn complaint(host: &str, error: &io::Error) -> String {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 "is for another name"
             }
-            CertificateError::UnknownIssuer => "is from nobody whom this machine trusts",
+            CertificateError::UnknownIssuer => "has an issuer that this machine does not trust",
             CertificateError::Revoked => "was revoked",
             _ => "is not valid",
         },
-        _ => return format!("{host} does not speak TLS as it should"),
+        _ => return format!("the TLS handshake with {host} failed"),
     };
-    format!("{host} does not prove who it is: its certificate {reason}")
+    format!("{host} failed TLS verification: its certificate {reason}")
 }

@@ -147,7 +147,7 @@ fn complaint(host: &str, error: &hyper::Error) -> String {
     } else if error.is_incomplete_message() {
         format!("{host} closed the connection before it answered")
     } else {
-        format!("The connection to {host} broke before it answered")
+        format!("The connection to {host} was lost before it answered")
     }
 }
 

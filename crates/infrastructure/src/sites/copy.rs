@@ -47,7 +47,10 @@ pub(super) fn copy(source: &Path, target: &Path, is_unwanted: &AtomicBool) -> Re
                 symlink(fs::read_link(&path)?, &new)?;
                 links.push(name);
             } else {
-                return Err(CopyError::Refused(format!("`/{}` is no file and no folder.", shown(&name))));
+                return Err(CopyError::Refused(format!(
+                    "`/{}` is neither a file nor a folder.",
+                    shown(&name)
+                )));
             }
         }
     }
@@ -77,7 +80,7 @@ fn check_link(root: &Path, link: &Path) -> Result<(), CopyError> {
         }
     };
     if leads_out {
-        Err(CopyError::Refused(format!("The link `/{}` leads out of the published folder.", shown(link))))
+        Err(CopyError::Refused(format!("The link `/{}` points outside the published folder.", shown(link))))
     } else {
         Ok(())
     }

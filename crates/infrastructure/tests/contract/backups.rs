@@ -329,7 +329,7 @@ async fn links_that_lead_out_of_a_site_are_refused(fresh: &Fresh) {
                 manifest["links"][0] = json!({"path": format!("{RELEASE}/{path}"), "target": target});
             }),
         );
-        assert!(said.contains("leads out of its site") || said.contains("cannot use"), "{target}: {said}");
+        assert!(said.contains("points outside its site") || said.contains("cannot use"), "{target}: {said}");
     }
     for path in ["instance-id", "compositions/link", "sites", "sites/link"] {
         original.refuses(

@@ -236,6 +236,6 @@ async fn rejects_an_image_that_cannot_run_and_leaves_nothing() {
     let missing =
         plan(owner, launchway_domain::deployments::ImageName::of(owner.application, owner.deployment));
     assert!(
-        matches!(installation.engine.start(&missing).await, Err(StepError::Rejected(told)) if told.ends_with("is not there any more"))
+        matches!(installation.engine.start(&missing).await, Err(StepError::Rejected(told)) if told.ends_with("no longer exists"))
     );
 }

@@ -111,7 +111,7 @@ async fn an_answer_that_is_none_is_a_fault() {
     let fake = FakeDocker::running("cat >/dev/null; echo 'what? {'");
     let (installation, owner) = (installation(&fake), owner());
     let container: ContainerId = "a".repeat(64).parse().unwrap();
-    let unreadable = StepError::Retryable("docker answered what cannot be read".to_owned());
+    let unreadable = StepError::Retryable("docker returned unreadable output".to_owned());
     assert_eq!(installation.engine.condition(&container).await, Err(unreadable.clone()));
     assert_eq!(installation.engine.everything().await, Err(unreadable.clone()));
     assert_eq!(installation.engine.start(&plan(owner, image(owner))).await, Err(unreadable.clone()));

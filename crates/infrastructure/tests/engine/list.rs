@@ -154,7 +154,7 @@ async fn a_list_that_cannot_be_read_is_a_fault() {
     );
     for answer in ["what?", "{}", "", r#"[{"Id":1}]"#] {
         fake.reply("/containers/json", Reply::Json(answer.to_owned()));
-        let unreadable = StepError::Retryable("docker answered what cannot be read".to_owned());
+        let unreadable = StepError::Retryable("docker returned unreadable output".to_owned());
         assert_eq!(engine.containers().await, Err(unreadable), "{answer}");
     }
     fake.reply("/containers/json", Reply::Json("[]".to_owned()));

@@ -221,5 +221,5 @@ async fn a_subnet_that_somebody_has_is_left_alone() {
     }
     let image = installation.image(owners[0], "sleep 600").await;
     let full = installation.engine.start(&plan(owner(), image)).await.unwrap_err();
-    assert_eq!(full.to_string(), "there is no room for another network in the pool");
+    assert_eq!(full.to_string(), "the address pool has no room for another network");
 }

@@ -98,10 +98,10 @@ async fn what_nobody_recognises_or_cannot_be_planned_is_refused() {
     for (script, told) in [
         (
             "echo '{}'",
-            "nixpacks does not recognise what is in `/web`: https://nixpacks.com tells what it knows",
+            "nixpacks does not recognise what is in `/web`: see https://nixpacks.com for what it supports",
         ),
         ("echo 'Error: no start' >&2; exit 1", "nixpacks cannot plan this build: Error: no start"),
-        ("echo nonsense", "nixpacks answered what cannot be read"),
+        ("echo nonsense", "nixpacks returned unreadable output"),
     ] {
         assert_eq!(refusal(&FakeProgram::running("nixpacks", script), &plan).await, told);
     }
@@ -112,17 +112,17 @@ async fn nothing_is_planned_that_leads_out_of_the_checkout() {
     let fake = FakeProgram::running("nixpacks", WILLING);
     let installation = Installation::new();
     let plan = a_plan(&installation, &[("NIXPACKS_CONFIG_FILE", "../..\n/secret.toml")]);
-    let told = "`../../secret.toml` of `NIXPACKS_CONFIG_FILE` is a link that leads out of the repository";
+    let told = "`../../secret.toml` of `NIXPACKS_CONFIG_FILE` is a link to a path outside the repository";
     assert_eq!(refusal(&fake, &plan).await, told);
 
     let plan = a_plan(&installation, &[]);
     symlink("/etc/passwd", installation.root().join("web/Procfile")).unwrap();
-    assert_eq!(refusal(&fake, &plan).await, "`web/Procfile` is a link that leads out of the repository");
+    assert_eq!(refusal(&fake, &plan).await, "`web/Procfile` is a link to a path outside the repository");
     // Also where the folder's own links lead.
     fs::rename(installation.root().join("web/Procfile"), installation.root().join("Procfile")).unwrap();
     symlink("../Procfile", installation.root().join("web/Procfile")).unwrap();
     let told = refusal(&fake, &plan).await;
-    assert!(told.ends_with("Procfile` is a link that leads out of the repository"), "{told}");
+    assert!(told.ends_with("Procfile` is a link to a path outside the repository"), "{told}");
     assert!(fake.calls().is_empty());
 }
 
@@ -138,7 +138,7 @@ async fn nothing_is_written_outside_of_the_checkout() {
     ] {
         let script = format!("echo '{{\"phases\":{{\"install\":{{}}}},{planned}}}'");
         let fake = FakeProgram::running("nixpacks", &script);
-        let told = format!("the plan may not have a file written at `{name}`: it leads out of the build");
+        let told = format!("the plan may not have a file written at `{name}`: it is outside the build");
         assert_eq!(refusal(&fake, &plan).await, told);
         assert_eq!(fake.calls().len(), 1, "it only plans");
     }

@@ -23,7 +23,7 @@ async fn an_image_that_is_here_is_used_when_no_registry_can_be_asked() {
     let image = installation.engine.obtain(&owner, &reference.parse().unwrap(), recorder.clone()).await;
     docker(&["image", "rm", &reference]);
     let image = image.unwrap_or_else(|error| panic!("{error}: {}", recorder.text()));
-    assert!(recorder.text().contains("is used as it is here"), "{}", recorder.text());
+    assert!(recorder.text().contains("the local image"), "{}", recorder.text());
     assert_eq!(image, ImageName::of(owner.application, owner.deployment));
     installation.engine.start(&plan(owner, image.clone())).await.unwrap();
     let found = installation.engine.everything().await.unwrap();
@@ -78,6 +78,6 @@ async fn the_image_of_an_earlier_deployment_gets_a_second_name() {
     }
     installation.engine.start(&plan(later, reused)).await.unwrap();
     let gone = installation.engine.reuse(&later, &image).await;
-    let told = "the image of that deployment is not there any more";
+    let told = "the image of that deployment no longer exists";
     assert_eq!(gone, Err(StepError::Rejected(told.to_owned())));
 }

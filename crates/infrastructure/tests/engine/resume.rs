@@ -97,7 +97,7 @@ async fn an_address_that_is_anothers_is_refused() {
         docker(&["run", "-d", "--rm", "--network", &network, "--ip", &address, base_image(), "sleep", "600"]);
     let resumed = installation.engine.resume(&container.id).await;
     docker(&["rm", "-f", &thief]);
-    assert_eq!(resumed, refused("the address of the container is another's by now"));
+    assert_eq!(resumed, refused("the address of the container is used by another container"));
     assert_eq!(installation.engine.resume(&container.id).await, Ok(container));
 }
 

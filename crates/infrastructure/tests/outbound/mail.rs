@@ -158,7 +158,7 @@ async fn permanent_rejections_skip_a_recipient_temporary_fail_all() {
     assert_eq!(
         sent.left_out,
         [
-            "`x@1.2.3.4` is no address that mail can be sent to",
+            "`x@1.2.3.4` is not a valid mail address",
             "jürgen@example.com: 127.0.0.1 takes only addresses in plain letters",
             "the server answered 550: gone@example.com: 5.1.1 no such user",
         ]
@@ -185,7 +185,7 @@ async fn an_address_in_another_script_needs_a_server_that_takes_it() {
     let sent = post.send(foreign(&post)).await;
     assert_eq!(
         told(sent),
-        "Nobody can get mail by 127.0.0.1: jürgen@xn--mller-kva.example: 127.0.0.1 takes only addresses in plain letters"
+        "No recipient can receive mail from 127.0.0.1: jürgen@xn--mller-kva.example: 127.0.0.1 takes only addresses in plain letters"
     );
     let domain = Mail { to: vec!["ada@müller.example".parse().unwrap()], ..post.mail() };
     assert_eq!(post.deliver(domain).await.to, ["ada@xn--mller-kva.example"]);

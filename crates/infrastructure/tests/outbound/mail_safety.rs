@@ -44,14 +44,14 @@ async fn a_server_that_does_not_prove_its_name_hears_nothing() {
     let names_of_it = &["mail.example"];
     for (security, safety) in WAYS {
         for (identity, reason) in [
-            (stranger.vouch_for(names_of_it), "is from nobody whom this machine trusts"),
+            (stranger.vouch_for(names_of_it), "has an issuer that this machine does not trust"),
             (authority.vouched_for(names_of_it), "has expired"),
             (authority.vouch_for(&["other.example", "127.0.0.1"]), "is for another name"),
         ] {
             let server = MailServer::start(&MailServerOptions::new(safety(identity)));
             let outbound = Way::here(server.port).trusting(authority.pem()).with_names(names()).open();
             let sent = outbound.send(mail_by("mail.example", server.port, security)).await;
-            let expected = format!("mail.example does not prove who it is: its certificate {reason}");
+            let expected = format!("mail.example failed TLS verification: its certificate {reason}");
             assert_eq!(told(sent), expected, "{security:?}");
             assert_eq!(server.taken(), []);
         }

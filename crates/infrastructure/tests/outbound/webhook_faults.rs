@@ -115,7 +115,7 @@ async fn an_answer_that_is_none_is_told_as_what_it_is() {
         conversation.wait_for_something();
     })
     .await;
-    assert_eq!(told(sent), "The connection to 127.0.0.1 broke before it answered");
+    assert_eq!(told(sent), "The connection to 127.0.0.1 was lost before it answered");
     let (sent, _) = hear(|conversation| {
         conversation.read_request();
         conversation.say("220 mail.example.com ESMTP\r\n");

@@ -143,7 +143,7 @@ async fn who_does_not_prove_its_name_is_told_nothing() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let names = &["hooks.example"];
     for (identity, reason) in [
-        (stranger.vouch_for(names), "is from nobody whom this machine trusts"),
+        (stranger.vouch_for(names), "has an issuer that this machine does not trust"),
         (authority.vouched_for(names), "has expired"),
         (authority.vouch_for(&["other.example"]), "is for another name"),
     ] {
@@ -151,7 +151,7 @@ async fn who_does_not_prove_its_name_is_told_nothing() {
         let hosts = Names::new(&[("hooks.example", &[&["127.0.0.1"]])]);
         let outbound = Way::here(receiver.port).trusting(authority.pem()).with_names(hosts).open();
         let sent = outbound.post(post_to(format!("https://hooks.example:{}/", receiver.port))).await;
-        assert_eq!(told(sent), format!("hooks.example does not prove who it is: its certificate {reason}"));
+        assert_eq!(told(sent), format!("hooks.example failed TLS verification: its certificate {reason}"));
         assert_eq!(receiver.requests(), []);
     }
 }
@@ -164,7 +164,7 @@ async fn who_does_not_encrypt_is_told_nothing() {
     });
     let outbound = Way::here(receiver.port).open();
     let sent = outbound.post(post_to(format!("https://127.0.0.1:{}/", receiver.port))).await;
-    assert_eq!(told(sent), "127.0.0.1 does not speak TLS as it should");
+    assert_eq!(told(sent), "the TLS handshake with 127.0.0.1 failed");
     assert!(receiver.requests().is_empty());
 }
 
@@ -186,7 +186,7 @@ async fn an_authority_of_the_operator_is_trusted() {
     let mut way = Way::here(receiver.port);
     way.trust = Trust::of_this_machine();
     let sent = way.open().post(post_to(&url)).await;
-    assert!(told(sent).ends_with("is from nobody whom this machine trusts"));
+    assert!(told(sent).ends_with("has an issuer that this machine does not trust"));
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, authority.pem()).unwrap();
     let path = file.path().to_str().unwrap();

@@ -42,7 +42,7 @@ async fn the_right_token_opens_and_the_wrong_one_does_not() {
     let told = refusal(fetcher.head(&wrong).await);
     assert_eq!(told, format!("{url} does not accept the credentials that were given for it."));
     let told = refusal(fetcher.head(&source(&url)).await);
-    assert_eq!(told, format!("{url} asks for credentials: it is private, or there is no such repository."));
+    assert_eq!(told, format!("{url} requires credentials: it is private, or there is no such repository."));
 }
 
 #[tokio::test]

@@ -111,7 +111,7 @@ async fn a_link_stays_a_link_and_nothing_is_written_through_it() {
     let tree = format!("120000 blob {link}\tout\n040000 tree {inner}\tout\n");
     commit_tree(&repository, &tree);
     let told = refusal(fetch(&arena.fetcher(), &repository.source(), "two").await);
-    assert!(told.contains("damaged or would harm"), "{told}");
+    assert!(told.contains("damaged or unsafe"), "{told}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
@@ -124,7 +124,7 @@ async fn a_tree_that_writes_to_the_folder_of_git_or_above_is_refused() {
         let inner = repository.git_with_input(&["mktree"], &format!("100755 blob {blob}\tpost-checkout\n"));
         commit_tree(&repository, &format!("040000 tree {inner}\t{name}\n"));
         let told = refusal(fetch(&arena.fetcher(), &repository.source(), "one").await);
-        assert!(told.contains("damaged or would harm"), "{name}: {told}");
+        assert!(told.contains("damaged or unsafe"), "{name}: {told}");
         assert_eq!(arena.work(), Vec::<String>::new());
     }
 }

@@ -25,7 +25,7 @@ async fn this_machine_is_not_connected_to_without_an_allowance() {
         format!("https://[::ffff:127.0.0.1]:{}/shop/.git", web.port),
     ] {
         let told = refusal(arena.fetcher().head(&source(&url)).await);
-        assert!(told.contains("may not be used here") && told.contains("LAUNCHWAY_GIT_ALLOW"), "{told}");
+        assert!(told.contains("is not allowed here") && told.contains("LAUNCHWAY_GIT_ALLOW"), "{told}");
     }
     assert_eq!(web.requests(), 0);
 }
@@ -39,7 +39,7 @@ async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
     for host in ["127.1", "0x7f000001", "2130706433", "017700000001", "0"] {
         let url = format!("ssh://git@{host}:{}/shop", web.port);
         let told = refusal(arena.fetcher().head(&source(&url)).await);
-        assert!(told.contains("may not be used here"), "{told}");
+        assert!(told.contains("is not allowed here"), "{told}");
     }
     assert_eq!(web.requests(), 0);
 }
@@ -65,7 +65,7 @@ async fn a_local_repository_is_used_only_under_the_root() {
     symlink(&secret.path, arena.path("repositories/link")).unwrap();
     let link = arena.path("repositories/link");
     let told = refusal(arena.fetcher().head(&source(link.to_str().unwrap())).await);
-    assert!(told.ends_with("may not be used here: it leads elsewhere."), "{told}");
+    assert!(told.ends_with("is not allowed here: it resolves to another path."), "{told}");
     let outside = arena.path("secret");
     let told = refusal(arena.fetcher().head(&source(outside.to_str().unwrap())).await);
     assert!(told.contains("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES"), "{told}");

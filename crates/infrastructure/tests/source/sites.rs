@@ -121,7 +121,7 @@ async fn a_folder_that_is_not_there_or_is_none_is_told_by_name() {
     for (path, told) in [
         ("/missing", "There is no folder `/missing` in the repository."),
         ("/dangling", "There is no folder `/dangling` in the repository."),
-        ("/secret", "`/secret` is no folder of the repository."),
+        ("/secret", "`/secret` is not a folder of the repository."),
         ("/secret/x", "There is no folder `/secret/x` in the repository."),
     ] {
         assert_eq!(refusal(stage.publish(&owner("one"), path).await), told);
@@ -140,7 +140,7 @@ async fn a_base_path_may_be_a_link_within_the_repository_only() {
     assert!(release.join("index.html").is_file());
     for path in ["/etc", "/up", "/up/sites", "/etc/ssl"] {
         let told = refusal(stage.publish(&owner("two"), path).await);
-        assert!(told.ends_with("leads out of the repository.") || told.starts_with("There is no"), "{told}");
+        assert!(told.ends_with("is outside the repository.") || told.starts_with("There is no"), "{told}");
     }
     assert_eq!(stage.sites.release(owner("two").application, owner("two").deployment).await, None);
 }
@@ -180,7 +180,7 @@ async fn rejects_a_link_out_of_the_folder_and_publishes_nothing() {
         let stage = Stage::new();
         symlink(target(&stage), stage.web("css/leak")).unwrap();
         let told = refusal(stage.publish(&owner("one"), "/web").await);
-        assert_eq!(told, "The link `/css/leak` leads out of the published folder.", "{name}");
+        assert_eq!(told, "The link `/css/leak` points outside the published folder.", "{name}");
         assert_eq!(stage.published(), Vec::<PathBuf>::new(), "{name}");
     }
 }
@@ -191,7 +191,7 @@ async fn rejects_a_link_out_of_the_folder_through_another_link() {
     symlink("..", stage.web("up")).unwrap();
     symlink("up/secret", stage.web("leak")).unwrap();
     let told = refusal(stage.publish(&owner("one"), "/web").await);
-    assert!(told.ends_with("leads out of the published folder."), "{told}");
+    assert!(told.ends_with("points outside the published folder."), "{told}");
     assert_eq!(stage.published(), Vec::<PathBuf>::new());
 }
 
@@ -200,7 +200,7 @@ async fn what_is_no_file_is_refused_by_name() {
     let stage = Stage::new();
     let _listener = UnixListener::bind(stage.web("socket")).unwrap();
     let told = refusal(stage.publish(&owner("one"), "/web").await);
-    assert_eq!(told, "`/socket` is no file and no folder.");
+    assert_eq!(told, "`/socket` is neither a file nor a folder.");
 }
 
 #[tokio::test]

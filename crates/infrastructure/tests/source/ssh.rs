@@ -59,10 +59,10 @@ async fn another_key_or_none_is_not_let_in() {
     let plain = source(&sshd.url(&repository.path));
     let url = plain.url.as_str().to_owned();
     let told = refusal(fetcher.head(&with_key(plain.clone(), &key())).await);
-    let expected = "does not let the organization's deploy key in: add it to the repository.";
+    let expected = "rejects the organization's deploy key: add it to the repository.";
     assert_eq!(told, format!("{url} {expected}"));
     let told = refusal(fetcher.head(&plain).await);
-    let expected = "wants an ssh key: make the organization's deploy key and add it there.";
+    let expected = "requires an ssh key: create the organization's deploy key and add it there.";
     assert_eq!(told, format!("{url} {expected}"));
 }
 
@@ -75,7 +75,7 @@ async fn rejects_a_wrong_host_key_before_offering_the_key() {
     let another = Ed25519Keys::new(Arc::new(SystemEntropy)).make("").unwrap().public_key;
     let wrong = format!("[127.0.0.1]:{} {another}\n", sshd.port);
     let told = refusal(knowing(&arena, &sshd, &wrong).head(&source).await);
-    assert!(told.contains("shows another ssh host key than the known one"), "{told}");
+    assert!(told.contains("presents an ssh host key that differs from the known one"), "{told}");
     for unknown in ["", &sshd.known_host().replace("127.0.0.1", "127.0.0.2")] {
         let told = refusal(knowing(&arena, &sshd, unknown).head(&source).await);
         assert!(told.contains("LAUNCHWAY_GIT_KNOWN_HOSTS"), "{told}");

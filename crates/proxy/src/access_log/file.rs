@@ -103,7 +103,7 @@ fn open(path: &Path) -> io::Result<File> {
     let file =
         File::options().read(true).append(true).create(true).mode(PRIVATE).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the access log is no file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the access log is not a file"));
     }
     file.set_permissions(Permissions::from_mode(PRIVATE))?;
     Ok(file)

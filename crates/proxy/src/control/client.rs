@@ -46,13 +46,13 @@ pub struct Credentials {
 #[derive(Debug, Error)]
 pub enum ControlError {
     /// No process listens on the socket.
-    #[error("no proxy runs")]
+    #[error("the proxy is not running")]
     Absent,
     /// The proxy rejected the request, with this reason.
-    #[error("the proxy refuses: {0}")]
+    #[error("the proxy rejected the request: {0}")]
     Refused(String),
     /// The connection failed. The proxy may or may not have done what was requested.
-    #[error("cannot speak to the proxy")]
+    #[error("cannot communicate with the proxy")]
     Io(#[from] io::Error),
 }
 

@@ -74,7 +74,7 @@ impl Problem {
                 StatusCode::GATEWAY_TIMEOUT,
                 "too_slow",
                 "This application took too long to answer",
-                "Try again in a moment. What you asked for may have been done all the same.",
+                "Try again in a moment. Your request may have been processed.",
             ),
             Self::Starting => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -94,7 +94,7 @@ impl Problem {
             Self::TooBusy => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too_busy",
-                "Too many requests are under way",
+                "Too many requests are in progress",
                 "Try again in a few seconds.",
             ),
             Self::NotFound => (

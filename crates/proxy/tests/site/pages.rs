@@ -13,7 +13,7 @@ const ALL: &[(Problem, u16, &str)] = &[
     (Problem::Starting, 503, "This application will be back in a moment"),
     (Problem::BadRequest("a <length> & chunks"), 400, "This request cannot be answered"),
     (Problem::HeadTooLarge, 431, "This request is too long"),
-    (Problem::TooBusy, 503, "Too many requests are under way"),
+    (Problem::TooBusy, 503, "Too many requests are in progress"),
     (Problem::NotFound, 404, "There is no such page"),
     (Problem::MethodNotAllowed, 405, "This cannot be done here"),
 ];

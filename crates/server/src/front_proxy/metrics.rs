@@ -26,17 +26,17 @@ impl ProxyMetrics {
 /// Reads one counter.
 type Reading = fn(&ApplicationTraffic) -> u64;
 const COUNTERS: [(&str, &str, Reading); 4] = [
-    ("proxy_unanswered", "Requests that ended before there was an answer", |traffic| traffic.unanswered),
-    ("proxy_received_bytes", "Bytes of requests' bodies", |traffic| traffic.bytes_in),
-    ("proxy_sent_bytes", "Bytes of answers' bodies", |traffic| traffic.bytes_out),
-    ("proxy_duration_milliseconds", "Time to the last byte, summed up", |traffic| traffic.duration_ms),
+    ("proxy_unanswered", "Requests that ended without a response", |traffic| traffic.unanswered),
+    ("proxy_received_bytes", "Bytes of request bodies", |traffic| traffic.bytes_in),
+    ("proxy_sent_bytes", "Bytes of response bodies", |traffic| traffic.bytes_out),
+    ("proxy_duration_milliseconds", "Total time to the last byte", |traffic| traffic.duration_ms),
 ];
 const STATUSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 impl Collector for ProxyMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let traffic = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let help = "Requests to applications that were answered";
+        let help = "Completed requests to applications";
         let mut family = encoder.encode_descriptor("proxy_requests", help, None, MetricType::Counter)?;
         for application in traffic.iter() {
             for (status, count) in STATUSES.iter().zip(application.requests) {
@@ -50,7 +50,7 @@ impl Collector for ProxyMetrics {
                 encode(&mut family, &[("application", application.application.as_str())], read(application))?;
             }
         }
-        let help = "Requests to applications that are under way";
+        let help = "Requests to applications in progress";
         let mut family = encoder.encode_descriptor("proxy_in_flight", help, None, MetricType::Gauge)?;
         for application in traffic.iter() {
             let labels = [("application", application.application.as_str())];

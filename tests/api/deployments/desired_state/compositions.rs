@@ -59,7 +59,7 @@ fn a_database_stopped_by_hand_is_back_with_its_data() {
     live.wait_until("the database", || {
         orders().as_deref() == Some("order 17") && live.is_healthy() && is_running(&database_of(&live))
     });
-    assert!(live.log().contains("warn: A service beside it is not up"), "{}", live.log());
+    assert!(live.log().contains("warn: A sidecar service is not running"), "{}", live.log());
     assert_eq!(live.stage.engine.volumes(), volumes);
     live.stage.has_containers(2);
 }

@@ -10,8 +10,8 @@ const NETWORK: &str = "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}
 const ADDRESS: &str = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
 const IMAGE: &str = "{{.Image}}";
 
-const BROKEN: &str = "error: The application does not serve: ";
-const SERVES: &str = "info: The application serves again";
+const BROKEN: &str = "error: The application is unhealthy: ";
+const SERVES: &str = "info: The application is healthy again";
 
 /// Breaks the container by `command`, and waits until everything is as before. The log must have one more
 /// line with `action`.
@@ -48,14 +48,14 @@ fn a_container_changed_by_hand_serves_again(stage: Stage) {
     let live = Live::serving_on(stage, "a page");
     let container = live.container();
     let (network, address) = (inspect(&container, NETWORK), inspect(&container, ADDRESS));
-    let exited = "warn: The container exited with code 137: starting it again";
+    let exited = "warn: The container exited with code 137: restarting it";
     let changes: [(&[&str], &str); 4] = [
         (&["kill", &container], exited),
         (&["stop", "--time", "0", &container], exited),
-        (&["pause", &container], "warn: The container is paused: starting it again"),
+        (&["pause", &container], "warn: The container is paused: restarting it"),
         (
             &["network", "disconnect", &network, &container],
-            "warn: The container is not connected to its network: starting it again",
+            "warn: The container is not connected to its network: restarting it",
         ),
     ];
     for (command, action) in changes {
@@ -69,7 +69,7 @@ fn a_container_changed_by_hand_serves_again(stage: Stage) {
     let created = live.container();
     assert_ne!(created, container);
     assert_eq!(inspect(&created, IMAGE), image);
-    assert!(live.log().contains("info: Creating it again from its image"), "{}", live.log());
+    assert!(live.log().contains("info: Recreating the container from its image"), "{}", live.log());
     live.stage.has_containers(1);
     assert_eq!(live.stage.engine.containers(), [created]);
 }
@@ -86,7 +86,7 @@ fn a_missing_image_fails_the_application_until_redeploy() {
     live.wait_until("a reason that names the image", || {
         live.status() == "failed" && live.reason().is_some_and(|reason| reason.contains("image"))
     });
-    let error = "error: The version cannot be brought back: ";
+    let error = "error: Recovery failed: ";
     live.wait_until("a line that says so", || live.log().contains(error));
     assert!(!live.is_served("/"));
     assert!(!live.stage.engine.images().contains(&image), "nothing of the image is left");

@@ -53,7 +53,7 @@ impl Pipeline {
     }
 
     async fn obtain(&self, attempt: &Attempt<'_>, image: &ImageRef) -> Result<ImageName, StepError> {
-        attempt.log.write_line(Level::Info, format!("Getting the image {image}")).await;
+        attempt.log.write_line(Level::Info, format!("Pulling the image {image}")).await;
         let output = attempt.log.output(Level::Build);
         let obtained = self.ports.images.obtain(&attempt.owner, image, output.clone()).await;
         output.finish().await;
@@ -62,8 +62,9 @@ impl Pipeline {
 
     /// Returns the version of an earlier deployment.
     async fn find_again(&self, attempt: &Attempt<'_>, to: DeploymentId) -> Result<Version, JobError> {
-        attempt.log.write_line(Level::Info, format!("Going back to deployment {to}")).await;
-        let gone = || JobError::Permanent("what that deployment made is not there any more".to_owned());
+        attempt.log.write_line(Level::Info, format!("Rolling back to deployment {to}")).await;
+        let gone =
+            || JobError::Permanent("the image or the files of that deployment no longer exist".to_owned());
         let scope = Scope::of_record(attempt.owner.organization);
         let earlier = self.ports.deployments.get(scope, to).await?.ok_or_else(gone)?;
         if let Some(commit) = &earlier.commit {
@@ -160,7 +161,8 @@ impl Pipeline {
         let Some(key) = self.ports.deploy_keys.deploy_key(Scope::of_record(organization)).await? else {
             return Ok(None);
         };
-        let unreadable = || JobError::Permanent("the organization's deploy key cannot be opened".to_owned());
+        let unreadable =
+            || JobError::Permanent("the organization's deploy key cannot be decrypted".to_owned());
         let opened = self.ports.secrets.open(&DeployKey::associated_data(organization), &key.private_key);
         let bytes = opened.map_err(|_broken| unreadable())?;
         let text = String::from_utf8(bytes.expose().clone()).map_err(|_broken| unreadable())?;

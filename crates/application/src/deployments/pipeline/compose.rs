@@ -80,14 +80,14 @@ impl Pipeline {
         }
         attempt
             .log
-            .write_line(Level::Info, format!("Traffic goes to the service `{}`", composition.web))
+            .write_line(Level::Info, format!("Traffic is routed to the service `{}`", composition.web))
             .await;
     }
 
     /// Starts the services that a pre-run command may need.
     pub(super) async fn prepare(&self, attempt: &Attempt<'_>, runnable: &Runnable) -> Result<(), StepError> {
         let Runnable::Composition(plan) = runnable else { return Ok(()) };
-        attempt.log.write_line(Level::Info, "Starting the services beside it").await;
+        attempt.log.write_line(Level::Info, "Starting the sidecar services").await;
         let output = attempt.log.output(Level::Runtime);
         let started = self.ports.composer.start_companions(plan, output.clone()).await;
         output.finish().await;
@@ -157,7 +157,7 @@ impl Pipeline {
         if application.is_stopped {
             return Ok(());
         }
-        let faulty = |error| StepError::Retryable(format!("the record cannot be used: {error}"));
+        let faulty = |error| StepError::Retryable(format!("the database cannot be used: {error}"));
         let Some(live) = self.live_version(application).await.map_err(faulty)? else { return Ok(()) };
         let is_composition = live.image.as_ref().is_some_and(ImageName::is_of_service);
         let stands_still = |container: &&ContainerRecord| container.state == ContainerState::Exited;

@@ -50,7 +50,7 @@ impl Pipeline {
             }
             if now >= deadline {
                 let seconds = self.timings.limit.as_secs_f64();
-                let what = probed.err().unwrap_or_else(|| "it does not stay up".to_owned());
+                let what = probed.err().unwrap_or_else(|| "the container keeps restarting".to_owned());
                 return Err(StepError::Rejected(format!("not healthy within {seconds} s: {what}")));
             }
             tokio::time::sleep(pause).await;
@@ -62,13 +62,13 @@ impl Pipeline {
         let reason = match self.ports.deployer.condition(&container.id).await? {
             Condition::Running { .. } => return Ok(()),
             Condition::Exited(exit) | Condition::Restarting(exit) if exit.out_of_memory => {
-                "the container was ended because it used more memory than it may".to_owned()
+                "the container was killed because it exceeded its memory limit".to_owned()
             }
             Condition::Exited(Exit { code, .. }) | Condition::Restarting(Exit { code, .. }) => {
                 format!("the container exited with code {code} before it was healthy")
             }
             Condition::Paused => "the container was paused".to_owned(),
-            Condition::Detached => "the container was taken out of its network".to_owned(),
+            Condition::Detached => "the container was disconnected from its network".to_owned(),
             Condition::Created => "the container was not started".to_owned(),
             Condition::Gone => "the container is gone".to_owned(),
         };

@@ -66,8 +66,8 @@ impl Pipeline {
                 (Outcome::Succeeded, Some(write), "restarted", retired)
             }
             Err(JobError::Permanent(reason)) => {
-                live.log.write_line(Level::Error, format!("The restart failed: {reason}")).await;
-                (Outcome::Failed { reason }, None, "could not restart", Vec::new())
+                live.log.write_line(Level::Error, format!("Restart failed: {reason}")).await;
+                (Outcome::Failed { reason }, None, "failed to restart", Vec::new())
             }
             Err(stop) => {
                 live.log.flush().await;
@@ -148,9 +148,7 @@ impl Pipeline {
         let (outcome, retired) = match reconciled {
             Ok(retired) => (Outcome::Succeeded, retired),
             Err(JobError::Permanent(reason)) => {
-                live.log
-                    .write_line(Level::Error, format!("The version cannot be brought back: {reason}"))
-                    .await;
+                live.log.write_line(Level::Error, format!("Recovery failed: {reason}")).await;
                 self.break_down(&live, &reason).await?;
                 (Outcome::Failed { reason }, Vec::new())
             }
@@ -199,7 +197,7 @@ impl Pipeline {
 
     /// Creates the container, or the services of a composition, anew from the images of the version.
     async fn recreate(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, JobError> {
-        live.log.write_line(Level::Info, "Creating it again from its image").await;
+        live.log.write_line(Level::Info, "Recreating the container from its image").await;
         if live.is_composition() {
             // Two databases on the same files would destroy them.
             self.ports.deployer.remove(live.deployment.id).await?;
@@ -210,8 +208,8 @@ impl Pipeline {
     async fn start_anew(&self, live: &Live, lease: Lease) -> Result<Vec<Retired>, JobError> {
         let Some(recorded) = &live.deployment.container else {
             let published = self.ports.routes.site(&live.deployment).await?;
-            let folder =
-                published.ok_or_else(|| JobError::Permanent("the published files are gone".to_owned()))?;
+            let folder = published
+                .ok_or_else(|| JobError::Permanent("the published files no longer exist".to_owned()))?;
             self.ports.routes.route_to(live.scope(), live.application.id, Target::Site(folder)).await?;
             return Ok(Vec::new());
         };
@@ -220,7 +218,7 @@ impl Pipeline {
         }
         if live.is_composition() {
             live.log
-                .write_line(Level::Warn, "With downtime: its services share volumes with themselves")
+                .write_line(Level::Warn, "With downtime: two versions of its services cannot share volumes")
                 .await;
             self.remove_all_but(live.application.id, &[live.deployment.id]).await?;
         }

@@ -128,7 +128,7 @@ impl Pipeline {
     /// Continues after an earlier attempt was lost once its version was live.
     pub(super) async fn take_over(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, JobError> {
         if !attempt.deployment.status.state.is_over() {
-            attempt.log.write_line(Level::Info, "Going on after an interruption").await;
+            attempt.log.write_line(Level::Info, "Resuming after an interruption").await;
         }
         let target = self.ports.routes.live_target(&attempt.deployment).await?;
         self.switch(attempt, &target).await;
@@ -165,7 +165,7 @@ impl Pipeline {
             PageRequest::new(1, 20, 20).map_err(|_never| StepError::Retryable("no page".to_owned()))?;
         let page = self.ports.deployments.page(scope, attempt.owner.application, newest).await;
         let page =
-            page.map_err(|error| StepError::Retryable(format!("the records cannot be read: {error}")))?;
+            page.map_err(|error| StepError::Retryable(format!("the database cannot be read: {error}")))?;
         let is_there = |record: &Deployment| {
             record.container.as_ref().is_some_and(|container| container.state != ContainerState::Removed)
         };
@@ -227,7 +227,10 @@ impl Pipeline {
             let (scope, id) = (Scope::of_record(attempt.owner.organization), attempt.owner.application);
             let Err(error) = self.ports.routes.route_to(scope, id, target.clone()).await else { return };
             if left == 0 {
-                attempt.log.write_line(Level::Warn, format!("Traffic follows later: {error}")).await;
+                attempt
+                    .log
+                    .write_line(Level::Warn, format!("Traffic switch failed, retrying later: {error}"))
+                    .await;
             } else {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
@@ -260,11 +263,9 @@ impl Pipeline {
     /// Logs the last lines of the output of a container.
     pub(super) async fn log_tail(&self, log: &Arc<DeploymentLog>, container: &Container) {
         match self.ports.inventory.tail_logs(&container.id, TAIL_LINES).await {
-            Ok(lines) if lines.is_empty() => {
-                log.write_line(Level::Info, "The container printed nothing").await
-            }
+            Ok(lines) if lines.is_empty() => log.write_line(Level::Info, "The container log is empty").await,
             Ok(lines) => {
-                log.write_line(Level::Info, "The container's last lines:").await;
+                log.write_line(Level::Info, "The last lines of the container log:").await;
                 let output = log.output(Level::Runtime);
                 for line in lines {
                     use launchway_domain::deployments::Output as _;
@@ -273,7 +274,7 @@ impl Pipeline {
                 }
             }
             Err(error) => {
-                log.write_line(Level::Warn, format!("The container's output cannot be read: {error}")).await
+                log.write_line(Level::Warn, format!("The container log cannot be read: {error}")).await
             }
         }
     }

@@ -105,6 +105,6 @@ impl Pipeline {
     /// Returns the addresses that routes refer to.
     pub(super) async fn reserved(&self) -> Result<Vec<IpAddr>, StepError> {
         let addresses = self.ports.deployments.live_addresses().await;
-        addresses.map_err(|error| StepError::Retryable(format!("the records cannot be read: {error}")))
+        addresses.map_err(|error| StepError::Retryable(format!("the database cannot be read: {error}")))
     }
 }

@@ -122,7 +122,7 @@ impl Attempt<'_> {
             write_line(
                 &self.log,
                 Level::Warn,
-                format!("What the run replaced could not be removed: {error}"),
+                format!("The replaced resources could not be removed: {error}"),
             )
             .await;
         }
@@ -189,7 +189,7 @@ impl Attempt<'_> {
                 Ok(Err(error)) => Ended::Badly(error.into()),
                 Err(_elapsed) => {
                     let seconds = planned.timeout.as_secs();
-                    Ended::Interrupted(Failure::of(format!("it took longer than {seconds} seconds")))
+                    Ended::Interrupted(Failure::of(format!("timed out after {seconds} seconds")))
                 }
             },
             request = self.job_control.stop_requested() => Ended::Interrupted(Failure::by(request)),
@@ -258,7 +258,7 @@ impl Attempt<'_> {
                     let reverted = match timeout(planned.timeout, revert).await {
                         Ok(reverted) => reverted.map_err(|error| error.to_string()),
                         Err(_elapsed) => {
-                            Err(format!("it took longer than {} seconds", planned.timeout.as_secs()))
+                            Err(format!("timed out after {} seconds", planned.timeout.as_secs()))
                         }
                     };
                     output.finish().await;
@@ -283,7 +283,7 @@ impl Attempt<'_> {
     /// gone.
     async fn lead_back(&self, runs: &Runs, action: &ProxyAction) -> Result<(), String> {
         let ProxyAction::Add { domain, .. } = action else {
-            return Err("where the name led before is not known".to_owned());
+            return Err("the previous target of the route is unknown".to_owned());
         };
         let (scope, extension) = (self.execution.scope, self.run.extension.clone());
         let write = Write::RemoveRoute { scope, extension, host: domain.clone() };
@@ -298,9 +298,9 @@ impl Attempt<'_> {
 
     async fn give_up_for(&self, failure: &Failure) {
         let text = match (failure.state, self.job_control.stop_request()) {
-            (ExecutionState::Cancelled, _) => "Cancelled: what was done is taken back".to_owned(),
-            (_, Some(StopRequest::Timeout)) => "It took too long: what was done is taken back".to_owned(),
-            _ => format!("The run cannot go on: {}", failure.reason),
+            (ExecutionState::Cancelled, _) => "Cancelled: reverting the completed steps".to_owned(),
+            (_, Some(StopRequest::Timeout)) => "Timed out: reverting the completed steps".to_owned(),
+            _ => format!("Run failed: {}", failure.reason),
         };
         write_line(&self.log, Level::Error, text).await;
     }

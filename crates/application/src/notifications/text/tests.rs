@@ -54,10 +54,7 @@ fn every_event_has_a_headline() {
         (member(EventKind::MemberAdded), "grace@example.com was added as member by ada"),
         (member(EventKind::MemberRemoved), "grace@example.com was removed by ada"),
         (event(EventKind::LoginNewDevice).with(Fact::User, "ada"), "ada logged in from a new device"),
-        (
-            event(EventKind::Test).with(Fact::By, "ada"),
-            "A test message, asked for by ada: this channel works",
-        ),
+        (event(EventKind::Test).with(Fact::By, "ada"), "Test message requested by ada: this channel works"),
     ] {
         assert_eq!(headline(&document(&event, &[])), expected);
     }

@@ -215,7 +215,7 @@ async fn everything_that_does_not_fit_together_is_told_at_once() {
         outcome,
         Error::Invalid(
             "branch is required; pre_run_command must be absent for build pack `static`: nothing runs there; \
-             domain must not be the name that this installation is reached by"
+             domain must not be the host name of this installation"
                 .to_owned(),
         ),
     );

@@ -52,11 +52,11 @@ fn writes(operation: Operation, at: Timestamp) -> Vec<store::Write> {
     let (write, what) = match operation {
         Add => (
             Write::AddDomain { scope: scope(), id: id(), domain: domain(), at },
-            "gave the domain www.example.com to",
+            "added the domain www.example.com to",
         ),
         Remove => {
             let write = Write::RemoveDomain { scope: scope(), id: id(), domain: domain(), at };
-            (write, "took the domain www.example.com from")
+            (write, "removed the domain www.example.com from")
         }
     };
     let telling = format!("{what} the application `web` (production)");
@@ -143,7 +143,7 @@ async fn the_name_of_the_installation_is_not_given_away() {
 
     let refused = operate(ports, Add, &a_member()).await;
 
-    let reason = "domain must not be the name that this installation is reached by";
+    let reason = "domain must not be the host name of this installation";
     assert_refused(refused, Error::Invalid(reason.to_owned()));
 }
 

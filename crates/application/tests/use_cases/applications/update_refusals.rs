@@ -102,7 +102,7 @@ async fn what_is_taken_and_who_is_gone_is_named() {
 }
 
 fn changed_meanwhile() -> Error {
-    Error::Conflict("the application was changed meanwhile: read it again".to_owned())
+    Error::Conflict("the application was changed in the meantime: read it again".to_owned())
 }
 
 #[tokio::test]

@@ -52,13 +52,13 @@ fn writes(kind: DeploymentKind, what: &str, at: Timestamp) -> Vec<store::Write> 
 }
 
 fn redeploy_writes(at: Timestamp) -> Vec<store::Write> {
-    let what = "asked for a deployment of the application `web` (production)";
+    let what = "requested a deployment of the application `web` (production)";
     writes(DeploymentKind::Fresh, what, at)
 }
 
 fn roll_back_writes(at: Timestamp) -> Vec<store::Write> {
     let to = earlier().id;
-    let what = format!("asked to roll back the application `web` (production) to deployment {to}");
+    let what = format!("requested a rollback of the application `web` (production) to deployment {to}");
     writes(DeploymentKind::Rollback { to }, &what, at)
 }
 
@@ -131,7 +131,7 @@ async fn only_what_was_deployed_can_be_gone_back_to() {
         let outcome = ports.services().deployments.roll_back(&a_member(), other.id, None).await;
 
         let state = state.as_str();
-        let reason = format!("that deployment is {state}: only one that was deployed can be gone back to");
+        let reason = format!("that deployment is {state}: only a deployed one can be rolled back to");
         assert_refused(outcome, Error::Conflict(reason));
     }
 }
@@ -145,7 +145,7 @@ async fn what_is_not_kept_any_more_cannot_be_gone_back_to() {
 
     let outcome = ports.services().deployments.roll_back(&a_member(), earlier().id, None).await;
 
-    let reason = "what that deployment made is not kept any more: only the newest 10 versions are";
+    let reason = "the version of that deployment was removed: only the newest 10 versions are kept";
     assert_refused(outcome, Error::Conflict(reason.to_owned()));
 }
 

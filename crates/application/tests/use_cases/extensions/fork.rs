@@ -82,7 +82,9 @@ async fn what_is_no_definition_is_refused_with_its_problems() {
     let yaml = HELLO.replace("category: Utility", "category: Fun");
     let Error::Invalid(told) = refusal(an_entry(HELLO).await, Some(&yaml)).await else { panic!() };
     assert!(
-        told.starts_with("yaml_content is no definition: line 2: `metadata.category` must be one of"),
+        told.starts_with(
+            "yaml_content is not a valid definition: line 2: `metadata.category` must be one of"
+        ),
         "{told}"
     );
 }

@@ -130,7 +130,7 @@ async fn a_secret_that_makes_a_step_impossible_is_not_repeated() {
     let refused = refusal(an_admin(), extension, &[("domain", secret)]).await;
     assert_eq!(
         refused.to_string(),
-        "step 2 `Name`: domain is not allowed with what a sensitive variable makes of it"
+        "step 2 `Name`: domain is not allowed with the value of a sensitive variable"
     );
 }
 
@@ -143,7 +143,7 @@ async fn the_name_of_the_installation_itself_leads_nowhere_else() {
     let values = given(&[("domain", "Launchway.example")]);
     let refused =
         ports.services().extensions.run(&an_admin(), &key("database"), &values, None).await.unwrap_err();
-    assert!(refused.to_string().contains("must not be the name that this installation is reached by"));
+    assert!(refused.to_string().contains("must not be the host name of this installation"));
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ fn ports_that_find_it() -> MockedPorts {
 #[tokio::test]
 async fn shows_receiver_errors_only_with_the_update_permission() {
     let filter = DeliveryFilter { state: Some(DeliveryState::Dead), channel: Some(ChannelKind::Generic) };
-    let hidden = "failed: an admin sees why";
+    let hidden = "failed: only admins can see the reason";
     for (actor, said) in [
         (an_actor().build(), SAID),
         (a_program_without("notification:delete"), SAID),
@@ -121,7 +121,7 @@ async fn a_dead_delivery_is_tried_again_at_once() {
     let at = ports.now();
     let entry = an_entry()
         .of(Action::Update, Resource::Notification, id())
-        .telling("has a message sent again by generic")
+        .telling("replayed a delivery by generic")
         .at(at);
     let write = Write::Replay { scope: scope(), id: id(), at };
     ports.expect_commit(vec![write.into(), told(1, entry)]);
@@ -138,7 +138,7 @@ async fn what_is_not_dead_is_not_tried_again() {
         let mut ports = MockedPorts::default();
         expect_delivery(&mut ports, Some(a_delivery(state)));
 
-        let reason = format!("this delivery is {}: only a dead one is tried again", state.as_str());
+        let reason = format!("this delivery is {}: only a dead delivery can be replayed", state.as_str());
         assert_refused(replay(ports).await, Error::Conflict(reason));
     }
 }
@@ -148,7 +148,7 @@ async fn nothing_is_sent_to_who_wants_nothing_any_more() {
     let mut ports = ports_that_find_it();
     ports.expect_failing_commit(StoreError::Stale);
 
-    let reason = "nobody is told by generic any more: configure it, or switch it on";
+    let reason = "no active generic channel is configured: configure it or enable it";
     assert_refused(replay(ports).await, Error::Conflict(reason.to_owned()));
 }
 

@@ -19,8 +19,7 @@ use super::{
 };
 use crate::{ports::unavailable, sealed_values::sealed};
 
-const UNUSABLE: &str =
-    "what is stored about the channel cannot be opened with this installation's key: configure it again";
+const UNUSABLE: &str = "the stored configuration of the channel cannot be decrypted with this installation's key: configure it again";
 
 /// Sends an event to `channel`, with retries within 15 seconds.
 async fn told(channel: Channel, archive: Archive) -> Arc<Office> {
@@ -88,7 +87,7 @@ async fn mail_goes_to_every_admin_where_nobody_is_named() {
 async fn mail_to_nobody_is_given_up() {
     let archive = Archive::with_members(vec![member("grace", Role::Member)]);
     let office = told(mail(a_mail_server()), archive).await;
-    assert_given_up(&office, "the organization has no admin, and the configuration names nobody");
+    assert_given_up(&office, "no recipients: the organization has no admin, and `to` is empty");
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,7 +156,7 @@ async fn invalid_configuration_is_given_up_without_its_value() {
 
     let office = told(Channel::Webhook { config, secrets: vec![] }, Archive::default()).await;
 
-    let reason = "what is stored about the channel must be an `http://` or `https://` URL of at most 2048 \
+    let reason = "the stored configuration of the channel must be an `http://` or `https://` URL of at most 2048 \
                   characters, without a user and a password: configure it again";
     assert_given_up(&office, reason);
 }

@@ -46,7 +46,7 @@ async fn rotation_returns_new_secret_and_keeps_the_old_one_for_a_day() {
     };
     let entry = an_entry()
         .of(Action::Update, Resource::Notification, a_webhook(GENERIC).id)
-        .telling("made a new secret for the signatures of messages")
+        .telling("rotated the signing secret of notifications")
         .with("secret", "[changed]")
         .at(at);
     ports.expect_commit(vec![replace.into(), told(2, entry)]);

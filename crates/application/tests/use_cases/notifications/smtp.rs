@@ -68,7 +68,7 @@ async fn password_is_sealed_and_absent_from_the_audit_log() {
     let mut ports = permitting();
     let entry = an_entry()
         .of(Action::Create, Resource::SmtpConfig, made().id)
-        .telling("has mail sent by smtp.example.com")
+        .telling("configured the mail server smtp.example.com")
         .at(ports.now());
     ports.expect_commit(vec![Write::InsertSmtp(Box::new(made())).into(), told(2, entry)]);
 
@@ -140,7 +140,7 @@ async fn there_is_one_server() {
     let mut ports = permitting();
     ports.expect_failing_commit(StoreError::Taken(Unique::SmtpConfig));
 
-    let reason = "mail is sent by a server already: change it by `PUT /api/v1/notification/smtp`, or delete it \
+    let reason = "a mail server is configured already: change it by `PUT /api/v1/notification/smtp`, or delete it \
                   first";
     assert_refused(create(ports, new()).await, Error::Conflict(reason.to_owned()));
 }
@@ -172,7 +172,7 @@ async fn the_only_server_is_deleted_with_its_id_or_without() {
         let at = ports.now();
         let entry = an_entry()
             .of(Action::Delete, Resource::SmtpConfig, a_mail_server().id)
-            .telling("has no mail sent by smtp.example.com any more")
+            .telling("deleted the mail server smtp.example.com")
             .at(at);
         let write = Write::DeleteSmtp { scope: scope(), id: a_mail_server().id, at };
         ports.expect_commit(vec![write.into(), told(1, entry)]);

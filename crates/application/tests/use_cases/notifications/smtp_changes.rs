@@ -34,7 +34,7 @@ fn ports_that_find(kept: SmtpConfig) -> MockedPorts {
 fn entry(ports: &MockedPorts, config: &SmtpConfig) -> EntryBuilder {
     an_entry()
         .of(Action::Update, Resource::SmtpConfig, config.id)
-        .telling("changed the server that sends mail")
+        .telling("changed the mail server")
         .with("host", &config.host)
         .with("is_active", config.is_active)
         .at(ports.now())

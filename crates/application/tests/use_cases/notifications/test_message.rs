@@ -38,7 +38,7 @@ const NO_CHANNEL: Error = Error::NotFound("the channel's configuration");
 fn told_of(channel: ChannelKind) -> Write {
     let entry = an_entry()
         .of(Action::Access, Resource::Notification, channel.as_str())
-        .telling(&format!("tried to send a message by {}", channel.as_str()));
+        .telling(&format!("requested a test message by {}", channel.as_str()));
     told(1, entry)
 }
 
@@ -69,7 +69,7 @@ fn answer(status: u16, excerpt: &str) -> Result<Answer, SendError> {
 #[tokio::test]
 async fn a_message_is_sent_now_and_nothing_is_queued() {
     let mut ports = ports_that_find_it();
-    let text = "*A test message, asked for by ada: this channel works*\nOrganization: Analytics";
+    let text = "*Test message requested by ada: this channel works*\nOrganization: Analytics";
     let body = serde_json::json!({ "text": text }).to_string();
     let post = Post { url: url(HOOK), headers: vec![], body };
     ports.sender.expect_post().with(eq(post)).once().returning(|_| answer(200, "ok"));
@@ -121,7 +121,7 @@ async fn mail_is_tried_like_everything_else() {
         ports.expect_commit(vec![told_of(ChannelKind::Smtp)]);
         expect_wording(&mut ports);
         let to_admin = |mail: &Mail| {
-            mail.subject == "[Launchway] A test message, asked for by ada: this channel works"
+            mail.subject == "[Launchway] Test message requested by ada: this channel works"
                 && mail.to.iter().map(EmailAddress::as_str).eq(["ada@example.com"])
         };
         ports.mailer.expect_send().withf(to_admin).once().return_once(|_| outcome);

@@ -41,7 +41,7 @@ fn writes(change: &WebhookChange, at: Timestamp) -> Vec<store::Write> {
     let id = a_webhook(SLACK).id;
     let mut entry = an_entry()
         .of(Action::Update, Resource::Notification, id)
-        .telling("changed where messages go by slack")
+        .telling("changed the webhook of type slack")
         .at(at);
     if change.url.is_some() {
         entry = entry.with("webhook_url", "[changed]");
@@ -155,7 +155,7 @@ async fn an_admin_has_messages_go_nowhere_any_more() {
     let at = ports.now();
     let entry = an_entry()
         .of(Action::Delete, Resource::Notification, a_webhook(SLACK).id)
-        .telling("has no messages go by slack any more")
+        .telling("deleted the webhook of type slack")
         .at(at);
     let write = Write::DeleteWebhook { scope: scope(), kind: SLACK, at };
     ports.expect_commit(vec![write.into(), told(1, entry)]);

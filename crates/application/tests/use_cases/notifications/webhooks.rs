@@ -37,7 +37,7 @@ fn writes(
     let config = WebhookConfig { id, url: sealed_url(id, HOOK), is_active, ..a_webhook(kind) };
     let entry = an_entry()
         .of(Action::Create, Resource::Notification, id)
-        .telling(&format!("has messages go to https://hooks.example.com/*** by {}", kind.as_str()))
+        .telling(&format!("configured the webhook https://hooks.example.com/*** of type {}", kind.as_str()))
         .with("type", kind.as_str())
         .with("webhook_url", "[changed]")
         .at(at);
@@ -126,7 +126,7 @@ async fn there_is_one_place_of_each_kind() {
     let mut ports = permitting();
     ports.expect_failing_commit(StoreError::Taken(Unique::WebhookConfig));
 
-    let reason = "messages go somewhere by discord already: change it by `PUT /api/v1/notification/webhook`, or \
+    let reason = "a webhook of type discord is configured already: change it by `PUT /api/v1/notification/webhook`, or \
                   delete it first";
     assert_refused(create(ports, WebhookKind::Discord).await, Error::Conflict(reason.to_owned()));
 }

@@ -24,7 +24,7 @@ use crate::{
 fn role_writes(user: &User, role: Role, at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
         .of(Action::Update, Resource::User, user.id)
-        .telling(&format!("made {} {}", user.email, role.as_str()))
+        .telling(&format!("changed the role of {} to {}", user.email, role.as_str()))
         .with("role", role.as_str())
         .at(at);
     vec![Write::ChangeRole { scope: scope(), user_id: user.id, role, at }.into(), told(1, entry)]

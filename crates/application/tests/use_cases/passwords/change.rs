@@ -20,7 +20,7 @@ use crate::{
     trail::told,
 };
 
-const WRONG: Error = Error::InvalidCredentials("`current_password` is not right");
+const WRONG: Error = Error::InvalidCredentials("`current_password` is incorrect");
 
 fn actor() -> Actor {
     an_actor().with_session(a_session().recognised_by("lws_laptop").build()).build()

@@ -30,7 +30,7 @@ use crate::{
 const TOKEN: &str = "lwp_given";
 
 const VOID: Error = Error::InvalidCredentials(
-    "this `token` is unknown, was used before or has expired: ask whoever added you to add you anew",
+    "this `token` is unknown, was used before or has expired: ask the admin who added you for a new one",
 );
 
 fn request() -> PasswordSetupRequest {

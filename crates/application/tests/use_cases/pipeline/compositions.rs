@@ -75,7 +75,7 @@ async fn services_start_beside_the_old_version_until_the_switch() {
             "info: Fetching commit abcdef0 of main",
             "info: Reading the compose file",
             "warn: `ports` are not published",
-            "info: Traffic goes to the service `web`",
+            "info: Traffic is routed to the service `web`",
             "info: Starting the services",
             "info: Waiting for http://10.0.0.9:8080/up",
         ]

@@ -42,7 +42,7 @@ async fn rejected_step_fails_the_deployment_and_keeps_the_old_version() {
         .await;
 
         let end = format!(
-            "commit: failed ({reason}), follow, entry (launchway could not deploy the application `web` (production))"
+            "commit: failed ({reason}), follow, entry (launchway failed to deploy the application `web` (production))"
         );
         assert_eq!(world.journal().last(), Some(&end), "{step}");
         let went_on = |entry: &String| entry.contains("go live") || entry.contains("#1");
@@ -74,7 +74,7 @@ async fn fault_of_the_machine_is_retried() {
         assert_eq!(world.journal_of("retry"), [retried], "{step}");
         assert_eq!(world.journal().last().map(String::as_str), Some("commit: follow"), "{step}");
         assert!(world.journal_of("commit: failed").is_empty(), "{step}");
-        let said = format!("warn: This attempt came to nothing: {step} does not answer");
+        let said = format!("warn: Attempt failed: {step} does not answer");
         assert_eq!(world.log().last(), Some(&said));
     }
 }
@@ -86,7 +86,7 @@ async fn failed_restart_policy_is_retried_for_a_live_version() {
     assert_eq!(world.journal_of("retry"), ["retry in 5 s (keep does not answer)"]);
     assert_eq!(world.journal_of("commit: prove, deployed").len(), 1);
     assert!(world.journal_of("remove").is_empty(), "what lost the traffic is not known to be replaced");
-    let said = "warn: What is left to do is done later: keep does not answer";
+    let said = "warn: The remaining steps are retried later: keep does not answer";
     assert_eq!(world.log().last().map(String::as_str), Some(said));
 }
 
@@ -129,7 +129,7 @@ async fn exited_container_is_logged_and_removed() {
         ),
         (
             Condition::Exited(Exit { code: 137, out_of_memory: true, restarts: 0 }),
-            "the container was ended because it used more memory than it may",
+            "the container was killed because it exceeded its memory limit",
         ),
         (Condition::Gone, "the container is gone"),
     ] {
@@ -144,8 +144,11 @@ async fn exited_container_is_logged_and_removed() {
         assert_eq!(world.journal_of(&format!("commit: failed ({reason})")).len(), 1, "{:?}", world.journal());
         assert_eq!(world.journal_of("remove"), ["remove #2"]);
         assert!(!world.journal().iter().any(|entry| entry.contains("go live")));
-        let words =
-            ["info: The container's last lines:", "runtime: starting", "runtime: cannot bind: [secret]"];
+        let words = [
+            "info: The last lines of the container log:",
+            "runtime: starting",
+            "runtime: cannot bind: [secret]",
+        ];
         assert_eq!(world.log()[4..], words);
     }
 }
@@ -153,8 +156,8 @@ async fn exited_container_is_logged_and_removed() {
 #[tokio::test(start_paused = true)]
 async fn logs_a_missing_or_unreadable_container_output() {
     for (fails, said) in [
-        (0, "info: The container printed nothing"),
-        (1, "warn: The container's output cannot be read: last words does not answer"),
+        (0, "info: The container log is empty"),
+        (1, "warn: The container log cannot be read: last words does not answer"),
     ] {
         let world = carried_out(|state| {
             state.condition = Some(Condition::Gone);
@@ -192,7 +195,7 @@ async fn failing_router_is_retried_and_then_left_to_maintenance() {
         let warnings = world
             .log()
             .into_iter()
-            .filter(|line| line == "warn: Traffic follows later: switch does not answer");
+            .filter(|line| line == "warn: Traffic switch failed, retrying later: switch does not answer");
         assert_eq!(warnings.count(), said);
         assert_eq!(world.journal_of("commit: succeeded").len(), 1);
         assert_eq!(world.journal_of("stop"), ["stop #1"]);
@@ -221,7 +224,7 @@ async fn secrets_that_cannot_be_opened_fail_the_deployment() {
     })
     .await;
 
-    let end = "commit: failed (a secret of this application cannot be opened), follow";
+    let end = "commit: failed (a secret of this application cannot be decrypted), follow";
     assert_eq!(world.journal().last().map(String::as_str), Some(end));
 }
 

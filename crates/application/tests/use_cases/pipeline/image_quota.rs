@@ -50,7 +50,7 @@ async fn an_image_beyond_the_quota_is_removed_and_never_started() {
     assert!(world.journal_of("start").is_empty());
     let reason = "the quota `image_bytes` of this organization is reached: 5.0 MiB of 9.9 MiB are in use, and 5.0 MiB more would be needed";
     let end = format!(
-        "commit: failed ({reason}), follow, entry (launchway could not deploy the application `web` (production))"
+        "commit: failed ({reason}), follow, entry (launchway failed to deploy the application `web` (production))"
     );
     assert_eq!(world.journal().last(), Some(&end));
     assert_eq!(world.state().images, []);

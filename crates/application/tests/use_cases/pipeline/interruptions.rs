@@ -49,7 +49,7 @@ async fn continuation_switches_traffic_and_retires_the_old_version() {
             "commit: record old removed",
         ]
     );
-    assert_eq!(world.log(), ["info: Going on after an interruption"]);
+    assert_eq!(world.log(), ["info: Resuming after an interruption"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,7 +88,7 @@ async fn an_engine_that_cannot_list_what_else_runs_is_asked_again() {
 
     assert_eq!(world.journal_of("retry"), ["retry in 10 s (containers does not answer)"]);
     assert_eq!(world.journal_of("commit: prove, deployed").len(), 1, "the version is live already");
-    let said = "warn: What is left to do is done later: containers does not answer";
+    let said = "warn: The remaining steps are retried later: containers does not answer";
     assert_eq!(world.log().last().map(String::as_str), Some(said));
 }
 

@@ -54,7 +54,7 @@ async fn no_reason_shows_a_secret() {
     .await;
     assert_eq!(world.journal_of("retry"), ["retry in 5 s (no answer\nto [secret])"]);
     let log = world.log();
-    assert_eq!(log[log.len() - 2..], ["warn: This attempt came to nothing: no answer", "warn: to [secret]"]);
+    assert_eq!(log[log.len() - 2..], ["warn: Attempt failed: no answer", "warn: to [secret]"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ async fn a_flood_ends_at_50_mib_with_one_line_that_says_so() {
     assert!((50 * 1024 * 1024 - 17 * 1024..=50 * 1024 * 1024).contains(&built), "{built}");
     let full: Vec<&str> =
         lines().filter(|line| line.level == Level::Warn).map(|line| line.text.as_str()).collect();
-    assert_eq!(full, ["The log is full: what follows is not kept"]);
+    assert_eq!(full, ["Log limit reached: further lines are dropped"]);
     assert_eq!(lines().last().map(|line| line.level), Some(Level::Warn));
 }
 

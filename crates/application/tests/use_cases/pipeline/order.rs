@@ -95,7 +95,7 @@ async fn a_prebuilt_image_needs_no_source_and_no_building() {
         ]
     );
     assert_eq!(world.journal_of("commit: succeeded, follow").len(), 1);
-    assert_eq!(world.log()[0], "info: Getting the image nginx:1.27");
+    assert_eq!(world.log()[0], "info: Pulling the image nginx:1.27");
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,7 +47,7 @@ async fn rollback_reuses_the_image_without_a_build() {
         ["commit: prove, deploying", "commit: prove, commit 3333333", "reuse #3", "commit: prove, image",]
     );
     assert_eq!(world.journal_of("commit: succeeded, follow").len(), 1);
-    assert!(world.log()[0].starts_with("info: Going back to deployment "));
+    assert!(world.log()[0].starts_with("info: Rolling back to deployment "));
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +91,7 @@ async fn what_is_gone_cannot_be_gone_back_to() {
         })
         .await;
 
-        let end = "commit: failed (what that deployment made is not there any more), follow";
+        let end = "commit: failed (the image or the files of that deployment no longer exist), follow";
         assert_eq!(world.journal_of(end).len(), 1, "{:?}", world.journal());
         assert!(!world.journal().iter().any(|entry| entry.contains("go live")));
     }

@@ -75,7 +75,7 @@ async fn a_failure_settles_the_job_and_tells_the_trail_in_one_unit() {
     let entry = an_entry()
         .by_launchway()
         .of(Action::Update, Resource::Deployment, new().id)
-        .telling("could not deploy the application `web` (production)")
+        .telling("failed to deploy the application `web` (production)")
         .with("application_id", application(|_| {}).id)
         .at(at);
     let reason = "the Dockerfile is missing".to_owned();

@@ -25,7 +25,7 @@ async fn a_container_that_is_down_is_resumed_and_serves_again() {
         (
             Condition::Exited(killed),
             "exited",
-            "the container was ended because it used more memory than it may",
+            "the container was killed because it exceeded its memory limit",
         ),
         (Condition::Paused, "exited", "the container is paused"),
         (Condition::Created, "created", "the container was never started"),
@@ -53,9 +53,9 @@ async fn a_container_that_is_down_is_resumed_and_serves_again() {
         assert_eq!(
             world.log(),
             [
-                format!("error: The application does not serve: {reason}"),
-                format!("warn: {sentence}: starting it again"),
-                "info: The application serves again".to_owned(),
+                format!("error: The application is unhealthy: {reason}"),
+                format!("warn: {sentence}: restarting it"),
+                "info: The application is healthy again".to_owned(),
             ]
         );
     }
@@ -107,10 +107,7 @@ async fn a_container_that_was_removed_is_left_to_a_job() {
     );
     assert_eq!(
         world.log(),
-        [
-            "warn: The container was removed",
-            "error: The application does not serve: the container was removed"
-        ]
+        ["warn: The container was removed", "error: The application is unhealthy: the container was removed"]
     );
     let jobs = world.state().reconcile_jobs.clone();
     let about: Vec<_> = jobs.iter().map(|job| (job.kind, job.pool, job.subject, job.replaceable)).collect();
@@ -145,7 +142,7 @@ async fn a_container_that_runs_although_stopped_is_left_to_a_job() {
         reconcile(&world, wait(3)).await;
 
         assert_eq!(calls(&world), ["commit: enqueue reconcile"], "{condition:?}");
-        assert_eq!(world.log(), ["warn: The application is stopped, but its container runs"]);
+        assert_eq!(world.log(), ["warn: The application is stopped, but its container is running"]);
     }
 }
 

@@ -25,7 +25,7 @@ async fn a_container_that_stays_down_is_resumed_ten_times() {
     assert_eq!(world.journal_of("resume").len(), 10);
     assert_eq!(announcements(&world).len(), 1, "{:?}", announcements(&world));
     let log = world.log();
-    let last = "warn: The container exited with code 1: starting it again: this is the last attempt";
+    let last = "warn: The container exited with code 1: restarting it: this is the last attempt";
     assert_eq!((log.len(), log.last().map(String::as_str)), (11, Some(last)), "{log:?}");
 }
 

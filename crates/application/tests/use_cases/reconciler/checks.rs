@@ -26,8 +26,8 @@ async fn three_failed_checks_break_a_version_down_and_one_heals() {
     assert_eq!(
         world.log(),
         [
-            format!("error: The application does not serve: {UNWELL}"),
-            "info: The application serves again".to_owned()
+            format!("error: The application is unhealthy: {UNWELL}"),
+            "info: The application is healthy again".to_owned()
         ]
     );
 }

@@ -79,7 +79,7 @@ async fn a_service_that_is_down_leads_to_one_job() {
     reconcile_with_a_job(&world).await;
 
     assert_eq!(calls(&world), ["commit: enqueue reconcile"]);
-    assert_eq!(world.log(), ["warn: A service beside it is not up"]);
+    assert_eq!(world.log(), ["warn: A sidecar service is not running"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,7 +166,7 @@ async fn a_service_that_does_not_stay_up_is_logged_once() {
     })
     .await;
 
-    let said = "warn: The service `db` does not stay up: it was started again 5 times";
+    let said = "warn: The service `db` keeps restarting: 5 restarts";
     assert_eq!(world.log(), [said]);
     assert!(calls(&world).is_empty(), "the application is not marked: {:?}", calls(&world));
 }

@@ -37,7 +37,7 @@ fn marks(world: &World) -> Vec<bool> {
 }
 
 const GONE: &str = "the container was removed";
-const LOOP: &str = "the container does not stay up: it was started again 5 times within 10 minutes";
+const LOOP: &str = "the container keeps restarting: 5 restarts within 10 minutes";
 
 #[tokio::test(start_paused = true)]
 async fn the_fifth_restart_within_ten_minutes_is_a_break_down() {
@@ -58,7 +58,7 @@ async fn the_fifth_restart_within_ten_minutes_is_a_break_down() {
             world.log(),
             expected
                 .iter()
-                .map(|_| format!("error: The application does not serve: {LOOP}"))
+                .map(|_| format!("error: The application is unhealthy: {LOOP}"))
                 .collect::<Vec<_>>()
         );
         assert_eq!(announcements(&world), expected.iter().map(|_| broken(LOOP)).collect::<Vec<_>>());
@@ -101,7 +101,7 @@ async fn a_crash_loop_is_noticed_between_two_starts() {
     .await;
 
     assert_eq!(marks(&world), [false]);
-    assert_eq!(announcements(&world), [broken("the container does not stay up: it exited with code 1")]);
+    assert_eq!(announcements(&world), [broken("the container keeps restarting: it exited with code 1")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,8 +125,8 @@ async fn a_crash_loop_is_one_break_down() {
     assert_eq!(marks(&world), [false, true]);
     assert_eq!(announcements(&world).last().map(String::as_str), Some(RECOVERED));
     let errors: Vec<_> = world.log().into_iter().filter(|line| line.starts_with("error")).collect();
-    let reasons = ["the container does not stay up: it exited with code 1", LOOP];
-    assert_eq!(errors, reasons.map(|reason| format!("error: The application does not serve: {reason}")));
+    let reasons = ["the container keeps restarting: it exited with code 1", LOOP];
+    assert_eq!(errors, reasons.map(|reason| format!("error: The application is unhealthy: {reason}")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +143,7 @@ async fn a_version_that_stays_up_for_a_minute_is_trusted_again() {
     .await;
 
     assert_eq!(marks(&world), [false, true]);
-    assert_eq!(world.log()[1..], ["info: The application serves again"]);
+    assert_eq!(world.log()[1..], ["info: The application is healthy again"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,6 +222,6 @@ async fn a_mark_that_cannot_be_stored_is_made_again_and_logged_once() {
     reconcile(&world, wait(10)).await;
 
     let errors: Vec<_> = world.log().into_iter().filter(|line| line.starts_with("error")).collect();
-    assert_eq!(errors, [format!("error: The application does not serve: {GONE}")]);
+    assert_eq!(errors, [format!("error: The application is unhealthy: {GONE}")]);
     assert_eq!(announcements(&world), [broken(GONE)]);
 }

@@ -82,7 +82,7 @@ async fn a_version_is_checked_at_its_address_during_an_outage() {
     .await;
 
     assert_eq!(announcements(&world).len(), 1, "{:?}", calls(&world));
-    let said = "error: The application does not serve: the container does not pass its check: connection \
+    let said = "error: The application is unhealthy: the container does not pass its check: connection \
                 refused";
     assert_eq!(world.log(), [said]);
 }

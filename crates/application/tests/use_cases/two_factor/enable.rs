@@ -97,7 +97,7 @@ async fn a_setup_that_was_begun_anew_meanwhile_conflicts() {
 
     let outcome = ports.services().two_factor.enable(&an_actor().build(), &code).await;
 
-    assert_refused(outcome, conflict("two-factor login was set up anew meanwhile"));
+    assert_refused(outcome, conflict("the two-factor setup was restarted in the meantime"));
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ fn ports_that_seal() -> MockedPorts {
 async fn a_new_secret_is_kept_sealed_and_shown_once() {
     let mut ports = ports_that_seal();
     let begin = Write::BeginTwoFactor { user_id: ada().id, secret: sealed(), at: ports.now() };
-    let entry = an_entry().telling("began to set up two-factor login").with("two_factor_secret", "[changed]");
+    let entry = an_entry().telling("started the two-factor setup").with("two_factor_secret", "[changed]");
     ports.expect_commit(vec![begin.into(), told(1, entry)]);
 
     let setup = ports.services().two_factor.set_up(&an_actor().build()).await.unwrap();

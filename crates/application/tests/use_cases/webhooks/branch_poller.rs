@@ -61,10 +61,10 @@ async fn deploys_only_missed_commits_at_once() {
     for expected in [
         format!("commit: require missed {short}, enqueue deploy, "),
         r#"requested_by: "launchway""#.to_owned(),
-        format!("line (Deployment requested because main is at {short} and no push told so)"),
+        format!("line (Deployment requested because main is at {short} and no push was received)"),
         format!(
-            "entry (launchway asked for a deployment of the application `missed` (production), because `main` is \
-             at {short} and no push told so)"
+            "entry (launchway requested a deployment of the application `missed` (production), because `main` is \
+             at {short} and no push was received)"
         ),
     ] {
         assert!(journal.contains(expected.as_str()), "{expected} is not in {journal}");

@@ -93,7 +93,7 @@ fn deploying(n: u64, application: &Application, delivery: &Delivery, at: Timesta
 fn entry(n: u64, deployment: u64, application: &Application, at: Timestamp) -> store::Write {
     let id: DeploymentId = CountingIds::nth(deployment).into();
     let name = &application.blueprint.name;
-    let what = format!("asked for a deployment of the application `{name}` (production) by a push to `main`");
+    let what = format!("requested a deployment of the application `{name}` (production) by a push to `main`");
     let entry = an_entry()
         .by_code_host(CodeHost::GitLab)
         .of(Action::Create, Resource::Deployment, id)

@@ -47,7 +47,7 @@ async fn a_secret_is_made_when_it_is_first_asked_for_and_sealed() {
     expect_web(&mut ports);
     expect_secret(&mut ports, None);
     let first = Write::FirstSecret(kept(1, 1, at)).into();
-    ports.expect_commit(vec![first, entry(2, Action::Create, 1, "made", at)]);
+    ports.expect_commit(vec![first, entry(2, Action::Create, 1, "created", at)]);
 
     let shown = ports.services().webhooks.secret(&an_actor().build(), web().build().id).await;
 
@@ -125,7 +125,7 @@ async fn what_has_no_repository_has_no_secret() {
         let refusal = || match &found {
             None => NO_APPLICATION,
             Some(_) => Error::Conflict(
-                "this application comes from an image: no push to a repository deploys it".to_owned(),
+                "this application is deployed from an image: it has no webhook secret".to_owned(),
             ),
         };
         let mut ports = MockedPorts::default();

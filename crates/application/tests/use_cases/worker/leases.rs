@@ -77,7 +77,7 @@ async fn an_attempt_that_takes_longer_than_half_an_hour_fails() {
     let journal = world.journal();
     assert_eq!(
         journal[journal.len() - 3..],
-        ["discard #2", "remove #2", "commit: failed (it took longer than 30 minutes), follow"]
+        ["discard #2", "remove #2", "commit: failed (timed out after 30 minutes), follow"]
     );
 }
 

@@ -90,7 +90,7 @@ async fn a_removed_container_is_recreated_from_its_image() {
         ]
     );
     let log = [
-        "info: Creating it again from its image",
+        "info: Recreating the container from its image",
         "info: Starting the container",
         "info: Running at http://10.0.0.9:8080",
     ];
@@ -136,7 +136,7 @@ async fn an_image_that_is_gone_fails_the_version_with_a_sentence() {
             "commit: failed (the image is gone), follow",
         ]
     );
-    let said = "error: The version cannot be brought back: the image is gone";
+    let said = "error: Recovery failed: the image is gone";
     assert_eq!(world.log().last().map(String::as_str), Some(said));
 }
 

@@ -44,7 +44,7 @@ async fn restarted(arrange: impl FnOnce(&mut State)) -> Arc<World> {
 
 fn failed(reason: &str) -> String {
     format!(
-        "commit: failed ({reason}), follow, entry (launchway could not restart the application `web` (production))"
+        "commit: failed ({reason}), follow, entry (launchway failed to restart the application `web` (production))"
     )
 }
 
@@ -145,7 +145,7 @@ async fn a_copy_that_fails_its_check_leaves_the_old_one_alone() {
             &failed("not healthy within 60 s: status 503"),
         ]
     );
-    let said = "error: The restart failed: not healthy within 60 s: status 503";
+    let said = "error: Restart failed: not healthy within 60 s: status 503";
     assert_eq!(world.log().last().map(String::as_str), Some(said));
     let recorded = world.state().deployments[0].container.clone();
     assert_eq!(recorded, live().container, "the record names the one that serves");
@@ -161,7 +161,7 @@ async fn a_copy_that_exits_says_its_last_lines() {
 
     let reason = "the container exited with code 1 before it was healthy";
     assert_eq!(world.journal().last(), Some(&failed(reason)));
-    assert!(world.log().contains(&"info: The container printed nothing".to_owned()), "{:?}", world.log());
+    assert!(world.log().contains(&"info: The container log is empty".to_owned()), "{:?}", world.log());
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,7 +264,7 @@ async fn a_site_is_restarted_by_routing_to_its_files() {
 async fn a_site_whose_files_are_gone_cannot_be_restarted() {
     let site = a_deployment().in_state(DeploymentState::Deployed).build();
     let world = carried_out(JobKind::Restart, |state| state.deployments = vec![site, next()]).await;
-    assert_eq!(world.journal(), [failed("the published files are gone")]);
+    assert_eq!(world.journal(), [failed("the published files no longer exist")]);
 }
 
 /// Makes [`live`] a composition, which its application remembers.
@@ -316,7 +316,7 @@ async fn a_composition_with_volumes_is_restarted_in_place() {
             RESTARTED,
         ]
     );
-    let said = "warn: With downtime: its services share volumes with themselves".to_owned();
+    let said = "warn: With downtime: two versions of its services cannot share volumes".to_owned();
     assert!(world.log().contains(&said), "{:?}", world.log());
 }
 

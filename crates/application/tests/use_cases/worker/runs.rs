@@ -108,7 +108,7 @@ async fn a_step_that_takes_too_long_is_ended_and_taken_back_too() {
         story
             .last()
             .unwrap()
-            .ends_with("finish failed 0 (step 2 `Write greeting` failed: it took longer than 10 seconds)")
+            .ends_with("finish failed 0 (step 2 `Write greeting` failed: timed out after 10 seconds)")
     );
 }
 
@@ -229,7 +229,7 @@ async fn what_cannot_be_opened_any_more_ends_as_failed() {
     assert_eq!(
         story(&world),
         [
-            "commit: failed (what it was told cannot be opened any more), finish failed 0 (what it was told cannot be opened any more)"
+            "commit: failed (its variables cannot be decrypted), finish failed 0 (its variables cannot be decrypted)"
         ]
     );
 }

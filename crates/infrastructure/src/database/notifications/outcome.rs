@@ -26,7 +26,7 @@ pub(super) const SWITCHED_OFF: &str = "the channel was switched off";
 /// The error of deliveries that end because the organization deleted the channel.
 pub(super) const REMOVED: &str = "the channel was removed";
 /// The error of deliveries that end because the receiver answered that it wants no more.
-const UNWANTED: &str = "the receiver wants no messages any more, and the channel was switched off";
+const UNWANTED: &str = "the receiver no longer accepts messages, and the channel was switched off";
 
 pub(super) fn keep_body(
     connection: &mut AnyConnection,

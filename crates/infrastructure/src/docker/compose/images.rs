@@ -47,7 +47,7 @@ impl Compositions {
             match named.get(image.as_str()) {
                 Some(built) => self.engine.reuse_as(&name, built).await?,
                 None => {
-                    output.write(format!("Getting the image of `{service}`\n").as_bytes()).await;
+                    output.write(format!("Pulling the image of `{service}`\n").as_bytes()).await;
                     let obtained = self.engine.obtain_as(&name, &plan.owner, image, output.clone()).await;
                     obtained.map_err(|error| in_service(service, error))?;
                 }

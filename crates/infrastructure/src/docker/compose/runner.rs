@@ -116,7 +116,7 @@ impl Compositions {
         let up = self.engine.docker.compose_up(compose, &project, limit, Arc::new(Silence)).await;
         up.map_err(|failure| match failure {
             EngineError::Client(ProcessError::TookTooLong(..)) => {
-                StepError::Rejected(format!("the services were not up within {limit:?}"))
+                StepError::Rejected(format!("the services were not running within {limit:?}"))
             }
             EngineError::Message(text) => engine_error(&text).or_refused(),
             failure => failure.or_fault(),
@@ -175,7 +175,7 @@ impl Compositions {
     ) -> Result<(), StepError> {
         let rendering = self.rendering(plan, allowed, &[], None);
         let environment = rendering.environment(&allowed.web).map_err(in_the_file)?;
-        let gone = || StepError::Rejected("the image of that deployment is not there any more".to_owned());
+        let gone = || StepError::Rejected("the image of that deployment no longer exists".to_owned());
         let container = ContainerPlan {
             owner: plan.owner,
             image: allowed.kept.images.get(&allowed.web).cloned().ok_or_else(gone)?,
@@ -221,7 +221,7 @@ impl Compositions {
         for (service, image) in &allowed.kept.images {
             if !self.engine.docker.has_image(image.as_str()).await.map_err(EngineError::or_fault)? {
                 return Err(StepError::Rejected(format!(
-                    "the image of the service `{service}` is not there any more"
+                    "the image of the service `{service}` no longer exists"
                 )));
             }
         }

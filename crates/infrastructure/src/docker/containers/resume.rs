@@ -82,7 +82,7 @@ impl DockerEngine {
                 }
             }
         }
-        Err(StepError::Retryable("the container did not stay as it was brought up".to_owned()))
+        Err(StepError::Retryable("the container changed while it was started".to_owned()))
     }
 
     /// Connects a container to its network if it is in none of ours, with the address that it was created
@@ -120,7 +120,7 @@ impl DockerEngine {
 
     fn hold(&self, network: &Network, address: std::net::Ipv4Addr) -> Result<Assignment, StepError> {
         if !network.contains(address) {
-            return Err(StepError::Rejected("the network of the container was made anew".to_owned()));
+            return Err(StepError::Rejected("the network of the container was recreated".to_owned()));
         }
         self.addresses.hold(network.id.as_str(), address).ok_or_else(address_is_taken)
     }
@@ -161,7 +161,7 @@ fn is_about_an_endpoint(failure: &EngineError) -> bool {
 }
 
 fn address_is_taken() -> StepError {
-    StepError::Rejected("the address of the container is another's by now".to_owned())
+    StepError::Rejected("the address of the container is used by another container".to_owned())
 }
 
 fn network_is_gone() -> StepError {
@@ -197,7 +197,7 @@ mod tests {
             ("Error response from daemon: No such image: x", "the image of the container is gone"),
             (
                 "Error response from daemon: Address already in use",
-                "the address of the container is another's by now",
+                "the address of the container is used by another container",
             ),
             ("Error response from daemon: task 62d2: already exists", "task 62d2: already exists"),
             (

@@ -205,7 +205,7 @@ struct New<'a> {
 }
 
 fn unknown(name: &ObjectName) -> StepError {
-    StepError::Rejected(format!("this extension has made no container `{name}` for this organization"))
+    StepError::Rejected(format!("this extension has created no container `{name}` for this organization"))
 }
 
 /// A port that another program uses is a retryable error.

@@ -58,7 +58,7 @@ impl ExtensionObjects {
             self.release_ports(run.organization, &run.extension).await?;
         }
         Err(StepError::Rejected(format!(
-            "other programs of this machine have the first {MOST_TRIES} ports of {} that were free",
+            "other programs on this machine use the first {MOST_TRIES} free ports of {}",
             self.ports.range
         )))
     }

@@ -36,7 +36,7 @@ impl MimeMessage {
             left_out.into_iter().filter_map(Result::err).map(|odd| odd.to_string()).collect();
         if to.is_empty() {
             let why = left_out.join("; ");
-            return Err(SendError::Unreachable(format!("There is nobody to send it to: {why}")));
+            return Err(SendError::Unreachable(format!("There are no recipients: {why}")));
         }
         let name = Some(one_line(mail.from.0.as_str(), usize::MAX)).filter(|name| !name.is_empty());
         let mut message = Message::builder()
@@ -68,7 +68,7 @@ impl MimeMessage {
 /// Parses the address, with its domain in the form of DNS.
 fn address(address: &EmailAddress) -> Result<Address, SendError> {
     let text = address.as_str();
-    let odd = || SendError::Unreachable(format!("`{text}` is no address that mail can be sent to"));
+    let odd = || SendError::Unreachable(format!("`{text}` is not a valid mail address"));
     let (local, domain) = text.rsplit_once('@').ok_or_else(odd)?;
     let domain = match Host::parse(domain) {
         Ok(Host::Domain(domain)) => domain,

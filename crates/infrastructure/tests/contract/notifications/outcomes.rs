@@ -79,7 +79,7 @@ async fn what_is_given_up_is_dead_and_says_why(db: Database) {
     assert_eq!(the_delivery(&db, bob.scope()).await.reason, "given up after 1 attempt");
 }
 
-const UNWANTED: &str = "the receiver wants no messages any more, and the channel was switched off";
+const UNWANTED: &str = "the receiver no longer accepts messages, and the channel was switched off";
 
 async fn a_receiver_that_wants_nothing_switches_its_channel_off(db: Database) {
     let ada = Resident::of(&db, "ada").await;

@@ -113,8 +113,8 @@ async fn rejects_a_hostile_file_before_calling_the_engine() {
         (&often("small.env", 101), "the files that `env_file` names are more than 100, or have more than"),
         ("privileged: true", "may not have `privileged`"),
         ("volumes: ['/var/run/docker.sock:/x']", "may not mount a folder or file of this machine"),
-        ("env_file: /etc/passwd", "the file `/etc/passwd` is a link that leads out of the repository"),
-        ("env_file: ../../x", "the file `../../x` is a link that leads out of the repository"),
+        ("env_file: /etc/passwd", "the file `/etc/passwd` is a link to a path outside the repository"),
+        ("env_file: ../../x", "the file `../../x` is a link to a path outside the repository"),
         ("env_file: nothing.env", "there is no file `nothing.env` in the repository"),
     ] {
         let file = format!("services:\n  web:\n    image: {base}\n    expose: [8080]\n    {line}\n");

@@ -38,7 +38,7 @@ async fn a_volume_is_kept_until_the_application_is_removed() {
     }
     assert_eq!(composing.installation.traces.volumes(), Vec::<String>::new());
     let gone = composing.start(&second).await;
-    let told = "what that deployment was composed of is not there any more";
+    let told = "the compose file of that deployment no longer exists";
     assert_eq!(gone, Err(StepError::Rejected(told.to_owned())));
 }
 
@@ -63,10 +63,10 @@ async fn an_earlier_composition_is_started_again_as_it_was() {
         let _removed = docker(&["image", "rm", "--force", "--no-prune", &image]);
     }
     let gone = composing.start(&back).await.unwrap_err().to_string();
-    assert_eq!(gone, "the image of the service `db` is not there any more");
+    assert_eq!(gone, "the image of the service `db` no longer exists");
     let mut late = plan(first.owner);
     late.owner.deployment = TimeOrderedIds.next().into();
-    let told = "the image of that deployment is not there any more";
+    let told = "the image of that deployment no longer exists";
     let gone = composing.compositions.recall(&late, first.owner.deployment).await;
     assert_eq!(gone, Err(StepError::Rejected(told.to_owned())));
 }

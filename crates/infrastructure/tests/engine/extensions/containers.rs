@@ -142,7 +142,7 @@ async fn only_a_change_of_starting_and_stopping_is_taken_back() {
         extending.revert(&run, 3, &stop("db")).await.unwrap();
     }
     assert!(is_running(&name));
-    let told = "this extension has made no container `other` for this organization";
+    let told = "this extension has created no container `other` for this organization";
     assert_eq!(extending.perform(&run, 5, &stop("other")).await, Err(StepError::Rejected(told.to_owned())));
     assert_eq!(extending.revert(&run, 5, &stop("other")).await, Ok(()));
 }

@@ -212,8 +212,8 @@ async fn what_cannot_be_done_is_told() {
         (move_it("a/x", "a"), "`a` would be replaced by itself or a part of it"),
         (copy("a", "a/b/c"), "`a` cannot be put into itself"),
         (copy("a", "a"), "`a` would be replaced by itself or a part of it"),
-        (make("a/x/y"), "`a/x/y` is behind something that is no folder"),
-        (write("a/x/y", ""), "`a/x/y` is behind something that is no folder"),
+        (make("a/x/y"), "`a/x/y` is below a path that is not a folder"),
+        (write("a/x/y", ""), "`a/x/y` is below a path that is not a folder"),
     ] {
         assert_eq!(working.refused(&action).await, told, "{action:?}");
         working.extending.revert(&working.run, 8, &action).await.unwrap();

@@ -119,7 +119,7 @@ async fn a_deleted_user_does_not_come_back() {
     }
     machine.extending.done(&run, 2, &delete("nobody-there")).await;
     assert_eq!(machine.changes(), ["userdel -- ada"]);
-    let told = "the user `ada` is deleted, and cannot be made again as it was";
+    let told = "the user `ada` is deleted, and cannot be recreated as it was";
     let refused = machine.extending.revert(&run, 1, &delete("ada")).await;
     assert_eq!(refused, Err(StepError::Rejected(told.to_owned())));
     machine.extending.revert(&run, 2, &delete("nobody-there")).await.unwrap();
