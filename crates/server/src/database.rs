@@ -34,7 +34,8 @@ pub(crate) fn move_to(config: &Config, arguments: &MoveDatabase) -> Result<(), B
         cli::print(&format!("{}  {} rows  {name}\n", digest.sha256, digest.rows))?;
     }
     print_line(&format!(
-        "copied {rows} rows in {} tables, and verified that both databases are equal. This one is unchanged. To use the other one, set\n\n  \
+        "copied {rows} rows in {} tables, and verified that both databases are equal. This one is unchanged. \
+         To use the other one, set\n\n  \
          LAUNCHWAY_DATABASE_URL={}\n",
         copied.len(),
         without_password(&arguments.to)

@@ -178,7 +178,7 @@ fn check_that_it_can_listen(bind: SocketAddr) -> Result<(), String> {
         Ok(_free) => Ok(()),
         Err(error) => Err(format!(
             "cannot listen on {bind} (LAUNCHWAY_PROXY_BIND): {error}; choose another address, or `off` for no front proxy. \
-             If it is the front proxy of another data directory, stop that one with `launchway proxy stop`"
+             If the front proxy of another data directory uses it, stop that one with `launchway proxy stop` there"
         )),
     }
 }
